@@ -1,0 +1,47 @@
+/**
+ * What a failed query means to its caller.
+ * - `unavailable` Postgres cannot be reached, is starting, stopping, full or too slow: answer 503, nothing was decided.
+ * - `conflict` a serialization failure or deadlock: the same transaction may be tried again.
+ * - `unique` a unique constraint refused the row.
+ * - `other` a bug or a constraint nobody expected.
+ */
+export type DatabaseErrorKind = 'unavailable' | 'conflict' | 'unique' | 'other';
+
+/** Prisma: cannot reach, pool timeout, transaction timeout, too many connections, and (P2039) an adapter error of the same sort. */
+const unavailablePrisma = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2037', 'P2039']);
+const conflictPrisma = new Set(['P2034']);
+
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown, 55P03 lock timeout, 57014 statement timeout. */
+const unavailableSqlState = /^(08...|53...|57P0[1-5]|57014|55P03|25P03|58030)$/;
+const conflictSqlState = /^40(001|P01)$/;
+
+const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EHOSTUNREACH', 'EAI_AGAIN']);
+/** pg and adapter-pg report these without any code. */
+const codelessMessages =
+  /timeout exceeded when trying to connect|Connection terminated|Query read timeout|Client has encountered a connection error|timeout expired|Unable to start a transaction|Transaction already closed|server closed the connection|not queryable/i;
+
+/** The error itself, its causes, and what driver adapters tuck away in `meta`, outermost first. */
+function* layers(error: unknown): Generator<Record<string, unknown>> {
+  let layer: unknown = error;
+  for (let depth = 0; depth < 6 && typeof layer === 'object' && layer !== null; depth += 1) {
+    const record: Record<string, unknown> = { ...layer, message: 'message' in layer ? layer.message : undefined };
+    if ('cause' in layer) record['cause'] = layer.cause;
+    yield record;
+    const meta = record['meta'];
+    layer = typeof meta === 'object' && meta !== null && 'driverAdapterError' in meta ? meta.driverAdapterError : record['cause'];
+  }
+}
+
+/** Reads an error of Prisma, adapter-pg or pg, however deep the SQLSTATE is wrapped. */
+export function classifyDatabaseError(error: unknown): DatabaseErrorKind {
+  for (const layer of layers(error)) {
+    for (const code of [layer['code'], layer['originalCode']]) {
+      if (typeof code !== 'string') continue;
+      if (code === 'P2002' || code === '23505') return 'unique';
+      if (conflictPrisma.has(code) || conflictSqlState.test(code)) return 'conflict';
+      if (unavailablePrisma.has(code) || networkCodes.has(code) || unavailableSqlState.test(code)) return 'unavailable';
+    }
+    if (typeof layer['message'] === 'string' && codelessMessages.test(layer['message'])) return 'unavailable';
+  }
+  return 'other';
+}

@@ -1,0 +1,20 @@
+import type { PoolConfig } from 'pg';
+
+/**
+ * The settings of every pool of ours. Postgres' own defaults wait for ever: a frozen server would hold each request until the client gives up.
+ * `lockTimeout` is the shortest, so that a held row lock is told apart from a slow statement.
+ */
+export function poolConfig(connectionString: string, limits: { max?: number; applicationName?: string } = {}): PoolConfig {
+  return {
+    connectionString,
+    max: limits.max ?? 10,
+    connectionTimeoutMillis: 1_500,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    query_timeout: 6_000,
+    statement_timeout: 5_000,
+    lock_timeout: 2_000,
+    idle_in_transaction_session_timeout: 10_000,
+    ...(limits.applicationName === undefined ? {} : { application_name: limits.applicationName }),
+  };
+}

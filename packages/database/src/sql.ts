@@ -1,0 +1,19 @@
+/**
+ * Plain SQL against one Postgres: inside a transaction, or on the pool.
+ * `text` has `$1` placeholders; a uuid, jsonb or timestamptz value is cast in the text (`$1::uuid`).
+ * Rejects with the driver's error; {@link classifyDatabaseError} says what it means.
+ */
+export interface Sql {
+  query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+}
+
+/**
+ * One service's database. `Tx` is what the service's own stores call a transaction (Prisma's client, a pg connection),
+ * so that a store and the SQL of workflow or service-kit commit together.
+ */
+export interface Database<Tx> {
+  /** Commits when `work` resolves, rolls back when it rejects. Short: no call to the outside world in it. */
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** SQL within `tx`, or on the pool when it is left out. */
+  sql(tx?: Tx): Sql;
+}
