@@ -1,0 +1,51 @@
+import { z } from 'zod';
+
+/** A process' settings: one zod schema per environment variable. `.meta({ description })` says what it is for; `.meta({ secret: true })` hides its default. */
+export type ConfigShape = Record<string, z.ZodType>;
+export type ConfigOf<Shape extends ConfigShape> = z.infer<z.ZodObject<Shape>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/**
+ * Reads the environment once, at the start. A variable that is set to nothing counts as not set.
+ * Throws {@link ConfigError} naming every variable that is wrong, why, and what it is for; values are never repeated, for they may be secrets.
+ */
+export function readConfig<const Shape extends ConfigShape>(shape: Shape, environment: Environment): ConfigOf<Shape> {
+  const given = Object.fromEntries(Object.keys(shape).map((name) => [name, environment[name] === '' ? undefined : environment[name]]));
+  const parsed = z.object(shape).safeParse(given);
+  if (parsed.success) return parsed.data;
+  const lines = parsed.error.issues.map((issue) => {
+    const name = String(issue.path[0]);
+    const why = given[name] === undefined ? 'is not set' : `is not valid (${issue.message})`;
+    const description = shape[name]?.meta()?.description;
+    return `  ${name} ${why}${description === undefined ? '' : `: ${description}`}`;
+  });
+  throw new ConfigError(`Set these in the environment (.env.example shows them all):\n${lines.join('\n')}`);
+}
+
+export interface VariableDescription {
+  name: string;
+  description: string;
+  required: boolean;
+  /** The default as it would stand in the environment; undefined without one or for a secret. */
+  default: string | undefined;
+  secret: boolean;
+}
+
+/** What {@link readConfig} would accept, in the order of the shape: `.env.example` is tested against it. */
+export function describeConfig(shape: ConfigShape): VariableDescription[] {
+  return Object.entries(shape).map(([name, schema]) => {
+    const meta = schema.meta() ?? {};
+    const absent = schema.safeParse(undefined);
+    const secret = meta['secret'] === true;
+    const fallback = absent.success && absent.data !== undefined && !secret ? String(absent.data) : undefined;
+    return { name, description: meta.description ?? '', required: !absent.success, default: fallback, secret };
+  });
+}
+
+/** Answers are checked against the contract wherever people or tests look, and not where every microsecond is a customer's. */
+export const checksReplies = (environment: Environment = process.env): boolean =>
+  environment['NODE_ENV'] === 'test' || environment['NODE_ENV'] === 'development';

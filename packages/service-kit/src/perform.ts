@@ -1,0 +1,106 @@
+import type { EndpointDefinition } from '@drydock/contracts/endpoint';
+import { Problem } from '@drydock/contracts/problem';
+import { problems } from '@drydock/contracts/problems';
+import type { Database } from '@drydock/database/sql';
+import { type Answer, answerOf, answerOfProblem } from './answer';
+import { claimOrReplay, type IdempotencyLimits } from './idempotency';
+import { type Claim, releaseClaim, storeAccepted, storeAnswer, yieldClaim } from './idempotency.store';
+import type { Log } from './log';
+import { isOutcomeUnknown } from './outcome-unknown';
+import { keptReply, rehydratedAnswer } from './replay-secret';
+import type { HandlerRequest, Reply, Route } from './route';
+import { transact } from './transact';
+
+type AnyRequest = HandlerRequest<EndpointDefinition>;
+
+export interface Performance<Tx> {
+  database: Database<Tx>;
+  limits: IdempotencyLimits;
+  log: Log;
+  /** Throws when a reply is not what the contract promises; does nothing in production. */
+  checkReply(reply: Reply): void;
+}
+
+/** Everything that `act` asked to be done after the commit; emptied before each try of its transaction. */
+export interface Afterwards {
+  works: Array<() => unknown>;
+}
+
+/** Runs a route that changes something, once per Idempotency-Key. `path` is concrete and without its query. */
+export async function perform<Tx>(kit: Performance<Tx>, route: Route<Tx>, request: AnyRequest, afterwards: Afterwards, path: string): Promise<Answer> {
+  const { idempotencyKey: rawKey, caller, body } = request;
+  if (rawKey === undefined) return (await execute(kit, route, request, afterwards, undefined)).answer;
+  const attempt = { callerKeyId: caller.keyId, method: route.endpoint.method, path, rawKey, body };
+  const taken = await claimOrReplay(kit.database.sql(), route.endpoint, attempt, kit.limits);
+  if ('replay' in taken) return replayed(await rehydratedAnswer(route, request, rawKey, taken.replay));
+  try {
+    return (await execute(kit, route, request, afterwards, taken.claim)).answer;
+  } catch (error) {
+    await concludeRefusal(kit, taken.claim, error, request.requestId);
+    throw error;
+  }
+}
+
+const replayed = (answer: Answer): Answer => ({ ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } });
+
+async function execute<Tx>(kit: Performance<Tx>, route: Route<Tx>, request: AnyRequest, afterwards: Afterwards, claim: Claim | undefined) {
+  if (route.settle === undefined) {
+    const reply = await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
+      const made = done as Reply;
+      kit.checkReply(made);
+      if (claim !== undefined) await storeAnswer(kit.database.sql(tx), claim, answerOf(keptReply(route, request, made)));
+    });
+    return { answer: answerOf(reply as Reply) };
+  }
+  // An earlier attempt committed this effect and went away before its outcome was known.
+  const accepted =
+    claim?.accepted ??
+    (await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
+      if (claim !== undefined) await storeAccepted(kit.database.sql(tx), claim, done, kit.limits.settleLeaseSeconds);
+    }));
+  const reply = await route.settle(request, accepted);
+  kit.checkReply(reply);
+  if (claim !== undefined) await storeAnswer(kit.database.sql(), claim, answerOf(reply));
+  return { answer: answerOf(reply) };
+}
+
+async function lookAndAct<Tx>(
+  kit: Performance<Tx>,
+  route: Route<Tx>,
+  request: AnyRequest,
+  afterwards: Afterwards,
+  store: (tx: Tx, done: unknown) => Promise<void>,
+): Promise<unknown> {
+  const world = await route.look?.(request);
+  const done = await transact(kit.database, async (tx) => {
+    afterwards.works = [];
+    const made = await route.act?.(tx, request, world);
+    await store(tx, made);
+    return made;
+  });
+  for (const work of afterwards.works) runAfterwards(work, kit.log);
+  return done;
+}
+
+/** The effect stands whatever comes of this: nobody waits for it and its failure is nobody's answer. */
+function runAfterwards(work: () => unknown, log: Log): void {
+  Promise.resolve()
+    .then(work)
+    .catch((error: unknown) => log.error({ err: error }, 'work after the commit failed'));
+}
+
+/**
+ * A 422 that waiting would not change is the answer for this key from now on; anything else leaves the key free for the retry.
+ * A failure here is only logged: the lease runs out by itself.
+ */
+async function concludeRefusal<Tx>(kit: Performance<Tx>, claim: Claim, error: unknown, requestId: string): Promise<void> {
+  const sql = kit.database.sql();
+  try {
+    if (isOutcomeUnknown(error)) await yieldClaim(sql, claim);
+    else if (error instanceof Problem && error.status === 422 && problems[error.code].transient !== true) {
+      await storeAnswer(sql, claim, answerOfProblem(error, requestId));
+    } else await releaseClaim(sql, claim);
+  } catch (cause) {
+    kit.log.warn({ err: cause }, 'an idempotency key stays taken until its lease ends');
+  }
+}
