@@ -1,0 +1,67 @@
+import type { z } from 'zod';
+import type { Permission } from './permissions';
+import type { ProblemCode } from './problems';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+export type ServiceName = 'keys' | 'hosting' | 'compute' | 'agency' | 'databases';
+
+/** A path parameter: what it must look like, and the 404 that anything else answers, identical to that of a record that does not exist. */
+export interface PathParameter {
+  schema: z.ZodType<string>;
+  notFound: ProblemCode;
+}
+
+export interface EndpointDefinition {
+  /** operationId in OpenAPI. */
+  id: string;
+  service: ServiceName;
+  method: Method;
+  /** With `{name}` for each path parameter. */
+  path: string;
+  summary: string;
+  /** All of them are needed; `[]` is "any key". */
+  permissions: readonly Permission[];
+  params?: Record<string, PathParameter>;
+  query?: z.ZodObject;
+  /** Left out: the endpoint takes no body and ignores one. */
+  body?: z.ZodObject;
+  response: { status: 200 | 201 | 202 | 204; schema?: z.ZodType; contentType?: 'text/event-stream' };
+  /** The codes of this endpoint's own beyond those that every endpoint can answer (see {@link problemCodesOf}). */
+  problems: readonly ProblemCode[];
+  /** Which quota a call counts against; the specification exempts 5, 9 and 10. */
+  quota: 'read' | 'write' | 'mint' | 'exempt';
+  /** `ignored` where the closed set of statuses has no 422 to refuse a bad key with. Only POSTs take one. */
+  idempotency: 'accepted' | 'ignored';
+  tags: readonly string[];
+}
+
+/** Fills in what follows from the method, and keeps the literal types of a definition. */
+export const endpoint = <const Definition extends Omit<EndpointDefinition, 'quota' | 'idempotency'> & Partial<EndpointDefinition>>(
+  definition: Definition,
+): Definition & Pick<EndpointDefinition, 'quota' | 'idempotency'> => ({
+  quota: definition.method === 'GET' ? 'read' : 'write',
+  idempotency: definition.method === 'POST' ? 'accepted' : 'ignored',
+  ...definition,
+});
+
+/** Every code that `endpoint` may answer: its own and those that follow from what it takes. */
+export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
+  const codes = new Set<ProblemCode>(['unauthenticated', 'dependency_unavailable', 'overloaded', 'internal_error', ...definition.problems]);
+  if (definition.quota !== 'exempt') codes.add('rate_limited');
+  if (definition.permissions.length > 0) codes.add('permission_denied');
+  if (definition.query !== undefined) codes.add('invalid_request');
+  if (definition.query !== undefined && 'cursor' in definition.query.shape) codes.add('invalid_limit').add('invalid_cursor');
+  if (definition.body !== undefined) for (const code of bodyCodes) codes.add(code);
+  if (definition.idempotency === 'accepted') for (const code of idempotencyCodes) codes.add(code);
+  for (const parameter of Object.values(definition.params ?? {})) codes.add(parameter.notFound);
+  return [...codes];
+}
+
+const bodyCodes = ['invalid_request', 'invalid_json', 'invalid_content_type', 'body_too_large'] as const;
+const idempotencyCodes = ['idempotency_key_invalid', 'idempotency_key_reused'] as const;
+
+type ValueOf<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
+export type ParamsOf<E extends EndpointDefinition> = E['params'] extends object ? { readonly [Name in keyof E['params']]: string } : Record<never, string>;
+export type QueryOf<E extends EndpointDefinition> = ValueOf<E['query']>;
+export type BodyOf<E extends EndpointDefinition> = ValueOf<E['body']>;
+export type ResponseOf<E extends EndpointDefinition> = ValueOf<E['response']['schema']>;

@@ -1,0 +1,49 @@
+import { type ProblemBody, type ProblemCode, type ProblemField, problems } from './problems';
+
+export interface ProblemDetails {
+  /** For the caller: what is wrong with this very request. No provider's word, SQL, path or stack. Default: the code's advice. */
+  detail?: string;
+  /** For the log only. */
+  internal?: string;
+  errors?: ProblemField[];
+  /** Members beside the standard ones, such as `workflow_id`. */
+  extra?: Record<string, unknown>;
+  /** Seconds for `Retry-After`, at least 1. */
+  retryAfterSeconds?: number;
+  cause?: unknown;
+}
+
+/** A refusal with a stable code. Thrown anywhere below an endpoint; mapped to HTTP in one place. */
+export class Problem extends Error {
+  readonly code: ProblemCode;
+  readonly details: ProblemDetails;
+
+  constructor(code: ProblemCode, details: ProblemDetails = {}) {
+    super(details.internal ?? details.detail ?? problems[code].title, { cause: details.cause });
+    this.name = 'Problem';
+    this.code = code;
+    this.details = details;
+  }
+
+  get status(): number {
+    return problems[this.code].status;
+  }
+
+  /** The application/problem+json body. */
+  body(requestId: string): ProblemBody {
+    const { title, status, advice } = problems[this.code];
+    const { detail = advice, errors, extra = {} } = this.details;
+    return {
+      type: `/problems/${this.code}`,
+      title,
+      status,
+      detail,
+      code: this.code,
+      request_id: requestId,
+      ...(errors === undefined ? {} : { errors }),
+      ...extra,
+    };
+  }
+}
+
+export const problem = (code: ProblemCode, details: ProblemDetails = {}): Problem => new Problem(code, details);

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+
+/** A record's id: UUIDv7. Any case is accepted, lower case is answered; other versions, braces and urn: are refused. */
+export const idSchema = z
+  .string()
+  .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i)
+  .transform((id) => id.toLowerCase())
+  .meta({ id: 'Uuid' });
+
+/** The same, in an answer. */
+export const uuidSchema = z.uuid().meta({ format: 'uuid' });
+
+/** RFC 3339 in UTC with milliseconds and `Z`, as every timestamp of ours. */
+export const timestampSchema = z.iso.datetime({ precision: 3 });
+
+export const modeSchema = z.enum(['live', 'sandbox']);
+export type Mode = z.infer<typeof modeSchema>;
+
+/** Text as a customer writes it: no control characters (a NUL cannot be stored), no half of a surrogate pair. Lengths count UTF-16 units. */
+export const text = (maxLength: number) =>
+  z
+    .string()
+    .min(1)
+    .max(maxLength)
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
+    .refine((value) => value.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(value), 'must not contain control characters');
+
+export const pageQuerySchema = z.strictObject({
+  cursor: z.string().optional().meta({ description: 'page.next_cursor of the page before' }),
+  limit: z.string().optional().meta({ description: 'Items a page: from 1, default 50, above 100 counts as 100' }),
+});
+
+/** Where a list goes on. `next_cursor` is opaque and lasts 72 hours. */
+export const pageMetaSchema = z
+  .strictObject({ next_cursor: z.string().nullable(), has_more: z.boolean(), limit: z.int().min(1).max(100) })
+  .meta({ id: 'PageMeta' });
+export type PageMeta = z.infer<typeof pageMetaSchema>;
+
+export const pageOf = <Item extends z.ZodType>(item: Item) => z.strictObject({ data: z.array(item), page: pageMetaSchema });
