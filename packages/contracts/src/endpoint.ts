@@ -61,7 +61,9 @@ const bodyCodes = ['invalid_request', 'invalid_json', 'invalid_content_type', 'b
 const idempotencyCodes = ['idempotency_key_invalid', 'idempotency_key_reused'] as const;
 
 type ValueOf<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
-export type ParamsOf<E extends EndpointDefinition> = E['params'] extends object ? { readonly [Name in keyof E['params']]: string } : Record<never, string>;
+export type ParamsOf<E extends EndpointDefinition> = E['params'] extends object
+  ? { readonly [Name in keyof E['params']]: string }
+  : Record<never, string>;
 export type QueryOf<E extends EndpointDefinition> = ValueOf<E['query']>;
 export type BodyOf<E extends EndpointDefinition> = ValueOf<E['body']>;
 export type ResponseOf<E extends EndpointDefinition> = ValueOf<E['response']['schema']>;

@@ -58,7 +58,11 @@ export const problems = define({
     title: 'The request is not valid',
     advice: 'Correct the fields named in errors and send the request again.',
   },
-  invalid_json: { status: 422, title: 'The body is not valid JSON', advice: 'Send one JSON object, UTF-8 encoded, without duplicate keys.' },
+  invalid_json: {
+    status: 422,
+    title: 'The body is not valid JSON',
+    advice: 'Send one JSON object, UTF-8 encoded, without duplicate keys.',
+  },
   invalid_content_type: {
     status: 422,
     title: 'The body must be JSON',
@@ -88,7 +92,11 @@ export const problems = define({
     advice: 'Send the same request again after Retry-After; it will answer what the first one answered.',
     transient: true,
   },
-  unknown_scope: { status: 422, title: 'An unknown permission was asked for', advice: 'GET /v1/permissions lists the permissions there are.' },
+  unknown_scope: {
+    status: 422,
+    title: 'An unknown permission was asked for',
+    advice: 'GET /v1/permissions lists the permissions there are.',
+  },
   // Not there, or not yours
   route_not_found: { status: 404, title: 'There is no such path', advice: 'See /docs for the paths there are.' },
   method_not_allowed: { status: 405, title: 'The path does not take this method', advice: 'Use one of the methods in Allow.' },
@@ -136,7 +144,12 @@ export const problems = define({
     advice: 'Wait until the status of the site is active or suspended.',
     transient: true,
   },
-  domain_in_use: { status: 422, title: 'The domain is in use', advice: 'Choose another domain, or delete the site that has it.', transient: true },
+  domain_in_use: {
+    status: 422,
+    title: 'The domain is in use',
+    advice: 'Choose another domain, or delete the site that has it.',
+    transient: true,
+  },
   workflow_not_waiting: {
     status: 422,
     title: 'The workflow does not wait for staff',
@@ -150,16 +163,29 @@ export const problems = define({
     advice: 'Leave out the permissions listed in errors.',
   },
   // Failures of a workflow, seen on it and never as an answer of their own
-  step_failed: { status: 500, title: 'A step failed', advice: 'Nothing was lost: see the steps of the workflow. Try again, or ask support with the request id.' },
+  step_failed: {
+    status: 500,
+    title: 'A step failed',
+    advice: 'Nothing was lost: see the steps of the workflow. Try again, or ask support with the request id.',
+  },
   abandoned: { status: 500, title: 'Staff abandoned the operation', advice: 'Ask support what state the resource was left in.' },
   start_by_passed: { status: 503, title: 'The work was not taken up in time', advice: 'Nothing was started. Try again.', transient: true },
-  backup_tampered: { status: 422, title: 'The backup failed its verification', advice: 'Nothing was changed. Choose another backup; staff have been told.' },
+  backup_tampered: {
+    status: 422,
+    title: 'The backup failed its verification',
+    advice: 'Nothing was changed. Choose another backup; staff have been told.',
+  },
   restore_probe_failed: {
     status: 422,
     title: 'The restored site did not answer',
     advice: 'The site was switched back to what it was before. Choose another backup.',
   },
-  storage_full: { status: 503, title: 'Not enough space to stage the restore', advice: 'Nothing was changed. Free space or ask support, then try again.', transient: true },
+  storage_full: {
+    status: 503,
+    title: 'Not enough space to stage the restore',
+    advice: 'Nothing was changed. Free space or ask support, then try again.',
+    transient: true,
+  },
   // Ours
   dependency_unavailable: {
     status: 503,
@@ -167,7 +193,12 @@ export const problems = define({
     advice: 'Nothing was started. Try again after Retry-After.',
     transient: true,
   },
-  overloaded: { status: 503, title: 'Too many requests at once', advice: 'Nothing was started. Try again after Retry-After.', transient: true },
+  overloaded: {
+    status: 503,
+    title: 'Too many requests at once',
+    advice: 'Nothing was started. Try again after Retry-After.',
+    transient: true,
+  },
   internal_error: {
     status: 500,
     title: 'Something went wrong on our side',
