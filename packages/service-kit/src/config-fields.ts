@@ -8,7 +8,8 @@ export const secretField = (description: string) =>
     .regex(/^(?:[0-9a-f]{2}){32,}$/i, 'must be at least 32 bytes of hex')
     .meta({ description, secret: true });
 export const urlField = (description: string) => describe(z.url('must be a URL'), description);
-export const portField = (description: string, fallback = 0) => describe(z.coerce.number().int().min(0).max(65_535).default(fallback), description);
+export const portField = (description: string, fallback = 0) =>
+  describe(z.coerce.number().int().min(0).max(65_535).default(fallback), description);
 
 /** Every process of ours. */
 export const processFields = (serviceName: string) => ({
@@ -23,7 +24,7 @@ export const processFields = (serviceName: string) => ({
 /** Every service and worker with a database of its own. */
 export const serviceFields = (serviceName: string) => ({
   ...processFields(serviceName),
-  DATABASE_URL: z.url("must be a URL").meta({ description: `Postgres URL of ${serviceName}'s own database and role`, secret: true }),
+  DATABASE_URL: z.url('must be a URL').meta({ description: `Postgres URL of ${serviceName}'s own database and role`, secret: true }),
   SERVICE_SECRET: secretField(`Source of ${serviceName}'s own keys (cursors, peppers)`),
   INTERNAL_TOKEN_SECRET: secretField('Verifies the calls of the gateway; shared with it alone'),
   AUDIT_TOKEN_SECRET: secretField('Signs the delivery of audit entries to keys'),
@@ -32,7 +33,7 @@ export const serviceFields = (serviceName: string) => ({
 
 /** Every worker, and every service that starts workflows. */
 export const queueFields = {
-  QUEUE_URL: z.url("must be a URL").meta({ description: 'Doorbell of the workers: redis://… or postgresql://…', secret: true }),
+  QUEUE_URL: z.url('must be a URL').meta({ description: 'Doorbell of the workers: redis://… or postgresql://…', secret: true }),
   WORKFLOW_LEASE_SECONDS: describe(z.coerce.number().min(1).default(15), 'How long a worker owns a workflow without a heartbeat'),
   WORKFLOW_SWEEP_MS: describe(z.coerce.number().int().min(50).default(1_000), 'How often due workflows are looked for'),
 };

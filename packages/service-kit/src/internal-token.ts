@@ -57,7 +57,8 @@ export const tokenKey = (secretHex: string): KeyObject => createSecretKey(secret
 
 const sha256 = (data: Uint8Array | string): string => createHash('sha256').update(data).digest('base64url');
 const emptyBodySha256 = sha256('');
-export const bodySha256 = (body: Uint8Array | undefined): string => (body === undefined || body.length === 0 ? emptyBodySha256 : sha256(body));
+export const bodySha256 = (body: Uint8Array | undefined): string =>
+  body === undefined || body.length === 0 ? emptyBodySha256 : sha256(body);
 
 function bind(issuer: string, audience: string, bound: BoundRequest, nowMs: number): z.infer<typeof internalClaimsSchema> {
   const iat = Math.floor(nowMs / 1000);
@@ -133,7 +134,8 @@ function verify<Claims extends InternalClaims>(kind: TokenKind, schema: z.ZodTyp
 }
 
 /** The claims of the gateway's token. Throws {@link TokenRefusal}; touches nothing but memory. The body is checked by {@link assertBound}. */
-export const verifyRequestToken = (token: string, expected: Expected): RequestClaims => verify('request', requestClaimsSchema, token, expected);
+export const verifyRequestToken = (token: string, expected: Expected): RequestClaims =>
+  verify('request', requestClaimsSchema, token, expected);
 
 /** The claims of a token for an internal path. Throws {@link TokenRefusal}. */
 export const verifyInternalToken = (token: string, expected: Expected): InternalClaims =>

@@ -10,7 +10,8 @@ const loneSurrogate = /\p{Surrogate}/u;
 const notJson = (internal: string) => problem('invalid_json', { internal });
 
 export function assertJsonContentType(contentType: string | undefined, contentEncoding: string | undefined): void {
-  if (contentType === undefined || !contentTypeForm.test(contentType) || contentEncoding !== undefined) throw problem('invalid_content_type');
+  if (contentType === undefined || !contentTypeForm.test(contentType) || contentEncoding !== undefined)
+    throw problem('invalid_content_type');
 }
 
 /**

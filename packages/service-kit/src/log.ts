@@ -3,7 +3,17 @@ import { currentLogContext } from './log-context';
 
 export type Log = Logger;
 
-const secretNames = ['authorization', 'token', 'secret', 'password', 'idempotencyKey', 'idempotency_key', 'secret_access_key', 'database_url', 'cookie'];
+const secretNames = [
+  'authorization',
+  'token',
+  'secret',
+  'password',
+  'idempotencyKey',
+  'idempotency_key',
+  'secret_access_key',
+  'database_url',
+  'cookie',
+];
 /** At the top and one and two levels down, and as header names: deep enough for what we log, which is flat by habit. */
 const redactedPaths = [
   ...secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),

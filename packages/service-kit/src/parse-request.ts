@@ -1,7 +1,7 @@
 import type { EndpointDefinition, PathParameter } from '@drydock/contracts/endpoint';
 import { problem } from '@drydock/contracts/problem';
 import type { ProblemField } from '@drydock/contracts/problems';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { fieldIssues } from './field-issues';
 import { assertJsonContentType, parseJsonBody } from './json-body';
 

@@ -27,7 +27,13 @@ export interface Afterwards {
 }
 
 /** Runs a route that changes something, once per Idempotency-Key. `path` is concrete and without its query. */
-export async function perform<Tx>(kit: Performance<Tx>, route: Route<Tx>, request: AnyRequest, afterwards: Afterwards, path: string): Promise<Answer> {
+export async function perform<Tx>(
+  kit: Performance<Tx>,
+  route: Route<Tx>,
+  request: AnyRequest,
+  afterwards: Afterwards,
+  path: string,
+): Promise<Answer> {
   const { idempotencyKey: rawKey, caller, body } = request;
   if (rawKey === undefined) return (await execute(kit, route, request, afterwards, undefined)).answer;
   const attempt = { callerKeyId: caller.keyId, method: route.endpoint.method, path, rawKey, body };

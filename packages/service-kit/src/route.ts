@@ -20,7 +20,10 @@ export interface HandlerRequest<E extends EndpointDefinition> {
 }
 
 /** `headers` are part of the answer that an Idempotency-Key replays (Location, Retry-After). */
-export type ReplyTo<E extends EndpointDefinition> = { status: E['response']['status']; headers?: Record<string, string> } & (E['response'] extends {
+export type ReplyTo<E extends EndpointDefinition> = {
+  status: E['response']['status'];
+  headers?: Record<string, string>;
+} & (E['response'] extends {
   schema: z.ZodType;
 }
   ? { body: ResponseOf<E> }

@@ -43,9 +43,7 @@ export function startSdk(options: { endpoint: string; serviceName: string }): { 
   const base = options.endpoint.replace(/\/+$/, '');
   const sdk = new NodeSDK({
     resource: resourceFromAttributes({ 'service.name': options.serviceName }),
-    spanProcessors: [
-      new tracing.BatchSpanProcessor(new OTLPTraceExporter({ url: `${base}/v1/traces`, ...senderLimits }), exportLimits),
-    ],
+    spanProcessors: [new tracing.BatchSpanProcessor(new OTLPTraceExporter({ url: `${base}/v1/traces`, ...senderLimits }), exportLimits)],
     metricReaders: [
       new PeriodicExportingMetricReader({
         exporter: new OTLPMetricExporter({ url: `${base}/v1/metrics`, ...senderLimits }),

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Database } from '@drydock/database/sql';
 import { classifyDatabaseError } from '@drydock/database/database-error';
+import type { Database } from '@drydock/database/sql';
 import { faultpoint } from '@drydock/faults/faultpoint';
 
 const attemptsMax = 3;

@@ -1,0 +1,100 @@
+import type { KeyObject } from 'node:crypto';
+import type { EndpointDefinition } from '@drydock/contracts/endpoint';
+import { problem } from '@drydock/contracts/problem';
+import type { Database } from '@drydock/database/sql';
+import { type Answer, answerOf } from './answer';
+import { authenticateInternal, authenticateRequest } from './authenticate';
+import { authorise } from './authorise';
+import { replyChecks } from './check-reply';
+import { systemNowMs } from './clock';
+import type { Exchange, ExchangeKit } from './exchange';
+import { type IdempotencyLimits, readIdempotencyKey } from './idempotency';
+import { assertBound, callerOf } from './internal-token';
+import { parseJsonBody } from './json-body';
+import { requestParser } from './parse-request';
+import { type Afterwards, perform } from './perform';
+import { readBody } from './raw-body';
+import type { HandlerRequest, InternalRoute, Route } from './route';
+import type { Streams } from './stream';
+
+export interface HandleKit<Tx> extends ExchangeKit {
+  /** The audience of its tokens. */
+  service: string;
+  key: KeyObject;
+  database: Database<Tx>;
+  limits: IdempotencyLimits;
+  streams: Streams;
+  checksReplies: boolean;
+}
+
+/** Express' part of a request: what its pattern found in the path. */
+export type PathValues = Readonly<Record<string, string | string[] | undefined>>;
+
+/**
+ * What one route does with a request, in the order of the specification: token, permission, syntax (body and query, then ids), and the handler.
+ * Everything that can be built once is built here, not per request.
+ */
+export function createHandler<Tx>(
+  kit: HandleKit<Tx>,
+  route: Route<Tx>,
+): (exchange: Exchange, params: PathValues) => Promise<Answer | undefined> {
+  const { endpoint } = route;
+  const parse = requestParser(endpoint);
+  const checks = replyChecks(endpoint, kit.checksReplies);
+  const performance = { database: kit.database, limits: kit.limits, log: kit.log, checkReply: checks.reply };
+  const run = async (exchange: Exchange, request: HandlerRequest<EndpointDefinition>, afterwards: Afterwards, path: string) => {
+    if (route.stream !== undefined) return kit.streams.run(kit, exchange, request, route.stream);
+    if (route.read === undefined) return perform(performance, route, request, afterwards, path);
+    const reply = await route.read(request);
+    checks.reply(reply);
+    return answerOf(reply);
+  };
+  return async (exchange, params) => {
+    const { headers, url = '' } = exchange.request;
+    const claims = authenticateRequest(exchange, kit.key, kit.service);
+    const caller = callerOf(claims);
+    authorise(endpoint.permissions, caller);
+    const body = await readBody(exchange.request);
+    const rawKey = headerOf(headers['idempotency-key']);
+    assertBound(claims, body, rawKey);
+    const [path = '', search = ''] = splitOnce(url, '?');
+    const parsed = parse({ params, search, body, contentType: headers['content-type'], contentEncoding: headers['content-encoding'] });
+    const afterwards: Afterwards = { works: [] };
+    const request = {
+      ...parsed,
+      caller,
+      requestId: claims.request_id,
+      idempotencyKey: readIdempotencyKey(endpoint, rawKey),
+      now: new Date(systemNowMs()),
+      traceparent: exchange.traceparent,
+      afterCommit: (work: () => unknown) => {
+        afterwards.works.push(work);
+      },
+    } as HandlerRequest<EndpointDefinition>;
+    try {
+      return await run(exchange, request, afterwards, path);
+    } catch (error) {
+      checks.refusal(error);
+      throw error;
+    }
+  };
+}
+
+/** The same for a path of ours: token, body, handler. */
+export function createInternalHandler(kit: { service: string }, route: InternalRoute): (exchange: Exchange) => Promise<Answer> {
+  return async (exchange) => {
+    const bytes = await readBody(exchange.request);
+    const issuer = authenticateInternal(exchange, route.issuers, kit.service, bytes);
+    const body = route.body?.safeParse(parseJsonBody(bytes));
+    if (body?.success === false) throw problem('invalid_request', { internal: body.error.message });
+    const reply = await route.handle({ body: body?.data, issuer, requestId: exchange.context.request_id, now: new Date(systemNowMs()) });
+    return answerOf(reply);
+  };
+}
+
+const headerOf = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value.join(', ') : value);
+
+function splitOnce(text: string, separator: string): [string, string] {
+  const at = text.indexOf(separator);
+  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + separator.length)];
+}

@@ -1,0 +1,80 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { EndpointDefinition } from '@drydock/contracts/endpoint';
+import { problem } from '@drydock/contracts/problem';
+import { commonHeaders, type Exchange, type ExchangeKit } from './exchange';
+import type { HandlerRequest, StreamEvent, StreamHandlers } from './route';
+
+export interface StreamLimits {
+  /** Open streams per process, apart from ordinary requests: a thousand watchers must not keep a restore out. */
+  openMax: number;
+  heartbeatMs: number;
+  /** Then the stream ends and the client comes back with Last-Event-ID and a fresh authentication. */
+  lifetimeMs: number;
+}
+
+export const streamLimits: StreamLimits = { openMax: 200, heartbeatMs: 15_000, lifetimeMs: 60_000 };
+
+type Open = StreamHandlers<EndpointDefinition>['stream'];
+
+export interface Streams {
+  run(kit: ExchangeKit, exchange: Exchange, request: HandlerRequest<EndpointDefinition>, open: Open): Promise<undefined>;
+  /** Ends every open stream; their clients come back to another process. */
+  close(): void;
+}
+
+export function createStreams(limits: StreamLimits): Streams {
+  const closing = new AbortController();
+  let openCount = 0;
+  return {
+    run: async (kit, exchange, request, open) => {
+      if (openCount >= limits.openMax) throw problem('overloaded', { retryAfterSeconds: 5 });
+      openCount += 1;
+      const gone = new AbortController();
+      exchange.response.once('close', () => gone.abort());
+      const signal = AbortSignal.any([gone.signal, closing.signal, AbortSignal.timeout(limits.lifetimeMs)]);
+      try {
+        const lastEventId = exchange.request.headers['last-event-id'];
+        const events = await open({ ...request, signal, lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined });
+        exchange.response.writeHead(200, {
+          ...commonHeaders(kit, exchange),
+          'content-type': 'text/event-stream',
+          'x-accel-buffering': 'no',
+        });
+        exchange.response.flushHeaders();
+        await pump(exchange.response, events, signal, limits.heartbeatMs);
+        exchange.response.end();
+      } finally {
+        openCount -= 1;
+        gone.abort();
+      }
+      return undefined;
+    },
+    close: () => closing.abort(),
+  };
+}
+
+/** Writes events until they or the stream's time end. A client that reads slowly slows the source, not our memory. */
+async function pump(response: ServerResponse, events: AsyncIterable<StreamEvent>, signal: AbortSignal, heartbeatMs: number): Promise<void> {
+  const iterator = events[Symbol.asyncIterator]();
+  const ended = new Promise<undefined>((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    signal.addEventListener('abort', () => resolve(undefined), { once: true });
+  });
+  const heartbeat = setInterval(() => response.write(':\n\n'), heartbeatMs);
+  try {
+    for (;;) {
+      const next = await Promise.race([iterator.next(), ended]);
+      if (next === undefined || next.done === true) return;
+      if (!response.write(eventText(next.value))) await Promise.race([once(response, 'drain'), ended]);
+    }
+  } finally {
+    clearInterval(heartbeat);
+    // Not awaited: a source that hangs must not keep the stream's place.
+    void Promise.resolve(iterator.return?.()).catch(() => undefined);
+  }
+}
+
+/** https://html.spec.whatwg.org/multipage/server-sent-events.html; JSON has no line breaks, so one data line is enough. */
+const eventText = ({ id, event, data }: StreamEvent): string =>
+  `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`;
