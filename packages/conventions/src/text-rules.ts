@@ -1,0 +1,40 @@
+import { isTest, type SourceFile } from './source-files';
+
+interface TextRule {
+  reason: string;
+  pattern: RegExp;
+  /** Files in which it has its home. */
+  allowedIn(file: SourceFile): boolean;
+}
+
+const at = (pattern: RegExp) => (file: SourceFile) => pattern.test(file.path) || isTest(file);
+
+/** House habit 9: one home each, and the message says which. */
+export const textRules: TextRule[] = [
+  {
+    reason:
+      'process.env is read in config.ts alone (and where no config can be yet: the telemetry preload, fault points, the command line of infra)',
+    pattern: /\bprocess\.env\b/,
+    allowedIn: at(/\/config[^/]*\.ts$|telemetry[^/]*\.ts$|^packages\/(faults|embedded)\/|^infra\/|\/prisma\.config\.ts$|worker-entry\.ts$/),
+  },
+  {
+    reason: 'console belongs to commands; processes log through service-kit/log',
+    pattern: /\bconsole\.(log|error|warn|info)\b/,
+    allowedIn: at(/^infra\/|\/(cli|bootstrap|command|write-[a-z-]+)\.ts$/),
+  },
+  {
+    reason: 'a queue is opened in workflow alone',
+    pattern: /\bnew (Queue|Worker)\(/,
+    allowedIn: at(/^packages\/workflow\/|^packages\/(archive|pg-transfer)\/|^infra\/bench\//),
+  },
+  {
+    reason: 'left open: finish it or file it',
+    pattern: /\b(TODO|FIXME|XXX)\b|\.(skip|only)\(/,
+    allowedIn: (file) => file.path.startsWith('packages/conventions/'),
+  },
+  {
+    reason: 'loosened types: say what it is instead',
+    pattern: /\bas any\b|: any\b|@ts-(ignore|nocheck|expect-error)/,
+    allowedIn: (file) => file.path.startsWith('packages/conventions/'),
+  },
+];

@@ -1,0 +1,15 @@
+import { sourceFiles } from './source-files';
+
+const kinds = sourceFiles
+  .filter((file) => file.path.startsWith('services/') && file.path.endsWith('.workflow.ts'))
+  .flatMap((file) => [...file.text.matchAll(/\bkind: '([a-z_]+)'/g)].map((match) => match[1] ?? ''));
+const crashTests = sourceFiles.filter(
+  (file) => file.path.startsWith('services/') && file.path.endsWith('.test.ts') && file.text.includes('crashEveryStep'),
+);
+
+describe('every workflow', () => {
+  it('is crash-tested at every step', () => {
+    expect(kinds.length).toBeGreaterThan(0);
+    expect([...new Set(kinds)].filter((kind) => !crashTests.some((file) => file.text.includes(kind)))).toEqual([]);
+  });
+});
