@@ -1,0 +1,51 @@
+/** Every reason for which an archive is refused or an operation on it stops. The set is closed: callers may switch over it. */
+export const archiveReasons = {
+  tampered: 'bytes differ from what was sealed',
+  truncated: 'an object is missing or shorter than declared',
+  wrong_key: 'sealed with another key',
+  foreign: 'belongs to another archive, site or organisation',
+  replayed_older: 'a valid archive, but not the one that was recorded',
+  chain_gap: 'an archive of the chain is missing, out of order or of another chain',
+  chain_cycle: 'an archive occurs twice in its chain',
+  mismatch: 'sealed correctly, but the content contradicts what the archive declares',
+  unsupported_format: 'written by a newer or unknown writer',
+  hostile_entry: 'an entry that could harm the target',
+  limit_exceeded: 'more than the caller or the format allows',
+  unknown_root: 'the archive holds no such root',
+  source_unreadable: 'a file to be packed could not be read',
+  staging_not_empty: 'the target directory is not an empty directory',
+  no_space: 'the target file system is full',
+  write_failed: 'the target file system refused a write',
+} as const;
+
+export type ArchiveReason = keyof typeof archiveReasons;
+
+/** `message` is for operators' logs and may name paths inside the archive; it never holds key material. */
+export class ArchiveError extends Error {
+  readonly reason: ArchiveReason;
+
+  constructor(reason: ArchiveReason, detail: string, options?: ErrorOptions) {
+    super(`${reason}: ${detail}`, options);
+    this.name = 'ArchiveError';
+    this.reason = reason;
+  }
+}
+
+/** Throws an ArchiveError. */
+export function refuse(reason: ArchiveReason, detail: string, cause?: unknown): never {
+  throw new ArchiveError(reason, detail, cause === undefined ? undefined : { cause });
+}
+
+const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+
+/** The `code` of a system error (`ENOENT`), or '' for anything else. */
+export function systemErrorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+/** Wraps what a write threw; an ArchiveError passes unchanged. */
+export function asWriteError(error: unknown): ArchiveError {
+  if (error instanceof ArchiveError) return error;
+  const reason = fullDiskCodes.has(systemErrorCode(error)) ? 'no_space' : 'write_failed';
+  return new ArchiveError(reason, error instanceof Error ? error.message : String(error), { cause: error });
+}

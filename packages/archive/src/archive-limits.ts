@@ -1,0 +1,42 @@
+/** What a reader accepts at most, whatever an archive declares. */
+export interface ArchiveLimits {
+  /** Entries over all archives of a chain, tombstones included. */
+  entriesMax: number;
+  /** Bytes of file content over all archives of a chain. */
+  rawBytesMax: number;
+  /** Components of a path. */
+  depthMax: number;
+  /** Hard links and files with several names, which have to be remembered while a tree is checked. */
+  linkedFilesMax: number;
+}
+
+export const defaultLimits: ArchiveLimits = {
+  entriesMax: 20_000_000,
+  rawBytesMax: 4 * 2 ** 40,
+  depthMax: 256,
+  linkedFilesMax: 100_000,
+};
+
+/** Bounds of the format itself. A writer stays below them and a reader refuses what is above, before it allocates. */
+export const formatBounds = {
+  /** File bytes in one segment. */
+  segmentRawBytes: 8 * 2 ** 20,
+  /** A block is closed after this many entries … */
+  blockEntries: 2048,
+  /** … or after this many bytes of content, so that two workers get even shares. */
+  blockRawBytes: 16 * 2 ** 20,
+  /** 2048 entries of the longest path and link, or one file of 2 TB (a row of 44 bytes per segment). */
+  blockIndexRawBytes: 24 * 2 ** 20,
+  /** 80 bytes per block: about 400 million small files. */
+  manifestBytes: 16 * 2 ** 20,
+  pathBytes: 4000,
+  nameBytes: 255,
+  linkBytes: 4000,
+  /** Entries of a root whose content comes as streams: their names are kept in memory. */
+  streamEntries: 100_000,
+} as const;
+
+/** Fills what the caller left out with the defaults. */
+export function completeLimits(limits: Partial<ArchiveLimits> = {}): ArchiveLimits {
+  return { ...defaultLimits, ...limits };
+}

@@ -1,0 +1,28 @@
+/** Where an archive is written. An object is at most about 24 MB and may be written again under the same name (a retried file). */
+export interface ArchiveSink {
+  /** Resolves once the object is durable. */
+  write(name: string, bytes: Buffer): Promise<void>;
+}
+
+/** Where an archive is read. */
+export interface ArchiveSource {
+  /** The whole object. Rejects with ArchiveError `truncated` when it does not exist, with anything else when it cannot be known. */
+  read(name: string): Promise<Buffer>;
+}
+
+export const manifestName = 'manifest';
+
+/** `segment-00000012` */
+export function segmentName(number: number): string {
+  return `segment-${String(number).padStart(8, '0')}`;
+}
+
+/** `index-00000012` */
+export function blockName(number: number): string {
+  return `index-${String(number).padStart(8, '0')}`;
+}
+
+/** Whether a name is one that an archive can have: a store may use it as the last part of a path or key. */
+export function isObjectName(name: string): boolean {
+  return name === manifestName || /^(?:segment|index)-\d{8,10}$/.test(name);
+}

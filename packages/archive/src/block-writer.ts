@@ -1,0 +1,138 @@
+import type { ArchiveKeys } from './archive-keys';
+import { formatBounds } from './archive-limits';
+import { type ArchiveSink, blockName } from './archive-objects';
+import type { Entry } from './entry';
+import { encodeEntry } from './entry-codec';
+import { encodeBlock, type SegmentSeal } from './index-block';
+import { SealPipeline } from './seal-pipeline';
+import { type ObjectSeal, sealObject } from './sealed-object';
+
+/** Writes contents and entries as segments and index blocks. At any time one block and two segments are in memory. */
+export class BlockWriter {
+  /** Seals of the finished blocks, in order; complete after `finish`. */
+  readonly blocks: ObjectSeal[] = [];
+  segmentCount = 0;
+  sizeBytes = 0;
+  private readonly sink: ArchiveSink;
+  private readonly keys: ArchiveKeys;
+  private readonly pipeline: SealPipeline;
+  private root = '';
+  private entries: Buffer[] = [];
+  private entryBytes = 0;
+  private segments: Promise<SegmentSeal>[] = [];
+  private rawBytes = 0;
+  private buffer: Buffer | null = null;
+  private filled = 0;
+  blockCount = 0;
+  private closing: Promise<void> = Promise.resolve();
+
+  constructor(sink: ArchiveSink, keys: ArchiveKeys) {
+    this.sink = sink;
+    this.keys = keys;
+    this.pipeline = new SealPipeline(sink, keys);
+  }
+
+  /** Blocks begun from now on belong to this root. */
+  async startRoot(name: string): Promise<number> {
+    await this.closeBlock();
+    this.root = name;
+    return this.blockCount;
+  }
+
+  /** Free room in the segment being filled, at least one byte. What is written into it counts only once `commit` is called. */
+  async room(): Promise<Buffer> {
+    if (this.filled === formatBounds.segmentRawBytes) this.flushSegment();
+    this.buffer ??= await this.pipeline.buffer();
+    return this.buffer.subarray(this.filled);
+  }
+
+  /** Takes over the first `bytes` of the room as content of the next entry. */
+  commit(bytes: number): void {
+    this.filled += bytes;
+    this.rawBytes += bytes;
+  }
+
+  /** Appends content of the next entry. */
+  async append(content: Buffer): Promise<void> {
+    for (let at = 0; at < content.length; ) {
+      const copied = content.copy(await this.room(), 0, at);
+      this.commit(copied);
+      at += copied;
+    }
+  }
+
+  /** Adds the entry whose content has just been appended, and closes the block when it is full. */
+  async add(entry: Entry): Promise<void> {
+    const bytes = encodeEntry(entry);
+    this.entries.push(bytes);
+    this.entryBytes += bytes.length;
+    const full =
+      this.entries.length >= formatBounds.blockEntries ||
+      this.rawBytes >= formatBounds.blockRawBytes ||
+      this.entryBytes >= formatBounds.blockIndexRawBytes / 2;
+    if (full) await this.closeBlock();
+  }
+
+  /** Begins a new block unless this one is empty, so that what follows can be taken back by `discardContent`. */
+  async closeBlock(): Promise<void> {
+    if (this.entries.length === 0) return;
+    this.flushSegment();
+    const number = this.blockCount;
+    const { root, entries, segments } = this;
+    const firstSegment = this.segmentCount - segments.length;
+    this.blockCount += 1;
+    this.entries = [];
+    this.segments = [];
+    this.entryBytes = 0;
+    this.rawBytes = 0;
+    await this.closing;
+    this.closing = this.writeBlock(number, { root, firstSegment }, entries, segments);
+    this.closing.catch(() => undefined); // seen by whoever awaits next
+  }
+
+  /** Takes back all content of a block that has no entry yet. Its segments are written again under the same numbers, with fresh IVs. */
+  async discardContent(): Promise<void> {
+    if (this.entries.length > 0) throw new TypeError('content of a block with entries cannot be taken back');
+    await Promise.all(this.segments);
+    this.segmentCount -= this.segments.length;
+    this.segments = [];
+    this.rawBytes = 0;
+    this.filled = 0;
+  }
+
+  /** Resolves once everything is written. */
+  async finish(): Promise<void> {
+    await this.closeBlock();
+    await this.closing;
+  }
+
+  /** Resolves when nothing is written any more, whatever became of it. */
+  async settle(): Promise<void> {
+    await this.pipeline.settle();
+    await this.closing.catch(() => undefined);
+  }
+
+  private flushSegment(): void {
+    if (this.buffer === null || this.filled === 0) return;
+    const sealing = this.pipeline.submit(this.segmentCount, this.buffer, this.filled);
+    sealing.catch(() => undefined); // seen when its block is closed
+    this.segments.push(sealing);
+    this.segmentCount += 1;
+    this.buffer = null;
+    this.filled = 0;
+  }
+
+  private async writeBlock(
+    number: number,
+    head: { root: string; firstSegment: number },
+    entries: readonly Buffer[],
+    sealing: readonly Promise<SegmentSeal>[],
+  ): Promise<void> {
+    const segments = await Promise.all(sealing);
+    const raw = encodeBlock({ ...head, segments }, entries);
+    const { bytes, seal } = await sealObject(this.keys, { kind: 'block', number }, raw);
+    await this.sink.write(blockName(number), bytes);
+    this.blocks.push(seal);
+    this.sizeBytes += segments.reduce((sum, segment) => sum + segment.size, seal.size);
+  }
+}

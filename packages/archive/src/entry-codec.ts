@@ -1,0 +1,70 @@
+import { refuse } from './archive-error';
+import { formatBounds } from './archive-limits';
+import { type Entry, type EntryType, entryTypes } from './entry';
+
+const fixedBytes = 28;
+const sha256Bytes = 32;
+const typeOfCode = new Map<number, EntryType>(
+  Object.entries(entryTypes).map(([name, code]) => [code, name as EntryType]), // Object.entries widens the keys to string
+);
+const noBytes = Buffer.alloc(0);
+
+/** Bytes of an entry in an index block; README.md draws them. */
+export function encodeEntry(entry: Entry): Buffer {
+  const sha256 = entry.type === 'file' ? sha256Bytes : 0;
+  const bytes = Buffer.allocUnsafe(fixedBytes + entry.path.length + entry.link.length + sha256);
+  bytes.writeUInt8(entryTypes[entry.type], 0);
+  bytes.writeUInt8(entry.linked ? 1 : 0, 1);
+  bytes.writeUInt16BE(entry.mode, 2);
+  bytes.writeIntBE(entry.mtimeSeconds, 4, 6);
+  bytes.writeUInt32BE(entry.mtimeNanoseconds, 10);
+  bytes.writeUIntBE(entry.size, 14, 6);
+  bytes.writeUInt16BE(entry.path.length, 20);
+  bytes.writeUInt16BE(entry.link.length, 22);
+  bytes.writeUInt32BE(0, 24); // extended attributes: room in the format, none recorded by this writer
+  bytes.write(entry.path, fixedBytes, 'latin1');
+  bytes.write(entry.link, fixedBytes + entry.path.length, 'latin1');
+  if (sha256 > 0) entry.sha256.copy(bytes, bytes.length - sha256Bytes);
+  return bytes;
+}
+
+/**
+ * Reads one entry at `at` and where the next begins. Only the shape is checked here; what a path may be is for the tree checker.
+ * @throws ArchiveError `mismatch`, or `hostile_entry` for a type, mode or length that no writer of ours produces
+ */
+export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: number } {
+  if (at + fixedBytes > bytes.length) refuse('mismatch', 'index entry cut short');
+  const type = typeOfCode.get(bytes.readUInt8(at));
+  if (type === undefined) refuse('hostile_entry', `entry of type ${bytes.readUInt8(at)}`);
+  const flags = bytes.readUInt8(at + 1);
+  const pathBytes = bytes.readUInt16BE(at + 20);
+  const linkBytes = bytes.readUInt16BE(at + 22);
+  if (pathBytes > formatBounds.pathBytes || linkBytes > formatBounds.linkBytes) refuse('hostile_entry', 'path or link too long');
+  const pathAt = at + fixedBytes;
+  const linkAt = pathAt + pathBytes;
+  const shaAt = linkAt + linkBytes;
+  const xattrsAt = shaAt + (type === 'file' ? sha256Bytes : 0);
+  const next = xattrsAt + bytes.readUInt32BE(at + 24);
+  if (next > bytes.length) refuse('mismatch', 'index entry cut short');
+  const entry: Entry = {
+    type,
+    path: bytes.toString('latin1', pathAt, linkAt),
+    mode: bytes.readUInt16BE(at + 2),
+    mtimeSeconds: bytes.readIntBE(at + 4, 6),
+    mtimeNanoseconds: bytes.readUInt32BE(at + 10),
+    size: bytes.readUIntBE(at + 14, 6),
+    linked: (flags & 1) === 1,
+    sha256: type === 'file' ? bytes.subarray(shaAt, xattrsAt) : noBytes,
+    link: linkBytes === 0 ? '' : bytes.toString('latin1', linkAt, shaAt),
+  };
+  checkFields(entry, flags);
+  return { entry, next };
+}
+
+function checkFields(entry: Entry, flags: number): void {
+  if (entry.mode > 0o777) refuse('hostile_entry', `mode ${entry.mode.toString(8)}: set-id and sticky bits are never restored`);
+  if (flags > 1 || entry.mtimeNanoseconds >= 1e9) refuse('mismatch', 'index entry with impossible fields');
+  if (entry.type !== 'file' && (entry.size !== 0 || entry.linked)) refuse('mismatch', `${entry.type} with content`);
+  const isLink = entry.type === 'symlink' || entry.type === 'hardlink';
+  if (isLink !== entry.link.length > 0) refuse('hostile_entry', `${entry.type} with a link target of ${entry.link.length} bytes`);
+}

@@ -1,0 +1,44 @@
+import type { ByteString } from './path-bytes';
+
+/** Codes of the index. A tombstone says that the path, present in the parent archive, is gone. */
+export const entryTypes = { file: 1, directory: 2, symlink: 3, hardlink: 4, tombstone: 5 } as const;
+export type EntryType = keyof typeof entryTypes;
+
+/** One path of a root, as the index holds it. */
+export interface Entry {
+  type: EntryType;
+  path: ByteString;
+  /** Permission bits, 0 to 0o777. */
+  mode: number;
+  /** Modification time: whole seconds since 1970, may be negative, and the nanoseconds of that second. */
+  mtimeSeconds: number;
+  mtimeNanoseconds: number;
+  /** Bytes of content; 0 for everything but files. */
+  size: number;
+  /** A file that has, or had when packed, several names: hard links may point to it. */
+  linked: boolean;
+  /** SHA-256 of the content of a file; empty otherwise. */
+  sha256: Buffer;
+  /** Target of a symlink as written in it, or the path (in the same root) of the file that a hard link shares; '' otherwise. */
+  link: ByteString;
+}
+
+const noBytes = Buffer.alloc(0);
+
+/** A tombstone of a path. */
+export function tombstoneOf(path: ByteString): Entry {
+  return { type: 'tombstone', path, mode: 0, mtimeSeconds: 0, mtimeNanoseconds: 0, size: 0, linked: false, sha256: noBytes, link: '' };
+}
+
+/** Whether a live path is as the parent archive recorded it. Content is taken as equal when size, mode and time to the nanosecond are. */
+export function isUnchanged(live: Omit<Entry, 'sha256'>, recorded: Entry): boolean {
+  return (
+    live.type === recorded.type &&
+    live.size === recorded.size &&
+    live.mode === recorded.mode &&
+    live.mtimeSeconds === recorded.mtimeSeconds &&
+    live.mtimeNanoseconds === recorded.mtimeNanoseconds &&
+    live.linked === recorded.linked &&
+    live.link === recorded.link
+  );
+}

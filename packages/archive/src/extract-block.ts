@@ -1,0 +1,122 @@
+import { createHash, hash } from 'node:crypto';
+import { closeSync, constants, fchmodSync, fchownSync, futimesSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { refuse, systemErrorCode } from './archive-error';
+import { BlockContent, type SegmentOrigin } from './block-content';
+import type { Entry } from './entry';
+import type { IndexBlock } from './index-block';
+import { type ByteString, bytesOfText, fileCallPath, parentPath } from './path-bytes';
+import { secondsOf } from './timestamps';
+import type { WorkerSetup } from './worker-messages';
+
+/** Fails on anything that exists and follows no link, though an empty staging directory should hold neither. */
+const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+/** Directories get their own modes last; until then only we may enter. */
+const stagingMode = 0o700;
+
+/** Writes the directories and files of one block, by synchronous calls: a worker has nothing else to do meanwhile. */
+export class BlockExtraction {
+  private readonly setup: WorkerSetup;
+  private readonly base: ByteString;
+  private readonly block: IndexBlock;
+  private readonly content: BlockContent;
+  private readonly made = new Set<ByteString>(['']);
+
+  constructor(setup: WorkerSetup, origin: SegmentOrigin, block: IndexBlock) {
+    this.setup = setup;
+    this.base = `${bytesOfText(setup.directory)}/`;
+    this.block = block;
+    this.content = new BlockContent(origin, block);
+  }
+
+  /** `live`: one bit per entry, null for all. Returns what was written. */
+  async run(live: Uint8Array | null): Promise<{ entries: number; rawBytes: number }> {
+    const { entries } = this.block;
+    const done = { entries: 0, rawBytes: 0 };
+    for (let row = 0; row < entries.length; row += 1) {
+      const entry = entries[row] ?? refuse('mismatch', 'block with a hole');
+      if (live !== null && ((live[row >> 3] ?? 0) & (1 << (row & 7))) === 0) {
+        await this.content.skip(entry.size);
+        continue;
+      }
+      if (entry.type === 'directory') this.makeDirectory(entry.path);
+      if (entry.type === 'file') {
+        const whole = this.content.takeWhole(entry.size);
+        if (whole === null) await this.writePieces(entry);
+        else this.writeWhole(entry, whole);
+      }
+      done.entries += 1;
+      done.rawBytes += entry.size;
+    }
+    return done;
+  }
+
+  private writeWhole(entry: Entry, content: Buffer): void {
+    checkContent(entry, hash('sha256', content, 'buffer'));
+    const file = this.createFile(entry);
+    try {
+      writeAll(file, content);
+      this.finishFile(file, entry);
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  private async writePieces(entry: Entry): Promise<void> {
+    const file = this.createFile(entry);
+    try {
+      const digest = createHash('sha256');
+      for await (const piece of this.content.read(entry.size)) {
+        digest.update(piece);
+        writeAll(file, piece);
+      }
+      checkContent(entry, digest.digest());
+      this.finishFile(file, entry);
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  private createFile(entry: Entry): number {
+    const parent = parentPath(entry.path);
+    if (!this.made.has(parent)) this.makeDirectory(parent);
+    return openSync(fileCallPath(this.base + entry.path), createFlags, entry.mode);
+  }
+
+  /** Each call here is one per file: owner and mode only where `open` has not already made them right. */
+  private finishFile(file: number, entry: Entry): void {
+    const { owner, umask } = this.setup;
+    if (owner !== null) fchownSync(file, owner.uid, owner.gid);
+    if ((entry.mode & umask) !== 0) fchmodSync(file, entry.mode);
+    const seconds = secondsOf(entry);
+    futimesSync(file, seconds, seconds);
+  }
+
+  /** Parents may be in blocks that another worker has in hand, so whoever comes first makes them. All are known to be directories. */
+  private makeDirectory(path: ByteString): void {
+    if (this.made.has(path)) return;
+    try {
+      this.mkdir(path);
+    } catch (error) {
+      if (systemErrorCode(error) !== 'ENOENT') throw error;
+      this.makeDirectory(parentPath(path));
+      this.mkdir(path);
+    }
+    this.made.add(path);
+  }
+
+  private mkdir(path: ByteString): void {
+    try {
+      mkdirSync(fileCallPath(this.base + path), stagingMode);
+    } catch (error) {
+      if (systemErrorCode(error) !== 'EEXIST') throw error;
+    }
+  }
+}
+
+function checkContent(entry: Entry, sha256: Buffer): void {
+  if (!sha256.equals(entry.sha256)) refuse('mismatch', `content of ${entry.path} has another SHA-256 than recorded`);
+}
+
+function writeAll(file: number, content: Buffer): void {
+  for (let at = 0; at < content.length; ) at += writeSync(file, content, at);
+}

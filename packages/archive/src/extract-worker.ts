@@ -1,0 +1,81 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { ArchiveError, asWriteError, refuse } from './archive-error';
+import { formatBounds } from './archive-limits';
+import { blockName } from './archive-objects';
+import type { SegmentOrigin } from './block-content';
+import { BlockExtraction } from './extract-block';
+import { decodeBlock } from './index-block';
+import { openObject } from './sealed-object';
+import type { BlockTask, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup } from './worker-messages';
+
+/** Body of a worker thread of `extract`. The main thread reads the objects, since only it has their source; everything else happens here. */
+const port = parentPort ?? refuse('write_failed', 'to be loaded as a worker thread only');
+const setup: WorkerSetup = workerData;
+const waiting = new Map<number, (answer: WorkerAnswer) => void>();
+let requests = 0;
+
+const origins: SegmentOrigin[] = setup.archives.map((keys, archive) => ({
+  keys: {
+    salt: Buffer.from(keys.salt),
+    archiveTag: Buffer.from(keys.archiveTag),
+    encryption: Buffer.from(keys.encryption),
+    authentication: Buffer.from(keys.authentication),
+  },
+  source: { read: (name) => readObject(archive, name) },
+}));
+
+port.on('message', (answer: WorkerAnswer) => {
+  waiting.get(answer.id)?.(answer);
+  waiting.delete(answer.id);
+});
+void work();
+
+async function work(): Promise<void> {
+  try {
+    await Promise.all(Array.from({ length: setup.lanes }, runLane));
+    post({ type: 'finished' });
+  } catch (error) {
+    const { reason, message } = error instanceof ArchiveError ? error : asWriteError(error);
+    post({ type: 'failed', reason, detail: message.slice(reason.length + 2) });
+  }
+  port.close();
+}
+
+async function runLane(): Promise<void> {
+  for (let task = await nextTask(); task !== null; task = await nextTask()) await extractTask(task);
+}
+
+async function extractTask(task: BlockTask): Promise<void> {
+  const origin = origins[task.archive] ?? refuse('mismatch', 'task of an unknown archive');
+  const bytes = await origin.source.read(blockName(task.block));
+  const seal = { size: task.seal.size, mac: Buffer.from(task.seal.mac) };
+  const place = { kind: 'block', number: task.block } as const;
+  // The same bytes as those checked before the first write: their MAC is compared again with the manifest's.
+  const block = decodeBlock(await openObject(origin.keys, place, bytes, seal, formatBounds.blockIndexRawBytes), 'tree');
+  const done = await new BlockExtraction(setup, origin, block).run(task.live);
+  post({ type: 'progress', ...done });
+}
+
+async function nextTask(): Promise<BlockTask | null> {
+  const answer = await ask((id) => ({ id, want: 'task' }));
+  return 'task' in answer ? answer.task : null;
+}
+
+async function readObject(archive: number, name: string): Promise<Buffer> {
+  const answer = await ask((id) => ({ id, want: 'object', archive, name }));
+  if (!('object' in answer)) refuse('truncated', `no answer for ${name}`);
+  return Buffer.from(answer.object.buffer, answer.object.byteOffset, answer.object.byteLength);
+}
+
+function ask(request: (id: number) => WorkerRequest): Promise<WorkerAnswer> {
+  requests += 1;
+  const id = requests;
+  return new Promise((resolve) => {
+    waiting.set(id, resolve);
+    post({ type: 'request', request: request(id) });
+  });
+}
+
+function post(message: WorkerMessage): void {
+  port.postMessage(message);
+}

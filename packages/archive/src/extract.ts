@@ -1,0 +1,107 @@
+import { asWriteError, systemErrorCode } from './archive-error';
+import { type ArchiveLimits, completeLimits, formatBounds } from './archive-limits';
+import { type CheckedTree, checkTree } from './check-tree';
+import { runWorkers } from './extract-workers';
+import { finishTree } from './finish-tree';
+import type { ArchiveLink, OpenArchive } from './open-archive';
+import { openChain } from './open-chain';
+import { createPace } from './pace';
+import { checkSpace, prepareStaging, probeFolding } from './staging';
+import type { Owner } from './worker-messages';
+
+export interface ExtractProgress {
+  entries: number;
+  entriesTotal: number;
+  rawBytes: number;
+  rawBytesTotal: number;
+}
+
+export interface ExtractOptions {
+  /** Full archive first. */
+  chain: readonly ArchiveLink[];
+  /** 32 bytes. */
+  key: Buffer;
+  /** Absolute target directory of each tree root to extract. Empty, or absent below an existing directory. */
+  roots: Readonly<Record<string, string>>;
+  /** To whom everything shall belong; needs the right to change owners. Left out: to this process. */
+  owner?: Owner;
+  limits?: Partial<ArchiveLimits>;
+  /** Threads; more than two gain nothing. */
+  workers?: number;
+  /** Whether the target takes names that differ in case or normalisation for the same; left out, it is tried. */
+  foldsNames?: boolean;
+  signal?: AbortSignal;
+  onProgress?: (progress: ExtractProgress) => void;
+}
+
+export interface ExtractResult {
+  entries: number;
+  rawBytes: number;
+}
+
+/** Linux: 4096 with the closing NUL. */
+const locationBytesMax = 4095;
+
+/**
+ * Extracts tree roots of a chain into empty directories. Every manifest, chain link and index entry is verified before the first write; every
+ * segment immediately before it is decoded; every file's SHA-256 before the file counts. Nothing is synced: the caller syncs the file system
+ * before it relies on the tree. When it rejects, nothing writes any more, and what lies in the targets is to be removed by the caller.
+ * @throws ArchiveError, or the signal's reason
+ */
+export async function extract(options: ExtractOptions): Promise<ExtractResult> {
+  const archives = await openChain(options.chain, options.key, completeLimits(options.limits));
+  const targets = Object.entries(options.roots);
+  const checked: { root: string; directory: string; tree: CheckedTree }[] = [];
+  for (const [root, directory] of targets) {
+    checked.push({ root, directory, tree: await checkTarget(archives, root, directory, options) });
+  }
+  const totals = { entries: 0, rawBytes: 0 };
+  for (const { tree } of checked) {
+    totals.entries += tree.entries;
+    totals.rawBytes += tree.rawBytes;
+  }
+  const done = { entries: 0, rawBytes: 0 };
+  const onProgress = (step: ExtractResult): void => {
+    done.entries += step.entries;
+    done.rawBytes += step.rawBytes;
+    options.onProgress?.({ ...done, entriesTotal: totals.entries, rawBytesTotal: totals.rawBytes });
+  };
+  for (const { root, directory, tree } of checked) await writeTree(archives, { root, directory, tree }, options, onProgress);
+  return totals;
+}
+
+async function checkTarget(
+  archives: readonly OpenArchive[],
+  root: string,
+  directory: string,
+  options: ExtractOptions,
+): Promise<CheckedTree> {
+  if (!directory.startsWith('/')) throw new TypeError('the target of a root is an absolute path');
+  await prepareStaging(directory).catch((error: unknown) => Promise.reject(asWriteError(error)));
+  const tree = await checkTree(archives, root, {
+    limits: completeLimits(options.limits),
+    folds: options.foldsNames ?? (await probeFolding(directory)),
+    pathBytesMax: Math.min(formatBounds.pathBytes, locationBytesMax - Buffer.byteLength(directory) - 1),
+    ...(options.signal && { signal: options.signal }),
+  });
+  await checkSpace(directory, tree.rawBytes);
+  return tree;
+}
+
+async function writeTree(
+  archives: readonly OpenArchive[],
+  target: { root: string; directory: string; tree: CheckedTree },
+  options: ExtractOptions,
+  onProgress: (step: ExtractResult) => void,
+): Promise<void> {
+  const { root, directory, tree } = target;
+  const signal = options.signal && { signal: options.signal };
+  const owner = options.owner ?? null;
+  const setup = { directory, root, archives: archives.map(({ keys }) => keys), owner, umask: process.umask(), lanes: 2 };
+  await runWorkers({ archives, tasks: tree.tasks, setup, workers: options.workers ?? 2, onProgress, ...signal });
+  try {
+    await finishTree(archives, root, { directory, owner, pace: createPace(options.signal), ...signal });
+  } catch (error) {
+    throw systemErrorCode(error) === '' ? error : asWriteError(error);
+  }
+}

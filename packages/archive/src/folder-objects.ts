@@ -1,0 +1,53 @@
+import { type FileHandle, mkdir, open, readFile, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { refuse, systemErrorCode } from './archive-error';
+import { type ArchiveSink, type ArchiveSource, isObjectName } from './archive-objects';
+
+/** An archive as files of one folder, which is created when missing. Each object appears whole (temporary name, fsync, rename) or not at all. */
+export function folderSink(folder: string): ArchiveSink {
+  return {
+    async write(name, bytes) {
+      const path = objectPath(folder, name);
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const temporary = `${path}.partial`;
+      const file = await open(temporary, 'w', 0o600);
+      try {
+        await file.writeFile(bytes);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(temporary, path);
+      // The manifest is written last: its rename must not be durable before those of the objects that it vouches for.
+      if (name === 'manifest') await syncFolder(folder);
+    },
+  };
+}
+
+/** Reads an archive that folderSink wrote. */
+export function folderSource(folder: string): ArchiveSource {
+  return {
+    async read(name) {
+      try {
+        return await readFile(objectPath(folder, name));
+      } catch (error) {
+        if (systemErrorCode(error) === 'ENOENT') refuse('truncated', `object ${name} is missing`, error);
+        throw error;
+      }
+    },
+  };
+}
+
+function objectPath(folder: string, name: string): string {
+  if (!isObjectName(name)) throw new TypeError(`not the name of an archive object: ${name}`);
+  return join(folder, name);
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle: FileHandle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

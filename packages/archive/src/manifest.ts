@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import { formatBounds } from './archive-limits';
+
+const text = z.string().min(1).max(200);
+const mac = z.string().regex(/^[0-9a-f]{64}$/);
+const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+
+const manifestRoot = z.strictObject({
+  name: z.string().regex(/^[a-z][a-z0-9_-]{0,62}$/),
+  /** `tree`: a directory, merged over the chain. `stream`: named contents in their own order, always whole in each archive. */
+  kind: z.enum(['tree', 'stream']),
+  blocks: count,
+  entries: count,
+  tombstones: count,
+  raw_bytes: count,
+});
+
+/** What an archive declares about itself. */
+export const manifestSchema = z.strictObject({
+  format_version: z.literal(1),
+  codec: z.literal('zstd'),
+  cipher: z.literal('aes-256-ctr+hmac-sha256'),
+  archive_id: text,
+  site_id: text,
+  organisation_id: text,
+  sequence: count,
+  /** MAC of the parent's manifest; null: a full archive. */
+  parent_mac: mac.nullable(),
+  /** Id of the full archive at the start of the chain; its own id for that one. */
+  base_id: text,
+  created_at: z.iso.datetime(),
+  entries: count,
+  raw_bytes: count,
+  segments: count,
+  /** Bytes of all objects except the manifest. */
+  size_bytes: count,
+  /** In the order of their blocks. */
+  roots: z.array(manifestRoot).max(16),
+  /** `[size, mac]` of each index block, which in turn holds size and MAC of each of its segments. */
+  blocks: z.array(z.tuple([count.max(2 * formatBounds.blockIndexRawBytes), mac])),
+});
+
+export type Manifest = z.infer<typeof manifestSchema>;
+export type ManifestRoot = z.infer<typeof manifestRoot>;

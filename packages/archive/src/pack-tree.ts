@@ -1,0 +1,97 @@
+import { refuse } from './archive-error';
+import { defaultLimits } from './archive-limits';
+import type { BlockWriter } from './block-writer';
+import { type Entry, isUnchanged, tombstoneOf } from './entry';
+import { pathProblem, symlinkProblem } from './entry-rules';
+import { HardLinks } from './hard-links';
+import { describeStat } from './live-entry';
+import type { Pace } from './pace';
+import { packFile } from './pack-file';
+import type { SkippedPath } from './pack-roots';
+import type { ParentTree } from './parent-tree';
+import { type ByteString, textOfBytes } from './path-bytes';
+import type { RootTally } from './root-tally';
+import { type LivePath, readLinkTarget, walkDirectory } from './walk-directory';
+
+export interface TreePacking {
+  directory: string;
+  writer: BlockWriter;
+  tally: RootTally;
+  /** What the chain so far holds; null for a full archive. */
+  parent: ParentTree | null;
+  pace: Pace;
+  onSkip: (skipped: SkippedPath) => void;
+}
+
+/** Packs a directory: everything, or what differs from the parent with tombstones for what is gone. One streaming merge of two sorted walks. */
+export async function packTree(packing: TreePacking): Promise<void> {
+  const hardLinks = new HardLinks();
+  for (const live of walkDirectory(packing.directory)) {
+    await packing.pace();
+    const recorded = (await packing.parent?.takeUpTo(live.path, (path) => bury(packing, path))) ?? null;
+    const packed = await packPath(packing, hardLinks, live, recorded);
+    if (packed === 'absent' && recorded !== null) await bury(packing, live.path);
+  }
+  await packing.parent?.takeRest((path) => bury(packing, path));
+}
+
+async function bury(packing: TreePacking, path: ByteString): Promise<void> {
+  await addEntry(packing, tombstoneOf(path));
+}
+
+/** `absent`: the archive has, and shall have, no such path. */
+async function packPath(packing: TreePacking, hardLinks: HardLinks, live: LivePath, recorded: Entry | null): Promise<'present' | 'absent'> {
+  const found = describeLive(packing, hardLinks, live);
+  if (found === null) return 'absent';
+  const rememberName = (): void => {
+    if (found.linked || found.type === 'hardlink') hardLinks.remember(live.stat, live.path);
+  };
+  if (recorded !== null && isUnchanged(found, recorded)) {
+    rememberName();
+    return 'present';
+  }
+  if (found.type !== 'file') {
+    await addEntry(packing, found);
+    rememberName();
+    return 'present';
+  }
+  const content = await packFile(live, packing.writer, packing.pace);
+  if (content === null) return 'absent';
+  const { stat, size, sha256 } = content;
+  const linked = hardLinks.isLinked(stat);
+  await addEntry(packing, { ...describeStat('file', live.path, stat), size, sha256, linked });
+  if (linked) hardLinks.remember(stat, live.path);
+  return 'present';
+}
+
+/** The entry of a path as far as its metadata tells, or null for what an archive does not hold. */
+function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath): Entry | null {
+  const { path, stat } = live;
+  const problem = pathProblem(path, defaultLimits.depthMax);
+  if (problem !== null) return refuse('limit_exceeded', `${problem}: ${textOfBytes(path).slice(0, 200)}`);
+  if (stat.isDirectory()) return describeStat('directory', path, stat);
+  if (stat.isSymbolicLink()) return describeSymlink(packing, live);
+  if (!stat.isFile()) return skip(packing, path, 'neither file, directory nor link');
+  const first = hardLinks.find(stat);
+  if (first !== '') return { ...describeStat('hardlink', path, stat), link: first };
+  return { ...describeStat('file', path, stat), size: Number(stat.size), linked: hardLinks.isLinked(stat) };
+}
+
+function describeSymlink(packing: TreePacking, live: LivePath): Entry | null {
+  const target = readLinkTarget(live.location);
+  if (target === null) return null;
+  const problem = symlinkProblem(live.path, target);
+  if (problem !== null) return skip(packing, live.path, problem);
+  return { ...describeStat('symlink', live.path, live.stat), link: target };
+}
+
+/** What could not be restored is not packed, and said so: a backup that is refused at its restore would be none. */
+function skip(packing: TreePacking, path: ByteString, reason: string): null {
+  packing.onSkip({ path: textOfBytes(path), reason });
+  return null;
+}
+
+async function addEntry(packing: TreePacking, entry: Entry): Promise<void> {
+  packing.tally.count(entry);
+  await packing.writer.add(entry);
+}

@@ -1,0 +1,79 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { refuse } from './archive-error';
+import { deriveKeyCheck, deriveManifestKey, saltBytes } from './archive-keys';
+import { formatBounds } from './archive-limits';
+import { canonicalJson } from './canonical-json';
+import { type Manifest, manifestSchema } from './manifest';
+
+const title = 'drydock-archive/1';
+/** `drydock-archive/1 <salt> <key check>\n` */
+const firstLineBytes = title.length + 1 + 2 * saltBytes + 1 + 32 + 1;
+/** `\n<mac>\n` */
+const lastLineBytes = 1 + 64 + 1;
+
+export interface SealedManifest {
+  bytes: Buffer;
+  /** Hex HMAC-SHA256; what a database keeps to know this archive from any other, older ones included. */
+  mac: string;
+  sha256: string;
+}
+
+/** Three lines: title with salt and key check, the manifest as canonical JSON, the MAC over both. */
+export function sealManifest(archiveKey: Buffer, salt: Buffer, manifest: Manifest): SealedManifest {
+  const firstLine = `${title} ${salt.toString('hex')} ${deriveKeyCheck(archiveKey, salt).toString('hex')}\n`;
+  const signed = Buffer.from(firstLine + canonicalJson(manifest), 'utf8');
+  const mac = createHmac('sha256', deriveManifestKey(archiveKey, salt)).update(signed).digest('hex');
+  const bytes = Buffer.concat([signed, Buffer.from(`\n${mac}\n`, 'latin1')]);
+  if (bytes.length > formatBounds.manifestBytes) refuse('limit_exceeded', 'more blocks than a manifest can list');
+  return { bytes, mac, sha256: createHash('sha256').update(bytes).digest('hex') };
+}
+
+export interface OpenedManifest {
+  manifest: Manifest;
+  mac: string;
+  salt: Buffer;
+}
+
+/**
+ * Verifies and then reads a manifest: not one byte of the JSON is parsed before the MAC agrees.
+ * @throws ArchiveError `truncated`, `tampered`, `wrong_key`, `unsupported_format`, `limit_exceeded` or `mismatch`
+ */
+export function openManifest(archiveKey: Buffer, bytes: Buffer): OpenedManifest {
+  if (bytes.length > formatBounds.manifestBytes) refuse('limit_exceeded', 'manifest too large');
+  if (bytes.length < firstLineBytes + lastLineBytes) refuse('truncated', 'manifest is shorter than any');
+  const [name, saltHex, checkHex] = readFirstLine(bytes);
+  if (name !== title) refuse(name.startsWith('drydock-archive/') ? 'unsupported_format' : 'tampered', 'first line of the manifest');
+  const salt = Buffer.from(saltHex, 'hex');
+  const signed = bytes.subarray(0, bytes.length - lastLineBytes);
+  const mac = createHmac('sha256', deriveManifestKey(archiveKey, salt)).update(signed).digest('hex');
+  if (!timingSafeEqual(Buffer.from(`\n${mac}\n`, 'latin1'), bytes.subarray(bytes.length - lastLineBytes))) {
+    const check = deriveKeyCheck(archiveKey, salt).toString('hex');
+    refuse(timingSafeEqual(Buffer.from(check), Buffer.from(checkHex, 'latin1')) ? 'tampered' : 'wrong_key', 'MAC of the manifest');
+  }
+  return { manifest: parseManifest(signed.toString('utf8', firstLineBytes)), mac, salt };
+}
+
+function readFirstLine(bytes: Buffer): [string, string, string] {
+  const line = bytes.toString('latin1', 0, firstLineBytes);
+  const parts = /^(\S{17}) ([0-9a-f]{32}) ([0-9a-f]{32})\n$/.exec(line);
+  const [, name, salt, check] = parts ?? [];
+  if (name === undefined || salt === undefined || check === undefined) refuse('tampered', 'first line of the manifest');
+  return [name, salt, check];
+}
+
+function parseManifest(json: string): Manifest {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (error) {
+    refuse('mismatch', 'manifest is no JSON', error);
+  }
+  const parsed = manifestSchema.safeParse(value);
+  if (!parsed.success) refuse('mismatch', `manifest: ${describeIssues(parsed.error.issues)}`);
+  if (canonicalJson(parsed.data) !== json) refuse('mismatch', 'manifest is not canonical');
+  return parsed.data;
+}
+
+function describeIssues(issues: readonly { path: readonly PropertyKey[]; message: string }[]): string {
+  return issues.map((issue) => `${issue.path.join('.')} ${issue.message}`).join('; ');
+}

@@ -1,0 +1,38 @@
+import type { ArchiveReason } from './archive-error';
+
+/** What a worker is started with: where it writes and the keys of each archive of the chain. */
+export interface WorkerSetup {
+  directory: string;
+  root: string;
+  archives: { salt: Uint8Array; archiveTag: Uint8Array; encryption: Uint8Array; authentication: Uint8Array }[];
+  owner: Owner | null;
+  /** Of the process: a worker thread cannot ask for it. */
+  umask: number;
+  /** Blocks that one worker has in hand: while one waits for the thread pool, files of the other are written. */
+  lanes: number;
+}
+
+export interface Owner {
+  uid: number;
+  gid: number;
+}
+
+/** One index block to extract. */
+export interface BlockTask {
+  archive: number;
+  block: number;
+  seal: { size: number; mac: Uint8Array };
+  /** One bit per entry: is it the newest version of its path? null: all are. */
+  live: Uint8Array | null;
+}
+
+/** Every request gets exactly one answer with its id. */
+export type WorkerRequest = { id: number; want: 'task' } | { id: number; want: 'object'; archive: number; name: string };
+
+export type WorkerMessage =
+  | { type: 'request'; request: WorkerRequest }
+  | { type: 'progress'; entries: number; rawBytes: number }
+  | { type: 'finished' }
+  | { type: 'failed'; reason: ArchiveReason; detail: string };
+
+export type WorkerAnswer = { id: number; task: BlockTask | null } | { id: number; object: Uint8Array };

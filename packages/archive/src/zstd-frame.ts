@@ -1,0 +1,79 @@
+import { refuse } from './archive-error';
+
+const magic = 0xfd2fb528;
+const blockBytesMax = 128 * 1024;
+/** Level 3 uses 2 MB; more is never needed for 8 MB and would be allocated by the decoder before it reads a byte. */
+const windowBytesMax = 8 * 2 ** 20;
+
+/**
+ * The native encoder writes frames without a content size. Inserts it, which makes the decoder check it and lets `checkFrame` see it.
+ * @throws TypeError when the encoder's frame header has another shape than it has had so far.
+ */
+export function declareContentSize(frame: Buffer, rawBytes: number): Buffer {
+  const descriptor = frame.readUInt8(4);
+  if (frame.readUInt32LE(0) !== magic || descriptor >> 6 !== 0) throw new TypeError('unexpected zstd frame header');
+  const singleSegment = (descriptor & 0x20) !== 0;
+  if (singleSegment) {
+    if (frame.readUInt8(5) !== rawBytes) throw new TypeError('unexpected zstd content size');
+    return frame;
+  }
+  const size = Buffer.alloc(4);
+  size.writeUInt32LE(rawBytes);
+  const head = Buffer.from(frame.subarray(0, 6));
+  head.writeUInt8(descriptor | 0x80, 4);
+  return Buffer.concat([head, size, frame.subarray(6)]);
+}
+
+/**
+ * Checks, without decoding, that `bytes` is exactly one zstd frame that declares `rawBytes` and cannot make a decoder produce
+ * much more than that, whatever it declares.
+ * @throws ArchiveError `limit_exceeded`
+ */
+export function checkFrame(bytes: Buffer, rawBytes: number): void {
+  const start = checkFrameHeader(bytes, rawBytes);
+  const hasChecksum = (bytes.readUInt8(4) & 0x04) !== 0;
+  const { end, producedMax } = walkBlocks(bytes, start);
+  if (end + (hasChecksum ? 4 : 0) !== bytes.length) refuse('limit_exceeded', 'more or less than one zstd frame');
+  // A block may hold less than 128 kB, so the bound is loose; it only has to keep a lying frame from filling the memory.
+  if (producedMax > 4 * rawBytes + 8 * blockBytesMax) refuse('limit_exceeded', 'zstd frame could produce more than it declares');
+}
+
+function checkFrameHeader(bytes: Buffer, rawBytes: number): number {
+  if (bytes.length < 9 || bytes.readUInt32LE(0) !== magic) refuse('limit_exceeded', 'not a zstd frame');
+  const descriptor = bytes.readUInt8(4);
+  const sizeFlag = descriptor >> 6;
+  const singleSegment = (descriptor & 0x20) !== 0;
+  if ((descriptor & 0x0b) !== 0) refuse('limit_exceeded', 'zstd frame with a dictionary or reserved bits');
+  let at = 5;
+  if (!singleSegment) {
+    const window = bytes.readUInt8(at);
+    const base = 2 ** (10 + (window >> 3));
+    if (base + (base / 8) * (window & 7) > windowBytesMax) refuse('limit_exceeded', 'zstd window too large');
+    at += 1;
+  }
+  if (sizeFlag === 0 && !singleSegment) refuse('limit_exceeded', 'zstd frame without a content size');
+  const sizeBytes = [1, 2, 4, 8][sizeFlag] ?? 8;
+  if (bytes.length < at + sizeBytes) refuse('limit_exceeded', 'zstd frame header cut short');
+  if (readContentSize(bytes, at, sizeBytes) !== BigInt(rawBytes)) refuse('limit_exceeded', 'zstd frame declares another content size');
+  return at + sizeBytes;
+}
+
+function readContentSize(bytes: Buffer, at: number, sizeBytes: number): bigint {
+  if (sizeBytes === 8) return bytes.readBigUInt64LE(at);
+  return BigInt(bytes.readUIntLE(at, sizeBytes) + (sizeBytes === 2 ? 256 : 0));
+}
+
+function walkBlocks(bytes: Buffer, start: number): { end: number; producedMax: number } {
+  let at = start;
+  let producedMax = 0;
+  for (;;) {
+    if (at + 3 > bytes.length) refuse('limit_exceeded', 'zstd block cut short');
+    const header = bytes.readUIntLE(at, 3);
+    const type = (header >> 1) & 3;
+    const size = header >> 3;
+    if (type === 3 || size > blockBytesMax) refuse('limit_exceeded', 'zstd block of an impossible kind or size');
+    producedMax += type === 2 ? blockBytesMax : size;
+    at += 3 + (type === 1 ? 1 : size);
+    if ((header & 1) === 1) return { end: at, producedMax };
+  }
+}
