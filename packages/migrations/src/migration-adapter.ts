@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto';
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
+
+type QueryArguments = Parameters<pg.Client['query']>;
+
+/** Postgres' internal type "char", which introspection reads and adapter-pg 7.10.0 has no mapping for. */
+const internalCharOid = 18;
+const textOid = 25;
+
+function reportCharAsText<T>(result: T): T {
+  if (typeof result !== 'object' || result === null || !('fields' in result) || !Array.isArray(result.fields)) return result;
+  for (const field of result.fields) if (field.dataTypeID === internalCharOid) field.dataTypeID = textOid;
+  return result;
+}
+
+/** A pg client whose results have no column of a type that the adapter would refuse. */
+class MigrationClient extends pg.Client {
+  // pg's query has eight overloads; adapter-pg uses the one that returns a promise, and all are passed on untouched
+  override query(...args: unknown[]): never {
+    const result: unknown = Reflect.apply(super.query, this, args as QueryArguments);
+    return (result instanceof Promise ? result.then(reportCharAsText) : result) as never;
+  }
+}
+
+/** Connection settings of a URL, spelt out: with `connectionString` the adapter opens the real database where it should open the shadow. */
+export function connectionSettings(databaseUrl: string): pg.PoolConfig {
+  const url = new URL(databaseUrl);
+  return {
+    host: url.hostname,
+    port: Number(url.port || 5432),
+    user: decodeURIComponent(url.username),
+    database: decodeURIComponent(url.pathname.slice(1)),
+    ...(url.password === '' ? {} : { password: decodeURIComponent(url.password) }),
+    ...(url.searchParams.has('sslmode') ? { ssl: url.searchParams.get('sslmode') !== 'disable' } : {}),
+  };
+}
+
+/** The adapter through which Prisma's engine reaches Postgres. */
+export class MigrationAdapter extends PrismaPg {
+  readonly #settings: pg.PoolConfig;
+
+  constructor(databaseUrl: string) {
+    const settings = { ...connectionSettings(databaseUrl), Client: MigrationClient };
+    super(settings);
+    this.#settings = settings;
+  }
+
+  /** adapter-pg 7.10.0 drops the shadow database while its own pool still holds it, which Postgres refuses: close first, then drop. */
+  override async connectToShadowDb(): ReturnType<PrismaPg['connectToShadowDb']> {
+    const database = `prisma_migrate_shadow_db_${randomUUID()}`;
+    const admin = await this.connect();
+    await admin.executeScript(`CREATE DATABASE "${database}"`);
+    const shadow = await new PrismaPg({ ...this.#settings, database }).connect();
+    const close = shadow.dispose.bind(shadow);
+    shadow.dispose = async () => {
+      await close();
+      await admin.executeScript(`DROP DATABASE IF EXISTS "${database}" WITH (FORCE)`);
+      await admin.dispose();
+    };
+    return shadow;
+  }
+}

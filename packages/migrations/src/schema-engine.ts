@@ -1,0 +1,55 @@
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
+import { MigrationAdapter } from './migration-adapter';
+
+/** The part of Prisma's schema engine that we use; the full type is in @prisma/schema-engine-wasm, which is ESM only. */
+export interface SchemaEngine {
+  applyMigrations(input: unknown): Promise<{ appliedMigrationNames: string[] }>;
+  /** `exitCode` 2 means that there is a difference, and `stdout` is the SQL. */
+  diff(input: unknown): Promise<{ exitCode: number; stdout: string | null }>;
+}
+
+interface EngineGlue {
+  SchemaEngine: { new: (options: unknown, onLog: (line: string) => void, adapter: unknown) => Promise<SchemaEngine> };
+  __wbg_set_wasm: (exports: unknown) => void;
+}
+
+/** Node has WebAssembly; the es2023 library of TypeScript has no declaration of it. */
+declare const WebAssembly: {
+  instantiate: (
+    bytes: Uint8Array,
+    imports: Record<string, unknown>,
+  ) => Promise<{ instance: { exports: { __wbindgen_start: () => void } } }>;
+};
+declare global {
+  var PRISMA_WASM_PANIC_REGISTRY: { set_message: (message: string) => void } | undefined;
+}
+
+/** One instance a process: the generated glue keeps state in its module. */
+let loading: Promise<EngineGlue> | undefined;
+
+/** Prisma's engine over one database, with the schema files that it shall compare or apply to. */
+export async function openSchemaEngine(databaseUrl: string, schemaFiles: [string, string][]): Promise<SchemaEngine> {
+  loading ??= loadGlue();
+  const glue = await loading;
+  return glue.SchemaEngine.new(
+    { datamodels: schemaFiles },
+    () => undefined,
+    bindMigrationAwareSqlAdapterFactory(new MigrationAdapter(databaseUrl)),
+  );
+}
+
+/** Does by hand what the package's own entry does with `import … from "./x.wasm"`, which Node 20 cannot. */
+async function loadGlue(): Promise<EngineGlue> {
+  const folder = path.dirname(createRequire(__filename).resolve('@prisma/schema-engine-wasm/schema_engine_bg'));
+  globalThis.PRISMA_WASM_PANIC_REGISTRY ??= { set_message: (message) => process.stderr.write(`schema engine panic: ${message}\n`) };
+  const glue: EngineGlue = await import(pathToFileURL(path.join(folder, 'schema_engine_bg.js')).href);
+  const bytes = fs.readFileSync(path.join(folder, 'schema_engine_bg.wasm'));
+  const { instance } = await WebAssembly.instantiate(bytes, { './schema_engine_bg.js': glue });
+  glue.__wbg_set_wasm(instance.exports);
+  instance.exports.__wbindgen_start();
+  return glue;
+}
