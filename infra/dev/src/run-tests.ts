@@ -1,0 +1,93 @@
+// `npm test`: format, lint, types, import rules, then every test. Ends in `N passed, N failed`, where each check counts as one.
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { z } from 'zod';
+
+interface Check {
+  name: string;
+  command: string;
+  args: string[];
+}
+
+const checks: Check[] = [
+  { name: 'format and lint (biome)', command: 'biome', args: ['ci', '--colors=off', '.'] },
+  { name: 'lint with types (oxlint)', command: 'oxlint', args: ['--type-aware', '--deny-warnings'] },
+  { name: 'types (tsc)', command: 'tsc', args: ['-b'] },
+  { name: 'types of the tests (tsc)', command: 'tsc', args: ['-p', 'tsconfig.test.json'] },
+  { name: 'import rules (turbo boundaries)', command: 'turbo', args: ['boundaries'] },
+  { name: 'unused files, exports and dependencies (knip)', command: 'knip', args: ['--no-progress'] },
+];
+
+/** The part of jest's report that is counted. A suite that cannot even be loaded has no tests and still failed. */
+const reportSchema = z.looseObject({
+  numPassedTests: z.int(),
+  numFailedTests: z.int(),
+  numPendingTests: z.int(),
+  numRuntimeErrorTestSuites: z.int(),
+});
+
+const write = (line: string): void => void process.stdout.write(`${line}\n`);
+
+/** Runs to the end and keeps what it says, for a failure to be shown whole. */
+function capture({ command, args }: Check): Promise<{ code: number; output: string }> {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const chunks: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => chunks.push(chunk));
+    child.on('error', (error) => resolve({ code: 1, output: error.message }));
+    child.on('close', (code) => resolve({ code: code ?? 1, output: Buffer.concat(chunks).toString() }));
+  });
+}
+
+async function runChecks(): Promise<{ passed: number; failed: number }> {
+  let failed = 0;
+  for (const check of checks) {
+    const started = performance.now();
+    const { code, output } = await capture(check);
+    const seconds = ((performance.now() - started) / 1000).toFixed(1);
+    write(`${code === 0 ? 'ok    ' : 'FAILED'} ${check.name} (${seconds} s)`);
+    if (code !== 0) {
+      failed += 1;
+      write(output);
+    }
+  }
+  return { passed: checks.length - failed, failed };
+}
+
+/** jest in a process of its own; its own report goes to the terminal as it comes. */
+async function runJest(args: string[]): Promise<{ passed: number; failed: number; skipped: number }> {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-jest-'));
+  const report = path.join(folder, 'report.json');
+  try {
+    const child = spawn('jest', ['--json', `--outputFile=${report}`, ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
+    const code = await new Promise<number>((resolve) => child.on('close', (status) => resolve(status ?? 1)));
+    if (!fs.existsSync(report)) return { passed: 0, failed: 1, skipped: 0 };
+    const counts = reportSchema.parse(JSON.parse(fs.readFileSync(report, 'utf8')));
+    const failed = counts.numFailedTests + counts.numRuntimeErrorTestSuites;
+    return { passed: counts.numPassedTests, failed: failed === 0 && code !== 0 ? 1 : failed, skipped: counts.numPendingTests };
+  } finally {
+    fs.rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function main(args: string[]): Promise<number> {
+  const flags = new Set<string>(args.filter((arg) => arg === '--checks-only' || arg === '--chaos'));
+  const jestArgs = args.filter((arg) => !flags.has(arg));
+  if (flags.has('--chaos')) process.env['DRYDOCK_CHAOS'] = 'full';
+  const checked = flags.has('--chaos') || jestArgs.length > 0 ? { passed: 0, failed: 0 } : await runChecks();
+  const tested = flags.has('--checks-only') ? { passed: 0, failed: 0, skipped: 0 } : await runJest(jestArgs);
+  const failed = checked.failed + tested.failed;
+  write(`${checked.passed + tested.passed} passed, ${failed} failed${tested.skipped > 0 ? `, ${tested.skipped} skipped` : ''}`);
+  return failed === 0 ? 0 : 1;
+}
+
+main(process.argv.slice(2)).then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    write(String(error));
+    process.exit(1);
+  },
+);
