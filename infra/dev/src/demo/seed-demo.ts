@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Api, apiOf } from './api';
 import { type Demo, demoSchema, readDemo, readPartial, writeDemo, writePartial } from './demo-file';
-import { seedSites } from './seed-sites';
+import { type SitePlace, seedSites } from './seed-sites';
 
 export interface Bootstrapped {
   org_id: string;
@@ -14,8 +14,8 @@ export interface DemoContext {
   /** Of the gateway. */
   baseUrl: string;
   processesFile: string;
-  /** Where the site host keeps live sites. */
-  sitesDir: string;
+  /** Where a site lives on its host, asked of the site host: the public API does not tell folders or passwords. */
+  describeSite(siteId: string): Promise<SitePlace>;
   /** Runs the keys service's command: a root organisation of that name and its first key. */
   bootstrap(name: string): Promise<Bootstrapped>;
   /** One line for the terminal. */
@@ -44,7 +44,11 @@ async function seedKeys(context: DemoContext, demo: Partial<Demo>, keep: (more: 
   if (demo.live_key === undefined) keep({ live_key: await mint(api, 'demo-live', { scopes }) });
   if (demo.sandbox_key === undefined) keep({ sandbox_key: await mint(api, 'demo-sandbox', { scopes, sandbox: true }) });
   if (demo.child_org_id === undefined) {
-    const child = await api('/v1/orgs', { method: 'POST', body: { name: 'Demo Reseller', permissions: scopes }, idempotencyKey: 'demo-child' });
+    const child = await api('/v1/orgs', {
+      method: 'POST',
+      body: { name: 'Demo Reseller', permissions: scopes },
+      idempotencyKey: 'demo-child',
+    });
     keep({ child_org_id: orgSchema.parse(child.body).id });
   }
 }
@@ -66,7 +70,7 @@ export async function seedDemo(context: DemoContext): Promise<Demo> {
   context.say('Making organisations and keys');
   await seedKeys(context, demo, keep);
   context.say('Making two sites and a first backup of each');
-  const sites = await seedSites(apiOf(context.baseUrl, demo.live_key ?? ''), context.sitesDir);
+  const sites = await seedSites(apiOf(context.baseUrl, demo.live_key ?? ''), context.describeSite);
   const whole = demoSchema.parse({ ...demo, sites });
   writeDemo(context.dataDir, whole);
   return whole;

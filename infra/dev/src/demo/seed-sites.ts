@@ -1,0 +1,75 @@
+import fs from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { z } from 'zod';
+import type { Api } from './api';
+import { type DemoSite, demoSites } from './site-content';
+
+export interface SitePlace {
+  url: string;
+  files_dir: string;
+  database_url: string;
+}
+
+const siteSchema = z.looseObject({ id: z.string(), status: z.string(), name: z.string() });
+const surfaceSchema = z.looseObject({ in_progress: z.boolean(), backups: z.array(z.looseObject({ status: z.string() })) });
+
+/** Longest time that one operation on a little site may take on a slow machine. */
+const operationSecondsMax = 120;
+
+async function poll<T>(what: string, look: () => Promise<T | null>): Promise<T> {
+  const end = performance.now() + operationSecondsMax * 1000;
+  for (;;) {
+    const found = await look();
+    if (found !== null) return found;
+    if (performance.now() > end) throw new Error(`${what} took longer than ${operationSecondsMax} s; see the logs folder`);
+    await sleep(200);
+  }
+}
+
+async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
+  for (const [name, content] of Object.entries(site.files)) {
+    const file = path.join(place.files_dir, name);
+    await fs.mkdir(path.dirname(file), { recursive: true });
+    await fs.writeFile(file, content);
+  }
+  const client = new pg.Client({ connectionString: place.database_url });
+  await client.connect();
+  try {
+    await client.query(site.sql);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The site is found again by its idempotency key, and its content is written by statements that can be repeated. */
+async function seedSite(
+  api: Api,
+  site: DemoSite,
+  describeSite: (siteId: string) => Promise<SitePlace>,
+): Promise<SitePlace & { id: string }> {
+  const created = await api('/v1/sites', {
+    method: 'POST',
+    body: { name: site.name, primary_domain: site.domain },
+    idempotencyKey: `demo-site-${site.domain}`,
+  });
+  const { id } = siteSchema.parse(created.body);
+  await poll(`Creating ${site.name}`, async () => {
+    const { status } = siteSchema.parse((await api(`/v1/sites/${id}`)).body);
+    if (status === 'failed') throw new Error(`${site.name} could not be created; see the logs folder`);
+    return status === 'active' ? status : null;
+  });
+  const place = await describeSite(id);
+  await fillSite(place, site);
+  await api(`/v1/sites/${id}/backups`, { method: 'POST', body: {}, idempotencyKey: `demo-backup-${site.domain}` });
+  await poll(`The first backup of ${site.name}`, async () => {
+    const surface = surfaceSchema.parse((await api(`/v1/sites/${id}/backups`)).body);
+    return surface.in_progress || !surface.backups.some((backup) => backup.status === 'completed') ? null : surface;
+  });
+  return { id, url: place.url, files_dir: place.files_dir, database_url: place.database_url };
+}
+
+/** Two real little sites whose pages read their database, each with a first backup. */
+export const seedSites = (api: Api, describeSite: (siteId: string) => Promise<SitePlace>) =>
+  Promise.all(demoSites.map((site) => seedSite(api, site, describeSite)));
