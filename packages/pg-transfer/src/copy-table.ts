@@ -1,0 +1,50 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type pg from 'pg';
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { qualify, quoteName } from './list-tables';
+import type { TableEntry } from './manifest';
+import type { Section } from './section';
+import { asTransferError } from './transfer-error';
+
+function target(table: TableEntry): string {
+  // COPY knows no empty list; a table without columns of its own is copied without one.
+  const columns = table.columns.length > 0 ? ` (${table.columns.map(quoteName).join(', ')})` : '';
+  return `${qualify(table)}${columns}`;
+}
+
+export interface Copied {
+  rows: number;
+  bytes: number;
+}
+
+/** One table's rows as COPY data; `onEnd` is called only when every row was handed out. */
+export async function* copyOut(client: pg.Client, table: TableEntry, onEnd: (copied: Copied) => void): AsyncGenerator<Buffer> {
+  const stream = client.query(copyTo(`copy ${target(table)} to stdout (format ${table.format})`, { highWaterMark: 256 * 1024 }));
+  let bytes = 0;
+  for await (const part of stream) {
+    const buffer: Buffer = part;
+    bytes += buffer.length;
+    yield buffer;
+  }
+  onEnd({ rows: stream.rowCount, bytes });
+}
+
+/** Fills one table from a section; all of it or, on any error, nothing. Throws `copy_failed`. */
+export async function copyIn(client: pg.Client, table: TableEntry, section: Section, onBytes: (bytes: number) => void): Promise<Copied> {
+  let bytes = 0;
+  const count = async function* (parts: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const part of parts) {
+      bytes += part.length;
+      onBytes(part.length);
+      yield part;
+    }
+  };
+  try {
+    const stream = client.query(copyFrom(`copy ${target(table)} from stdin (format ${table.format})`));
+    await pipeline(Readable.from(section.content), count, stream);
+    return { rows: stream.rowCount, bytes };
+  } catch (error) {
+    throw asTransferError('copy_failed', `${section.path} into ${qualify(table)}`, error);
+  }
+}

@@ -1,0 +1,61 @@
+import type pg from 'pg';
+import { z } from 'zod';
+import type { SequenceEntry, TableEntry } from './manifest';
+
+/** Objects of the database's owner: no system schema, nothing temporary, nothing that CREATE EXTENSION brings along. */
+const ownRelations = `
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and c.relpersistence <> 't'
+    and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`;
+
+/**
+ * Binary COPY writes the type numbers of array elements and of composites' fields, and reg* values are numbers themselves. Those of the
+ * customer's own types differ in every database, so a table that holds one anywhere below its columns goes as text.
+ */
+const tablesSql = `
+with recursive tables as (select c.oid, n.nspname as schema, c.relname as name, pg_catalog.pg_relation_size(c.oid) as bytes ${ownRelations} and c.relkind = 'r'),
+columns as (
+  select a.attrelid, a.attnum, a.attname, a.atttypid from pg_catalog.pg_attribute a join tables t on t.oid = a.attrelid
+  where a.attnum > 0 and not a.attisdropped and a.attgenerated = ''),
+parts as (
+  select attrelid, atttypid as typid from columns
+  union
+  select p.attrelid, x.typid from parts p join pg_catalog.pg_type t on t.oid = p.typid
+  cross join lateral (values (t.typbasetype), (case when t.typlen = -1 then t.typelem end),
+    ((select r.rngsubtype from pg_catalog.pg_range r where r.rngtypid = t.oid)),
+    ((select r.rngsubtype from pg_catalog.pg_range r where pg_catalog.to_jsonb(r) ->> 'rngmultitypid' = t.oid::text))) x (typid)
+  where x.typid <> 0),
+textual as (
+  select distinct p.attrelid from parts p join pg_catalog.pg_type t on t.oid = p.typid
+  where t.typtype = 'c' or (t.typlen = -1 and t.typelem >= 16384) or t.typsend = 0 or t.typreceive = 0
+    or (t.oid < 16384 and t.typname ~ '^_?reg'))
+select t.schema, t.name,
+  coalesce((select pg_catalog.json_agg(k.attname order by k.attnum) from columns k where k.attrelid = t.oid), '[]') as columns,
+  case when exists (select from textual x where x.attrelid = t.oid) then 'text' else 'binary' end as format
+from tables t order by t.bytes desc, t.schema, t.name`;
+
+const sequencesSql = `select n.nspname as schema, c.relname as name ${ownRelations} and c.relkind = 'S' order by 1, 2`;
+
+const tableRowSchema = z.object({ schema: z.string(), name: z.string(), columns: z.array(z.string()), format: z.enum(['binary', 'text']) });
+const namedSchema = z.object({ schema: z.string(), name: z.string() });
+const positionSchema = z.object({ last_value: z.string(), is_called: z.boolean() });
+
+/** The tables with rows of their own (partitions, not their parents), largest first. Generated columns are left out. */
+export async function listTables(client: pg.ClientBase): Promise<TableEntry[]> {
+  return z.array(tableRowSchema).parse((await client.query(tablesSql)).rows);
+}
+
+/** `"schema"."name"`, quoted. */
+export const qualify = (entry: { schema: string; name: string }): string => [entry.schema, entry.name].map(quoteName).join('.');
+
+export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/** Every sequence's position now: sequences stand outside of snapshots, so a value may be newer than the rows, never older. */
+export async function listSequences(client: pg.ClientBase): Promise<SequenceEntry[]> {
+  const entries: SequenceEntry[] = [];
+  for (const named of z.array(namedSchema).parse((await client.query(sequencesSql)).rows)) {
+    const { rows } = await client.query(`select last_value::text, is_called from ${qualify(named)}`);
+    entries.push({ ...named, ...positionSchema.parse(rows[0]) });
+  }
+  return entries;
+}

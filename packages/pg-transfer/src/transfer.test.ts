@@ -1,0 +1,103 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { createOwnedDatabase, runAsAdmin, runSql } from '../test/databases';
+import { demandingSchema } from '../test/demanding-schema';
+import { dumpDatabase } from './dump-database';
+import { fingerprintDatabase } from './fingerprint-database';
+import { loadDatabase } from './load-database';
+import { readSectionsFolder, writeSectionsFolder } from './sections-folder';
+
+const filled = async (rows: number) => {
+  const database = await createOwnedDatabase();
+  await runSql(database.url, demandingSchema(rows));
+  return database;
+};
+
+test('a database that went through a folder has the same fingerprint, and goes on working', async () => {
+  const source = await filled(2000);
+  const target = await createOwnedDatabase();
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-dump-'));
+  const before = await fingerprintDatabase(source);
+  await writeSectionsFolder(folder, dumpDatabase(source));
+  const manifest = await loadDatabase({ url: target.url, sections: readSectionsFolder(folder) });
+  await rm(folder, { recursive: true });
+
+  expect(await fingerprintDatabase(target)).toEqual(before);
+  expect(manifest.large_objects).toBe(3);
+  const formats = Object.fromEntries(manifest.tables.map((table) => [table.name, table.format]));
+  expect(formats).toMatchObject({ customers: 'binary', docs: 'binary', orders: 'text' });
+  expect(await runSql(target.url, "insert into customers (email, name) values ('a@b', 'x') returning id")).toEqual([{ id: '2001' }]);
+  expect(await runSql(target.url, 'select n from mv_status')).toEqual([{ n: '2000' }]);
+  expect(await runSql(target.url, "select relispopulated from pg_class where relname = 'mv_empty'")).toEqual([{ relispopulated: false }]);
+  expect(await runSql(target.url, "select distinct tableowner from pg_tables where schemaname = 'public'")).toEqual([
+    { tableowner: target.name },
+  ]);
+  await expect(runSql(target.url, 'insert into orders (customer_id, total) values (999999, 1)')).rejects.toThrow('foreign key');
+});
+
+test('100,000 rows go from one database straight into another in seconds', async () => {
+  const source = await filled(100_000);
+  const target = await createOwnedDatabase();
+  const progress: number[] = [];
+  const startedMs = performance.now();
+  const sections = dumpDatabase(source);
+  await loadDatabase({ url: target.url, sections, onProgress: ({ tablesLoaded }) => progress.push(tablesLoaded) });
+  expect(performance.now() - startedMs).toBeLessThan(20_000);
+  expect(progress.length).toBeGreaterThan(8);
+  expect((await fingerprintDatabase(target)).digest).toBe((await fingerprintDatabase(source)).digest);
+});
+
+test('writers go on during a dump, and the dump shows one moment only', async () => {
+  const source = await createOwnedDatabase();
+  await runSql(source.url, 'create table a (n bigint); create table b (n bigint); insert into a values (0); insert into b values (0)');
+  const target = await createOwnedDatabase();
+  let isDone = false;
+  let writes = 0;
+  const writing = (async () => {
+    while (!isDone) {
+      writes++;
+      await runSql(
+        source.url,
+        'begin; update a set n = n + 1; insert into a select n from a limit 1; update b set n = n + 1; insert into b select n from b limit 1; commit',
+      );
+    }
+  })();
+  await loadDatabase({ url: target.url, sections: dumpDatabase(source) });
+  const duringDump = writes;
+  isDone = true;
+  await writing;
+  expect(duringDump).toBeGreaterThan(3);
+  const counts = (table: string) => runSql(target.url, `select count(*), sum(n) from ${table}`);
+  expect(await counts('a')).toEqual(await counts('b'));
+});
+
+test('a fingerprint sees one changed value, a moved sequence, a changed large object and a changed schema', async () => {
+  const source = await filled(10);
+  const digests = [(await fingerprintDatabase(source)).digest];
+  for (const change of [
+    'update docs set f = 1 where f = 0.3::float8 + 0.00000000000000004',
+    'update parent set a = 9 where ctid = (select min(ctid) from only parent)',
+    "select nextval('untouched')",
+    "select lo_put(4711, 699999, '\\x00')",
+    'create index on parent (a)',
+  ]) {
+    await runSql(source.url, change);
+    digests.push((await fingerprintDatabase(source)).digest);
+  }
+  expect(new Set(digests).size).toBe(digests.length);
+});
+
+test('an abort ends a dump at once and leaves no session behind', async () => {
+  const source = await filled(1000);
+  const abort = new AbortController();
+  const run = async () => {
+    for await (const section of dumpDatabase({ url: source.url, signal: abort.signal })) {
+      if (section.path === 'data/0.copy') abort.abort(new Error('enough'));
+      for await (const part of section.content) void part;
+    }
+  };
+  await expect(run()).rejects.toThrow(/enough|aborted|closed|terminated/i);
+  const left = 'select count(*)::int as n from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()';
+  for (let n = 1; n > 0; ) n = (await runAsAdmin<{ n: number }>(left, [source.name]))[0]?.n ?? 0;
+});

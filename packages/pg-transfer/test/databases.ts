@@ -1,0 +1,37 @@
+import { randomBytes } from 'node:crypto';
+import { readSharedCluster, withDatabase } from '@drydock/test-kit/shared-cluster';
+import pg from 'pg';
+
+export interface OwnedDatabase {
+  /** As the unprivileged role that owns it. */
+  url: string;
+  adminUrl: string;
+  name: string;
+}
+
+export async function runSql<Row>(url: string, sql: string, values?: unknown[]): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const answer = values === undefined ? await client.query(sql) : await client.query(sql, values);
+    return answer.rows ?? [];
+  } finally {
+    await client.end();
+  }
+}
+
+/** Runs SQL as the superuser of the shared test cluster. */
+export const runAsAdmin = <Row>(sql: string, values?: unknown[]): Promise<Row[]> => runSql(readSharedCluster().adminUrl, sql, values);
+
+/** A fresh database with a login role of its own that owns it and nothing else. */
+export async function createOwnedDatabase(): Promise<OwnedDatabase> {
+  const { adminUrl: clusterUrl } = readSharedCluster();
+  const name = `t_${randomBytes(6).toString('hex')}`;
+  await runSql(clusterUrl, `create role ${name} login password 'owner-password'`);
+  await runSql(clusterUrl, `create database ${name} owner ${name} template template0`);
+  const url = new URL(withDatabase(clusterUrl, name));
+  const adminUrl = url.href;
+  url.username = name;
+  url.password = 'owner-password';
+  return { url: url.href, adminUrl, name };
+}
