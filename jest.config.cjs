@@ -5,6 +5,8 @@ module.exports = {
   testPathIgnorePatterns: ['/node_modules/', '/dist/'],
   modulePathIgnorePatterns: ['<rootDir>/.*/dist/', '<rootDir>/.data/'],
   testTimeout: 60_000,
+  globalSetup: '<rootDir>/packages/test-kit/src/jest-global-setup.ts',
+  globalTeardown: '<rootDir>/packages/test-kit/src/jest-global-teardown.ts',
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',

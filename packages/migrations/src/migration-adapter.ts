@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 
-type QueryArguments = Parameters<pg.Client['query']>;
+type QueryCallback = (error: unknown, result: unknown) => unknown;
+type AnyQuery = (...args: unknown[]) => unknown;
 
 /** Postgres' internal type "char", which introspection reads and adapter-pg 7.10.0 has no mapping for. */
 const internalCharOid = 18;
@@ -16,11 +17,18 @@ function reportCharAsText<T>(result: T): T {
 
 /** A pg client whose results have no column of a type that the adapter would refuse. */
 class MigrationClient extends pg.Client {
-  // pg's query has eight overloads; adapter-pg uses the one that returns a promise, and all are passed on untouched
+  // pg's query has eight overloads: a pool uses the one with a callback, a transaction the one that returns a promise
   override query(...args: unknown[]): never {
-    const result: unknown = Reflect.apply(super.query, this, args as QueryArguments);
+    const callback = args.at(-1);
+    const passedOn = typeof callback === 'function' ? [...args.slice(0, -1), fixingCallback(callback)] : args;
+    const result = Reflect.apply(super.query as AnyQuery, this, passedOn);
     return (result instanceof Promise ? result.then(reportCharAsText) : result) as never;
   }
+}
+
+function fixingCallback(callback: object) {
+  return (error: unknown, result: unknown): unknown =>
+    Reflect.apply(callback as QueryCallback, undefined, [error, reportCharAsText(result)]);
 }
 
 /** Connection settings of a URL, spelt out: with `connectionString` the adapter opens the real database where it should open the shadow. */

@@ -1,0 +1,41 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { spawnGuarded } from './guarded-child';
+import { isSameProcess, proveProcess } from './process-proof';
+
+const parentScript = `
+const { spawnGuarded } = require(${JSON.stringify(require.resolve('../dist/guarded-child.js'))});
+spawnGuarded('sleep', ['60'], { stdio: 'ignore', signalOnOrphan: 'SIGTERM' }).then((child) => {
+  console.log(child.proof.pid);
+  setInterval(() => undefined, 1000);
+});`;
+
+test('a child ends when its parent is killed with -9', async () => {
+  const parent = spawn(process.execPath, ['-e', parentScript], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [line]: unknown[] = await once(parent.stdout, 'data');
+  const proof = proveProcess(Number(String(line)));
+  if (proof === null) throw new Error('the child is not there');
+  parent.kill('SIGKILL');
+  const until = performance.now() + 5000;
+  while (isSameProcess(proof) && performance.now() < until) await sleep(20);
+  expect(isSameProcess(proof)).toBe(false);
+});
+
+test('a child that ignores the signal is killed after its grace', async () => {
+  const child = await spawnGuarded('/bin/sh', ['-c', 'trap "" TERM; echo ready; while :; do sleep 1; done'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+    signalOnOrphan: 'SIGKILL',
+  });
+  if (child.process.stdout) await once(child.process.stdout, 'data');
+  await child.stop('SIGTERM', 100);
+  expect(await child.exited).toEqual({ code: null, signal: 'SIGKILL' });
+});
+
+test('a pid alone does not make a process ours', () => {
+  const proof = proveProcess(process.pid);
+  if (proof === null) throw new Error('we are not there');
+  expect(isSameProcess(proof)).toBe(true);
+  expect(isSameProcess(proof, ['no such argument'])).toBe(false);
+  expect(isSameProcess({ ...proof, startedTicks: '1' })).toBe(false);
+});

@@ -1,0 +1,97 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { type PostgresServer, startPostgres } from './postgres';
+import { isSameProcess, proveProcess } from './process-proof';
+
+let folder: string;
+let server: PostgresServer | undefined;
+
+beforeEach(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-embedded-'));
+  fs.chmodSync(folder, 0o711); // as root the server runs as nobody
+});
+
+afterEach(async () => {
+  await server?.stop();
+  fs.rmSync(folder, { recursive: true, force: true });
+});
+
+async function query(url: string, text: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+test('asks everybody for a password by scram, which only we can read', async () => {
+  server = await startPostgres({ folder });
+  const [method] = await query(server.adminUrl, 'SELECT DISTINCT auth_method FROM pg_hba_file_rules');
+  expect(method).toEqual({ auth_method: 'scram-sha-256' });
+  const wrong = new URL(server.adminUrl);
+  wrong.password = 'wrong';
+  await expect(query(wrong.href, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' });
+  expect(fs.statSync(path.join(folder, 'password')).mode & 0o777).toBe(0o600);
+  expect(await query(server.adminUrl, 'SHOW wal_level')).toEqual([{ wal_level: 'logical' }]);
+  expect(await query(server.adminUrl, 'SHOW fsync')).toEqual([{ fsync: 'on' }]);
+});
+
+test('keeps its data over a kill -9', async () => {
+  server = await startPostgres({ folder });
+  await query(server.adminUrl, 'CREATE TABLE kept AS SELECT 7 AS n');
+  process.kill(server.proof.pid, 'SIGKILL');
+  await server.exited;
+  server = await startPostgres({ folder });
+  expect(await query(server.adminUrl, 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
+});
+
+test('ends the leftover server of an earlier run on the same data', async () => {
+  const earlier = await startPostgres({ folder });
+  server = await startPostgres({ folder });
+  expect(isSameProcess(earlier.proof)).toBe(false);
+  expect(await query(server.adminUrl, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+test('leaves a stranger alone that was given the pid of a dead server', async () => {
+  server = await startPostgres({ folder });
+  const pidFile = path.join(server.dataDir, 'postmaster.pid');
+  process.kill(server.proof.pid, 'SIGKILL');
+  await server.exited;
+  const stranger = proveProcess(process.pid);
+  fs.writeFileSync(pidFile, fs.readFileSync(pidFile, 'utf8').replace(/^\d+/, String(process.pid)));
+  server = await startPostgres({ folder });
+  expect(stranger !== null && isSameProcess(stranger)).toBe(true);
+});
+
+test('clears what an interrupted initdb left', async () => {
+  fs.mkdirSync(path.join(folder, '17.unfinished'));
+  fs.writeFileSync(path.join(folder, '17.unfinished/half'), '');
+  server = await startPostgres({ folder });
+  expect(fs.existsSync(path.join(folder, '17.unfinished'))).toBe(false);
+});
+
+const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
+
+asRoot('as root below a folder that nobody can enter', () => {
+  test('the data goes elsewhere, durably, and is found again', async () => {
+    fs.chmodSync(folder, 0o700);
+    const first = await startPostgres({ folder });
+    expect(first.isElsewhere).toBe(true);
+    await query(first.adminUrl, 'CREATE TABLE kept AS SELECT 7 AS n');
+    await first.stop();
+    server = await startPostgres({ folder });
+    expect(server.dataDir).toBe(first.dataDir);
+    expect(await query(server.adminUrl, 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
+    await server.stop();
+    fs.rmSync(path.dirname(first.dataDir), { recursive: true, force: true });
+  });
+});
+
+test('says why it does not start', async () => {
+  await expect(startPostgres({ folder, settings: { no_such_setting: '1' } })).rejects.toThrow(/no_such_setting/);
+});

@@ -1,0 +1,47 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { ownerRole, ownerUrl, readSharedCluster, withDatabase } from './shared-cluster';
+import { ensureTemplate, type TemplateContent } from './template-database';
+
+export interface TestPostgres {
+  /** As the database's owner, who is no superuser: what a service gets as DATABASE_URL. */
+  url: string;
+  /** As superuser, the same database. */
+  adminUrl: string;
+  /** As superuser, database `postgres` of the same cluster. */
+  clusterUrl: string;
+  /** Drops the database, ending whoever is still connected. */
+  close(): Promise<void>;
+}
+
+/**
+ * A database of its own for a test file, cloned from a template that holds the content: some 30 ms once the template is there.
+ * Call it in `beforeAll`, close it in `afterAll`.
+ */
+export async function testPostgres(content: TemplateContent = {}): Promise<TestPostgres> {
+  const cluster = readSharedCluster();
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  await withAdmin(cluster.adminUrl, async (admin) => {
+    const template = await ensureTemplate(admin, content);
+    await admin.query(`CREATE DATABASE "${name}" TEMPLATE "${template}" OWNER "${ownerRole}"`);
+  });
+  return {
+    url: ownerUrl(cluster, name),
+    adminUrl: withDatabase(cluster.adminUrl, name),
+    clusterUrl: cluster.adminUrl,
+    close: () =>
+      withAdmin(cluster.adminUrl, async (admin) => {
+        await admin.query(`DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`);
+      }),
+  };
+}
+
+async function withAdmin(adminUrl: string, work: (admin: pg.Client) => Promise<void>): Promise<void> {
+  const admin = new pg.Client({ connectionString: adminUrl });
+  await admin.connect();
+  try {
+    await work(admin);
+  } finally {
+    await admin.end();
+  }
+}

@@ -1,0 +1,39 @@
+/** How the shared cluster reaches test files: jest's global set-up writes these, its workers inherit them. */
+const adminUrlVariable = 'DRYDOCK_TEST_POSTGRES_ADMIN_URL';
+const ownerPasswordVariable = 'DRYDOCK_TEST_POSTGRES_OWNER_PASSWORD';
+
+/** The role that owns every test database: no superuser, just as a service's own role. */
+export const ownerRole = 'test_owner';
+
+export interface SharedCluster {
+  adminUrl: string;
+  ownerPassword: string;
+}
+
+export function publishSharedCluster(cluster: SharedCluster): void {
+  process.env[adminUrlVariable] = cluster.adminUrl;
+  process.env[ownerPasswordVariable] = cluster.ownerPassword;
+}
+
+/** @throws outside jest, whose global set-up starts the cluster */
+export function readSharedCluster(): SharedCluster {
+  const adminUrl = process.env[adminUrlVariable];
+  const ownerPassword = process.env[ownerPasswordVariable];
+  if (adminUrl === undefined || ownerPassword === undefined) throw new Error('The shared test cluster is started by jest (globalSetup)');
+  return { adminUrl, ownerPassword };
+}
+
+/** The same server and login, another database. */
+export function withDatabase(url: string, database: string): string {
+  const changed = new URL(url);
+  changed.pathname = `/${database}`;
+  return changed.href;
+}
+
+/** The owner's URL of a database. */
+export function ownerUrl(cluster: SharedCluster, database: string): string {
+  const url = new URL(withDatabase(cluster.adminUrl, database));
+  url.username = ownerRole;
+  url.password = cluster.ownerPassword;
+  return url.href;
+}

@@ -1,0 +1,37 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface WaitOptions {
+  /** 10 s when missing. */
+  timeoutMs?: number;
+  /** 20 ms when missing. */
+  everyMs?: number;
+  /** What is waited for, for the error's message. */
+  what?: string;
+}
+
+type Present<T> = Exclude<T, null | undefined | false | 0 | ''>;
+
+/**
+ * Asks again until the condition gives something truthy, and returns that. A condition that throws counts as not yet.
+ * @throws after `timeoutMs`, with the condition's last error as cause
+ */
+export async function until<T>(condition: () => T | Promise<T>, options: WaitOptions = {}): Promise<Present<T>> {
+  const { timeoutMs = 10_000, everyMs = 20, what = 'the condition' } = options;
+  const deadline = performance.now() + timeoutMs;
+  let lastError: unknown;
+  for (;;) {
+    try {
+      const value = await condition();
+      if (isPresent(value)) return value;
+      lastError = undefined;
+    } catch (error) {
+      lastError = error;
+    }
+    if (performance.now() > deadline) throw new Error(`${what} did not come true within ${timeoutMs} ms`, { cause: lastError });
+    await sleep(everyMs);
+  }
+}
+
+function isPresent<T>(value: T): value is Present<T> {
+  return Boolean(value);
+}
