@@ -1,0 +1,51 @@
+// One pack or one extraction in a process of its own, so that its time and its memory are its own. Prints JSON.
+import fs from 'node:fs';
+import path from 'node:path';
+import { extract } from '@drydock/archive/extract';
+import { folderSink, folderSource } from '@drydock/archive/folder-objects';
+import { pack } from '@drydock/archive/pack';
+import { directoryRoot } from '@drydock/archive/pack-roots';
+
+const key = Buffer.alloc(32, 7);
+const identity = { archiveId: 'bench-archive', siteId: 'bench-site', orgId: 'bench-org', sequence: 1 };
+const macFile = (archive: string): string => path.join(archive, '..', `${path.basename(archive)}.mac`);
+
+/** VmHWM would count the start-up; the growth over the idle process is what the bar is about. */
+const residentMb = (): number => process.memoryUsage.rss() / 1e6;
+
+async function run(command: string, archive: string, folder: string): Promise<void> {
+  if (command === 'pack') {
+    fs.mkdirSync(archive, { recursive: true });
+    const result = await pack({ roots: [directoryRoot('files', folder)], sink: folderSink(archive), key, identity, createdAt: new Date() });
+    fs.writeFileSync(macFile(archive), result.manifestMac);
+    return;
+  }
+  const manifestMac = fs.readFileSync(macFile(archive), 'utf8');
+  const { archiveId, siteId, orgId } = identity;
+  await extract({
+    chain: [{ source: folderSource(archive), expected: { archiveId, siteId, orgId, manifestMac } }],
+    key,
+    roots: { files: folder },
+  });
+}
+
+async function main(): Promise<void> {
+  const [command = '', archive = '', folder = ''] = process.argv.slice(2);
+  globalThis.gc?.();
+  const idleMb = residentMb();
+  let peakMb = idleMb;
+  const sampler = setInterval(() => {
+    peakMb = Math.max(peakMb, residentMb());
+  }, 20);
+  const started = performance.now();
+  await run(command, archive, folder);
+  clearInterval(sampler);
+  process.stdout.write(
+    JSON.stringify({ seconds: (performance.now() - started) / 1000, idleMb, grownMb: Math.max(peakMb, residentMb()) - idleMb }),
+  );
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+  process.exit(1);
+});

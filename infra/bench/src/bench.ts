@@ -1,0 +1,23 @@
+// `pnpm bench [name …]`: ours and the peer side by side in one run, and their ratio. Never a test; timings depend on the machine, ratios hardly.
+import { benchExtraction, benchMemory } from './extraction';
+import { say } from './report';
+
+const benches: Record<string, () => Promise<void>> = { extraction: benchExtraction, memory: benchMemory };
+
+async function main(names: string[]): Promise<void> {
+  const unknown = names.filter((name) => !Object.hasOwn(benches, name));
+  if (unknown.length > 0) throw new Error(`There is no benchmark ${unknown.join(', ')}. There are: ${Object.keys(benches).join(', ')}.`);
+  for (const [name, bench] of Object.entries(benches)) {
+    if (names.length > 0 && !names.includes(name)) continue;
+    say(`== ${name}`);
+    await bench();
+  }
+}
+
+main(process.argv.slice(2)).then(
+  () => process.exit(0),
+  (error: unknown) => {
+    say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    process.exit(1);
+  },
+);

@@ -1,0 +1,139 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { isInstalled, median, timeCommand } from './measure';
+import { printRows, type Row, say } from './report';
+import { makeTree } from './tree';
+import { freshTargets, type Targets, withWorkspace } from './workspace';
+
+const files = 50_000;
+const rounds = 3;
+const child = path.join(__dirname, 'archive-child.js');
+
+interface Peer {
+  name: string;
+  bin: string;
+  /** How many times faster ours must be. */
+  bar?: number;
+  prepare(folder: string, tree: string): Promise<unknown>;
+  /** Restores into `target`, which does not exist yet. */
+  restore(folder: string, tree: string, target: string): Promise<unknown>;
+}
+
+const secrets = { RESTIC_PASSWORD: 'bench', BORG_PASSPHRASE: 'bench', BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK: 'yes' };
+const run = (bin: string, args: string[], cwd?: string) => timeCommand({ bin, args, env: secrets, ...(cwd === undefined ? {} : { cwd }) });
+const inNew = (target: string): string => {
+  fs.mkdirSync(target);
+  return target;
+};
+
+const peers: Peer[] = [
+  {
+    name: 'restic restore',
+    bin: 'restic',
+    bar: 2.5,
+    prepare: async (folder, tree) => {
+      await run('restic', ['-q', '--no-cache', '-r', `${folder}/restic`, 'init']);
+      await run('restic', ['-q', '--no-cache', '-r', `${folder}/restic`, 'backup', '.'], tree);
+    },
+    restore: (folder, _tree, target) =>
+      run('restic', ['-q', '--no-cache', '-r', `${folder}/restic`, 'restore', 'latest', '--target', target]),
+  },
+  {
+    name: 'borg extract',
+    bin: 'borg',
+    bar: 4,
+    prepare: async (folder, tree) => {
+      await run('borg', ['init', '-e', 'repokey', `${folder}/borg`]);
+      await run('borg', ['create', '-C', 'zstd', `${folder}/borg::a`, '.'], tree);
+    },
+    restore: (folder, _tree, target) => run('borg', ['extract', `${folder}/borg::a`], inNew(target)),
+  },
+  {
+    name: 'tar -x',
+    bin: 'tar',
+    bar: 0.9,
+    prepare: (folder, tree) => run('tar', ['-cf', `${folder}/tree.tar`, '-C', tree, '.']),
+    restore: (folder, _tree, target) => run('tar', ['-xf', `${folder}/tree.tar`, '-C', inNew(target)]),
+  },
+  { name: 'cp -a', bin: 'cp', prepare: async () => {}, restore: (_folder, tree, target) => run('cp', ['-a', tree, target]) },
+];
+
+const ours: Peer = {
+  name: 'drydock',
+  bin: 'node',
+  prepare: (folder, tree) => run(process.execPath, [child, 'pack', `${folder}/archive`, tree]),
+  restore: (folder, _tree, target) => run(process.execPath, [child, 'extract', `${folder}/archive`, target]),
+};
+
+/** One restore, with the file system synced at its end for everybody alike. */
+async function restoreOnce(peer: Peer, places: { folder: string; tree: string }, targets: Targets): Promise<number> {
+  const target = await targets.fresh();
+  await timeCommand({ bin: 'sync', args: [] });
+  const started = performance.now();
+  await peer.restore(places.folder, places.tree, target);
+  await timeCommand({ bin: 'sync', args: ['-f', path.dirname(target)] });
+  return (performance.now() - started) / 1000;
+}
+
+/** Extraction of 50,000 files against what people use today. Rounds go round robin, so that the machine's moods hit all alike. */
+export const benchExtraction = (): Promise<void> =>
+  withWorkspace('extraction', async (folder) => {
+    const tree = path.join(folder, 'tree');
+    const bytes = makeTree(tree, files);
+    const present: Peer[] = [];
+    for (const peer of peers) {
+      if (await isInstalled(peer.bin)) present.push(peer);
+      else say(`${peer.bin} is not installed: left out`);
+    }
+    for (const peer of [ours, ...present]) await peer.prepare(folder, tree);
+    const targets = await freshTargets(folder);
+    const seconds = new Map<string, number[]>();
+    for (let round = 0; round < rounds; round += 1) {
+      for (const peer of [ours, ...present]) {
+        const taken = await restoreOnce(peer, { folder, tree }, targets);
+        seconds.set(peer.name, [...(seconds.get(peer.name) ?? []), taken]);
+        say(`round ${round + 1}: ${peer.name} ${taken.toFixed(2)} s`);
+      }
+    }
+    await targets.close();
+    const megabytesPerSecond = (name: string): number => bytes / 1e6 / median(seconds.get(name) ?? []);
+    const rows = present.map(
+      (peer): Row => ({
+        what: `restore of ${files} files, ${Math.round(bytes / 1e6)} MB, synced`,
+        ours: `${megabytesPerSecond('drydock').toFixed(0)} MB/s`,
+        peer: peer.name,
+        peerValue: `${megabytesPerSecond(peer.name).toFixed(0)} MB/s`,
+        ratio: megabytesPerSecond('drydock') / megabytesPerSecond(peer.name),
+        ...(peer.bar === undefined ? {} : { bar: peer.bar }),
+      }),
+    );
+    printRows('Extraction', rows, `Each run on ${targets.kind}, median of ${rounds}. Ours verifies every MAC and every file's SHA-256.`);
+  });
+
+const measuredSchema = z.object({ seconds: z.number(), idleMb: z.number(), grownMb: z.number() });
+
+/** How far a worker grows over its idle size while it packs and extracts; the bar is 100 MB at any number of files. */
+export const benchMemory = async (): Promise<void> => {
+  const rows: Row[] = [];
+  for (const count of [50_000, 1_000_000]) {
+    await withWorkspace('memory', async (folder) => {
+      const tree = path.join(folder, 'tree');
+      makeTree(tree, count, count === 50_000 ? undefined : () => 64);
+      for (const command of ['pack', 'extract']) {
+        const target = command === 'pack' ? tree : path.join(folder, 'out');
+        const { output } = await run(process.execPath, ['--expose-gc', child, command, path.join(folder, 'archive'), target]);
+        const { grownMb } = measuredSchema.parse(JSON.parse(output));
+        rows.push({
+          what: `${command}, ${count} files`,
+          ours: `+${grownMb.toFixed(0)} MB`,
+          peer: 'bar',
+          peerValue: '+100 MB',
+          ratio: 100 / grownMb,
+          bar: 1,
+        });
+      }
+    });
+  }
+  printRows('Memory', rows, 'Peak resident size over the idle process, sampled every 20 ms.');
+};

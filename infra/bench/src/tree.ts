@@ -1,0 +1,38 @@
+import fs from 'node:fs';
+import path from 'node:path';
+
+/** Sizes as on real sites: mostly small files, some of a megabyte. Means about 13 kB. */
+function sizeOf(number: number): number {
+  if (number % 200 === 0) return 1 << 20;
+  if (number % 10 === 0) return 32 << 10;
+  return 1 << (9 + (number % 5));
+}
+
+/** Half of the bytes compress like text, half like pictures. The same number gives the same bytes in every run. */
+function contentOf(number: number, size: number): Buffer {
+  const buffer = Buffer.alloc(size);
+  if (number % 2 === 0) {
+    const line = `<p class="entry-${number}">The quick brown fox ${number} jumps over the lazy dog ${number * 7919}</p>\n`;
+    buffer.fill(line);
+    return buffer;
+  }
+  let state = (number * 2_654_435_761) >>> 0;
+  for (let at = 0; at + 4 <= size; at += 4) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    buffer.writeUInt32LE(state, at);
+  }
+  return buffer;
+}
+
+/** Makes `files` files in folders of a hundred below `root`; returns their bytes. */
+export function makeTree(root: string, files: number, sizeOfFile: (number: number) => number = sizeOf): number {
+  let bytes = 0;
+  for (let number = 0; number < files; number += 1) {
+    const folder = path.join(root, `d${Math.floor(number / 10_000)}`, `s${Math.floor(number / 100)}`);
+    if (number % 100 === 0) fs.mkdirSync(folder, { recursive: true });
+    const size = sizeOfFile(number);
+    fs.writeFileSync(path.join(folder, `f${number}.dat`), contentOf(number, size));
+    bytes += size;
+  }
+  return bytes;
+}
