@@ -5,6 +5,13 @@ export type ConfigShape = Record<string, z.ZodType>;
 export type ConfigOf<Shape extends ConfigShape> = z.infer<z.ZodObject<Shape>>;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** What was noted on the schema, or on the one that `.default()` or `.optional()` wraps. */
+function metaOf(schema: z.core.$ZodType | undefined): z.core.GlobalMeta {
+  if (schema === undefined) return {};
+  const inner = schema instanceof z.ZodDefault || schema instanceof z.ZodOptional ? metaOf(schema.def.innerType) : {};
+  return { ...inner, ...z.globalRegistry.get(schema) };
+}
+
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -20,7 +27,7 @@ export function readConfig<const Shape extends ConfigShape>(shape: Shape, enviro
   const lines = parsed.error.issues.map((issue) => {
     const name = String(issue.path[0]);
     const why = given[name] === undefined ? 'is not set' : `is not valid (${issue.message})`;
-    const description = shape[name]?.meta()?.description;
+    const { description } = metaOf(shape[name]);
     return `  ${name} ${why}${description === undefined ? '' : `: ${description}`}`;
   });
   throw new ConfigError(`Set these in the environment (.env.example shows them all):\n${lines.join('\n')}`);
@@ -38,7 +45,7 @@ export interface VariableDescription {
 /** What {@link readConfig} would accept, in the order of the shape: `.env.example` is tested against it. */
 export function describeConfig(shape: ConfigShape): VariableDescription[] {
   return Object.entries(shape).map(([name, schema]) => {
-    const meta = schema.meta() ?? {};
+    const meta = metaOf(schema);
     const absent = schema.safeParse(undefined);
     const secret = meta['secret'] === true;
     const fallback = absent.success && absent.data !== undefined && !secret ? String(absent.data) : undefined;

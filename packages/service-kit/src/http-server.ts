@@ -33,10 +33,18 @@ export function listen(server: Server, port: number, host = '127.0.0.1'): Promis
   });
 }
 
-/** Stops accepting and waits for the requests that are running; idle connections are closed at once. */
+const idleSweepMs = 50;
+
+/**
+ * Stops accepting and waits for the requests that are running. Idle connections are closed again and again: one whose last answer went out
+ * after `close` would otherwise stay for its whole keep-alive.
+ */
 export function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
+    const sweep = setInterval(() => server.closeIdleConnections(), idleSweepMs);
+    server.close(() => {
+      clearInterval(sweep);
+      resolve();
+    });
   });
 }

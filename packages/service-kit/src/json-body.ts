@@ -2,7 +2,7 @@ import { problem } from '@drydock/contracts/problem';
 import sjson from 'secure-json-parse';
 import { findJsonFault } from './json-scan';
 
-/** `ignoreBOM` keeps a byte order mark in the text, where the parser refuses it; `fatal` refuses what is not UTF-8. */
+/** `ignoreBOM` keeps a byte order mark in the text, so that it can be refused; `fatal` refuses what is not UTF-8. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const contentTypeForm = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 const loneSurrogate = /\p{Surrogate}/u;
@@ -26,6 +26,8 @@ export function parseJsonBody(bytes: Uint8Array): unknown {
   } catch {
     throw notJson('not UTF-8');
   }
+  // secure-json-parse would strip it.
+  if (text.startsWith('\ufeff')) throw notJson('a byte order mark');
   // Before parsing: JSON.parse itself recurses.
   const fault = findJsonFault(text);
   if (fault !== undefined) throw notJson(fault);

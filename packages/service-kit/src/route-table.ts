@@ -16,7 +16,10 @@ export function methodsOf(endpoints: readonly EndpointDefinition[], path: string
   const matching = endpoints.filter((endpoint) => {
     const segments = endpoint.path.split('/');
     const given = path.split('/');
-    return segments.length === given.length && segments.every((segment, index) => segment.startsWith('{') || segment === given[index]);
+    return segments.length === given.length && segments.every((segment, index) => fits(segment, given[index]));
   });
   return [...new Set(matching.map(({ method }) => method))].sort();
 }
+
+/** As Express has it: a parameter takes anything but nothing. */
+const fits = (segment: string, given: string | undefined): boolean => (segment.startsWith('{') ? given !== '' : segment === given);

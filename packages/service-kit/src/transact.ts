@@ -15,10 +15,10 @@ export async function transact<Tx, T>(database: Database<Tx>, work: (tx: Tx) => 
     try {
       const result = await database.transaction(async (tx) => {
         const done = await work(tx);
-        await faultpoint('accept.before_commit');
+        faultpoint('accept.before_commit');
         return done;
       });
-      await faultpoint('accept.after_commit');
+      faultpoint('accept.after_commit');
       return result;
     } catch (error) {
       if (attempt >= attemptsMax || classifyDatabaseError(error) !== 'conflict') throw error;

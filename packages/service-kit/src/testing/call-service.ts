@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import { request as send } from 'undici';
+import { getGlobalDispatcher } from 'undici';
 import { uuidv7 } from 'uuidv7';
 import { type Caller, signRequestToken, tokenKey } from '../internal-token';
 import type { Service } from '../service';
@@ -32,8 +32,11 @@ export async function callService(
   const bound = { requestId: uuidv7(), method, path, body: bytes, idempotencyKey };
   const token = signRequestToken(tokenKey(target.tokenSecret), target.name, caller, bound);
   const { port } = target.service.server.address() as AddressInfo;
-  const response = await send(`http://127.0.0.1:${port}${path}`, {
-    method: method as 'GET',
+  // Not `request(url)`: a URL would tidy the path up, and it is signed as it stands.
+  const response = await getGlobalDispatcher().request({
+    origin: `http://127.0.0.1:${port}`,
+    path,
+    method,
     headers: {
       authorization: `Bearer ${token}`,
       ...(bytes === undefined ? {} : { 'content-type': 'application/json' }),

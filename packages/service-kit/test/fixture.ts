@@ -1,0 +1,199 @@
+import { randomBytes } from 'node:crypto';
+import { type EndpointDefinition, endpoint } from '@drydock/contracts/endpoint';
+import { problem } from '@drydock/contracts/problem';
+import { idSchema, pageQuerySchema, text, uuidSchema } from '@drydock/contracts/values';
+import type pg from 'pg';
+import { uuidv7 } from 'uuidv7';
+import { z } from 'zod';
+import type { Caller } from '../src/internal-token';
+import { createLog } from '../src/log';
+import { outcomeUnknown } from '../src/outcome-unknown';
+import type { Route } from '../src/route';
+import { route } from '../src/route';
+import { createService, type Service, type ServiceOptions } from '../src/service';
+import { callService, type ServiceAnswer, type ServiceCall } from '../src/testing/call-service';
+import { startTestDatabase, type TestDatabase } from './postgres';
+
+export const tokenSecret = randomBytes(32).toString('hex');
+export const caller: Caller = { keyId: uuidv7(), orgId: uuidv7(), mode: 'live', scopes: ['sites.view', 'sites.create'] };
+
+const thingSchema = z.strictObject({ id: uuidSchema, name: z.string() });
+const common = { service: 'hosting', summary: 'A test endpoint', tags: ['Test'] } as const;
+const thingId = { thingId: { schema: idSchema, notFound: 'site_not_found' } } as const;
+
+const makeThing = endpoint({
+  ...common,
+  id: 'makeThing',
+  method: 'POST',
+  path: '/v1/things',
+  permissions: ['sites.create'],
+  body: z.strictObject({
+    name: text(100),
+    tags: z.array(z.string()).optional(),
+    wish: z.enum(['refuse', 'refuse_for_now', 'fail', 'lie']).optional(),
+  }),
+  response: { status: 201, schema: thingSchema },
+  problems: ['backup_expired', 'operation_in_progress'],
+});
+const renameThing = endpoint({
+  ...common,
+  id: 'renameThing',
+  method: 'POST',
+  path: '/v1/things/{thingId}/name',
+  permissions: ['sites.create'],
+  params: thingId,
+  body: z.strictObject({ name: text(100) }),
+  response: { status: 200, schema: thingSchema },
+  problems: ['idempotency_in_flight'],
+});
+const readThing = endpoint({
+  ...common,
+  id: 'readThing',
+  method: 'GET',
+  path: '/v1/things/{thingId}',
+  permissions: ['sites.view'],
+  params: thingId,
+  query: pageQuerySchema,
+  response: { status: 200, schema: thingSchema },
+  problems: [],
+});
+const pokeThing = endpoint({
+  ...common,
+  id: 'pokeThing',
+  method: 'POST',
+  path: '/v1/things/{thingId}/poke',
+  permissions: ['sites.create'],
+  params: thingId,
+  response: { status: 200, schema: thingSchema },
+  problems: [],
+});
+const mintSecret = endpoint({
+  ...common,
+  id: 'mintSecret',
+  method: 'POST',
+  path: '/v1/secrets',
+  permissions: [],
+  body: z.strictObject({}),
+  response: { status: 201, schema: z.strictObject({ id: uuidSchema, secret: z.string(), after: z.string() }) },
+  problems: ['idempotency_in_flight'],
+});
+const watchThing = endpoint({
+  ...common,
+  id: 'watchThing',
+  method: 'GET',
+  path: '/v1/things/{thingId}/events',
+  permissions: ['sites.view'],
+  params: thingId,
+  response: { status: 200, contentType: 'text/event-stream' },
+  problems: [],
+});
+
+/** What a test reaches into the handlers with. */
+export interface Levers {
+  /** Awaited inside `act`, before its effect. */
+  hold: () => Promise<void>;
+  settle: () => Promise<'done' | 'unknown' | 'refused'>;
+  committed: string[];
+  actsRun: number;
+  events: (lastEventId: string | undefined, signal: AbortSignal) => AsyncIterable<{ id?: string; data: unknown }>;
+}
+
+const insert = async (tx: pg.PoolClient, name: string): Promise<{ id: string; name: string }> => {
+  const id = uuidv7();
+  await tx.query('INSERT INTO things (id, name) VALUES ($1::uuid, $2)', [id, name]);
+  return { id, name };
+};
+
+function routesOf(levers: Levers): Route<pg.PoolClient>[] {
+  return [
+    route(makeThing, {
+      act: async (tx: pg.PoolClient, request) => {
+        levers.actsRun += 1;
+        await levers.hold();
+        const thing = await insert(tx, request.body.name);
+        request.afterCommit(() => levers.committed.push(thing.id));
+        if (request.body.wish === 'refuse') throw problem('backup_expired');
+        if (request.body.wish === 'refuse_for_now') throw problem('operation_in_progress', { extra: { workflow_id: thing.id } });
+        if (request.body.wish === 'fail') throw new Error('secret detail of the failure');
+        if (request.body.wish === 'lie') throw problem('domain_in_use');
+        return { status: 201, headers: { location: `/v1/things/${thing.id}` }, body: thing };
+      },
+    }),
+    route(renameThing, {
+      act: async (tx: pg.PoolClient, request) => {
+        await levers.hold();
+        return { status: 200, body: await insert(tx, request.body.name) };
+      },
+    }),
+    route(readThing, { read: async (request) => ({ status: 200, body: { id: request.params.thingId, name: 'read' } }) }),
+    route(pokeThing, {
+      act: async (tx: pg.PoolClient) => insert(tx, 'poked'),
+      settle: async (_request, accepted) => {
+        const outcome = await levers.settle();
+        if (outcome === 'unknown') throw outcomeUnknown('dependency_unavailable');
+        if (outcome === 'refused') throw problem('dependency_unavailable');
+        return { status: 200, body: accepted };
+      },
+    }),
+    route(mintSecret, {
+      act: async (tx: pg.PoolClient, request) => {
+        const { id } = await insert(tx, 'secret');
+        return { status: 201, body: { id, secret: `made of ${request.idempotencyKey ?? 'nothing'} and ${id}`, after: 'x' } };
+      },
+      replaySecret: {
+        remove: ({ id, after }) => ({ id, after }),
+        rehydrate: (stored, rawKey) => {
+          const { id, after } = z.object({ id: z.string(), after: z.string() }).parse(stored);
+          return { id, secret: `made of ${rawKey} and ${id}`, after };
+        },
+      },
+    }),
+    route(watchThing, { stream: async ({ lastEventId, signal }) => levers.events(lastEventId, signal) }),
+  ];
+}
+
+export interface Fixture {
+  service: Service;
+  db: TestDatabase;
+  levers: Levers;
+  logged: string[];
+  call(call: Omit<ServiceCall, 'caller'> & { caller?: Caller }): Promise<ServiceAnswer>;
+  rows(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export const definitions: readonly EndpointDefinition[] = [makeThing, renameThing, readThing, pokeThing, mintSecret, watchThing];
+
+export async function startFixture(options: Partial<ServiceOptions<pg.PoolClient>> = {}): Promise<Fixture> {
+  const db = await startTestDatabase('CREATE TABLE things (id uuid PRIMARY KEY, name text NOT NULL)');
+  const logged: string[] = [];
+  const levers: Levers = {
+    hold: async () => undefined,
+    settle: async () => 'done',
+    committed: [],
+    actsRun: 0,
+    events: async function* () {},
+  };
+  const service = createService({
+    name: 'hosting',
+    routes: routesOf(levers),
+    database: db.database,
+    tokenSecret,
+    log: createLog({ service: 'hosting', destination: { write: (line) => void logged.push(line) } }),
+    ready: { database: () => db.pool.query('SELECT 1') },
+    ...options,
+  });
+  await service.listen(0);
+  return {
+    service,
+    db,
+    levers,
+    logged,
+    call: (call) => callService({ service, name: 'hosting', tokenSecret }, { caller, ...call }),
+    rows: async () => Number((await db.pool.query('SELECT count(*) FROM things')).rows[0].count),
+    close: async () => {
+      await service.close();
+      await db.close();
+    },
+  };
+}
