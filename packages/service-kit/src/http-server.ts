@@ -1,4 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
+import type { Socket } from 'node:net';
 
 /**
  * An HTTP server that outlives its clients' manners. `connectionsCheckingInterval` matters as much as the timeouts: at its default of 30 s
@@ -17,6 +18,7 @@ export function createHttpServer(listener: RequestListener): Server {
     listener,
   );
   server.maxHeadersCount = 100;
+  trackSockets(server);
   return server;
 }
 
@@ -34,17 +36,35 @@ export function listen(server: Server, port: number, host = '127.0.0.1'): Promis
 }
 
 const idleSweepMs = 50;
+/** How long a connection that has sent nothing yet may still send its request while the server closes. */
+const silentGraceMs = 1_000;
 
 /**
  * Stops accepting and waits for the requests that are running. Idle connections are closed again and again: one whose last answer went out
- * after `close` would otherwise stay for its whole keep-alive.
+ * after `close` would otherwise stay for its whole keep-alive. Node counts a connection that never sent anything as busy, for ever; it goes
+ * after a second.
  */
 export function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
     const sweep = setInterval(() => server.closeIdleConnections(), idleSweepMs);
+    const dropSilent = setTimeout(() => {
+      for (const socket of openSockets.get(server) ?? []) if (socket.bytesRead === 0) socket.destroy();
+    }, silentGraceMs);
     server.close(() => {
       clearInterval(sweep);
+      clearTimeout(dropSilent);
       resolve();
     });
+  });
+}
+
+const openSockets = new WeakMap<Server, Set<Socket>>();
+
+function trackSockets(server: Server): void {
+  const open = new Set<Socket>();
+  openSockets.set(server, open);
+  server.on('connection', (socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
   });
 }

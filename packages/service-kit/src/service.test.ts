@@ -1,6 +1,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import net, { type AddressInfo } from 'node:net';
+import { pgDatabase } from '@drydock/database/pg-database';
+import { poolConfig } from '@drydock/database/pool';
 import jwt from 'jsonwebtoken';
+import pg from 'pg';
 import { request as send } from 'undici';
 import { uuidv7 } from 'uuidv7';
 import { caller, type Fixture, startFixture, tokenSecret } from '../test/fixture';
@@ -222,4 +225,38 @@ test('healthz answers whatever is lost; readyz names the check that fails', asyn
   const get = async (path: string) => (await send(`http://127.0.0.1:${port}${path}`)).body.json();
   expect(await get('/healthz')).toEqual({ status: 'ok' });
   expect(await get('/readyz')).toEqual({ status: 'ready', checks: { database: 'ok' } });
+});
+
+test('a service closes at once although a client holds a silent connection and another an idle one', async () => {
+  const other = await startFixture();
+  const { port } = other.service.server.address() as AddressInfo;
+  const silent = net.connect(port, '127.0.0.1').on('error', () => undefined);
+  await other.call({ method: 'GET', path: `/v1/things/${uuidv7()}` });
+  const startedMs = Date.now();
+  await other.close();
+  expect(Date.now() - startedMs).toBeLessThan(5_000);
+  silent.destroy();
+});
+
+test('without its database a service is alive, not ready, and answers 503 with what is missing and Retry-After', async () => {
+  const pool = new pg.Pool(poolConfig('postgresql://nobody@127.0.0.1:1/nothing'));
+  const other = await startFixture({ database: pgDatabase(pool), ready: { database: () => pool.query('SELECT 1') } });
+  const { port } = other.service.server.address() as AddressInfo;
+  const ready = await send(`http://127.0.0.1:${port}/readyz`);
+  expect([ready.statusCode, await ready.body.json()]).toEqual([503, { status: 'not_ready', checks: { database: 'failed' } }]);
+  for (const idempotencyKey of [undefined, 'k']) {
+    const answer = await other.call({
+      method: 'POST',
+      path: '/v1/things',
+      body: { name: 'x' },
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    });
+    expect([answer.status, answer.headers['retry-after'], answer.json]).toEqual([
+      503,
+      '5',
+      expect.objectContaining({ code: 'dependency_unavailable', dependency: 'database' }),
+    ]);
+    expect(answer.text).not.toContain('ECONNREFUSED');
+  }
+  await other.close();
 });

@@ -28,8 +28,10 @@ const isProbe = (url: string | undefined): boolean => url === '/healthz' || url 
 /** No option here records headers, statement values or bodies: tokens and idempotency keys never reach a span. */
 const instrumentations = () => [
   new HttpInstrumentation({ ignoreIncomingRequestHook: (request) => isProbe(request.url), headersToSpanAttributes: {} }),
-  // A span per middleware tells nothing that the server span and its route do not.
-  new ExpressInstrumentation({ ignoreLayersType: [ExpressLayerType.MIDDLEWARE, ExpressLayerType.ROUTER] }),
+  // It names the route; a span per layer tells nothing that the server span does not.
+  new ExpressInstrumentation({
+    ignoreLayersType: [ExpressLayerType.MIDDLEWARE, ExpressLayerType.ROUTER, ExpressLayerType.REQUEST_HANDLER],
+  }),
   new UndiciInstrumentation(),
   new IORedisInstrumentation({ requireParentSpan: true, dbStatementSerializer: (command) => command }),
   new PgInstrumentation({ requireParentSpan: true, enhancedDatabaseReporting: false }),
