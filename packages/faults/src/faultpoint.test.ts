@@ -1,0 +1,65 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { faultpoint } from './faultpoint';
+import { InjectedFault } from './injected-fault';
+
+describe('faultpoint', () => {
+  let folder: string;
+  const token = (name: string): void => writeFileSync(path.join(folder, name), '');
+  beforeEach(() => {
+    folder = mkdtempSync(path.join(tmpdir(), 'drydock-faults-'));
+    process.env['DRYDOCK_FAULTS'] = folder;
+  });
+  afterEach(() => {
+    delete process.env['DRYDOCK_FAULTS'];
+    rmSync(folder, { recursive: true });
+  });
+
+  it('does nothing without its setting, and nothing at a point without a token', () => {
+    token('restore.fetch.before@throw');
+    delete process.env['DRYDOCK_FAULTS'];
+    expect(faultpoint('restore.fetch.before')).toBe('continue');
+    process.env['DRYDOCK_FAULTS'] = folder;
+    expect(faultpoint('restore.fetch')).toBe('continue');
+    process.env['DRYDOCK_FAULTS'] = path.join(folder, 'missing');
+    expect(faultpoint('restore.fetch.before')).toBe('continue');
+  });
+
+  it('takes one token a time, lowest number first', () => {
+    token('a@repeat@2');
+    token('a@throw@1');
+    token('a@nonsense');
+    expect(() => faultpoint('a')).toThrow(new InjectedFault('a'));
+    expect(faultpoint('a')).toBe('repeat');
+    expect(faultpoint('a')).toBe('continue');
+    expect(readdirSync(folder)).toEqual(['a@nonsense']);
+  });
+
+  it.each([
+    ['kill', 'SIGKILL'],
+    ['stop', undefined],
+  ])('mode %s reaches the process itself', async (mode, signal) => {
+    token(`b@${mode}`);
+    const script = `require(${JSON.stringify(path.resolve(__dirname, '../dist/faultpoint.js'))}).faultpoint('b'); console.log('after');`;
+    const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env } });
+    let printed = '';
+    child.stdout.on('data', (chunk) => {
+      printed += String(chunk);
+    });
+    const gone = once(child, 'close');
+    if (signal === undefined) {
+      while (readdirSync(folder).length > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+      expect(printed).toBe('');
+      const nudge = setInterval(() => child.kill('SIGCONT'), 50);
+      await gone;
+      clearInterval(nudge);
+      expect(printed).toBe('after\n');
+    } else {
+      expect((await gone)[1]).toBe(signal);
+      expect(printed).toBe('');
+    }
+  });
+});

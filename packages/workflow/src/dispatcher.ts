@@ -1,0 +1,79 @@
+import type { Database } from '@drydock/database/sql';
+import { faultpoint } from '@drydock/faults/faultpoint';
+import { announceDue } from './announce';
+import { enginePoints } from './fault-points';
+import type { Log } from './log';
+import { type DoorbellQueue, openQueue } from './queue';
+import { messageOf } from './step-error';
+import { activeTraceparent } from './trace';
+
+/** The accepting process's way to have its workflow begun at once. */
+export interface Dispatcher {
+  /** Call after the commit. Returns at once and never throws; a ring that gets lost is made up for by the sweep. */
+  ring(workflowId: string): void;
+  close(): Promise<void>;
+}
+
+/** More doorbells than this waiting, and the sweep decides the order: fairly between organisations, which a queue is not. */
+const waitingMax = 50;
+/** How long a look at the queue's length is believed. */
+const lookMs = 250;
+
+export interface DispatcherOptions<Tx> {
+  database: Database<Tx>;
+  queueUrl: string;
+  queueName: string;
+  log: Log;
+}
+
+/** Nothing is written to Postgres for a ring: until a worker claims it, the row looks as if nobody had rung, and the sweep would after 300 ms. */
+export function createDispatcher<Tx>(options: DispatcherOptions<Tx>): Dispatcher {
+  const { database, log } = options;
+  const queue = openQueue(options);
+  const depth = estimateDepth(queue);
+  const inFlight = new Set<Promise<void>>();
+  const dispatch = async (workflowId: string): Promise<void> => {
+    const traceparent = activeTraceparent();
+    try {
+      faultpoint(enginePoints.dispatchBefore);
+      if (depth.ring() > waitingMax) await announceDue(database.sql());
+      else await queue.ring({ workflowId, ...(traceparent === undefined ? {} : { traceparent }) }, 0);
+      faultpoint(enginePoints.dispatchAfter);
+    } catch (error) {
+      log.info({ workflow_id: workflowId, internal: messageOf(error) }, 'not rung; the sweep will');
+    }
+  };
+  return {
+    ring: (workflowId) => {
+      const ringing = dispatch(workflowId).finally(() => inFlight.delete(ringing));
+      inFlight.add(ringing);
+    },
+    close: async () => {
+      await Promise.all(inFlight);
+      await queue.close();
+    },
+  };
+}
+
+/** The queue's length as last seen, and what was added since. */
+function estimateDepth(queue: DoorbellQueue): { ring(): number } {
+  let waiting = 0;
+  let added = 0;
+  let nextLookMs = 0;
+  const look = async (): Promise<void> => {
+    const before = added;
+    waiting = await queue.waiting();
+    added -= before;
+  };
+  return {
+    ring: () => {
+      const nowMs = performance.now();
+      added += 1;
+      if (nowMs >= nextLookMs) {
+        nextLookMs = nowMs + lookMs;
+        look().catch(() => undefined);
+      }
+      return waiting + added;
+    },
+  };
+}

@@ -1,0 +1,113 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { createPostgresBackend, Queue, type QueueOptions } from 'bullmq';
+import { BullMQOtel } from 'bullmq-otel';
+import { Redis } from 'ioredis';
+import { type Doorbell, jobId } from './doorbell';
+import type { Log } from './log';
+import { messageOf } from './step-error';
+
+/** The ringing side of a queue. Both calls are bounded in time and reject when the queue is away. */
+export interface DoorbellQueue {
+  ring(bell: Doorbell, dispatchNumber: number | string): Promise<void>;
+  /** Jobs that no worker has taken. */
+  waiting(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export interface QueueAddress {
+  queueUrl: string;
+  queueName: string;
+  log: Log;
+}
+
+/** Longer than a healthy queue ever takes, shorter than anybody should wait for a doorbell. An add that times out may still land, which harms nobody. */
+const callTimeoutMs = 1_500;
+
+export const isPostgresQueue = (queueUrl: string): boolean => /^postgres(ql)?:/.test(queueUrl);
+
+/** The hash tag keeps all keys of a queue in one slot of a Redis Cluster. */
+export const queuePrefix = (queueName: string): string => `{${queueName}}`;
+
+export const postgresConnection = (queueUrl: string, connectionsMax: number) => ({
+  connectionString: queueUrl,
+  max: connectionsMax,
+  connectionTimeoutMillis: 1_500,
+});
+
+export function openQueue(address: QueueAddress): DoorbellQueue {
+  const { log } = address;
+  const opened = isPostgresQueue(address.queueUrl) ? postgresQueue(address) : redisQueue(address);
+  const jobOptions = { attempts: 1, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };
+  return {
+    ring: async (bell, dispatchNumber) => {
+      await bounded(opened.queue().add('ring', bell, { ...jobOptions, jobId: jobId(bell.workflowId, dispatchNumber) }));
+    },
+    waiting: () => bounded(opened.queue().getWaitingCount()),
+    close: async () => {
+      await bounded(opened.close()).catch((error: unknown) => log.warn({ internal: messageOf(error) }, 'queue did not close in time'));
+    },
+  };
+}
+
+type AnyQueue = Pick<Queue, 'getWaitingCount' | 'close'> & { add(name: string, data: Doorbell, options: object): Promise<unknown> };
+
+interface OpenedQueue {
+  /** Throws while the queue has never been reached. */
+  queue(): AnyQueue;
+  close(): Promise<void>;
+}
+
+function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
+  const options = {
+    connection: postgresConnection(queueUrl, 4),
+    prefix: queuePrefix(queueName),
+    telemetry: new BullMQOtel({ tracerName: queueName }),
+  };
+  const queue = new Queue(queueName, options, createPostgresBackend);
+  queue.on('error', (error) => log.warn({ internal: messageOf(error) }, 'queue'));
+  return { queue: () => queue, close: () => queue.close() };
+}
+
+/** The client is ready before BullMQ sees it and refuses at once while it is not connected: an offline queue would hold requests' rings and send them late. */
+function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
+  const client = new Redis(queueUrl, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: null,
+    retryStrategy: (times) => Math.min(1_000, 50 * times),
+  });
+  let queue: Queue | undefined;
+  client.on('error', (error) => log.debug({ internal: messageOf(error) }, 'redis'));
+  client.once('ready', () => {
+    const options: QueueOptions = {
+      connection: client,
+      prefix: queuePrefix(queueName),
+      telemetry: new BullMQOtel({ tracerName: queueName }),
+    };
+    queue = new Queue(queueName, options);
+    queue.on('error', (error) => log.warn({ internal: messageOf(error) }, 'queue'));
+  });
+  return {
+    queue: () => {
+      if (queue === undefined) throw new Error('redis has not been reached yet');
+      return queue;
+    },
+    close: async () => {
+      await queue?.close();
+      client.disconnect();
+    },
+  };
+}
+
+async function bounded<T>(call: Promise<T>): Promise<T> {
+  const timer = new AbortController();
+  call.catch(() => undefined);
+  const late = wait(callTimeoutMs, undefined, { signal: timer.signal }).then(() => {
+    throw new Error(`the queue did not answer within ${callTimeoutMs} ms`);
+  });
+  try {
+    return await Promise.race([call, late]);
+  } finally {
+    timer.abort();
+    late.catch(() => undefined);
+  }
+}

@@ -1,0 +1,130 @@
+import { classifyDatabaseError } from '@drydock/database/database-error';
+import { faultpoint } from '@drydock/faults/faultpoint';
+import { context } from '@opentelemetry/api';
+import { type AttemptEnd, attempt } from './attempt';
+import { backoffSeconds } from './backoff';
+import { beginUndo, completeStep } from './checkpoint';
+import type { StepDefinition } from './definition';
+import { type Execution, type RunEnd, rowOf, stepContext } from './execution';
+import { stepPoint } from './fault-points';
+import { handBackClaim, parkClaim } from './leave-claim';
+import { percentDone } from './percent';
+import { runUndo } from './run-undo';
+import { settleWorkflow } from './settle-workflow';
+import { LeaseLost, messageOf, StepFailure, type WorkflowProblem } from './step-error';
+import { markFailed, withSpan } from './trace';
+
+/** Runs the steps from `next` on, each checkpointed before the one after it starts, and settles the end. */
+export async function runForward<Tx>(execution: Execution<Tx>, next: number): Promise<RunEnd> {
+  const { steps } = execution.definition;
+  for (let index = next; index < steps.length; index += 1) {
+    const step = steps[index];
+    if (step === undefined) break;
+    if (!execution.begun.includes(step.name)) execution.begun.push(step.name);
+    const ended = await runStep(execution, step, index);
+    if (ended.end !== 'done') return leaveStep(execution, step, index, ended);
+    faultpoint(stepPoint(execution.definition.kind, step.name, 'after_checkpoint'));
+  }
+  return settleWorkflow(execution, null);
+}
+
+/** The attempt and its checkpoint, as one span. */
+function runStep<Tx>(execution: Execution<Tx>, step: StepDefinition<Tx>, index: number): Promise<AttemptEnd<void>> {
+  const { definition, hold, claim } = execution;
+  // A step begun by an earlier claim is counted once more by this one; those begun by a checkpoint of this claim start from what is on record.
+  const attemptNumber = (rowOf(claim, step.name)?.attempts ?? 0) + 1;
+  const attributes = { 'workflow.id': hold.id, 'workflow.kind': hold.kind, 'workflow.step': step.name, 'workflow.attempt': attemptNumber };
+  return withSpan(`${definition.kind}.${step.name}`, attributes, context.active(), async (span) => {
+    const limits = {
+      name: step.name,
+      timeoutSeconds: step.timeoutSeconds,
+      lease: execution.lease.signal,
+      stopping: execution.runner.stopping,
+    };
+    const ended = await attempt(limits, async (signal) => {
+      const given = stepContext(execution, step, { attempt: attemptNumber, signal });
+      const output = await effectOf(definition.kind, step, given);
+      return { given, output };
+    });
+    const checkpointed = ended.end === 'done' ? await checkpoint(execution, step, index, ended.value) : ended;
+    if (checkpointed.end === 'failed') markFailed(span, checkpointed.problem.code);
+    else if (checkpointed.end === 'again') markFailed(span, checkpointed.error instanceof Error ? checkpointed.error.name : 'unknown');
+    else if (checkpointed.end === 'left') markFailed(span, 'LeaseLost');
+    return checkpointed;
+  });
+}
+
+async function effectOf<Tx>(kind: string, step: StepDefinition<Tx>, given: Parameters<StepDefinition<Tx>['do']>[0]): Promise<unknown> {
+  faultpoint(stepPoint(kind, step.name, 'before'));
+  const output = await step.do(given);
+  const again = faultpoint(stepPoint(kind, step.name, 'after_effect')) === 'repeat';
+  return again ? step.do(given) : output;
+}
+
+interface Effect {
+  given: Parameters<StepDefinition<unknown>['do']>[0];
+  output: unknown;
+}
+
+async function checkpoint<Tx>(
+  execution: Execution<Tx>,
+  step: StepDefinition<Tx>,
+  index: number,
+  effect: Effect,
+): Promise<AttemptEnd<void>> {
+  const { runner, hold, definition } = execution;
+  // What a resumed run would read is what this run goes on with.
+  const output: unknown = JSON.parse(JSON.stringify(effect.output ?? null));
+  const next = definition.steps[index + 1]?.name ?? null;
+  const done = { step: step.name, output, next, progress: percentDone(definition.steps, index + 1) };
+  try {
+    if (step.commit === undefined) await completeStep(runner.database.sql(), hold, done);
+    else
+      await runner.database.transaction(async (tx) => {
+        await completeStep(runner.database.sql(tx), hold, done);
+        await step.commit?.(tx, effect.given, output);
+      });
+  } catch (error) {
+    if (error instanceof LeaseLost) return { end: 'left' };
+    return error instanceof StepFailure
+      ? { end: 'failed', problem: { internal: error.message, ...error.problem }, error }
+      : { end: 'again', error };
+  }
+  execution.outputs[step.name] = output;
+  runner.changed(hold.id);
+  return { end: 'done', value: undefined };
+}
+
+/** A step may say "later" for a day; after that it has failed like any other. */
+const waitMaxSeconds = 24 * 3_600;
+
+async function leaveStep<Tx>(
+  execution: Execution<Tx>,
+  step: StepDefinition<Tx>,
+  index: number,
+  ended: Exclude<AttemptEnd<void>, { end: 'done' }>,
+): Promise<RunEnd> {
+  const row = rowOf(execution.claim, step.name);
+  if (ended.end === 'left') return 'left';
+  if (ended.end === 'interrupted') return handBackClaim(execution, { afterSeconds: 0 });
+  if (ended.end === 'wait' && (row?.age_seconds ?? 0) < waitMaxSeconds) return handBackClaim(execution, { afterSeconds: ended.seconds });
+  if (ended.end === 'failed') {
+    execution.log.warn({ step: step.name, code: ended.problem.code, internal: ended.problem.internal }, 'step failed');
+    return failStep(execution, step, index, ended.problem);
+  }
+  const internal = ended.end === 'wait' ? `still not ready after ${waitMaxSeconds} s` : messageOf(ended.error);
+  if (ended.end === 'again' && classifyDatabaseError(ended.error) === 'unavailable')
+    return handBackClaim(execution, { afterSeconds: backoffSeconds(1) });
+  const failures = (row?.failures ?? 0) + 1;
+  execution.log.warn({ step: step.name, failures, attempts_max: step.attemptsMax, internal }, 'step attempt failed');
+  if (failures >= step.attemptsMax) return failStep(execution, step, index, { code: 'step_failed', internal });
+  return handBackClaim(execution, { afterSeconds: backoffSeconds(failures), failed: { what: 'step', step: step.name } });
+}
+
+/** Before the point of no return the steps are taken back; past it nobody but staff knows what is right. */
+async function failStep<Tx>(execution: Execution<Tx>, step: StepDefinition<Tx>, index: number, problem: WorkflowProblem): Promise<RunEnd> {
+  if (index >= execution.definition.pointOfNoReturn) return parkClaim(execution, { step: step.name, problem });
+  await beginUndo(execution.runner.database.sql(), execution.hold, step.name, problem);
+  execution.runner.changed(execution.hold.id);
+  return runUndo(execution, [...execution.begun].reverse(), problem);
+}

@@ -1,0 +1,62 @@
+import { faultpoint } from '@drydock/faults/faultpoint';
+import { context } from '@opentelemetry/api';
+import { type AttemptEnd, attempt } from './attempt';
+import { backoffSeconds } from './backoff';
+import { completeUndo } from './checkpoint';
+import type { StepDefinition } from './definition';
+import { type Execution, type RunEnd, rowOf, stepContext } from './execution';
+import { stepPoint } from './fault-points';
+import { handBackClaim, parkClaim } from './leave-claim';
+import { settleWorkflow } from './settle-workflow';
+import { messageOf, type WorkflowProblem } from './step-error';
+import { markFailed, withSpan } from './trace';
+
+/** Takes steps back, `names` first to last, each recorded, then settles the workflow as failed with `problem`. An undo that fails for good calls staff. */
+export async function runUndo<Tx>(execution: Execution<Tx>, names: readonly string[], problem: WorkflowProblem): Promise<RunEnd> {
+  for (const name of names) {
+    const step = execution.definition.steps.find((candidate) => candidate.name === name);
+    if (step?.undo === undefined) continue;
+    const ended = await undoStep(execution, step);
+    if (ended.end !== 'done') return leaveUndo(execution, step, ended, problem);
+    await completeUndo(execution.runner.database.sql(), execution.hold, name);
+    execution.runner.changed(execution.hold.id);
+  }
+  return settleWorkflow(execution, problem);
+}
+
+function undoStep<Tx>(execution: Execution<Tx>, step: StepDefinition<Tx>): Promise<AttemptEnd<void>> {
+  const { hold, claim, lease, runner } = execution;
+  const attributes = { 'workflow.id': hold.id, 'workflow.kind': hold.kind, 'workflow.step': step.name };
+  return withSpan(`${hold.kind}.${step.name}.undo`, attributes, context.active(), async (span) => {
+    const limits = { name: `undo of ${step.name}`, timeoutSeconds: step.timeoutSeconds, lease: lease.signal, stopping: runner.stopping };
+    const ended = await attempt(limits, async (signal) => {
+      faultpoint(stepPoint(hold.kind, step.name, 'undo_before'));
+      const given = stepContext(execution, step, { attempt: (rowOf(claim, step.name)?.undo_failures ?? 0) + 1, signal });
+      await step.undo?.(given);
+      if (faultpoint(stepPoint(hold.kind, step.name, 'undo_after_effect')) === 'repeat') await step.undo?.(given);
+    });
+    if (ended.end === 'failed' || ended.end === 'again') markFailed(span, ended.error instanceof Error ? ended.error.name : 'unknown');
+    return ended;
+  });
+}
+
+async function leaveUndo<Tx>(
+  execution: Execution<Tx>,
+  step: StepDefinition<Tx>,
+  ended: Exclude<AttemptEnd<void>, { end: 'done' }>,
+  problem: WorkflowProblem,
+): Promise<RunEnd> {
+  if (ended.end === 'left') return 'left';
+  if (ended.end === 'interrupted') return handBackClaim(execution, { afterSeconds: 0 });
+  if (ended.end === 'wait') return handBackClaim(execution, { afterSeconds: ended.seconds });
+  const internal = `undo of ${step.name}: ${messageOf(ended.error)}`;
+  const failures = (rowOf(execution.claim, step.name)?.undo_failures ?? 0) + 1;
+  execution.log.warn({ step: step.name, failures, internal }, 'undo failed');
+  if (ended.end === 'failed' || failures >= step.attemptsMax) {
+    return parkClaim(execution, {
+      step: step.name,
+      problem: { ...problem, internal: `${problem.internal ?? problem.code}; then ${internal}` },
+    });
+  }
+  return handBackClaim(execution, { afterSeconds: backoffSeconds(failures), failed: { what: 'undo', step: step.name } });
+}

@@ -1,0 +1,107 @@
+import { performance } from 'node:perf_hooks';
+import { trace } from '@opentelemetry/api';
+import { z } from 'zod';
+import { backoffSeconds } from './backoff';
+import { type Claim, claimWorkflow } from './claim';
+import type { WorkflowDefinition } from './definition';
+import { type Execution, type RunEnd, type Runner, runOf } from './execution';
+import type { Hold } from './fenced';
+import { keepLease } from './lease';
+import { beginStep, relistSteps } from './lease.store';
+import { handBackClaim, parkClaim } from './leave-claim';
+import { logWith } from './log';
+import { claimedAfter } from './metrics';
+import { planRun, planUndo } from './plan-run.rules';
+import { runForward } from './run-forward';
+import { runUndo } from './run-undo';
+import { settleWorkflow } from './settle-workflow';
+import { LeaseLost, messageOf, type WorkflowProblem } from './step-error';
+import { contextForRow, withSpan } from './trace';
+
+/**
+ * Answers a ring: claims the workflow if there is anything to do for it and carries it as far as it goes. Any number of rings, for anything, is harmless.
+ * Rejects only when the claim itself could not be asked for; then the sweep rings again.
+ */
+export async function runWorkflow<Tx>(runner: Runner<Tx>, stepNamesByKind: string, workflowId: string): Promise<RunEnd> {
+  const claimedAtMs = performance.now();
+  const limits = { leaseSeconds: runner.leaseSeconds, deathsMax: runner.deathsMax, stepNamesByKind };
+  const claim = await claimWorkflow(runner.database.sql(), workflowId, limits);
+  if (claim === undefined) return 'ignored';
+  claimedAfter(claim.kind, Math.max(0, claim.delay_seconds));
+  runner.changed(claim.id);
+  const attributes = { 'workflow.id': claim.id, 'workflow.kind': claim.kind, 'workflow.fence': claim.fence };
+  return withSpan(`run ${claim.kind}`, attributes, contextForRow(claim.traceparent), async (span) => {
+    const end = await runClaim(runner, claim, claimedAtMs);
+    span.setAttribute('workflow.end', end);
+    return end;
+  });
+}
+
+async function runClaim<Tx>(runner: Runner<Tx>, claim: Claim, claimedAtMs: number): Promise<RunEnd> {
+  const hold: Hold = { id: claim.id, kind: claim.kind, fence: claim.fence };
+  const log = logWith(runner.log, {
+    workflow_id: claim.id,
+    kind: claim.kind,
+    org_id: claim.org_id,
+    request_id: claim.request_id,
+    fence: claim.fence,
+  });
+  const lease = keepLease(runner.database.sql(), hold, { leaseSeconds: runner.leaseSeconds, claimedAtMs, log });
+  try {
+    const ready = readyOf(runner, claim);
+    if (typeof ready === 'string')
+      return await parkClaim({ runner, hold, log }, { step: null, problem: { code: 'step_failed', internal: ready } });
+    const begun = claim.steps.filter((row) => row.attempts > 0 && !row.undone).map((row) => row.name);
+    const outputs = Object.fromEntries(claim.steps.filter((row) => row.status === 'succeeded').map((row) => [row.name, row.output]));
+    const run = runOf(claim, ready.input);
+    return await carryOn({ runner, definition: ready.definition, hold, claim, run, lease, log, outputs, begun });
+  } catch (error) {
+    if (error instanceof LeaseLost || lease.signal.aborted) return 'left';
+    log.error({ err: error, internal: messageOf(error) }, 'workflow interrupted');
+    trace.getActiveSpan()?.setAttribute('error.type', error instanceof Error ? error.name : 'unknown');
+    return await handBackClaim({ runner, hold }, { afterSeconds: backoffSeconds(1) }).catch(() => 'left' as const);
+  } finally {
+    await lease.release();
+  }
+}
+
+/** The definition and the parsed input, or why nobody may go on with this row. */
+function readyOf<Tx>(runner: Runner<Tx>, claim: Claim): { definition: WorkflowDefinition<Tx>; input: unknown } | string {
+  // Staff can abandon what no code can read; there is nobody then to tell about it.
+  const unreadable = (why: string) => (claim.direction === 'abandon' ? { definition: withoutHooks(claim.kind), input: claim.input } : why);
+  const definition = runner.definitions.get(claim.kind);
+  if (definition === undefined) return unreadable(`this worker knows no workflow of kind ${claim.kind}`);
+  const input = definition.input.safeParse(claim.input);
+  if (!input.success) return unreadable(`the input is not what ${claim.kind} takes: ${input.error.message}`);
+  if (claim.claims_without_word > runner.deathsMax) return `${runner.deathsMax} workers in a row died over it`;
+  return { definition, input: input.data };
+}
+
+async function carryOn<Tx>(execution: Execution<Tx>): Promise<RunEnd> {
+  const { claim, definition, runner, hold, log } = execution;
+  const names = definition.steps.map((step) => step.name);
+  const mismatch = (reason: string): Promise<RunEnd> =>
+    parkClaim({ runner, hold, log }, { step: null, problem: { code: 'step_failed', internal: reason } });
+  if (claim.direction === 'abandon') return settleWorkflow(execution, recordedProblem(claim));
+  if (claim.direction === 'undo') {
+    const undo = planUndo(claim.steps, names);
+    return undo === undefined
+      ? mismatch('a step to be undone is not in the code of today')
+      : runUndo(execution, undo, recordedProblem(claim));
+  }
+  const plan = planRun(claim.steps, names);
+  if (!plan.go) return mismatch(plan.reason);
+  const next = names[plan.next];
+  if (plan.relist) {
+    await relistSteps(runner.database.sql(), hold, names);
+    if (next !== undefined) await beginStep(runner.database.sql(), hold, next);
+  }
+  return runForward(execution, plan.next);
+}
+
+const withoutHooks = (kind: string): WorkflowDefinition<never> => ({ kind, input: z.unknown(), steps: [], pointOfNoReturn: 0, settle: {} });
+
+const recordedProblem = (claim: Claim): WorkflowProblem => ({
+  ...(claim.error ?? { code: 'step_failed' }),
+  ...(claim.error_internal === null ? {} : { internal: claim.error_internal }),
+});

@@ -1,0 +1,70 @@
+import type { ProblemCode } from '@drydock/contracts/problems';
+
+/** What went wrong for good: `code`, `detail` and `extra` are for the customer, `internal` for staff and the log. */
+export interface WorkflowProblem {
+  code: ProblemCode;
+  detail?: string;
+  extra?: Record<string, unknown>;
+  internal?: string;
+}
+
+/** A definite failure: never retried. */
+export class StepFailure extends Error {
+  readonly problem: WorkflowProblem;
+  constructor(problem: WorkflowProblem, options?: ErrorOptions) {
+    super(problem.internal ?? problem.detail ?? problem.code, options);
+    this.name = 'StepFailure';
+    this.problem = problem;
+  }
+}
+
+/** Not a failure at all: the world is not ready yet. */
+export class StepWait extends Error {
+  readonly seconds: number;
+  constructor(seconds: number) {
+    super(`to be continued in ${seconds} s`);
+    this.name = 'StepWait';
+    this.seconds = seconds;
+  }
+}
+
+/** `throw fail('backup_tampered', { internal })` in a step: no retry; steps are undone, or past the point of no return staff is called. */
+export function fail(
+  code: ProblemCode,
+  options: { internal?: string; detail?: string; extra?: Record<string, unknown>; cause?: unknown } = {},
+): StepFailure {
+  const { cause, ...rest } = options;
+  return new StepFailure({ code, ...rest }, cause === undefined ? undefined : { cause });
+}
+
+/**
+ * `throw retryLater({ seconds })` in a step: run it again then, under a new fence, without using up its attempts.
+ * A step may wait in this way for 24 hours since its first start; after that it counts as a failed attempt.
+ */
+export const retryLater = ({ seconds }: { seconds: number }): StepWait => new StepWait(seconds);
+
+/** The claim is somebody else's, or its lease could not be renewed in time: whoever gets this stops at once. */
+export class LeaseLost extends Error {
+  constructor(workflowId: string) {
+    super(`the lease of workflow ${workflowId} is lost`);
+    this.name = 'LeaseLost';
+  }
+}
+
+/** The process is going to end; the step is handed to another one. */
+export class WorkerStopping extends Error {
+  constructor() {
+    super('the worker is stopping');
+    this.name = 'WorkerStopping';
+  }
+}
+
+/** One attempt of a step took longer than its `timeoutSeconds`. */
+export class StepTimeout extends Error {
+  constructor(step: string, seconds: number) {
+    super(`${step} took longer than ${seconds} s`);
+    this.name = 'StepTimeout';
+  }
+}
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : String(error));

@@ -1,0 +1,44 @@
+export interface SweepLoop {
+  /** Sweeps as soon as the one under way is over. */
+  wake(): void;
+  wakeIn(ms: number): void;
+  stop(): Promise<void>;
+}
+
+/** Between sweeps of a backlog: long enough for workers to empty the queue a little, short enough that they do not wait. */
+const backlogPauseMs = 25;
+
+/** Runs `work` every `everyMs`, at once when woken, and soon when it says that there is more. Never two at a time. `work` must not reject. */
+export function loopSweeps(everyMs: number, work: () => Promise<boolean>): SweepLoop {
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> | undefined;
+  let woken = false;
+  let stopped = false;
+  const once = async (): Promise<void> => {
+    woken = false;
+    const more = await work();
+    running = undefined;
+    if (!stopped) timer = setTimeout(turn, woken ? 0 : more ? backlogPauseMs : everyMs);
+  };
+  const turn = (): void => {
+    clearTimeout(timer);
+    running ??= once();
+  };
+  const wake = (): void => {
+    if (stopped) return;
+    if (running === undefined) turn();
+    else woken = true;
+  };
+  turn();
+  return {
+    wake,
+    wakeIn: (ms) => {
+      if (ms < everyMs) setTimeout(wake, Math.max(0, ms)).unref();
+    },
+    stop: async () => {
+      stopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}

@@ -1,0 +1,75 @@
+import type { Database } from '@drydock/database/sql';
+import { cancelUnclaimed, type SettleFailed } from './cancel-unclaimed';
+import type { WorkflowListener } from './listener';
+import { pausesUntilChange } from './pause';
+import type { WorkflowProblem } from './step-error';
+
+export type StepWaited =
+  | { state: 'succeeded'; output: unknown }
+  /** The workflow will not do the step any more, or has failed at it. */
+  | { state: 'failed'; problem: Omit<WorkflowProblem, 'internal'> }
+  /** Nobody claimed the workflow by its `start_by`: it is cancelled, nothing was started. */
+  | { state: 'cancelled' }
+  /** Not known in time. `claimed`: a worker has it, so the effect may still happen. */
+  | { state: 'pending'; claimed: boolean };
+
+export interface StepWaitOptions<Tx> {
+  listener?: WorkflowListener;
+  /** The hook of the workflow, for the case that this wait is what cancels it. See {@link cancelUnclaimed}. */
+  settleFailed?: SettleFailed<Tx>;
+}
+
+const pollMs = { listening: 1_000, alone: 50 };
+
+/** Waits, outside any transaction and at most `timeoutMs`, until a step of a workflow is done or certain never to be. */
+export async function waitForStep<Tx>(
+  database: Database<Tx>,
+  workflowId: string,
+  stepName: string,
+  timeoutMs: number,
+  options: StepWaitOptions<Tx> = {},
+): Promise<StepWaited> {
+  const { listener, settleFailed } = options;
+  const endsAtMs = performance.now() + timeoutMs;
+  const pauses = pausesUntilChange(workflowId, listener);
+  try {
+    for (;;) {
+      const [row] = await database.sql().query<WaitedRow>(waitSql, [workflowId, stepName]);
+      if (row === undefined) throw new Error(`there is no workflow ${workflowId}`);
+      const known = outcomeOf(row);
+      if (known !== undefined) return known;
+      const late = row.start_by_ms !== null && row.start_by_ms <= 0 && !row.claimed;
+      if (late && (await cancelUnclaimed(database, workflowId, settleFailed))) return { state: 'cancelled' };
+      const leftMs = endsAtMs - performance.now();
+      if (leftMs <= 0) return { state: 'pending', claimed: row.claimed };
+      const startByMs = row.claimed || row.start_by_ms === null ? Number.POSITIVE_INFINITY : Math.max(row.start_by_ms, 1);
+      await pauses.pause(Math.min(leftMs, startByMs, listener === undefined ? pollMs.alone : pollMs.listening));
+    }
+  } finally {
+    pauses.close();
+  }
+}
+
+interface WaitedRow {
+  status: 'queued' | 'running' | 'succeeded' | 'failed' | 'needs_attention';
+  direction: 'forward' | 'undo' | 'abandon';
+  claimed: boolean;
+  /** Until start_by, by Postgres' clock. */
+  start_by_ms: number | null;
+  error: Omit<WorkflowProblem, 'internal'> | null;
+  step_status: 'pending' | 'running' | 'succeeded' | 'failed' | 'undone' | null;
+  output: unknown;
+}
+
+function outcomeOf(row: WaitedRow): StepWaited | undefined {
+  if (row.step_status === 'succeeded') return { state: 'succeeded', output: row.output };
+  if (row.status === 'failed' && row.error?.code === 'start_by_passed') return { state: 'cancelled' };
+  const over = row.status === 'failed' || row.status === 'needs_attention' || row.status === 'succeeded' || row.direction !== 'forward';
+  return over ? { state: 'failed', problem: row.error ?? { code: 'step_failed' } } : undefined;
+}
+
+const waitSql = `
+  SELECT workflow.status, direction, fence > 0 AS claimed, (extract(epoch FROM start_by - clock_timestamp()) * 1000)::float8 AS start_by_ms, error,
+    step.status AS step_status, step.output
+  FROM workflow LEFT JOIN workflow_step step ON step.workflow_id = workflow.id AND step.name = $2
+  WHERE workflow.id = $1::uuid`;

@@ -1,0 +1,69 @@
+import { problem } from '@drydock/contracts/problem';
+import { problems } from '@drydock/contracts/problems';
+import type { WorkflowStatus, WorkflowView } from '@drydock/contracts/workflows';
+import type { WorkflowProblem } from './step-error';
+import { traceIdOf } from './trace';
+
+export interface WorkflowRow {
+  id: string;
+  kind: string;
+  subject_type: string;
+  subject_id: string;
+  status: WorkflowStatus;
+  created_at: Date;
+  started_at: Date | null;
+  finished_at: Date | null;
+  progress: number;
+  version: number;
+  error: Omit<WorkflowProblem, 'internal'> | null;
+  request_id: string;
+  traceparent: string | null;
+  /** Times in milliseconds since 1970. */
+  steps: {
+    name: string;
+    status: WorkflowView['steps'][number]['status'];
+    attempts: number;
+    started_ms: number | null;
+    finished_ms: number | null;
+  }[];
+}
+
+export function viewWorkflow(row: WorkflowRow): WorkflowView {
+  return {
+    id: row.id,
+    kind: row.kind,
+    subject: { type: row.subject_type, id: row.subject_id },
+    status: row.status,
+    created_at: row.created_at.toISOString(),
+    started_at: row.started_at?.toISOString() ?? null,
+    finished_at: row.finished_at?.toISOString() ?? null,
+    progress: row.progress,
+    steps: row.steps.map(({ name, status, attempts, started_ms, finished_ms }) => ({
+      name,
+      status,
+      attempts,
+      started_at: started_ms === null ? null : new Date(started_ms).toISOString(),
+      finished_at: finished_ms === null ? null : new Date(finished_ms).toISOString(),
+    })),
+    error: row.status === 'failed' || row.status === 'needs_attention' ? viewError(row) : null,
+    trace_id: traceIdOf(row.traceparent),
+  };
+}
+
+function viewError({ error, request_id: requestId }: WorkflowRow): WorkflowView['error'] {
+  const told = error ?? { code: 'step_failed' as const };
+  // A code that newer code no longer has is still a failure.
+  const code = Object.hasOwn(problems, told.code) ? told.code : 'step_failed';
+  const details = {
+    ...(told.detail === undefined ? {} : { detail: told.detail }),
+    ...(told.extra === undefined ? {} : { extra: told.extra }),
+  };
+  return problem(code, details).body(requestId);
+}
+
+/** Columns of {@link WorkflowRow}, from a table or row set called `workflow`. */
+export const viewColumns = `workflow.id, workflow.kind, subject_type, subject_id, workflow.status, created_at, workflow.started_at, workflow.finished_at,
+  progress, version, error, request_id, traceparent,
+  coalesce((SELECT json_agg(json_build_object('name', step.name, 'status', step.status, 'attempts', step.attempts,
+      'started_ms', floor(extract(epoch FROM step.started_at) * 1000), 'finished_ms', floor(extract(epoch FROM step.finished_at) * 1000)) ORDER BY step.position)
+    FROM workflow_step step WHERE step.workflow_id = workflow.id), '[]'::json) AS steps`;
