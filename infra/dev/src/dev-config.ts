@@ -1,0 +1,61 @@
+import path from 'node:path';
+import { z } from 'zod';
+import { repoRoot } from './repo-root';
+
+const environmentSchema = z.object({
+  DRYDOCK_PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
+  DRYDOCK_DATA_DIR: z.string().min(1).default('.data'),
+  DRYDOCK_RATE_LIMIT_SCALE: z.string().optional(),
+  /** Set by tests: databases without fsync. */
+  DRYDOCK_EPHEMERAL: z.enum(['0', '1']).default('0'),
+  QUEUE_BACKEND: z.enum(['redis', 'postgres']).optional(),
+  REDIS_URL: z.url().optional(),
+});
+
+/** Handed down to every process as they are; everything else in our environment stays with us. */
+const passedOn = [
+  'PATH',
+  'HOME',
+  'LANG',
+  'TZ',
+  'LOG_LEVEL',
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_BSP_SCHEDULE_DELAY',
+  'OTEL_METRIC_EXPORT_INTERVAL',
+  'DRYDOCK_FAULTS',
+  'WORKFLOW_LEASE_SECONDS',
+  'WORKFLOW_SWEEP_MS',
+] as const;
+
+export interface DevConfig {
+  /** The gateway's; 0 takes a free one and keeps it. */
+  port: number;
+  dataDir: string;
+  rateLimitScale: string | undefined;
+  isEphemeral: boolean;
+  queueBackend: 'redis' | 'postgres' | undefined;
+  redisUrl: string | undefined;
+  /** What every process of ours gets beside its own settings. */
+  commonEnvironment: Record<string, string>;
+}
+
+/** Reads the environment once. @throws naming the variable that is wrong */
+export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const parsed = environmentSchema.safeParse(given);
+  if (!parsed.success) throw new Error(`The environment is wrong:\n${z.prettifyError(parsed.error)}`);
+  const values = parsed.data;
+  const common = passedOn.flatMap((name): [string, string][] => {
+    const value = environment[name];
+    return value === undefined || value === '' ? [] : [[name, value]];
+  });
+  return {
+    port: values.DRYDOCK_PORT,
+    dataDir: path.resolve(repoRoot, values.DRYDOCK_DATA_DIR),
+    rateLimitScale: values.DRYDOCK_RATE_LIMIT_SCALE,
+    isEphemeral: values.DRYDOCK_EPHEMERAL === '1',
+    queueBackend: values.QUEUE_BACKEND,
+    redisUrl: values.REDIS_URL,
+    commonEnvironment: { NODE_ENV: environment['NODE_ENV'] ?? 'development', ...Object.fromEntries(common) },
+  };
+}

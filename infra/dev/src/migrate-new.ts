@@ -1,0 +1,35 @@
+// `npm run migrate:new -- SERVICE NAME`: writes the migration that brings a service's history up to its Prisma schema.
+import { execFile } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { startPostgres } from '@drydock/embedded/postgres';
+import { inRepo } from './repo-root';
+
+const run = promisify(execFile);
+
+async function main(service: string | undefined, name: string | undefined): Promise<void> {
+  if (service === undefined || name === undefined) throw new Error('usage: npm run migrate:new -- SERVICE NAME   (hosting add_labels)');
+  const serviceDir = inRepo(`services/${service}`);
+  if (!fs.existsSync(path.join(serviceDir, 'prisma/schema'))) throw new Error(`There is no services/${service}/prisma/schema`);
+  // the history is replayed into a shadow database: a throw-away server will do, and nobody's data is near
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-migrate-'));
+  fs.chmodSync(folder, 0o711);
+  const server = await startPostgres({ folder, isEphemeral: true });
+  try {
+    const { stdout } = await run(process.execPath, [inRepo('packages/migrations/dist/cli.js'), 'create', serviceDir, name], {
+      env: { DATABASE_URL: server.adminUrl },
+    });
+    const made: unknown = JSON.parse(stdout);
+    process.stdout.write(typeof made === 'string' ? `${path.relative(process.cwd(), made)}\n` : 'The history is up to the schema.\n');
+  } finally {
+    await server.stop();
+    fs.rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+void main(process.argv[2], process.argv[3]).catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+});

@@ -1,0 +1,40 @@
+import pg from 'pg';
+
+/** A service's own database and role. */
+export interface ServiceDatabase {
+  name: string;
+  password: string;
+}
+
+/**
+ * Makes, for each, a role of that name (no superuser, may create nothing) and a database that it owns and nobody else may enter.
+ * Run at every start: what is there is left as it is, and the password is set to the given one.
+ */
+export async function ensureServiceDatabases(adminUrl: string, databases: readonly ServiceDatabase[]): Promise<void> {
+  const admin = new pg.Client({ connectionString: adminUrl });
+  await admin.connect();
+  try {
+    for (const database of databases) await ensureServiceDatabase(admin, database);
+  } finally {
+    await admin.end();
+  }
+}
+
+async function ensureServiceDatabase(admin: pg.Client, { name, password }: ServiceDatabase): Promise<void> {
+  const identifier = admin.escapeIdentifier(name);
+  const role = await admin.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [name]);
+  if (role.rowCount === 0) await admin.query(`CREATE ROLE ${identifier} LOGIN`);
+  await admin.query(`ALTER ROLE ${identifier} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD ${admin.escapeLiteral(password)}`);
+  const database = await admin.query('SELECT 1 FROM pg_database WHERE datname = $1', [name]);
+  if (database.rowCount === 0) await admin.query(`CREATE DATABASE ${identifier} OWNER ${identifier}`);
+  await admin.query(`REVOKE ALL ON DATABASE ${identifier} FROM PUBLIC`);
+}
+
+/** The URL by which a service reaches its database on the server of `adminUrl`. */
+export function serviceDatabaseUrl(adminUrl: string, { name, password }: ServiceDatabase): string {
+  const url = new URL(adminUrl);
+  url.username = name;
+  url.password = password;
+  url.pathname = `/${name}`;
+  return url.href;
+}

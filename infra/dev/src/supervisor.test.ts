@@ -1,0 +1,84 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { spawnGuarded } from '@drydock/embedded/guarded-child';
+import { isSameProcess } from '@drydock/embedded/process-proof';
+import { until } from '@drydock/test-kit/wait';
+import { claimDataFolder } from './claim-data-folder';
+import { openProcessTable } from './process-table';
+import { createSupervisor, type Member, type Running, type Supervisor } from './supervisor';
+
+let dataDir: string;
+let said: string[];
+let supervisor: Supervisor;
+const say = (line: string): void => void said.push(line);
+
+beforeEach(() => {
+  dataDir = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-supervisor-'));
+  said = [];
+  supervisor = createSupervisor(openProcessTable(dataDir), say);
+});
+
+afterEach(async () => {
+  supervisor.close();
+  await supervisor.stop(['sleeper', 'dying']);
+  fs.rmSync(dataDir, { recursive: true, force: true });
+});
+
+function member(name: string, script: string): Member {
+  const start = async (): Promise<Running> => {
+    const child = await spawnGuarded('/bin/sh', ['-c', script], { stdio: 'ignore', signalOnOrphan: 'SIGKILL' });
+    return { port: 1234, proof: child.proof, program: script, exited: child.exited, stop: () => child.stop('SIGTERM', 500) };
+  };
+  return { name, start };
+}
+
+const table = (): Record<string, { pid: number; port: number }> =>
+  JSON.parse(fs.readFileSync(path.join(dataDir, 'processes.json'), 'utf8'));
+
+test('whoever is killed is started again at once, and the table says so', async () => {
+  const { proof } = await supervisor.keepRunning(member('sleeper', 'sleep 60'));
+  expect(table()).toEqual({ sleeper: { pid: proof.pid, port: 1234 } });
+  const killedMs = performance.now();
+  process.kill(proof.pid, 'SIGKILL');
+  await until(() => table()['sleeper'] !== undefined && table()['sleeper']?.pid !== proof.pid);
+  expect(performance.now() - killedMs).toBeLessThan(1000);
+  expect(supervisor.deathsOf('sleeper')).toBe(1);
+});
+
+test('whoever keeps dying is started with growing pauses', async () => {
+  await supervisor.keepRunning(member('dying', 'exit 3'));
+  await until(() => supervisor.deathsOf('dying') >= 3);
+  const deaths = supervisor.deathsOf('dying');
+  expect(said).toContainEqual(expect.stringMatching(/^dying \(pid \d+\) ended with code 3; starting it again$/));
+  expect(deaths).toBeLessThan(6);
+});
+
+test('whoever is stopped stays stopped and out of the table', async () => {
+  const { proof } = await supervisor.keepRunning(member('sleeper', 'sleep 60'));
+  await supervisor.stop(['sleeper']);
+  expect(isSameProcess(proof)).toBe(false);
+  expect(table()).toEqual({});
+});
+
+test('a leftover of an earlier run is ended, a stranger with its pid is not', async () => {
+  const leftover = await member('sleeper', 'sleep 61; true').start();
+  const stranger = await member('sleeper', 'sleep 62; true').start();
+  const noted = {
+    hosting: { ...leftover.proof, program: 'sleep 61' },
+    keys: { ...stranger.proof, startedTicks: '1', program: 'sleep 62' },
+    gateway: { ...stranger.proof, program: 'services/gateway/dist/server.js' },
+  };
+  fs.writeFileSync(path.join(dataDir, 'proofs.json'), JSON.stringify(noted));
+  await claimDataFolder(dataDir, say);
+  expect(isSameProcess(leftover.proof)).toBe(false);
+  expect(isSameProcess(stranger.proof)).toBe(true);
+  await stranger.stop();
+});
+
+test('a data folder on which another supervisor works is refused', async () => {
+  const other = await member('sleeper', 'sleep 63').start();
+  fs.writeFileSync(path.join(dataDir, 'supervisor.json'), JSON.stringify(other.proof));
+  await expect(claimDataFolder(dataDir, say)).rejects.toThrow(`already runs on ${dataDir} (pid ${other.proof.pid})`);
+  await other.stop();
+});

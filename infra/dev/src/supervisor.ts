@@ -1,0 +1,116 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ChildExit } from '@drydock/embedded/guarded-child';
+import type { ProcessProof } from '@drydock/embedded/process-proof';
+import type { ProcessTable } from './process-table';
+
+/** A process that runs now. */
+export interface Running {
+  port: number;
+  proof: ProcessProof;
+  /** A text that its command line holds, to recognise a leftover by; empty when it takes care of its own leftovers. */
+  program: string;
+  exited: Promise<ChildExit>;
+  stop(): Promise<void>;
+}
+
+/** A process that we want to run. `start` resolves once it is spawned, or, for a server without a /readyz, once it answers. */
+export interface Member {
+  name: string;
+  start(): Promise<Running>;
+}
+
+export interface Supervisor {
+  /** Resolves when it was started for the first time; from then on it is restarted whenever it dies. @throws when that first start fails */
+  keepRunning(member: Member): Promise<Running>;
+  /** How often a member has died since it was first started. */
+  deathsOf(name: string): number;
+  /** From now on nothing is started any more; who is just starting is stopped as soon as it has. */
+  close(): void;
+  /** Stops these members, all at once; resolves when they have gone. */
+  stop(names: readonly string[]): Promise<void>;
+}
+
+const firstDelayMs = 250;
+const delayMsMax = 10_000;
+/** Whoever has run this long has not died of its start. */
+const steadyMs = 30_000;
+
+interface Kept {
+  running: Running | null;
+  deaths: number;
+  quickDeaths: number;
+  stopping: AbortController;
+  ended: Promise<void>;
+}
+
+/** Keeps processes running and the process table true. A first death is answered at once, quick ones in a row with growing pauses. */
+export function createSupervisor(table: ProcessTable, say: (line: string) => void): Supervisor {
+  const members = new Map<string, Kept>();
+  let isClosed = false;
+
+  async function startOnce(member: Member, kept: Kept): Promise<Running> {
+    const running = await member.start();
+    kept.running = running;
+    if (kept.stopping.signal.aborted) void running.stop();
+    table.up(member.name, { ...running.proof, program: running.program }, running.port);
+    return running;
+  }
+
+  async function watch(member: Member, kept: Kept, first: Running): Promise<void> {
+    let running: Running | null = first;
+    for (;;) {
+      const sinceMs = performance.now();
+      if (running !== null) await noteDeath(member.name, kept, running);
+      if (kept.stopping.signal.aborted) return;
+      kept.quickDeaths = performance.now() - sinceMs > steadyMs ? 1 : kept.quickDeaths + 1;
+      await pauseBeforeRestart(kept);
+      if (kept.stopping.signal.aborted) return;
+      running = await startOnce(member, kept).catch((error: unknown) => {
+        say(`${member.name} does not start: ${error instanceof Error ? error.message : String(error)}`);
+        return null;
+      });
+    }
+  }
+
+  async function noteDeath(name: string, kept: Kept, running: Running): Promise<void> {
+    const { code, signal } = await running.exited;
+    kept.running = null;
+    kept.deaths += 1;
+    table.down(name);
+    if (!kept.stopping.signal.aborted) say(`${name} (pid ${running.proof.pid}) ended with ${signal ?? `code ${code}`}; starting it again`);
+  }
+
+  async function stopOne(name: string): Promise<void> {
+    const kept = members.get(name);
+    if (kept === undefined) return;
+    kept.stopping.abort();
+    await kept.running?.stop();
+    await kept.ended;
+    table.down(name);
+  }
+
+  return {
+    keepRunning: async (member) => {
+      if (isClosed) throw new Error('Drydock is stopping');
+      const kept: Kept = { running: null, deaths: 0, quickDeaths: 0, stopping: new AbortController(), ended: Promise.resolve() };
+      members.set(member.name, kept);
+      const starting = startOnce(member, kept);
+      kept.ended = starting.then((running) => watch(member, kept, running)).catch(() => undefined);
+      return starting;
+    },
+    close: () => {
+      isClosed = true;
+      for (const kept of members.values()) kept.stopping.abort();
+    },
+    deathsOf: (name) => members.get(name)?.deaths ?? 0,
+    stop: async (names) => {
+      await Promise.all(names.map(stopOne));
+    },
+  };
+}
+
+async function pauseBeforeRestart(kept: Kept): Promise<void> {
+  if (kept.quickDeaths <= 1) return;
+  const delayMs = Math.min(firstDelayMs * 2 ** (kept.quickDeaths - 2), delayMsMax);
+  await sleep(delayMs, undefined, { signal: kept.stopping.signal }).catch(() => undefined);
+}

@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { z } from 'zod';
+import { until } from './wait';
+
+export interface StackOptions {
+  /** Which queue; the environment's own choice when missing. */
+  queueBackend?: 'redis' | 'postgres';
+  /** Short ones make recovery quick enough to test: 2 and 300 when missing. */
+  leaseSeconds?: number;
+  sweepMs?: number;
+  /** Folder of fault tokens. */
+  faultsDir?: string;
+  /** Base of an OTLP/HTTP collector. */
+  otlpEndpoint?: string;
+  /** An existing data folder, for a second start on the same data; it is then kept by `stop`. */
+  dataDir?: string;
+  /** Anything else, handed to `npm start`'s program as it is. */
+  environment?: Readonly<Record<string, string>>;
+}
+
+/** Fields of `demo.json` that every stack has; later ones are kept as they are. */
+const demoSchema = z.looseObject({
+  base_url: z.string(),
+  org_id: z.string(),
+  child_org_id: z.string(),
+  live_key: z.string(),
+  sandbox_key: z.string(),
+  staff_key: z.string(),
+  other_org_key: z.string(),
+  sites: z.array(z.object({ id: z.string(), url: z.string(), files_dir: z.string(), database_url: z.string() })),
+  processes_file: z.string(),
+});
+export type StackDemo = z.infer<typeof demoSchema>;
+
+const processesSchema = z.record(z.string(), z.object({ pid: z.int(), port: z.int() }));
+export type StackProcesses = z.infer<typeof processesSchema>;
+
+export interface TestStack {
+  dataDir: string;
+  demo: StackDemo;
+  /** Pid of the supervisor itself. */
+  supervisorPid: number;
+  /** Who runs right now, as `processes.json` says. */
+  processes(): StackProcesses;
+  /** Sends a signal (SIGKILL when missing) to a process by its name. @throws when it does not run */
+  kill(name: string, signal?: NodeJS.Signals): void;
+  /** Kills with -9 and resolves with the new pid once the supervisor has started it again. */
+  killAndWait(name: string): Promise<number>;
+  /** What the process has logged so far. */
+  log(name: string): string;
+  /** Stops everything as Ctrl-C does, and removes the data. */
+  stop(): Promise<void>;
+}
+
+const root = path.resolve(__dirname, '../../..');
+/** Two cores that run other tests beside it; alone it takes about 10 s. */
+const startTimeoutMs = 120_000;
+
+/** The whole of Drydock in processes on free ports in a data folder of its own, by the very program of `npm start`. Build first. */
+export async function startStack(options: StackOptions = {}): Promise<TestStack> {
+  const dataDir = options.dataDir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-stack-'));
+  fs.chmodSync(dataDir, 0o711); // as root Postgres runs as nobody and must walk through
+  const supervisor = spawn(process.execPath, ['--enable-source-maps', path.join(root, 'infra/dev/dist/start.js')], {
+    cwd: root,
+    env: { ...process.env, ...stackEnvironment(options, dataDir) },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  const exited = new Promise<void>((resolve) => supervisor.once('exit', () => resolve()));
+  const stop = async (): Promise<void> => {
+    if (supervisor.exitCode === null && supervisor.signalCode === null) supervisor.kill('SIGTERM');
+    await exited;
+    if (options.dataDir === undefined) fs.rmSync(dataDir, { recursive: true, force: true });
+  };
+  try {
+    await waitForReady(supervisor, exited);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { ...openRunningStack(dataDir, supervisor.pid ?? 0), stop };
+}
+
+function stackEnvironment(options: StackOptions, dataDir: string): Record<string, string> {
+  return {
+    CI: '1',
+    DRYDOCK_PORT: '0',
+    DRYDOCK_DATA_DIR: dataDir,
+    DRYDOCK_EPHEMERAL: '1',
+    DRYDOCK_RATE_LIMIT_SCALE: '1000',
+    WORKFLOW_LEASE_SECONDS: String(options.leaseSeconds ?? 2),
+    WORKFLOW_SWEEP_MS: String(options.sweepMs ?? 300),
+    ...(options.queueBackend === undefined ? {} : { QUEUE_BACKEND: options.queueBackend }),
+    ...(options.faultsDir === undefined ? {} : { DRYDOCK_FAULTS: options.faultsDir }),
+    ...(options.otlpEndpoint === undefined ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT: options.otlpEndpoint, OTEL_BSP_SCHEDULE_DELAY: '200' }),
+    ...options.environment,
+  };
+}
+
+async function waitForReady(supervisor: ChildProcess, exited: Promise<void>): Promise<void> {
+  let output = '';
+  for (const stream of [supervisor.stdout, supervisor.stderr]) {
+    stream?.on('data', (chunk: Buffer) => {
+      output = (output + chunk.toString()).slice(-8000);
+    });
+  }
+  const ready = new Promise<'ready'>((resolve) => supervisor.once('message', () => resolve('ready')));
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), startTimeoutMs);
+  });
+  const outcome = await Promise.race([ready, exited, late]);
+  clearTimeout(timer);
+  if (outcome !== 'ready') throw new Error(`The stack did not come up${outcome === 'late' ? ' in time' : ''}:\n${output}`);
+}
+
+function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStack, 'stop'> {
+  const processes = (): StackProcesses => processesSchema.parse(JSON.parse(fs.readFileSync(path.join(dataDir, 'processes.json'), 'utf8')));
+  const pidOf = (name: string): number => {
+    const running = processes()[name];
+    if (running === undefined) throw new Error(`${name} does not run; there are ${Object.keys(processes()).join(', ')}`);
+    return running.pid;
+  };
+  return {
+    dataDir,
+    demo: demoSchema.parse(JSON.parse(fs.readFileSync(path.join(dataDir, 'demo.json'), 'utf8'))),
+    supervisorPid,
+    processes,
+    kill: (name, signal = 'SIGKILL') => void process.kill(pidOf(name), signal),
+    killAndWait: async (name) => {
+      const pid = pidOf(name);
+      process.kill(pid, 'SIGKILL');
+      const again = await until(() => processes()[name]?.pid !== pid && processes()[name]?.pid, { what: `the restart of ${name}` });
+      return again;
+    },
+    log: (name) => {
+      const file = path.join(dataDir, 'logs', `${name}.log`);
+      return fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
+    },
+  };
+}
