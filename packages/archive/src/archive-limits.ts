@@ -21,6 +21,8 @@ export const defaultLimits: ArchiveLimits = {
 export const formatBounds = {
   /** File bytes in one segment. */
   segmentRawBytes: 8 * 2 ** 20,
+  /** File bytes in one zstd frame of a segment: what a reader has to hold at once. */
+  frameRawBytes: 2 ** 20,
   /** A block is closed after this many entries … */
   blockEntries: 2048,
   /** … or after this many bytes of content, so that two workers get even shares. */

@@ -6,7 +6,7 @@ export interface ArchiveSink {
 
 /** Where an archive is read. */
 export interface ArchiveSource {
-  /** The whole object. Rejects with ArchiveError `truncated` when it does not exist, with anything else when it cannot be known. */
+  /** The whole object, in a Buffer that is the reader's from then on (it may be moved to a thread). Rejects with ArchiveError `truncated` when it does not exist, with anything else when it cannot be known. */
   read(name: string): Promise<Buffer>;
 }
 

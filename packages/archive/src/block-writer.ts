@@ -4,32 +4,28 @@ import { type ArchiveSink, blockName } from './archive-objects';
 import type { Entry } from './entry';
 import { encodeEntry } from './entry-codec';
 import { encodeBlock, type SegmentSeal } from './index-block';
-import { SealPipeline } from './seal-pipeline';
 import { type ObjectSeal, sealObject } from './sealed-object';
+import { SegmentWriter } from './segment-writer';
 
 /** Writes contents and entries as segments and index blocks. At any time one block and two segments are in memory. */
 export class BlockWriter {
   /** Seals of the finished blocks, in order; complete after `finish`. */
   readonly blocks: ObjectSeal[] = [];
-  segmentCount = 0;
   sizeBytes = 0;
   private readonly sink: ArchiveSink;
   private readonly keys: ArchiveKeys;
-  private readonly pipeline: SealPipeline;
+  private readonly segments: SegmentWriter;
   private root = '';
   private entries: Buffer[] = [];
   private entryBytes = 0;
-  private segments: Promise<SegmentSeal>[] = [];
   private rawBytes = 0;
-  private buffer: Buffer | null = null;
-  private filled = 0;
   blockCount = 0;
   private closing: Promise<void> = Promise.resolve();
 
   constructor(sink: ArchiveSink, keys: ArchiveKeys) {
     this.sink = sink;
     this.keys = keys;
-    this.pipeline = new SealPipeline(sink, keys);
+    this.segments = new SegmentWriter(sink, keys);
   }
 
   /** Blocks begun from now on belong to this root. */
@@ -39,16 +35,19 @@ export class BlockWriter {
     return this.blockCount;
   }
 
-  /** Free room in the segment being filled, at least one byte. What is written into it counts only once `commit` is called. */
-  async room(): Promise<Buffer> {
-    if (this.filled === formatBounds.segmentRawBytes) this.flushSegment();
-    this.buffer ??= await this.pipeline.buffer();
-    return this.buffer.subarray(this.filled);
+  /** Segments of the finished blocks. */
+  get segmentCount(): number {
+    return this.segments.nextSegment;
+  }
+
+  /** Free room for content, at least one byte. What is written into it counts only once `commit` is called. */
+  room(): Promise<Buffer> {
+    return this.segments.room();
   }
 
   /** Takes over the first `bytes` of the room as content of the next entry. */
   commit(bytes: number): void {
-    this.filled += bytes;
+    this.segments.commit(bytes);
     this.rawBytes += bytes;
   }
 
@@ -76,28 +75,22 @@ export class BlockWriter {
   /** Begins a new block unless this one is empty, so that what follows can be taken back by `discardContent`. */
   async closeBlock(): Promise<void> {
     if (this.entries.length === 0) return;
-    this.flushSegment();
-    const number = this.blockCount;
-    const { root, entries, segments } = this;
-    const firstSegment = this.segmentCount - segments.length;
+    const { first, segments } = await this.segments.takeSegments();
+    const { root, entries, blockCount: number } = this;
     this.blockCount += 1;
     this.entries = [];
-    this.segments = [];
     this.entryBytes = 0;
     this.rawBytes = 0;
     await this.closing;
-    this.closing = this.writeBlock(number, { root, firstSegment }, entries, segments);
+    this.closing = this.writeBlock(number, { root, firstSegment: first }, entries, segments);
     this.closing.catch(() => undefined); // seen by whoever awaits next
   }
 
-  /** Takes back all content of a block that has no entry yet. Its segments are written again under the same numbers, with fresh IVs. */
+  /** Takes back all content of a block that has no entry yet. */
   async discardContent(): Promise<void> {
     if (this.entries.length > 0) throw new TypeError('content of a block with entries cannot be taken back');
-    await Promise.all(this.segments);
-    this.segmentCount -= this.segments.length;
-    this.segments = [];
+    await this.segments.discard();
     this.rawBytes = 0;
-    this.filled = 0;
   }
 
   /** Resolves once everything is written. */
@@ -108,18 +101,8 @@ export class BlockWriter {
 
   /** Resolves when nothing is written any more, whatever became of it. */
   async settle(): Promise<void> {
-    await this.pipeline.settle();
+    await this.segments.settle();
     await this.closing.catch(() => undefined);
-  }
-
-  private flushSegment(): void {
-    if (this.buffer === null || this.filled === 0) return;
-    const sealing = this.pipeline.submit(this.segmentCount, this.buffer, this.filled);
-    sealing.catch(() => undefined); // seen when its block is closed
-    this.segments.push(sealing);
-    this.segmentCount += 1;
-    this.buffer = null;
-    this.filled = 0;
   }
 
   private async writeBlock(

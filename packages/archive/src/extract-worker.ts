@@ -1,6 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { ArchiveError, asWriteError, refuse } from './archive-error';
-import { formatBounds } from './archive-limits';
 import { blockName } from './archive-objects';
 import type { SegmentOrigin } from './block-content';
 import { BlockExtraction } from './extract-block';
@@ -51,7 +50,7 @@ async function extractTask(task: BlockTask): Promise<void> {
   const seal = { size: task.seal.size, mac: Buffer.from(task.seal.mac) };
   const place = { kind: 'block', number: task.block } as const;
   // The same bytes as those checked before the first write: their MAC is compared again with the manifest's.
-  const block = decodeBlock(await openObject(origin.keys, place, bytes, seal, formatBounds.blockIndexRawBytes), 'tree');
+  const block = decodeBlock(await openObject(origin.keys, place, bytes, seal), 'tree');
   const done = await new BlockExtraction(setup, origin, block).run(task.live);
   post({ type: 'progress', ...done });
 }

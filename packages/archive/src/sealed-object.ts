@@ -2,6 +2,8 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEq
 import { compress, decompress } from '@mongodb-js/zstd';
 import { refuse } from './archive-error';
 import type { ArchiveKeys } from './archive-keys';
+import { formatBounds } from './archive-limits';
+import { releaseMemory } from './release-memory';
 import { checkFrame, declareContentSize } from './zstd-frame';
 
 const headerBytes = 72;
@@ -26,16 +28,42 @@ export interface ObjectSeal {
   mac: Buffer;
 }
 
-/** Compresses, encrypts (AES-256-CTR under a random IV) and then authenticates header and ciphertext (HMAC-SHA256). */
-export async function sealObject(keys: ArchiveKeys, place: ObjectPlace, raw: Buffer): Promise<{ bytes: Buffer; seal: ObjectSeal }> {
-  const frame = declareContentSize(await compress(raw, zstdLevel), raw.length);
+export interface SealedObject {
+  bytes: Buffer;
+  seal: ObjectSeal;
+}
+
+/** One zstd frame of at most 1 MB of content; the compression runs on the thread pool. */
+export async function compressFrame(raw: Buffer): Promise<Buffer> {
+  return declareContentSize(await compress(raw, zstdLevel), raw.length);
+}
+
+/** Encrypts frames, which are used up by it (AES-256-CTR under a random IV) and then authenticates header and ciphertext (HMAC-SHA256). */
+export function sealFrames(keys: ArchiveKeys, place: ObjectPlace, frames: readonly Buffer[], rawBytes: number): SealedObject {
+  const bodyBytes = frames.reduce((sum, frame) => sum + frame.length, 0);
   const iv = randomBytes(16);
-  const bytes = Buffer.allocUnsafeSlow(headerBytes + frame.length + macBytes);
-  writeHeader(bytes, { keys, place, iv, rawBytes: raw.length, bodyBytes: frame.length });
-  createCipheriv('aes-256-ctr', keys.encryption, iv).update(frame).copy(bytes, headerBytes);
+  const bytes = Buffer.allocUnsafeSlow(headerBytes + bodyBytes + macBytes);
+  writeHeader(bytes, { keys, place, iv, rawBytes, bodyBytes });
+  const cipher = createCipheriv('aes-256-ctr', keys.encryption, iv);
+  let at = headerBytes;
+  for (const frame of frames) {
+    const encrypted = cipher.update(frame);
+    at += encrypted.copy(bytes, at);
+    releaseMemory(encrypted);
+    releaseMemory(frame);
+  }
   const mac = createHmac('sha256', keys.authentication).update(bytes.subarray(0, -macBytes)).digest();
-  mac.copy(bytes, bytes.length - macBytes);
+  mac.copy(bytes, at);
   return { bytes, seal: { size: bytes.length, mac } };
+}
+
+/** Compresses and seals a small content: an index block. */
+export async function sealObject(keys: ArchiveKeys, place: ObjectPlace, raw: Buffer): Promise<SealedObject> {
+  const frames: Buffer[] = [];
+  for (let at = 0; at < raw.length; at += formatBounds.frameRawBytes) {
+    frames.push(await compressFrame(raw.subarray(at, at + formatBounds.frameRawBytes)));
+  }
+  return sealFrames(keys, place, frames, raw.length);
 }
 
 /**
@@ -58,26 +86,41 @@ export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffe
 }
 
 /**
- * Verifies an object and returns its content. Nothing of it is decrypted before its MACs agree, or decoded before its zstd frame is
- * known to declare exactly `rawBytes`.
+ * Verifies an object, which is used up by it, and yields its content, frame by frame. Nothing of it is decrypted before its MACs agree, and no frame is decoded before
+ * it is known to declare at most 1 MB and to stay below what the object declares.
  * @throws ArchiveError `truncated`, `foreign`, `tampered`, `limit_exceeded` or `mismatch`
  */
-export async function openObject(
-  keys: ArchiveKeys,
-  place: ObjectPlace,
-  bytes: Buffer,
-  seal: ObjectSeal,
-  rawBytesMax: number,
-): Promise<Buffer> {
+export async function* openFrames(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): AsyncGenerator<Buffer> {
   verifyObject(keys, place, bytes, seal);
-  const rawBytes = bytes.readUInt32BE(12);
-  if (rawBytes > rawBytesMax) refuse('limit_exceeded', `${place.kind} ${place.number} declares ${rawBytes} bytes`);
+  const name = `${place.kind} ${place.number}`;
   const iv = bytes.subarray(56, headerBytes);
-  const frame = createDecipheriv('aes-256-ctr', keys.encryption, iv).update(bytes.subarray(headerBytes, -macBytes));
-  checkFrame(frame, rawBytes);
-  const raw = await decompress(frame).catch((error: unknown) => refuse('mismatch', `${place.kind} ${place.number} does not decode`, error));
-  if (raw.length !== rawBytes) refuse('mismatch', `${place.kind} ${place.number} decodes to ${raw.length} bytes`);
-  return raw;
+  const body = createDecipheriv('aes-256-ctr', keys.encryption, iv).update(bytes.subarray(headerBytes, -macBytes));
+  let left = bytes.readUInt32BE(12);
+  releaseMemory(bytes);
+  for (let at = 0; at < body.length; ) {
+    const frame = checkFrame(body.subarray(at), Math.min(left, formatBounds.frameRawBytes));
+    const raw = await decompress(body.subarray(at, at + frame.bytes)).catch((error: unknown) =>
+      refuse('mismatch', `${name} does not decode`, error),
+    );
+    if (raw.length !== frame.rawBytes) refuse('mismatch', `a frame of ${name} decodes to ${raw.length} bytes`);
+    at += frame.bytes;
+    left -= raw.length;
+    yield raw;
+  }
+  releaseMemory(body);
+  if (left !== 0) refuse('mismatch', `${name} holds less than it declares`);
+}
+
+/** Content of an index block, whole. @throws ArchiveError as openFrames does */
+export async function openObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): Promise<Buffer> {
+  const frames: Buffer[] = [];
+  let rawBytes = 0;
+  for await (const raw of openFrames(keys, place, bytes, seal)) {
+    rawBytes += raw.length;
+    if (rawBytes > formatBounds.blockIndexRawBytes) refuse('limit_exceeded', `${place.kind} ${place.number} is larger than any`);
+    frames.push(raw);
+  }
+  return frames.length === 1 && frames[0] !== undefined ? frames[0] : Buffer.concat(frames);
 }
 
 interface HeaderParts {

@@ -24,21 +24,32 @@ export function declareContentSize(frame: Buffer, rawBytes: number): Buffer {
   return Buffer.concat([head, size, frame.subarray(6)]);
 }
 
-/**
- * Checks, without decoding, that `bytes` is exactly one zstd frame that declares `rawBytes` and cannot make a decoder produce
- * much more than that, whatever it declares.
- * @throws ArchiveError `limit_exceeded`
- */
-export function checkFrame(bytes: Buffer, rawBytes: number): void {
-  const start = checkFrameHeader(bytes, rawBytes);
-  const hasChecksum = (bytes.readUInt8(4) & 0x04) !== 0;
-  const { end, producedMax } = walkBlocks(bytes, start);
-  if (end + (hasChecksum ? 4 : 0) !== bytes.length) refuse('limit_exceeded', 'more or less than one zstd frame');
-  // A block may hold less than 128 kB, so the bound is loose; it only has to keep a lying frame from filling the memory.
-  if (producedMax > 4 * rawBytes + 8 * blockBytesMax) refuse('limit_exceeded', 'zstd frame could produce more than it declares');
+/** A frame at the start of some bytes. */
+export interface CheckedFrame {
+  /** Length of the frame itself. */
+  bytes: number;
+  /** Content that it declares. */
+  rawBytes: number;
 }
 
-function checkFrameHeader(bytes: Buffer, rawBytes: number): number {
+/**
+ * Checks, without decoding, that `bytes` begin with a zstd frame which declares between 1 and `rawBytesMax` bytes of content and cannot make a
+ * decoder produce much more than that, whatever it declares.
+ * @throws ArchiveError `limit_exceeded`
+ */
+export function checkFrame(bytes: Buffer, rawBytesMax: number): CheckedFrame {
+  const { headerBytes, rawBytes } = readFrameHeader(bytes);
+  if (rawBytes < 1n || rawBytes > BigInt(rawBytesMax)) refuse('limit_exceeded', `zstd frame declares ${rawBytes} bytes`);
+  const hasChecksum = (bytes.readUInt8(4) & 0x04) !== 0;
+  const { end, producedMax } = walkBlocks(bytes, headerBytes);
+  // A block may hold less than 128 kB, so the bound is loose; it only has to keep a lying frame from filling the memory.
+  if (producedMax > 4 * Number(rawBytes) + 8 * blockBytesMax) refuse('limit_exceeded', 'zstd frame could produce more than it declares');
+  const frameBytes = end + (hasChecksum ? 4 : 0);
+  if (frameBytes > bytes.length) refuse('limit_exceeded', 'zstd frame cut short');
+  return { bytes: frameBytes, rawBytes: Number(rawBytes) };
+}
+
+function readFrameHeader(bytes: Buffer): { headerBytes: number; rawBytes: bigint } {
   if (bytes.length < 9 || bytes.readUInt32LE(0) !== magic) refuse('limit_exceeded', 'not a zstd frame');
   const descriptor = bytes.readUInt8(4);
   const sizeFlag = descriptor >> 6;
@@ -54,8 +65,7 @@ function checkFrameHeader(bytes: Buffer, rawBytes: number): number {
   if (sizeFlag === 0 && !singleSegment) refuse('limit_exceeded', 'zstd frame without a content size');
   const sizeBytes = [1, 2, 4, 8][sizeFlag] ?? 8;
   if (bytes.length < at + sizeBytes) refuse('limit_exceeded', 'zstd frame header cut short');
-  if (readContentSize(bytes, at, sizeBytes) !== BigInt(rawBytes)) refuse('limit_exceeded', 'zstd frame declares another content size');
-  return at + sizeBytes;
+  return { headerBytes: at + sizeBytes, rawBytes: readContentSize(bytes, at, sizeBytes) };
 }
 
 function readContentSize(bytes: Buffer, at: number, sizeBytes: number): bigint {
