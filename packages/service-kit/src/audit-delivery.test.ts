@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { auditDeliverySchema } from '@drydock/contracts/audit-log';
+import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';
-import { startTestDatabase, type TestDatabase, until } from '../test/postgres';
+import { startTestDatabase, type TestDatabase } from '../test/postgres';
 import { type AuditRecord, audit } from './audit';
 import { auditDeliveryPath, createAuditDelivery } from './audit-delivery';
 import { tokenKey } from './internal-token';

@@ -33,6 +33,8 @@ export function readConfig<const Shape extends ConfigShape>(shape: Shape, enviro
   throw new ConfigError(`Set these in the environment (.env.example shows them all):\n${lines.join('\n')}`);
 }
 
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : JSON.stringify(value));
+
 export interface VariableDescription {
   name: string;
   description: string;
@@ -48,7 +50,7 @@ export function describeConfig(shape: ConfigShape): VariableDescription[] {
     const meta = metaOf(schema);
     const absent = schema.safeParse(undefined);
     const secret = meta['secret'] === true;
-    const fallback = absent.success && absent.data !== undefined && !secret ? String(absent.data) : undefined;
+    const fallback = absent.success && !secret ? textOf(absent.data) : undefined;
     return { name, description: meta.description ?? '', required: !absent.success, default: fallback, secret };
   });
 }

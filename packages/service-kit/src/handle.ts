@@ -57,7 +57,7 @@ export function createHandler<Tx>(
     const body = await readBody(exchange.request);
     const rawKey = headerOf(headers['idempotency-key']);
     assertBound(claims, body, rawKey);
-    const [path = '', search = ''] = splitOnce(url, '?');
+    const [path, search] = splitOnce(url, '?');
     const parsed = parse({ params, search, body, contentType: headers['content-type'], contentEncoding: headers['content-encoding'] });
     const afterwards: Afterwards = { works: [] };
     const request = {

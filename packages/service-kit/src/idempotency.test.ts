@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';
 import { caller, type Fixture, startFixture } from '../test/fixture';
-import { until } from '../test/postgres';
 import { purgeIdempotency } from './idempotency.store';
 
 let fixture: Fixture;
@@ -90,8 +90,7 @@ test.each([
   ['tab\there', 422],
 ])('key %j is answered %i', async (key, status) => {
   const answer = await fixture.call({ method: 'POST', path: '/v1/things', body: { name: 'x' }, idempotencyKey: key });
-  expect(answer.status).toBe(status);
-  if (status === 422) expect(answer.json).toMatchObject({ code: 'idempotency_key_invalid' });
+  expect([answer.status, answer.text.includes('idempotency_key_invalid')]).toEqual([status, status === 422]);
 });
 
 test('a final refusal is stored and replayed with its first request id; a transient one is executed again', async () => {
@@ -164,7 +163,7 @@ test('a claim whose attempt died expires; the one that was only slow is refused 
   release();
   expect((await slow).status).toBe(503);
   expect(await fixture.rows()).toBe(before + 1);
-  expect((await make({ name: 'twice' }, key)).text).toBe(second === false ? '' : second.text);
+  expect((await make({ name: 'twice' }, key)).text).toBe(second.text);
 });
 
 test('a secret is in the answer and its replay, and in no row', async () => {

@@ -13,7 +13,7 @@ const codeOf = (work: () => unknown): string => {
     work();
     return 'accepted';
   } catch (error) {
-    return error instanceof Problem ? error.code : `${error}`;
+    return error instanceof Problem ? error.code : String(error);
   }
 };
 const cursor = pager.pageOf([3, 2, 1], { limit: 2, after: null }, binding, now, give).page.next_cursor ?? '';

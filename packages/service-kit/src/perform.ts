@@ -38,7 +38,7 @@ export async function perform<Tx>(
   if (rawKey === undefined) return (await execute(kit, route, request, afterwards, undefined)).answer;
   const attempt = { callerKeyId: caller.keyId, method: route.endpoint.method, path, rawKey, body };
   const taken = await claimOrReplay(kit.database.sql(), route.endpoint, attempt, kit.limits);
-  if ('replay' in taken) return replayed(await rehydratedAnswer(route, request, rawKey, taken.replay));
+  if ('replay' in taken) return replayed(rehydratedAnswer(route, request, rawKey, taken.replay));
   try {
     return (await execute(kit, route, request, afterwards, taken.claim)).answer;
   } catch (error) {

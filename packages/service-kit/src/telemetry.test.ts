@@ -28,7 +28,7 @@ afterAll(async () => {
 });
 
 const start = (otlp: Record<string, string>): Promise<ChildService> =>
-  startChildService({ DATABASE_URL: String(db.pool.options.connectionString), SERVICE_NAME: 'kit-test', ...otlp });
+  startChildService({ DATABASE_URL: db.url, SERVICE_NAME: 'kit-test', ...otlp });
 const stop = async (service: ChildService): Promise<number | string> => {
   service.child.kill('SIGTERM');
   return service.gone;
