@@ -1,0 +1,79 @@
+// `pnpm dev:call METHOD PATH [BODY]`: asks a service that runs alone, as the gateway would, with a token for this very request.
+import { randomUUID } from 'node:crypto';
+import { endpoints } from '@drydock/contracts/endpoints';
+import { permissions } from '@drydock/contracts/permissions';
+import { signRequestToken, tokenKey } from '@drydock/service-kit/internal-token';
+import { request } from 'undici';
+import { type DevEnvironment, readDevEnvironment } from './dev-environment';
+import { servicesWithDatabase } from './service-programs';
+
+const usage = `usage: pnpm dev:call METHOD PATH [BODY]
+  SERVICE=hosting names the service where the path alone does not; ORG_ID and MODE=sandbox change who calls`;
+
+/** The organisation that asks when ORG_ID is not set: always the same, so that what one call makes the next one finds. */
+const devOrgId = '01890000-0000-7000-8000-000000000001';
+const devKeyId = '01890000-0000-7000-8000-000000000002';
+
+/** The service whose contract has this path; undefined for /healthz and the like, which every service has. */
+function findService(method: string, path: string): string | undefined {
+  const segments = (path.split('?')[0] ?? '').split('/');
+  const found = endpoints.find((endpoint) => {
+    const template = endpoint.path.split('/');
+    const fits = template.every((part, index) => part.startsWith('{') || part === segments[index]);
+    return endpoint.method === method && template.length === segments.length && fits;
+  });
+  return found?.service;
+}
+
+function findRunning(wanted: string | undefined): { service: string; running: DevEnvironment } {
+  for (const service of wanted === undefined ? servicesWithDatabase : [wanted]) {
+    const running = readDevEnvironment(service);
+    if (running !== null) return { service, running };
+  }
+  throw new Error(`${wanted ?? 'No service'} runs alone; start one: pnpm turbo run dev --filter=@drydock/${wanted ?? 'hosting'}`);
+}
+
+async function call(method: string, path: string, body: string | undefined): Promise<void> {
+  const { service, running } = findRunning(process.env['SERVICE'] ?? findService(method, path));
+  const bytes = body === undefined ? undefined : Buffer.from(body);
+  const idempotencyKey = method === 'POST' ? randomUUID() : undefined;
+  const caller = {
+    keyId: devKeyId,
+    orgId: process.env['ORG_ID'] ?? devOrgId,
+    mode: process.env['MODE'] === 'sandbox' ? ('sandbox' as const) : ('live' as const),
+    scopes: permissions,
+  };
+  const key = tokenKey(running.environment['INTERNAL_TOKEN_SECRET'] ?? '');
+  const token = signRequestToken(key, service, caller, { requestId: randomUUID(), method, path, body: bytes, idempotencyKey });
+  const response = await request(`http://127.0.0.1:${running.port}${path}`, {
+    method: method as 'GET',
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(bytes === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    },
+    ...(bytes === undefined ? {} : { body: bytes }),
+  });
+  process.stderr.write(`${response.statusCode} from ${service}\n`);
+  process.stdout.write(`${prettyText(await response.body.text())}\n`);
+  if (response.statusCode >= 400) process.exitCode = 1;
+}
+
+function prettyText(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+const [method, path, body] = process.argv.slice(2);
+if (method === undefined || path === undefined || !path.startsWith('/')) {
+  process.stderr.write(`${usage}\n`);
+  process.exitCode = 2;
+} else {
+  void call(method.toUpperCase(), path, body).catch((error: unknown) => {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  });
+}

@@ -1,0 +1,35 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { isSameProcess, type ProcessProof } from '@drydock/embedded/process-proof';
+import { z } from 'zod';
+import { inRepo } from './repo-root';
+import { writeJsonAtomically } from './write-file-atomically';
+
+const devEnvironmentSchema = z.object({
+  owner: z.object({ pid: z.int().positive(), startedTicks: z.string() }),
+  port: z.int(),
+  environment: z.record(z.string(), z.string()),
+});
+
+/** What a service that is developed alone runs in; its worker and `pnpm dev:call` read it. */
+export interface DevEnvironment {
+  /** The launcher that holds the databases; without it nothing of this is up. */
+  owner: ProcessProof;
+  port: number;
+  environment: Record<string, string>;
+}
+
+export const devDataDir = (service: string): string => inRepo(path.join('.data', 'dev', service));
+const fileOf = (service: string): string => path.join(devDataDir(service), 'environment.json');
+
+export function publishDevEnvironment(service: string, environment: DevEnvironment): void {
+  writeJsonAtomically(fileOf(service), environment);
+}
+
+/** The environment of a service that runs alone right now; null when it does not. */
+export function readDevEnvironment(service: string): DevEnvironment | null {
+  const file = fileOf(service);
+  if (!fs.existsSync(file)) return null;
+  const environment = devEnvironmentSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8')));
+  return isSameProcess(environment.owner) ? environment : null;
+}
