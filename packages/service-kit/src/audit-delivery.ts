@@ -14,7 +14,7 @@ const batchMax = 100;
 const sendMs = 5_000;
 
 export interface AuditDeliveryOptions {
-  database: Database<never>;
+  database: Pick<Database<never>, 'sql'>;
   keysUrl: string;
   /** Hex; this service's own, accepted by keys for this path alone. */
   secret: string;
