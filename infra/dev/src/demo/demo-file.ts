@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
+import { writeJsonAtomically } from '../write-file-atomically';
 
 /** What `npm start` leaves for people and programs to begin with. Later domains add their ids. */
 export const demoSchema = z.strictObject({
@@ -15,15 +16,12 @@ export const demoSchema = z.strictObject({
   processes_file: z.string(),
 });
 export type Demo = z.infer<typeof demoSchema>;
+const partialSchema = demoSchema.partial();
+/** As far as it has been made. */
+export type PartialDemo = z.infer<typeof partialSchema>;
 
 const fileOf = (dataDir: string): string => path.join(dataDir, 'demo.json');
 const partialFileOf = (dataDir: string): string => path.join(dataDir, 'demo.partial.json');
-
-function writeWhole(file: string, value: unknown): void {
-  const next = `${file}.next`;
-  fs.writeFileSync(next, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
-  fs.renameSync(next, file);
-}
 
 /** null when the demo has not been made, or not to its end. */
 export function readDemo(dataDir: string): Demo | null {
@@ -32,14 +30,14 @@ export function readDemo(dataDir: string): Demo | null {
 }
 
 /** Tokens are shown once, so each is kept the moment it is minted: a crash half-way loses none. */
-export function readPartial(dataDir: string): Partial<Demo> {
+export function readPartial(dataDir: string): PartialDemo {
   if (!fs.existsSync(partialFileOf(dataDir))) return {};
-  return demoSchema.partial().parse(JSON.parse(fs.readFileSync(partialFileOf(dataDir), 'utf8')));
+  return partialSchema.parse(JSON.parse(fs.readFileSync(partialFileOf(dataDir), 'utf8')));
 }
 
-export const writePartial = (dataDir: string, demo: Partial<Demo>): void => writeWhole(partialFileOf(dataDir), demo);
+export const writePartial = (dataDir: string, demo: PartialDemo): void => writeJsonAtomically(partialFileOf(dataDir), demo);
 
 export function writeDemo(dataDir: string, demo: Demo): void {
-  writeWhole(fileOf(dataDir), demo);
+  writeJsonAtomically(fileOf(dataDir), demo);
   fs.rmSync(partialFileOf(dataDir), { force: true });
 }

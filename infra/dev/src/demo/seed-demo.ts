@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Api, apiOf } from './api';
-import { type Demo, demoSchema, readDemo, readPartial, writeDemo, writePartial } from './demo-file';
+import { type Demo, demoSchema, type PartialDemo, readDemo, readPartial, writeDemo, writePartial } from './demo-file';
 import { type SitePlace, seedSites } from './seed-sites';
 
 export interface Bootstrapped {
@@ -32,7 +32,7 @@ async function mint(api: Api, name: string, body: Record<string, unknown>): Prom
 }
 
 /** Organisations and keys: one root with a child, a key of each kind, and an organisation that has nothing to do with it. */
-async function seedKeys(context: DemoContext, demo: Partial<Demo>, keep: (more: Partial<Demo>) => void): Promise<void> {
+async function seedKeys(context: DemoContext, demo: PartialDemo, keep: (more: PartialDemo) => void): Promise<void> {
   if (demo.staff_key === undefined) {
     const first = await context.bootstrap('Demo Hosting');
     keep({ staff_key: first.token, org_id: first.org_id });
@@ -62,8 +62,8 @@ export async function seedDemo(context: DemoContext): Promise<Demo> {
     writeDemo(context.dataDir, demo);
     return demo;
   }
-  const demo: Partial<Demo> = { ...readPartial(context.dataDir), ...addresses };
-  const keep = (more: Partial<Demo>): void => {
+  const demo: PartialDemo = { ...readPartial(context.dataDir), ...addresses };
+  const keep = (more: PartialDemo): void => {
     Object.assign(demo, more);
     writePartial(context.dataDir, demo);
   };
