@@ -1,0 +1,12 @@
+import type { SiteBackupSurface } from '@drydock/contracts/backups';
+import type { Tx } from '../database.store';
+import { findUnfinished } from '../site-workflows/unfinished.store';
+import type { Site } from '../sites/site';
+import { listBackups } from './backup.store';
+import { viewSurface } from './backup-surface.view';
+
+/** The surface as `tx` sees it: within a request's transaction, with what it has just accepted. */
+export async function readSurface(tx: Tx, site: Site, now: Date): Promise<SiteBackupSurface> {
+  const unfinished = await findUnfinished(tx, site.id);
+  return viewSurface({ site, backups: await listBackups(tx, site.id), unfinished }, now);
+}

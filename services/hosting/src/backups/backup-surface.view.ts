@@ -1,0 +1,46 @@
+import { immutableDays, type SiteBackupSurface } from '@drydock/contracts/backups';
+import type { UnfinishedWorkflow } from '../site-workflows/unfinished';
+import type { Site } from '../sites/site';
+import { retentionDaysOf, unsupportedReasonOf } from '../sites/site.rules';
+import type { Backup } from './backup';
+import { allowanceOf, refuseBackup } from './backup.rules';
+import { viewBackup } from './backup.view';
+
+export interface SurfaceFacts {
+  site: Site;
+  /** All of the site's, newest first. */
+  backups: readonly Backup[];
+  unfinished: UnfinishedWorkflow | null;
+}
+
+const kindsShown: readonly string[] = ['take_backup', 'restore_backup', 'delete_site'];
+
+/**
+ * interface.md 2.2. Nothing is claimed that was not proved: with backups on the worker's own disk nobody is kept from deleting one,
+ * so immutability was never checked, and no drill has run.
+ */
+export function viewSurface({ site, backups, unfinished }: SurfaceFacts, now: Date): SiteBackupSurface {
+  const allowance = allowanceOf(backups, now);
+  return {
+    site_id: site.id,
+    backups: backups.map((backup) => viewBackup(backup, now)),
+    can_backup: refuseBackup({ site, unfinished }, allowance, now) === null,
+    in_progress: unfinished !== null && unfinished.status !== 'needs_attention' && kindsShown.includes(unfinished.kind),
+    on_demand_backups: true,
+    unsupported_reason: unsupportedReasonOf(site.platform),
+    on_demand_limit: allowance.limit,
+    on_demand_used: allowance.used,
+    on_demand_remaining: allowance.remaining,
+    on_demand_next_at: allowance.nextAt?.toISOString() ?? null,
+    daily_backups: site.dailyBackups,
+    retention_days: retentionDaysOf(site),
+    offsite_enabled: false,
+    immutable: false,
+    immutable_days: immutableDays,
+    immutability_verified_at: null,
+    immutability_reason: 'never_checked',
+    restore_drill_passed: false,
+    restore_drill_at: null,
+    restore_drill_reason: 'never_drilled',
+  };
+}

@@ -1,0 +1,73 @@
+import { type BackupStatus, onDemandLimit } from '@drydock/contracts/backups';
+import type { UnfinishedWorkflow } from '../site-workflows/unfinished';
+import type { Site } from '../sites/site';
+import { isReady, type Refusal, refusalByWorkflow, unsupportedReasonOf } from '../sites/site.rules';
+import type { Backup } from './backup';
+
+const dayMs = 24 * 3_600_000;
+
+/** The site and who is at work on it, as every question about its backups needs them. */
+export interface BackupWorld {
+  site: Pick<Site, 'status' | 'platform'>;
+  unfinished: UnfinishedWorkflow | null;
+}
+
+export interface Allowance {
+  limit: number;
+  used: number;
+  remaining: number;
+  /** When the oldest counted backup leaves the window; null while something remains. */
+  nextAt: Date | null;
+}
+
+/** Since when on-demand backups count. */
+export const allowanceWindowStart = (now: Date): Date => new Date(now.getTime() - dayMs);
+
+/** On-demand backups of the last 24 hours that did not fail; safety copies and scheduled ones count against nobody. */
+export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | 'createdAt'>[], now: Date): Allowance {
+  const since = allowanceWindowStart(now);
+  const counted = backups
+    .filter(({ kind, status, createdAt }) => kind === 'on_demand' && status !== 'failed' && createdAt > since)
+    .map(({ createdAt }) => createdAt.getTime())
+    .sort((a, b) => a - b);
+  const remaining = Math.max(0, onDemandLimit - counted.length);
+  // With more than the limit in the window, the slot opens when enough of them have left it.
+  const opens = remaining > 0 ? undefined : counted[counted.length - onDemandLimit];
+  return { limit: onDemandLimit, used: counted.length, remaining, nextAt: opens === undefined ? null : new Date(opens + dayMs) };
+}
+
+/** May an on-demand backup be taken? `can_backup` and the guard of the request are both this. */
+export function refuseBackup(world: BackupWorld, allowance: Allowance, now: Date): Refusal | null {
+  const refusal = refusalByWorkflow(world.unfinished) ?? refuseByPlatform(world);
+  if (refusal !== null) return refusal;
+  if (allowance.nextAt === null) return null;
+  return {
+    code: 'on_demand_limit_reached',
+    retryAfterSeconds: Math.max(1, Math.ceil((allowance.nextAt.getTime() - now.getTime()) / 1000)),
+  };
+}
+
+/** May the site be overwritten with `backup`? First the point that was named, then the state of the site, whoever is at work on it first. */
+export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Date): Refusal | null {
+  return refusePoint(backup, now) ?? refusalByWorkflow(world.unfinished) ?? refuseByPlatform(world);
+}
+
+/** What the backup alone says: asked again by the workflow, whose site is then in `restoring`. */
+export function refusePoint(backup: Backup | null, now: Date): Refusal | null {
+  if (backup === null) return { code: 'backup_not_found' };
+  const status = statusAt(backup, now);
+  if (status === 'expired') return { code: 'backup_expired' };
+  return status === 'completed' ? null : { code: 'backup_not_completed' };
+}
+
+function refuseByPlatform({ site }: BackupWorld): Refusal | null {
+  if (unsupportedReasonOf(site.platform) !== '') return { code: 'platform_unsupported' };
+  return isReady(site.status) ? null : { code: 'site_not_ready' };
+}
+
+/** A completed backup past its retention is expired from that moment, whether or not its data is already gone. */
+export function statusAt({ status, expiresAt }: Pick<Backup, 'status' | 'expiresAt'>, now: Date): BackupStatus {
+  return status === 'completed' && expiresAt !== null && expiresAt <= now ? 'expired' : status;
+}
+
+export const expiryOf = (completedAt: Date, retentionDays: number): Date => new Date(completedAt.getTime() + retentionDays * dayMs);

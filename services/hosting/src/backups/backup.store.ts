@@ -1,0 +1,78 @@
+import type { BackupKind } from '@drydock/contracts/backups';
+import type { Tx } from '../database.store';
+import type { Backup as BackupRow } from '../generated/prisma/client';
+import type { Owner } from '../sites/site';
+import { nextBackupSequence } from '../sites/site.store';
+import type { Backup, StoredArchive } from './backup';
+
+function toBackup(row: BackupRow): Backup {
+  const { storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac, sequence, workflowId: _workflowId, ...rest } = row;
+  return { ...rest, sequence: Number(sequence), archive: toArchive({ storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac }) };
+}
+
+/** A check of the table makes the five all present or all absent. */
+function toArchive(row: Pick<BackupRow, 'storageKey' | 'sizeBytes' | 'rawBytes' | 'checksumSha256' | 'manifestMac'>): StoredArchive | null {
+  const { storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac } = row;
+  if (storageKey === null || sizeBytes === null || rawBytes === null || checksumSha256 === null || manifestMac === null) return null;
+  return { storageKey, sizeBytes: Number(sizeBytes), rawBytes: Number(rawBytes), checksumSha256, manifestMac };
+}
+
+export interface NewBackup {
+  id: string;
+  siteId: string;
+  kind: BackupKind;
+  workflowId: string;
+  createdAt: Date;
+}
+
+/** A queued backup with the next sequence number of its site. A second call with the same id changes nothing. */
+export async function insertBackup(tx: Tx, owner: Owner, backup: NewBackup): Promise<void> {
+  const sequence = await nextBackupSequence(tx, backup.siteId);
+  const { orgId, mode } = owner;
+  await tx.backup.createMany({ data: [{ ...backup, orgId, mode, sequence, status: 'queued' }], skipDuplicates: true });
+}
+
+/** The backup if it is this site's; null when it is not there or another's. */
+export async function findBackup(tx: Tx, site: Owner & { id: string }, backupId: string): Promise<Backup | null> {
+  const row = await tx.backup.findFirst({ where: { id: backupId, siteId: site.id, orgId: site.orgId, mode: site.mode } });
+  return row === null ? null : toBackup(row);
+}
+
+/** All of the site's, newest first. */
+export async function listBackups(tx: Tx, siteId: string): Promise<Backup[]> {
+  const rows = await tx.backup.findMany({ where: { siteId }, orderBy: { id: 'desc' } });
+  return rows.map(toBackup);
+}
+
+/** How much the site's newest completed backup holds, unpacked; null without one. */
+export async function findLastRawBytes(tx: Tx, siteId: string): Promise<number | null> {
+  const row = await tx.backup.findFirst({ where: { siteId, status: 'completed' }, orderBy: { id: 'desc' }, select: { rawBytes: true } });
+  return row?.rawBytes == null ? null : Number(row.rawBytes);
+}
+
+/** The on-demand backups made after `since`: what the allowance counts. */
+export async function listOnDemand(tx: Tx, siteId: string, since: Date): Promise<Backup[]> {
+  const rows = await tx.backup.findMany({ where: { siteId, kind: 'on_demand', createdAt: { gt: since } } });
+  return rows.map(toBackup);
+}
+
+export async function markRunning(tx: Tx, backupId: string): Promise<void> {
+  await tx.backup.updateMany({ where: { id: backupId, status: 'queued' }, data: { status: 'running' } });
+}
+
+/** `expiresAt` null: kept as long as the deleted site that needs it. */
+export async function markCompleted(
+  tx: Tx,
+  backupId: string,
+  archive: StoredArchive,
+  times: { completedAt: Date; expiresAt: Date | null },
+): Promise<void> {
+  const data = { status: 'completed' as const, ...archive, ...times };
+  const { count } = await tx.backup.updateMany({ where: { id: backupId, status: { in: ['queued', 'running', 'completed'] } }, data });
+  if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
+}
+
+/** Does nothing to a backup that has completed. */
+export async function markFailed(tx: Tx, backupId: string, errorCode: string): Promise<void> {
+  await tx.backup.updateMany({ where: { id: backupId, status: { in: ['queued', 'running'] } }, data: { status: 'failed', errorCode } });
+}

@@ -1,0 +1,32 @@
+import type { BackupKind, BackupStatus } from '@drydock/contracts/backups';
+import type { Mode } from '@drydock/contracts/values';
+
+/** Where a completed backup lies and what its archive must be; any other archive in its place is refused. */
+export interface StoredArchive {
+  storageKey: string;
+  sizeBytes: number;
+  /** Bytes of the content, unpacked. */
+  rawBytes: number;
+  checksumSha256: string;
+  manifestMac: string;
+}
+
+export interface Backup {
+  id: string;
+  siteId: string;
+  orgId: string;
+  mode: Mode;
+  kind: BackupKind;
+  status: BackupStatus;
+  sequence: number;
+  includesFiles: boolean;
+  includesDatabase: boolean;
+  /** Null until it has completed. */
+  archive: StoredArchive | null;
+  errorCode: string;
+  createdAt: Date;
+  completedAt: Date | null;
+  /** Null: kept as long as the deleted site that needs it. */
+  expiresAt: Date | null;
+  lockedUntil: Date | null;
+}

@@ -1,0 +1,41 @@
+import { ArchiveError, type ArchiveReason } from '@drydock/archive/archive-error';
+import type { ProblemCode } from '@drydock/contracts/problems';
+import { fail, type StepFailure } from '@drydock/workflow/step-error';
+import { SiteHostError, type SiteHostRefusal } from '../providers/site-host';
+
+/** What a refused archive is to the customer; reasons that are left out may pass and are tried again. */
+const codeOfArchive: Partial<Record<ArchiveReason, ProblemCode>> = {
+  tampered: 'backup_tampered',
+  truncated: 'backup_tampered',
+  wrong_key: 'backup_tampered',
+  foreign: 'backup_tampered',
+  replayed_older: 'backup_tampered',
+  chain_gap: 'backup_tampered',
+  chain_cycle: 'backup_tampered',
+  mismatch: 'backup_tampered',
+  unsupported_format: 'backup_tampered',
+  hostile_entry: 'backup_tampered',
+  unknown_root: 'backup_tampered',
+  limit_exceeded: 'backup_tampered',
+  no_space: 'storage_full',
+};
+
+const codeOfHost: Partial<Record<SiteHostRefusal, ProblemCode>> = {
+  archive_refused: 'backup_tampered',
+  no_space: 'storage_full',
+  moved: 'step_failed',
+  current: 'step_failed',
+};
+
+function definiteFailure(error: unknown): StepFailure | undefined {
+  const code =
+    error instanceof ArchiveError ? codeOfArchive[error.reason] : error instanceof SiteHostError ? codeOfHost[error.refusal] : undefined;
+  return code === undefined ? undefined : fail(code, { internal: String(error), cause: error });
+}
+
+/** The same work, whose refusals that no repetition can mend end the workflow. */
+export function definitely<T>(work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    throw definiteFailure(error) ?? error;
+  });
+}

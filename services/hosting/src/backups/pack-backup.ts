@@ -1,0 +1,48 @@
+import type { SitePlatform } from '@drydock/contracts/sites';
+import type { StepContext } from '@drydock/workflow/definition';
+import { attemptKey, backupPrefix } from '../providers/backup-storage';
+import { hostOf } from '../providers/site-host';
+import { orderOf, refOf, type WorkContext } from '../sites/work';
+import type { StoredArchive } from './backup';
+import { findBackup, findLastRawBytes } from './backup.store';
+import { definitely } from './definite-failure';
+
+export interface BackupToPack {
+  backupId: string;
+  platform: SitePlatform;
+  /** What is packed. */
+  releaseId: string;
+}
+
+type Step = StepContext<unknown, unknown>;
+
+/** Packs a release into a folder of this attempt's own. Fails for good with `storage_full`; the archive counts only once it was verified. */
+export async function packBackup(
+  context: WorkContext,
+  step: Step,
+  { backupId, platform, releaseId }: BackupToPack,
+): Promise<StoredArchive> {
+  const { database, siteHosts, backupStorage } = context;
+  const site = refOf(step);
+  const backup = await findBackup(database.pool, { ...site, id: site.siteId }, backupId);
+  if (backup === null) throw new Error(`backup ${backupId} has no row`);
+  const storageKey = attemptKey(backupPrefix(backup), step.fence);
+  const archive = {
+    sink: backupStorage.sink(storageKey),
+    archiveId: backupId,
+    sequence: backup.sequence,
+    createdAt: backup.createdAt,
+    expectedRawBytes: await findLastRawBytes(database.pool, site.siteId),
+  };
+  const order = { ...orderOf(step), progress: step.progress };
+  const packed = await definitely(hostOf(siteHosts, platform).pack(site, releaseId, archive, order));
+  const { manifestMac, checksumSha256, sizeBytes, rawBytes, skipped } = packed;
+  if (skipped > 0) step.log.warn({ skipped }, 'some paths cannot be in a backup');
+  return { storageKey, manifestMac, checksumSha256, sizeBytes, rawBytes };
+}
+
+/** Takes back whatever any attempt at the backup has written. */
+export async function discardPacked(context: WorkContext, step: Step, backupId: string): Promise<void> {
+  const { mode, siteId } = refOf(step);
+  await context.backupStorage.removeAll(backupPrefix({ mode, siteId, id: backupId }));
+}

@@ -1,0 +1,29 @@
+import { preflightSiteBackupRestore as endpoint } from '@drydock/contracts/backups';
+import { route } from '@drydock/service-kit/route';
+import type { HandlerContext } from '../context';
+import { describeSite } from '../providers/site-host';
+import { problemOf } from '../site-workflows/refuse';
+import { findUnfinished } from '../site-workflows/unfinished.store';
+import { readSite } from '../sites/find-site';
+import { refuseRestore } from './backup.rules';
+import { findBackup } from './backup.store';
+import { viewPreflight } from './preflight-restore.view';
+
+/** What endpoint 3 would do, with the very rule that it asks. Reads only; a host that does not answer is a finding, not a failure. */
+export const preflightRestore = (context: HandlerContext) =>
+  route(endpoint, {
+    read: async (request) => {
+      const { now, body, requestId } = request;
+      const { database, siteHosts, backupStorage } = context;
+      const site = await readSite(context, request);
+      const backup = await findBackup(database.pool, site, body.backup_id);
+      const unfinished = await findUnfinished(database.pool, site.id);
+      const refusal = refuseRestore({ site, unfinished }, backup, now);
+      const [hosted, isStored] = await Promise.all([
+        describeSite(siteHosts, site).catch(() => null),
+        backup === null || backup.archive === null ? false : backupStorage.has(backup.archive.storageKey).catch(() => false),
+      ]);
+      const facts = { site, backup, freeBytes: hosted?.freeBytes ?? null, isStored };
+      return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now) };
+    },
+  });

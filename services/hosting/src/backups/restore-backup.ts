@@ -1,0 +1,40 @@
+import { restoreSiteBackup as endpoint } from '@drydock/contracts/backups';
+import { route } from '@drydock/service-kit/route';
+import { uuidv7 } from 'uuidv7';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { acceptWorkflow, followHeaders } from '../site-workflows/accept-workflow';
+import { assertAllowed } from '../site-workflows/refuse';
+import { findUnfinished } from '../site-workflows/unfinished.store';
+import { holdSite } from '../sites/find-site';
+import { changeStatus } from '../sites/site.store';
+import { refuseRestore } from './backup.rules';
+import { findBackup } from './backup.store';
+import { readSurface } from './backup-surface';
+import { restoreBackupHead } from './restore-backup.head';
+
+/** Endpoint 3: accepts that the site is overwritten with the named backup; {@link restoreBackupHead} does it. */
+export const restoreBackup = (context: HandlerContext) =>
+  route(endpoint, {
+    act: async (tx: Tx, request) => {
+      const { now, body } = request;
+      const site = await holdSite(tx, request);
+      const backup = await findBackup(tx, site, body.backup_id);
+      const unfinished = await findUnfinished(tx, site.id);
+      assertAllowed(refuseRestore({ site, unfinished }, backup, now));
+      const input = {
+        backupId: body.backup_id,
+        safetyCopyId: uuidv7(),
+        platform: site.platform,
+        statusBefore: site.status,
+      };
+      const workflowId = await acceptWorkflow(context, tx, request, site, {
+        definition: restoreBackupHead,
+        input,
+        action: 'backup.restore',
+      });
+      await changeStatus(tx, site.id, 'restoring');
+      const restoring = { ...site, status: 'restoring' as const };
+      return { status: 202, headers: followHeaders(site.id, workflowId), body: await readSurface(tx, restoring, now) };
+    },
+  });

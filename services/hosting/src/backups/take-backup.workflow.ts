@@ -1,0 +1,53 @@
+import { fail } from '@drydock/workflow/step-error';
+import { workflowsIn } from '@drydock/workflow/workflow';
+import type { Tx } from '../database.store';
+import { hostOf } from '../providers/site-host';
+import { retentionDaysOf } from '../sites/site.rules';
+import { findSite } from '../sites/site.store';
+import { orderOf, refOf, type WorkContext } from '../sites/work';
+import { allowanceOf, allowanceWindowStart, expiryOf, refuseBackup } from './backup.rules';
+import { listOnDemand, markCompleted, markFailed, markRunning } from './backup.store';
+import { discardPacked, packBackup } from './pack-backup';
+import { assertStillAllowed } from './recheck';
+import { movingLimits } from './step-limits';
+import { takeBackupHead } from './take-backup.head';
+import { verifyWritten } from './verify-stored';
+
+/** Files and database of the current release into one verified archive. */
+export const takeBackupWorkflow = (context: WorkContext) =>
+  workflowsIn<Tx>()(takeBackupHead)
+    .step('recheck', {
+      do: async (step) => {
+        const { database, siteHosts, now } = context;
+        const { backupId, platform } = step.input;
+        const site = await findSite(database.pool, step, step.subject.id);
+        if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
+        const others = (await listOnDemand(database.pool, site.id, allowanceWindowStart(now()))).filter(({ id }) => id !== backupId);
+        assertStillAllowed(refuseBackup({ site, unfinished: null }, allowanceOf(others, now()), now()));
+        const hosted = await hostOf(siteHosts, platform).describe(refOf(step), orderOf(step).signal);
+        if (hosted === null) throw fail('site_not_ready', { internal: 'the host does not know the site' });
+        return { releaseId: hosted.currentRelease, retentionDays: retentionDaysOf(site) };
+      },
+      commit: (tx, step) => markRunning(tx, step.input.backupId),
+    })
+    .step('pack', {
+      ...movingLimits,
+      weight: 8,
+      do: (step) => packBackup(context, step, { ...step.input, releaseId: step.outputs.recheck.releaseId }),
+      undo: (step) => discardPacked(context, step, step.input.backupId),
+    })
+    .step('verify', {
+      ...movingLimits,
+      weight: 3,
+      do: async (step) => {
+        await verifyWritten(context, step, step.input.backupId, step.outputs.pack);
+        return { completedAt: context.now().toISOString() };
+      },
+      commit: async (tx, step, { completedAt: at }) => {
+        const completedAt = new Date(at);
+        const expiresAt = expiryOf(completedAt, step.outputs.recheck.retentionDays);
+        await markCompleted(tx, step.input.backupId, step.outputs.pack, { completedAt, expiresAt });
+      },
+    })
+    .settle({ failed: (tx, run, { code }) => markFailed(tx, run.input.backupId, code) })
+    .build();

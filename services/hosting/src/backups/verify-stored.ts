@@ -1,0 +1,44 @@
+import type { ArchiveSource } from '@drydock/archive/archive-objects';
+import { verifyArchive } from '@drydock/archive/verify-archive';
+import type { StepContext } from '@drydock/workflow/definition';
+import { backupPrefix } from '../providers/backup-storage';
+import { withSpan } from '../providers/driver-span';
+import { refOf, type WorkContext } from '../sites/work';
+import type { StoredArchive } from './backup';
+import { definitely } from './definite-failure';
+
+type Step = StepContext<unknown, unknown>;
+
+/**
+ * Reads the whole archive back: every MAC, every index entry, and that its manifest is the one on record.
+ * Fails for good with `backup_tampered`.
+ */
+export async function verifyStored(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<void> {
+  const { siteId, orgId } = refOf(step);
+  const source = countReads(context.backupStorage.source(archive.storageKey), (bytes) =>
+    step.progress(Math.min(1, bytes / archive.sizeBytes)),
+  );
+  const expected = { archiveId: backupId, siteId, orgId, manifestMac: archive.manifestMac };
+  await withSpan('backup.verify', { 'backup.size_bytes': archive.sizeBytes }, () =>
+    definitely(verifyArchive(source, context.archiveKey, expected, { signal: step.signal })),
+  );
+}
+
+/** The same for an archive that was just written; then the folders of earlier attempts at it go. */
+export async function verifyWritten(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<void> {
+  await verifyStored(context, step, backupId, archive);
+  const { mode, siteId } = refOf(step);
+  await context.backupStorage.removeAll(backupPrefix({ mode, siteId, id: backupId }), archive.storageKey);
+}
+
+function countReads(source: ArchiveSource, onRead: (bytes: number) => void): ArchiveSource {
+  let bytes = 0;
+  return {
+    read: async (name) => {
+      const object = await source.read(name);
+      bytes += object.length;
+      onRead(bytes);
+      return object;
+    },
+  };
+}

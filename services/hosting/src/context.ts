@@ -1,0 +1,21 @@
+import type { Caller } from '@drydock/service-kit/internal-token';
+import type { Pager } from '@drydock/service-kit/paging';
+import type { WorkflowListener } from '@drydock/workflow/listener';
+import type { HostingDatabase } from './database.store';
+import type { BackupReader } from './providers/backup-storage';
+import type { SiteHostReaders } from './providers/site-host';
+import type { Owner } from './sites/site';
+
+/** What a handler may use: it looks at the world and never changes it. */
+export interface HandlerContext {
+  database: HostingDatabase;
+  pager: Pager;
+  siteHosts: SiteHostReaders;
+  backupStorage: BackupReader;
+  /** What Postgres says about workflows, for those who watch one. */
+  listener: WorkflowListener;
+  /** Tells the worker of a new workflow; called after the commit. */
+  ring(workflowId: string): void;
+}
+
+export const ownerOf = ({ orgId, mode }: Caller): Owner => ({ orgId, mode });

@@ -1,0 +1,39 @@
+import { readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { manifestName } from '@drydock/archive/archive-objects';
+import { folderSink, folderSource } from '@drydock/archive/folder-objects';
+import type { BackupStorage } from './backup-storage';
+
+const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){2,3}[a-z0-9][a-z0-9-]{0,63}$/;
+
+const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
+
+/** Archives as folders below `root`, on the disk of the worker's host. */
+export function localBackupStorage(root: string): BackupStorage {
+  const folderOf = (key: string): string => {
+    // Keys are ours, made of ids; this line is what keeps a bug from reaching beside the folder.
+    if (!keyForm.test(key)) throw new Error(`not a storage key: ${key}`);
+    return join(root, key);
+  };
+  return {
+    location: 'worker_host',
+    sink: (key) => folderSink(folderOf(key)),
+    source: (key) => folderSource(folderOf(key)),
+    has: async (key) => {
+      const found = await stat(join(folderOf(key), manifestName)).catch((error: unknown) => {
+        if (isMissing(error)) return null;
+        throw error;
+      });
+      return found?.isFile() ?? false;
+    },
+    removeAll: async (prefix, keep) => {
+      const folder = folderOf(prefix);
+      const names = await readdir(folder).catch((error: unknown) => {
+        if (isMissing(error)) return [];
+        throw error;
+      });
+      for (const name of names) if (`${prefix}/${name}` !== keep) await rm(join(folder, name), { recursive: true, force: true });
+      if (keep === undefined) await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import type { SiteHostClient } from '@drydock/site-host/client';
+import type { SiteDescription } from '@drydock/site-host/protocol';
+import { withSpan } from './driver-span';
+import { translated, unknownAsNull } from './local-errors';
+import { packRelease } from './local-pack';
+import { stageArchive } from './local-stage';
+import type { HostedSite, Order, SiteHost, SiteHostReader } from './site-host';
+
+/** The page that a probe asks for. */
+const probePath = '/';
+
+const claimOf = ({ fence, workflowId, signal }: Order) => ({ fence, workflowId, signal });
+
+/** Null for a site whose making was interrupted: there is nothing that is served yet. */
+function toHosted({ url, current_release: currentRelease, releases, free_bytes: freeBytes }: SiteDescription): HostedSite | null {
+  return currentRelease === null ? null : { url, currentRelease, releases, freeBytes };
+}
+
+function requireHosted(description: SiteDescription): HostedSite {
+  const hosted = toHosted(description);
+  if (hosted === null) throw new Error('the host made a site without a release');
+  return hosted;
+}
+
+/** What handlers may ask the site-host process. */
+export function localSiteHostReader(client: SiteHostClient): SiteHostReader {
+  return {
+    describe: async ({ siteId }, signal) => {
+      const description = await unknownAsNull(client.readSite(siteId, signal));
+      return description === null ? null : toHosted(description);
+    },
+  };
+}
+
+/** Sites of the site-host process on the worker's own machine: files are moved directly, everything else is asked of the process. */
+export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; archiveKey: Buffer }): SiteHost {
+  const tools = { client, archiveKey };
+  return {
+    ...localSiteHostReader(client),
+    create: async ({ siteId, mode }, domain, order) =>
+      requireHosted(await translated(client.ensureSite(siteId, { domain, mode }, claimOf(order)))),
+    destroy: ({ siteId }, order) => translated(client.destroySite(siteId, claimOf(order))),
+    pack: (site, releaseId, archive, order) =>
+      withSpan('site_host.pack', { 'site.id': site.siteId }, () => translated(packRelease(tools, site, releaseId, archive, order))),
+    stage: (site, releaseId, archive, order) =>
+      withSpan('site_host.stage', { 'site.id': site.siteId }, () => translated(stageArchive(tools, site, releaseId, archive, order))),
+    freeze: async ({ siteId }, ttlMs, order) => {
+      await translated(client.freezeSite(siteId, ttlMs, claimOf(order)));
+    },
+    thaw: ({ siteId }, order) => translated(client.thawSite(siteId, claimOf(order))),
+    switchRelease: async ({ siteId }, { from, to }, order) => {
+      await translated(client.switchRelease(siteId, { releaseId: to, expectedRelease: from }, claimOf(order)));
+    },
+    probe: async ({ siteId }, order) => {
+      const { http_status, sql_ok, detail } = await translated(client.probeSite(siteId, probePath, order.signal));
+      return { httpStatus: http_status ?? 0, isSqlOk: sql_ok, detail };
+    },
+    retire: ({ siteId }, releaseId, order) => translated(client.removeRelease(siteId, releaseId, claimOf(order))),
+  };
+}

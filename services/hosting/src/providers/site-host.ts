@@ -1,0 +1,141 @@
+import type { ArchiveSink, ArchiveSource } from '@drydock/archive/archive-objects';
+import type { SitePlatform } from '@drydock/contracts/sites';
+import type { Mode } from '@drydock/contracts/values';
+
+/** Which site, in which world: live and sandbox sites of one host never share a folder, a role or a database. */
+export interface SiteRef {
+  siteId: string;
+  orgId: string;
+  mode: Mode;
+}
+
+/** A site as its host knows it. */
+export interface HostedSite {
+  url: string;
+  /** Id of the release that is served, which names its own database too: the one pointer. */
+  currentRelease: string;
+  /** Every release that is there, the current one included. */
+  releases: readonly string[];
+  /** Of the file system that a new release would be staged on. */
+  freeBytes: number;
+}
+
+/** On whose behalf a change is made. A host refuses a fence that is lower than one it has seen for the site. */
+export interface Order {
+  fence: string;
+  workflowId: string;
+  /** Stop at the next safe place. */
+  signal: AbortSignal;
+}
+
+export interface MovingOrder extends Order {
+  /** 0 to 1, following bytes. */
+  progress(fraction: number): void;
+}
+
+/** An archive as it must be, and where it is read. */
+export interface ArchiveToStage {
+  source: ArchiveSource;
+  archiveId: string;
+  manifestMac: string;
+}
+
+export interface ArchiveToWrite {
+  sink: ArchiveSink;
+  archiveId: string;
+  /** Greater than that of every archive of the site before. */
+  sequence: number;
+  createdAt: Date;
+  /** About how much there is to pack, for the progress; null when nobody knows. */
+  expectedRawBytes: number | null;
+}
+
+export interface PackedArchive {
+  manifestMac: string;
+  checksumSha256: string;
+  sizeBytes: number;
+  rawBytes: number;
+  /** Paths that cannot be in a backup, such as sockets. */
+  skipped: number;
+}
+
+export interface Probe {
+  /** 0: no answer over HTTP. */
+  httpStatus: number;
+  isSqlOk: boolean;
+  /** For the log. */
+  detail: string;
+}
+
+/** What handlers may ask a host. */
+export interface SiteHostReader {
+  /** Null when the host has no such site. Rejects when the host does not answer. */
+  describe(site: SiteRef, signal?: AbortSignal): Promise<HostedSite | null>;
+}
+
+/**
+ * What workflow steps do to a site. Every method may be called again with the same arguments and comes to the same end. Rejections that no
+ * repetition can mend are {@link SiteHostError}s; anything else may pass.
+ */
+export interface SiteHost extends SiteHostReader {
+  /** Folder, role, database, a first empty release, and served at the URL that it resolves with. */
+  create(site: SiteRef, domain: string, order: Order): Promise<HostedSite>;
+  /** Serving ends, everything is removed. A site that is not there is no error. */
+  destroy(site: SiteRef, order: Order): Promise<void>;
+  /** Files and database of one release into one archive, as a snapshot of each; the site goes on serving. */
+  pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, order: MovingOrder): Promise<PackedArchive>;
+  /**
+   * A whole new release beside the live one, verified while it is written and synced to disk before this resolves; nothing that is served changes.
+   * Begins again from empty. SiteHostError `archive_refused`, `no_space`.
+   */
+  stage(site: SiteRef, releaseId: string, archive: ArchiveToStage, order: MovingOrder): Promise<void>;
+  /** New requests and database sessions wait, running ones end; it ends by itself after `ttlMs`. */
+  freeze(site: SiteRef, ttlMs: number, order: Order): Promise<void>;
+  thaw(site: SiteRef, order: Order): Promise<void>;
+  /** Moves the one pointer, and freezes again if the site thawed by itself. Nothing happens when it is already there; SiteHostError `moved` when it is at neither. */
+  switchRelease(site: SiteRef, move: { from: string; to: string }, order: Order): Promise<void>;
+  /** Asks the current release over HTTP and SQL, past a freeze. */
+  probe(site: SiteRef, order: Order): Promise<Probe>;
+  /** Out of the way at once, removed slowly afterwards. Never the current one: SiteHostError `current`. Not there is no error. */
+  retire(site: SiteRef, releaseId: string, order: Order): Promise<void>;
+}
+
+export type SiteHostRefusal = 'archive_refused' | 'no_space' | 'moved' | 'current' | 'stale_fence';
+
+/** A definite refusal. `message` is for the log. */
+export class SiteHostError extends Error {
+  readonly refusal: SiteHostRefusal;
+
+  constructor(refusal: SiteHostRefusal, message: string, options?: ErrorOptions) {
+    super(`${refusal}: ${message}`, options);
+    this.name = 'SiteHostError';
+    this.refusal = refusal;
+  }
+}
+
+/** A platform without a host in this installation is left out. */
+export type SiteHostReaders = Readonly<Partial<Record<SitePlatform, SiteHostReader>>>;
+export type SiteHosts = Readonly<Partial<Record<SitePlatform, SiteHost>>>;
+
+interface Placed {
+  id: string;
+  orgId: string;
+  mode: Mode;
+  platform: SitePlatform;
+}
+
+export const siteRefOf = ({ id, orgId, mode }: Omit<Placed, 'platform'>): SiteRef => ({ siteId: id, orgId, mode });
+
+/** Throws when the platform has no host here. */
+export function describeSite(hosts: SiteHostReaders, site: Placed, signal?: AbortSignal): Promise<HostedSite | null> {
+  const host = hosts[site.platform];
+  if (host === undefined) return Promise.reject(new Error(`no host of platform ${site.platform} is configured`));
+  return host.describe(siteRefOf(site), signal);
+}
+
+/** Throws when the platform has no host here: its configuration was taken away under running work. */
+export function hostOf(hosts: SiteHosts, platform: SitePlatform): SiteHost {
+  const host = hosts[platform];
+  if (host === undefined) throw new Error(`no host of platform ${platform} is configured`);
+  return host;
+}

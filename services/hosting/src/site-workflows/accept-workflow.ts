@@ -1,0 +1,61 @@
+import { audit } from '@drydock/service-kit/audit';
+import type { Caller } from '@drydock/service-kit/internal-token';
+import { startWorkflow, type WorkflowStart } from '@drydock/workflow/start-workflow';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { type Site, sitePath, siteResourceKey, siteSubject } from '../sites/site';
+import { refusalByWorkflow } from '../sites/site.rules';
+import { assertAllowed } from './refuse';
+
+interface Asking {
+  caller: Caller;
+  requestId: string;
+  traceparent: string | undefined;
+  afterCommit(work: () => unknown): void;
+}
+
+export interface Acceptance {
+  definition: NonNullable<WorkflowStart['definition']>;
+  input: unknown;
+  /** `backup.restore`: resource and verb. */
+  action: string;
+}
+
+/**
+ * Accepts work on a site within `tx`: workflow and audit entry, and the doorbell once they are committed. Resolves with the workflow's id.
+ * Throws `operation_in_progress` or `needs_attention` when another one holds the site, whatever was read before.
+ */
+export async function acceptWorkflow(
+  context: Pick<HandlerContext, 'database' | 'ring'>,
+  tx: Tx,
+  request: Asking,
+  site: Pick<Site, 'id'>,
+  { definition, input, action }: Acceptance,
+): Promise<string> {
+  const { caller, requestId, traceparent } = request;
+  const sql = context.database.sql(tx);
+  const { orgId, mode, keyId: actorKeyId } = caller;
+  const started = await startWorkflow(sql, {
+    kind: definition.kind,
+    definition,
+    resourceKey: siteResourceKey(site.id),
+    subject: siteSubject(site.id),
+    orgId,
+    mode,
+    input,
+    actorKeyId,
+    requestId,
+    ...(traceparent === undefined ? {} : { traceparent }),
+  });
+  const { workflowId } = started;
+  if (!started.started) assertAllowed(refusalByWorkflow({ id: workflowId, kind: '', status: started.status }));
+  await audit(sql, { orgId, mode, actorKeyId, action, target: sitePath(site.id), workflowId });
+  request.afterCommit(() => context.ring(workflowId));
+  return workflowId;
+}
+
+/** Where the caller follows what was accepted, and how soon to look again. */
+export const followHeaders = (siteId: string, workflowId: string): Record<string, string> => ({
+  location: `${sitePath(siteId)}/workflows/${workflowId}`,
+  'retry-after': '1',
+});

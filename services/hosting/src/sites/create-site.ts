@@ -1,0 +1,32 @@
+import { problem } from '@drydock/contracts/problem';
+import { createSite as endpoint } from '@drydock/contracts/sites';
+import { route } from '@drydock/service-kit/route';
+import { uuidv7 } from 'uuidv7';
+import { type HandlerContext, ownerOf } from '../context';
+import type { Tx } from '../database.store';
+import { acceptWorkflow, followHeaders } from '../site-workflows/accept-workflow';
+import { createSiteHead } from './create-site.head';
+import { insertSite } from './site.store';
+import { viewSite } from './site.view';
+
+export const createSite = (context: HandlerContext) =>
+  route(endpoint, {
+    act: async (tx: Tx, request) => {
+      const { name, primary_domain: primaryDomain, platform, plan } = request.body;
+      if (context.siteHosts[platform] === undefined) throw problem('platform_unavailable');
+      const site = await insertSite(tx, {
+        id: uuidv7(),
+        ...ownerOf(request.caller),
+        name,
+        primaryDomain,
+        platform,
+        status: 'provisioning',
+        dailyBackups: plan.daily_backups,
+        backupRetentionDays: plan.backup_retention_days,
+      });
+      if (site === null) throw problem('domain_in_use');
+      const acceptance = { definition: createSiteHead, input: { domain: primaryDomain, platform }, action: 'site.create' };
+      const workflowId = await acceptWorkflow(context, tx, request, site, acceptance);
+      return { status: 202, headers: followHeaders(site.id, workflowId), body: viewSite(site) };
+    },
+  });

@@ -1,0 +1,66 @@
+import { workflowsIn } from '@drydock/workflow/workflow';
+import { insertBackup, markCompleted, markFailed } from '../backups/backup.store';
+import { discardPacked, packBackup } from '../backups/pack-backup';
+import { movingLimits } from '../backups/step-limits';
+import { verifyWritten } from '../backups/verify-stored';
+import type { Tx } from '../database.store';
+import { moveToDeleted } from '../deleted-sites/deleted-site.store';
+import { hostOf } from '../providers/site-host';
+import { deleteSiteHead } from './delete-site.head';
+import { changeStatus } from './site.store';
+import { orderOf, refOf, type WorkContext } from './work';
+
+/** A last verified backup, then the site goes: destroy last. A site that never came to be has nothing to back up. */
+export const deleteSiteWorkflow = (context: WorkContext) =>
+  workflowsIn<Tx>()(deleteSiteHead)
+    .step('inspect', {
+      do: async (step) => {
+        const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
+        return { releaseId: hosted?.currentRelease ?? null };
+      },
+      commit: async (tx, step, { releaseId }) => {
+        const { input, subject, workflowId } = step;
+        if (releaseId === null) return;
+        await insertBackup(tx, step, { id: input.backupId, siteId: subject.id, kind: 'scheduled', workflowId, createdAt: context.now() });
+      },
+    })
+    .step('pack', {
+      ...movingLimits,
+      weight: 8,
+      do: async (step) => {
+        const { releaseId } = step.outputs.inspect;
+        return releaseId === null ? null : packBackup(context, step, { ...step.input, releaseId });
+      },
+      undo: (step) => discardPacked(context, step, step.input.backupId),
+    })
+    .step('verify', {
+      ...movingLimits,
+      weight: 3,
+      do: async (step) => {
+        const { pack } = step.outputs;
+        if (pack !== null) await verifyWritten(context, step, step.input.backupId, pack);
+        return { completedAt: context.now().toISOString() };
+      },
+      commit: async (tx, step, { completedAt }) => {
+        const { pack } = step.outputs;
+        // No expiry: the deleted site's purge decides how long its last backup is kept.
+        if (pack !== null) await markCompleted(tx, step.input.backupId, pack, { completedAt: new Date(completedAt), expiresAt: null });
+      },
+    })
+    .pointOfNoReturn()
+    .step('destroy', {
+      do: (step) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), orderOf(step)),
+      commit: async (tx, step) => {
+        const { deletedSiteId, deletedBy, backupId } = step.input;
+        const deletion = { id: deletedSiteId, deletedBy, deletedAt: context.now(), backupId: step.outputs.pack === null ? null : backupId };
+        await moveToDeleted(tx, step.subject.id, { ...deletion, reason: 'customer' });
+      },
+    })
+    .settle({
+      failed: async (tx, run, { code }) => {
+        await markFailed(tx, run.input.backupId, code);
+        // Abandoned after the destruction had begun, nobody knows what is left of it.
+        await changeStatus(tx, run.subject.id, code === 'abandoned' ? 'failed' : run.input.statusBefore);
+      },
+    })
+    .build();

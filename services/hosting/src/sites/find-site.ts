@@ -1,0 +1,26 @@
+import { problem } from '@drydock/contracts/problem';
+import type { Caller } from '@drydock/service-kit/internal-token';
+import { type HandlerContext, ownerOf } from '../context';
+import type { Tx } from '../database.store';
+import type { Site } from './site';
+import { findSite, lockSite } from './site.store';
+
+interface AboutSite {
+  caller: Caller;
+  params: { siteId: string };
+}
+
+/** The caller's site. Throws the one 404 for whatever else it may be. */
+export async function readSite(context: HandlerContext, { caller, params }: AboutSite): Promise<Site> {
+  return present(await findSite(context.database.pool, ownerOf(caller), params.siteId));
+}
+
+/** The same, held until the transaction ends. */
+export async function holdSite(tx: Tx, { caller, params }: AboutSite): Promise<Site> {
+  return present(await lockSite(tx, ownerOf(caller), params.siteId));
+}
+
+function present(site: Site | null): Site {
+  if (site === null) throw problem('site_not_found');
+  return site;
+}

@@ -1,0 +1,64 @@
+import type { SiteStatus } from '@drydock/contracts/sites';
+import type { Tx } from '../database.store';
+import type { Site as SiteRow } from '../generated/prisma/client';
+import type { Owner, Site } from './site';
+import { statusesBefore } from './site-transitions';
+
+const toSite = ({ holdsDomain: _holdsDomain, backupSequence: _sequence, ...row }: SiteRow): Site => row;
+
+export type NewSite = Omit<Site, 'createdAt' | 'url'>;
+
+/** Resolves with null when another site of that mode holds the domain. */
+export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {
+  // ON CONFLICT DO NOTHING: a violation would end the transaction, and with it the stored refusal.
+  const inserted = await tx.site.createManyAndReturn({ data: [site], skipDuplicates: true });
+  return inserted[0] === undefined ? null : toSite(inserted[0]);
+}
+
+/** The owner's site, or null: another organisation's and the other mode's are not there. */
+export async function findSite(tx: Tx, owner: Owner, siteId: string): Promise<Site | null> {
+  const row = await tx.site.findFirst({ where: { id: siteId, orgId: owner.orgId, mode: owner.mode } });
+  return row === null ? null : toSite(row);
+}
+
+/** The same, held until the transaction ends: what is decided about the site stays true until it is written. */
+export async function lockSite(tx: Tx, owner: Owner, siteId: string): Promise<Site | null> {
+  await tx.$queryRaw`SELECT id FROM sites WHERE id = ${siteId}::uuid AND org_id = ${owner.orgId}::uuid AND mode = ${owner.mode}::mode FOR UPDATE`;
+  return findSite(tx, owner, siteId);
+}
+
+/** Newest first, from behind the site `after`. */
+export async function listSites(tx: Tx, owner: Owner, page: { after: string | null; take: number }): Promise<Site[]> {
+  const behind = page.after === null ? {} : { id: { lt: page.after } };
+  const rows = await tx.site.findMany({
+    where: { orgId: owner.orgId, mode: owner.mode, ...behind },
+    orderBy: { id: 'desc' },
+    take: page.take,
+  });
+  return rows.map(toSite);
+}
+
+/** Throws when no edge leads there from the status that the site has. */
+export async function changeStatus(tx: Tx, siteId: string, to: SiteStatus): Promise<void> {
+  const { count } = await tx.site.updateMany({ where: { id: siteId, status: { in: statusesBefore(to) } }, data: { status: to } });
+  if (count !== 1) throw new Error(`site ${siteId} cannot become ${to}`);
+}
+
+export async function recordUrl(tx: Tx, siteId: string, url: string): Promise<void> {
+  await tx.site.update({ where: { id: siteId }, data: { url } });
+}
+
+/** The site will never be served: its domain is free for another. */
+export async function releaseDomain(tx: Tx, siteId: string): Promise<void> {
+  await tx.site.update({ where: { id: siteId }, data: { holdsDomain: false } });
+}
+
+/** The next sequence number of its backups; greater than every one before, also of those that failed. */
+export async function nextBackupSequence(tx: Tx, siteId: string): Promise<bigint> {
+  const { backupSequence } = await tx.site.update({
+    where: { id: siteId },
+    data: { backupSequence: { increment: 1 } },
+    select: { backupSequence: true },
+  });
+  return backupSequence;
+}

@@ -1,0 +1,16 @@
+import type { SiteView } from '@drydock/contracts/sites';
+import type { Site } from './site';
+
+export function viewSite(site: Site): SiteView {
+  return {
+    id: site.id,
+    org_id: site.orgId,
+    name: site.name,
+    primary_domain: site.primaryDomain,
+    platform: site.platform,
+    status: site.status,
+    url: site.url,
+    plan: { daily_backups: site.dailyBackups, backup_retention_days: site.backupRetentionDays },
+    created_at: site.createdAt.toISOString(),
+  };
+}

@@ -1,0 +1,33 @@
+import type { Mode } from '@drydock/contracts/values';
+import type { HostingDatabase } from '../database.store';
+import type { BackupStorage } from '../providers/backup-storage';
+import type { Order, SiteHosts, SiteRef } from '../providers/site-host';
+
+/** What workflow steps may use: here are the drivers that handlers never see. */
+export interface WorkContext {
+  database: HostingDatabase;
+  siteHosts: SiteHosts;
+  backupStorage: BackupStorage;
+  /** 32 bytes: every archive is sealed with a key derived from it. */
+  archiveKey: Buffer;
+  /** How long a sandbox site called slow takes over a restore. */
+  slowMs: number;
+  now(): Date;
+}
+
+interface Running {
+  workflowId: string;
+  orgId: string;
+  mode: Mode;
+  subject: { id: string };
+}
+
+/** The site that a step works on. */
+export const refOf = ({ orgId, mode, subject }: Running): SiteRef => ({ siteId: subject.id, orgId, mode });
+
+/** On whose behalf. */
+export const orderOf = ({ workflowId, fence, signal }: Running & { fence: string; signal: AbortSignal }): Order => ({
+  workflowId,
+  fence,
+  signal,
+});

@@ -1,0 +1,15 @@
+import type { WorkflowDefinition } from '@drydock/workflow/definition';
+import { restoreBackupWorkflow } from './backups/restore-backup.workflow';
+import { takeBackupWorkflow } from './backups/take-backup.workflow';
+import type { Tx } from './database.store';
+import { createSiteWorkflow } from './sites/create-site.workflow';
+import { deleteSiteWorkflow } from './sites/delete-site.workflow';
+import type { WorkContext } from './sites/work';
+
+/** Every workflow of this service; tests crash each of their steps. */
+export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
+  createSiteWorkflow(context),
+  deleteSiteWorkflow(context),
+  takeBackupWorkflow(context),
+  restoreBackupWorkflow(context),
+];
