@@ -92,7 +92,7 @@ function mountHealth(app: Express, kit: ExchangeKit, ready: ReadyChecks): void {
   const quiet: ExchangeKit = { ...kit, log: kit.log.child({}, { level: 'warn' }) };
   app.get('/healthz', (request, response) => runExchange(quiet, request, response, 'GET /healthz', async () => answerHealth()));
   app.get('/readyz', (request, response) =>
-    runExchange(quiet, request, response, 'GET /readyz', () => answerReady(ready, kit.isClosing())),
+    runExchange(quiet, request, response, 'GET /readyz', () => answerReady(ready, kit.isClosing(), quiet.log)),
   );
 }
 
