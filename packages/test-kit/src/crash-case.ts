@@ -1,0 +1,82 @@
+import type { FaultMode } from './fault-tokens';
+
+/** The part of a workflow's definition that the cases are made from. */
+export interface CrashDefinition {
+  kind: string;
+  pointOfNoReturn: number;
+  steps: readonly { name: string; undo?: unknown }[];
+}
+
+export interface CrashCase {
+  name: string;
+  arm: readonly { point: string; mode: FaultMode; times: number }[];
+  step: string;
+  /** How it must end: `any` is succeeded with NEW or failed with OLD, as the fixture judges. */
+  expect: 'succeeded' | 'failed' | 'needs_attention';
+  /** The step's starts, where the case decides them. */
+  attempts?: number;
+  freezes: boolean;
+}
+
+/** `short`: freezes after effects only and one triple crash; what CI runs. `full`: everything. */
+export type CrashProfile = 'short' | 'full';
+
+/** Every way to die that faults.md A1 to A6 names, for every step of the definition. */
+export function crashCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
+  const cases = definition.steps.flatMap((_, index) => stepCases(definition, index, profile));
+  return [...cases, ...undoCases(definition, profile), killAt('finish.before', definition.steps.at(-1)?.name ?? '', {})];
+}
+
+function stepCases(definition: CrashDefinition, index: number, profile: CrashProfile): CrashCase[] {
+  const step = definition.steps[index]?.name ?? '';
+  const at = (where: string): string => `${definition.kind}.${step}.${where}`;
+  const isLast = index === definition.steps.length - 1;
+  const again = { attempts: 2 };
+  const kills = [
+    killAt(at('before'), step, again),
+    killAt(at('after_effect'), step, again),
+    // The next step's start is part of the checkpoint; the last checkpoint has none.
+    killAt(at('after_checkpoint'), step, { attempts: 1 }),
+  ];
+  const thrice = profile === 'full' || index === 0 ? [killAt(at('after_effect'), step, { attempts: 4 }, 3)] : [];
+  const freezeAt = profile === 'full' ? ['before', 'after_effect', ...(isLast ? [] : ['after_checkpoint'])] : ['after_effect'];
+  const expected = index < definition.pointOfNoReturn ? 'failed' : 'needs_attention';
+  const throws = ['before', 'after_effect'].map((where) => ({ ...one(at(where), 'throw', step), expect: expected as CrashCase['expect'] }));
+  return [
+    ...kills,
+    ...thrice,
+    one(at('after_effect'), 'repeat', step),
+    ...freezeAt.map((where) => ({ ...one(at(where), 'stop', step), freezes: true })),
+    ...throws,
+  ];
+}
+
+/** The last step that can be undone fails, and the process dies while taking each step back. */
+function undoCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
+  const undoable = definition.steps.slice(0, definition.pointOfNoReturn);
+  const last = undoable.at(-1)?.name;
+  if (last === undefined) return [];
+  const fails = { point: `${definition.kind}.${last}.after_effect`, mode: 'throw' as const, times: 1 };
+  const places = profile === 'full' ? ['undo_before', 'undo_after_effect'] : ['undo_after_effect'];
+  return undoable
+    .filter((step) => step.undo !== undefined)
+    .flatMap(({ name }) =>
+      places.map((where) => {
+        const killed = killAt(`${definition.kind}.${name}.${where}`, last, {});
+        return { ...killed, name: `${killed.name} while going back`, arm: [fails, ...killed.arm], expect: 'failed' as const };
+      }),
+    );
+}
+
+const one = (point: string, mode: FaultMode, step: string, times = 1): CrashCase => ({
+  name: `${mode}${times > 1 ? ` ${times} times` : ''} at ${point}`,
+  arm: [{ point, mode, times }],
+  step,
+  expect: 'succeeded',
+  freezes: false,
+});
+
+const killAt = (point: string, step: string, more: { attempts?: number }, times = 1): CrashCase => ({
+  ...one(point, 'kill', step, times),
+  ...more,
+});

@@ -1,0 +1,70 @@
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+
+/** One line of what a target really did, written by the target itself. */
+export interface LedgerEntry {
+  time: string;
+  /** The site, box or machine. */
+  resource: string;
+  op: string;
+  /** A bigint in decimal. */
+  fence: string;
+  workflowId: string;
+  result: 'accepted' | 'refused';
+  /** Of what the effect left behind, where the target knows: equal digests are one effect applied again. */
+  digest?: string;
+}
+
+const lineSchema = z
+  .looseObject({
+    time: z.string(),
+    resource: z.string().optional(),
+    site: z.string().optional(),
+    op: z.string(),
+    fence: z.union([z.string().regex(/^\d+$/), z.int().transform(String)]),
+    workflow_id: z.string(),
+    result: z.enum(['accepted', 'refused']),
+    digest: z.string().optional(),
+  })
+  .transform(
+    ({ time, resource, site, op, fence, workflow_id: workflowId, result, digest }): LedgerEntry => ({
+      time,
+      resource: resource ?? site ?? '',
+      op,
+      fence,
+      workflowId,
+      result,
+      ...(digest === undefined ? {} : { digest }),
+    }),
+  );
+
+/** Reads an append-only ndjson ledger. A last line cut off by a crash of its writer is left out; any other bad line throws. */
+export function readLedger(file: string): LedgerEntry[] {
+  const lines = readFileSync(file, 'utf8').split('\n');
+  // What follows the last newline is empty, or was never finished.
+  return lines.slice(0, -1).map((line) => lineSchema.parse(JSON.parse(line)));
+}
+
+/** I3: an accepted effect never has a lower fence than an accepted one before it on the same resource. Returns what is wrong, in words. */
+export function fenceViolations(entries: readonly LedgerEntry[]): string[] {
+  const highest = new Map<string, bigint>();
+  return entries.flatMap((entry) => {
+    if (entry.result === 'refused') return [];
+    const before = highest.get(entry.resource) ?? 0n;
+    const fence = BigInt(entry.fence);
+    if (fence > before) highest.set(entry.resource, fence);
+    return fence < before ? [`${entry.op} of ${entry.resource} accepted with fence ${fence} after ${before}`] : [];
+  });
+}
+
+/** I4: an effect of one workflow is applied once, or again with the same outcome. Entries without a digest are not judged. */
+export function repetitionViolations(entries: readonly LedgerEntry[]): string[] {
+  const first = new Map<string, string>();
+  return entries.flatMap(({ workflowId, resource, op, result, digest }) => {
+    if (result === 'refused' || digest === undefined) return [];
+    const key = `${workflowId} ${resource} ${op}`;
+    const before = first.get(key);
+    first.set(key, before ?? digest);
+    return before === undefined || before === digest ? [] : [`${op} of ${resource} applied again with another outcome`];
+  });
+}

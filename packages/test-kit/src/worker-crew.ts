@@ -1,0 +1,49 @@
+import { type ChildProcess, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+
+/** Worker processes that are kept alive as a supervisor would. */
+export interface WorkerCrew {
+  /** Pids of workers that are stopped by SIGSTOP. */
+  frozen(): number[];
+  thaw(): void;
+  /** Ends all of them for good. */
+  close(): Promise<void>;
+}
+
+/** Two, so that one takes over while the other is frozen. */
+export function keepWorkers(count: number, spawnWorker: () => ChildProcess): WorkerCrew {
+  const alive = new Set<ChildProcess>();
+  let closing = false;
+  const hire = (): void => {
+    const child = spawnWorker();
+    alive.add(child);
+    child.once('exit', () => {
+      alive.delete(child);
+      if (!closing) hire();
+    });
+  };
+  for (let number = 0; number < count; number += 1) hire();
+  const frozen = (): number[] => [...alive].flatMap((child) => (child.pid !== undefined && isStopped(child.pid) ? [child.pid] : []));
+  return {
+    frozen,
+    thaw: () => {
+      for (const pid of frozen()) process.kill(pid, 'SIGCONT');
+    },
+    close: async () => {
+      closing = true;
+      const gone = [...alive].map((child) => once(child, 'exit'));
+      for (const child of alive) child.kill('SIGKILL');
+      await Promise.all(gone);
+    },
+  };
+}
+
+function isStopped(pid: number): boolean {
+  try {
+    return execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
+      .trim()
+      .startsWith('T');
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,48 @@
+import { writeSync } from 'node:fs';
+import { pgDatabase } from '@drydock/database/pg-database';
+import { poolConfig } from '@drydock/database/pool';
+import { Pool } from 'pg';
+import { createEngine } from '../engine';
+import { createListener } from '../listener';
+import type { Log } from '../log';
+import { createDawdle } from './dawdle';
+import { createRefillBox } from './refill-box';
+
+/** A worker process for this package's tests: everything it does comes from its environment, everything it says is one JSON line on stdout. */
+const setting = (name: string): string => {
+  const value = process.env[name];
+  if (value === undefined) throw new Error(`${name} is not set`);
+  return value;
+};
+const say =
+  (level: keyof Log) =>
+  (fields: object, message: string): void => {
+    const line = JSON.stringify({ level, message, ...fields }, (_, value: unknown) => (value instanceof Error ? value.stack : value));
+    writeSync(1, `${line}\n`);
+  };
+const log: Log = { debug: () => undefined, info: say('info'), warn: say('warn'), error: say('error') };
+
+const pool = new Pool(poolConfig(setting('DATABASE_URL')));
+pool.on('error', () => undefined);
+const database = pgDatabase(pool);
+const listener = createListener({ connectionString: setting('DATABASE_URL'), log });
+const engine = createEngine({
+  database,
+  definitions: [createRefillBox(database, setting('BOXES')), createDawdle()],
+  queueUrl: setting('QUEUE_URL'),
+  queueName: 'boxes',
+  leaseSeconds: Number(setting('WORKFLOW_LEASE_SECONDS')),
+  sweepMs: Number(setting('WORKFLOW_SWEEP_MS')),
+  concurrency: 4,
+  log,
+  listener,
+});
+engine.start();
+log.info({ pid: process.pid }, 'ready');
+process.once('SIGTERM', () => {
+  void engine
+    .stop()
+    .then(() => listener.close())
+    .then(() => pool.end())
+    .then(() => process.exit(0));
+});

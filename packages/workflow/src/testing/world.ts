@@ -1,0 +1,132 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { pgDatabase } from '@drydock/database/pg-database';
+import { poolConfig } from '@drydock/database/pool';
+import type { Database } from '@drydock/database/sql';
+import { testPostgres } from '@drydock/test-kit/postgres';
+import type { QueueBackend } from '@drydock/test-kit/queue-backends';
+import { type TestQueue, testQueue } from '@drydock/test-kit/test-queue';
+import { Pool, type PoolClient } from 'pg';
+import { uuidv7 } from 'uuidv7';
+import type { WorkflowDefinition } from '../definition';
+import { createDispatcher, type Dispatcher } from '../dispatcher';
+import { createEngine, type Engine, type EngineOptions } from '../engine';
+import type { Log } from '../log';
+import { startWorkflow, type WorkflowStart, type WorkflowStarted } from '../start-workflow';
+import { createBox } from './box';
+import { boxTables } from './refill-box';
+
+export type Definition = WorkflowDefinition<PoolClient>;
+
+export interface World {
+  database: Database<PoolClient>;
+  databaseUrl: string;
+  pool: Pool;
+  queue: TestQueue;
+  boxes: string;
+  /** Of all engines and dispatchers of this world, in this process and others. */
+  lines: { level: string; message: string; [field: string]: unknown }[];
+  log: Log;
+  orgId: string;
+  start(more: Partial<WorkflowStart> & { kind: string }): Promise<WorkflowStarted>;
+  startBox(text?: string): Promise<{ box: string; workflowId: string }>;
+  status(workflowId: string): Promise<string | undefined>;
+  engine(definitions: readonly Definition[], more?: Partial<EngineOptions<PoolClient>>): Engine;
+  dispatcher(): Dispatcher;
+  spawnWorker(environment?: Record<string, string>): ChildProcess;
+  close(): Promise<void>;
+}
+
+const prismaFolder = path.resolve(__dirname, '../../prisma');
+export const workflowTables = ['tables.sql', 'workflow.sql'].map((file) => readFileSync(path.join(prismaFolder, file), 'utf8'));
+export const leaseSeconds = 1;
+export const sweepMs = 200;
+
+/** A database with the engine's tables, a queue, a folder for boxes; whatever is started in it is stopped with it. */
+export async function openWorld(backend: QueueBackend): Promise<World> {
+  const [postgres, queue] = await Promise.all([testPostgres({ sql: [...workflowTables, boxTables] }), testQueue(backend)]);
+  const pool = new Pool(poolConfig(postgres.url));
+  pool.on('error', () => undefined);
+  const database = pgDatabase(pool);
+  const boxes = mkdtempSync(path.join(tmpdir(), 'drydock-boxes-'));
+  const lines: World['lines'] = [];
+  const note = (level: string) => (fields: object, message: string) => void lines.push({ ...fields, level, message });
+  const log: Log = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') };
+  const closing: (() => Promise<unknown>)[] = [];
+  const orgId = uuidv7();
+  const common = { database, queueUrl: queue.url, queueName: 'boxes', log };
+  const start = (more: Partial<WorkflowStart> & { kind: string }) => {
+    const subject = { type: 'box', id: uuidv7() };
+    const ours = {
+      resourceKey: `box:${subject.id}`,
+      subject,
+      orgId,
+      mode: 'live' as const,
+      input: {},
+      actorKeyId: null,
+      requestId: 'request-1',
+    };
+    return database.transaction((tx) => startWorkflow(database.sql(tx), { ...ours, ...more }));
+  };
+  return {
+    database,
+    databaseUrl: postgres.url,
+    pool,
+    queue,
+    boxes,
+    lines,
+    log,
+    orgId,
+    start,
+    startBox: async (text = 'new') => {
+      const box = uuidv7();
+      createBox(boxes, box, 'old');
+      const started = await start({
+        kind: 'refill_box',
+        resourceKey: `box:${box}`,
+        subject: { type: 'box', id: box },
+        input: { box, text },
+      });
+      return { box, workflowId: started.workflowId };
+    },
+    status: async (workflowId) =>
+      (await database.sql().query<{ status: string }>('SELECT status FROM workflow WHERE id = $1::uuid', [workflowId]))[0]?.status,
+    engine: (definitions, more = {}) => {
+      const engine = createEngine({ ...common, definitions, leaseSeconds, sweepMs, concurrency: 8, ...more });
+      closing.push(() => engine.stop());
+      engine.start();
+      return engine;
+    },
+    dispatcher: () => {
+      const dispatcher = createDispatcher(common);
+      closing.push(() => dispatcher.close());
+      return dispatcher;
+    },
+    spawnWorker: (environment = {}) => {
+      const child = spawnWorker({ DATABASE_URL: postgres.url, QUEUE_URL: queue.url, BOXES: boxes, ...environment }, lines);
+      closing.push(async () => child.kill('SIGKILL'));
+      return child;
+    },
+    close: async () => {
+      for (const close of closing.reverse()) await close();
+      await pool.end();
+      await Promise.all([postgres.close(), queue.close()]);
+      rmSync(boxes, { recursive: true, force: true });
+    },
+  };
+}
+
+function spawnWorker(environment: Record<string, string>, lines: World['lines']): ChildProcess {
+  const script = path.resolve(__dirname, '../../dist/testing/box-worker.js');
+  const settings = { WORKFLOW_LEASE_SECONDS: String(leaseSeconds), WORKFLOW_SWEEP_MS: String(sweepMs), ...environment };
+  const child = spawn(process.execPath, [script], { env: { ...process.env, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] });
+  let rest = '';
+  child.stdout?.on('data', (chunk) => {
+    const parts = `${rest}${String(chunk)}`.split('\n');
+    rest = parts.pop() ?? '';
+    for (const part of parts) lines.push(JSON.parse(part));
+  });
+  return child;
+}
