@@ -38,14 +38,14 @@ export function refuse(reason: ArchiveReason, detail: string, cause?: unknown): 
 
 const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
-/** The `code` of a system error (`ENOENT`), or '' for anything else. */
+/** The `code` of a system error (`ENOENT`), or '' for anything else. By shape: an error may come from another realm (thread, test sandbox). */
 export function systemErrorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
 /** Wraps what a write threw; an ArchiveError passes unchanged. */
 export function asWriteError(error: unknown): ArchiveError {
   if (error instanceof ArchiveError) return error;
   const reason = fullDiskCodes.has(systemErrorCode(error)) ? 'no_space' : 'write_failed';
-  return new ArchiveError(reason, error instanceof Error ? error.message : String(error), { cause: error });
+  return new ArchiveError(reason, String(error), { cause: error });
 }

@@ -61,6 +61,6 @@ function readable<Result>(call: () => Result): Result {
   try {
     return call();
   } catch (error) {
-    return refuse('source_unreadable', error instanceof Error ? error.message : String(error), error);
+    return refuse('source_unreadable', String(error), error);
   }
 }

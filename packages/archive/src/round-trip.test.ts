@@ -1,0 +1,211 @@
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  appendFileSync,
+  chmodSync,
+  createWriteStream,
+  linkSync,
+  lutimesSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { createdAt, describeTree, freshFolder, key, packDirectory, removeFolders } from '../test/trees';
+import { exportTar } from './export-tar';
+import { extract } from './extract';
+import { folderSink, folderSource } from './folder-objects';
+import type { ArchiveLink } from './open-archive';
+import { openEntries } from './open-entries';
+import { pack } from './pack';
+import { directoryRoot, streamRoot } from './pack-roots';
+import { readIndex } from './read-index';
+import { verifyArchive, verifyChain } from './verify-archive';
+
+afterAll(removeFolders);
+
+async function restore(chain: ArchiveLink[]): Promise<string> {
+  const target = join(freshFolder(), 'target');
+  await extract({ chain, key, roots: { files: target } });
+  return target;
+}
+
+function buildSite(): string {
+  const site = freshFolder();
+  mkdirSync(join(site, 'a/deep/er'), { recursive: true });
+  mkdirSync(join(site, 'empty'));
+  writeFileSync(join(site, 'a.txt'), 'sorts around the directory a');
+  writeFileSync(join(site, 'a/page.php'), '<?php echo 1;');
+  writeFileSync(join(site, 'a/deep/er/big.bin'), randomBytes(9_500_000));
+  writeFileSync(join(site, 'a/zero'), '');
+  writeFileSync(join(site, 'ü – name.txt'), 'text');
+  writeFileSync(Buffer.concat([Buffer.from(`${site}/latin1-`), Buffer.from([0xe9, 0xff])]), 'no UTF-8');
+  writeFileSync(join(site, 'private'), 'x', { mode: 0o600 });
+  chmodSync(join(site, 'a/page.php'), 0o666);
+  symlinkSync('../a.txt', join(site, 'a/up'));
+  symlinkSync('a/deep', join(site, 'shortcut'));
+  symlinkSync('nowhere', join(site, 'dangling'));
+  linkSync(join(site, 'a.txt'), join(site, 'a/deep/same-file'));
+  lutimesSync(join(site, 'dangling'), 1_600_000_000.123457, 1_600_000_000.123457);
+  utimesSync(join(site, 'a/zero'), 1_500_000_000.654322, 1_500_000_000.654322);
+  chmodSync(join(site, 'a/deep/er'), 0o555);
+  chmodSync(join(site, 'a'), 0o711);
+  utimesSync(join(site, 'a'), 1_400_000_000, 1_400_000_000);
+  return site;
+}
+
+test('a tree comes back with contents, modes, times, symlinks and hard links', async () => {
+  const site = buildSite();
+  const link = await packDirectory(site);
+  const manifest = await verifyArchive(link.source, key, link.expected, { contents: true });
+  expect(manifest.entries).toBe(describeTree(site).length);
+  expect(describeTree(await restore([link]))).toEqual(describeTree(site));
+});
+
+test('an archive in a folder reads as it was written', async () => {
+  const [site, folder] = [buildSite(), freshFolder()];
+  const identity = { archiveId: 'one', siteId: 'site', orgId: 'org', sequence: 1 };
+  const { manifestMac } = await pack({ roots: [directoryRoot('files', site)], sink: folderSink(folder), key, identity, createdAt });
+  const expected = { archiveId: 'one', siteId: 'site', orgId: 'org', manifestMac };
+  expect(describeTree(await restore([{ source: folderSource(folder), expected }]))).toEqual(describeTree(site));
+});
+
+const fileName = fc.string({ minLength: 1, maxLength: 12 }).filter((name) => !/[/\0]/.test(name) && name !== '.' && name !== '..');
+const randomTree = fc.dictionary(
+  fileName,
+  fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.dictionary(fileName, fc.uint8Array({ maxLength: 50 }), { maxKeys: 6 })),
+  {
+    maxKeys: 10,
+  },
+);
+
+test('any tree comes back as it was', async () => {
+  await fc.assert(
+    fc.asyncProperty(randomTree, async (tree) => {
+      const site = freshFolder();
+      writeTree(site, tree);
+      const link = await packDirectory(site);
+      expect(describeTree(await restore([link]))).toEqual(describeTree(site));
+    }),
+    { numRuns: 15 },
+  );
+});
+
+type Tree = { [name: string]: Uint8Array | Tree };
+function writeTree(folder: string, tree: Tree): void {
+  for (const name of Object.keys(tree)) {
+    const content = tree[name];
+    const location = join(folder, name);
+    if (content instanceof Uint8Array) writeFileSync(location, content);
+    else if (content !== undefined) {
+      mkdirSync(location);
+      writeTree(location, content);
+    }
+  }
+}
+
+test('a chain of increments with changes and deletions equals the live tree', async () => {
+  const site = buildSite();
+  const full = await packDirectory(site);
+  appendFileSync(join(site, 'a/page.php'), 'more');
+  rmSync(join(site, 'a/deep/er'), { recursive: true });
+  rmSync(join(site, 'shortcut'));
+  mkdirSync(join(site, 'shortcut'));
+  writeFileSync(join(site, 'shortcut/now-a-directory'), 'x');
+  const second = await packDirectory(site, [full]);
+  renameSync(join(site, 'a.txt'), join(site, '0.txt'));
+  rmSync(join(site, 'empty'), { recursive: true });
+  writeFileSync(join(site, 'empty'), 'now a file');
+  const third = await packDirectory(site, [full, second]);
+  const chain = [full, second, third];
+  const manifests = await verifyChain(chain, key, { contents: true });
+  expect(manifests.map((manifest) => manifest.raw_bytes < 1000)).toEqual([false, true, true]);
+  expect(describeTree(await restore(chain))).toEqual(describeTree(site));
+});
+
+test('an increment of an unchanged tree holds no entry', async () => {
+  const site = buildSite();
+  const full = await packDirectory(site);
+  const second = await packDirectory(site, [full]);
+  expect((await verifyChain([full, second], key))[1]).toMatchObject({ entries: 0, segments: 0, sequence: 2, base_id: 'archive-1' });
+  expect(describeTree(await restore([full, second]))).toEqual(describeTree(site));
+});
+
+async function* pieces(...texts: string[]): AsyncGenerator<Buffer> {
+  for (const text of texts) yield Buffer.from(text);
+}
+
+test('streams of unknown length come back in their order, also when one is left unread', async () => {
+  const long = 'row\n'.repeat(3_000_000);
+  async function* dump() {
+    yield { path: 'schema.sql', content: pieces('create table t', '();') };
+    yield { path: 'data/t.copy', content: pieces(long) };
+    yield { path: 'after.sql', content: pieces('analyze') };
+  }
+  const link = await packDirectory(buildSite(), [], [streamRoot('database', dump())]);
+  const seen: [string, number, string][] = [];
+  for await (const entry of openEntries({ chain: [link], key, root: 'database' })) {
+    let text = '';
+    if (entry.path !== 'schema.sql') for await (const piece of entry.content()) text += piece.toString();
+    seen.push([entry.path, entry.size, text]);
+  }
+  expect(seen).toEqual([
+    ['schema.sql', 17, ''],
+    ['data/t.copy', long.length, long],
+    ['after.sql', 7, 'analyze'],
+  ]);
+});
+
+test('tar reads what exportTar writes', async () => {
+  const site = buildSite();
+  rmSync(Buffer.concat([Buffer.from(`${site}/latin1-`), Buffer.from([0xe9, 0xff])]));
+  const full = await packDirectory(site);
+  writeFileSync(join(site, 'later'), 'second');
+  const second = await packDirectory(site, [full]);
+  const folder = freshFolder();
+  await exportTar({ chain: [full, second], key }, createWriteStream(join(folder, 'site.tar')));
+  expect(spawnSync('tar', ['-xpf', 'site.tar'], { cwd: folder }).status).toBe(0);
+  expect(describeTree(join(folder, 'files'))).toEqual(describeTree(site));
+});
+
+test('the index lists the newest version of each path with times to the nanosecond', async () => {
+  const site = freshFolder();
+  writeFileSync(join(site, 'file'), 'one');
+  spawnSync('touch', ['-d', '2020-01-01T00:00:00.123456789Z', join(site, 'file')]);
+  const link = await packDirectory(site);
+  const listed = [];
+  for await (const entry of readIndex({ chain: [link], key, root: 'files' })) listed.push(entry);
+  expect(listed).toMatchObject([{ path: 'file', size: 3, mtimeSeconds: 1_577_836_800, mtimeNanoseconds: 123_456_789 }]);
+});
+
+test('links out of the tree and special files are left out and reported', async () => {
+  const site = freshFolder();
+  symlinkSync('/etc/passwd', join(site, 'absolute'));
+  symlinkSync('../outside', join(site, 'upwards'));
+  spawnSync('mkfifo', [join(site, 'fifo')]);
+  writeFileSync(join(site, 'kept'), 'x');
+  const skipped: string[] = [];
+  const identity = { archiveId: 'one', siteId: 'site', orgId: 'org', sequence: 1 };
+  const sink = { write: async () => undefined };
+  const onSkip = ({ path }: { path: string }) => skipped.push(path);
+  const result = await pack({ roots: [directoryRoot('files', site)], sink, key, identity, createdAt, onSkip });
+  expect(skipped).toEqual(['absolute', 'fifo', 'upwards']);
+  expect(result).toMatchObject({ entries: 1, skipped: 3 });
+});
+
+test('a file that changes while it is packed is recorded as it was read', async () => {
+  const site = freshFolder();
+  const log = join(site, 'growing.log');
+  writeFileSync(log, Buffer.alloc(20_000_000, 'a'));
+  const growing = setInterval(() => appendFileSync(log, 'b'.repeat(1000)), 1);
+  try {
+    const link = await packDirectory(site);
+    await expect(verifyArchive(link.source, key, link.expected, { contents: true })).resolves.toMatchObject({ entries: 1 });
+  } finally {
+    clearInterval(growing);
+  }
+});

@@ -1,0 +1,79 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { deriveArchiveKeys } from '../src/archive-keys';
+import { BlockWriter } from '../src/block-writer';
+import type { Entry } from '../src/entry';
+import type { Manifest } from '../src/manifest';
+import type { ArchiveLink } from '../src/open-archive';
+import { RootTally } from '../src/root-tally';
+import { sealManifest } from '../src/sealed-manifest';
+import { MemoryArchive } from './memory-archive';
+
+export const craftKey = Buffer.alloc(32, 9);
+
+export interface CraftedEntry extends Partial<Entry> {
+  path: string;
+  content?: Buffer;
+}
+
+export interface Craft {
+  entries: CraftedEntry[];
+  kind?: 'tree' | 'stream';
+  /** Last word on the manifest, before it is sealed properly. */
+  manifest?: (manifest: Manifest) => Manifest;
+  /** Last word on the objects. */
+  objects?: (archive: MemoryArchive) => void;
+}
+
+/** An archive by somebody who holds the key and means harm: sealed properly, whatever it says. */
+export async function craftArchive(craft: Craft): Promise<ArchiveLink & { source: MemoryArchive }> {
+  const source = new MemoryArchive();
+  const keys = deriveArchiveKeys(craftKey, randomBytes(16), 'crafted');
+  const writer = new BlockWriter(source, keys);
+  const tally = new RootTally();
+  await writer.startRoot('files');
+  for (const crafted of craft.entries) {
+    const entry = completeEntry(crafted);
+    if (crafted.content !== undefined) await writer.append(crafted.content);
+    tally.count(entry);
+    await writer.add(entry);
+  }
+  await writer.finish();
+  const manifest: Manifest = {
+    format_version: 1,
+    codec: 'zstd',
+    cipher: 'aes-256-ctr+hmac-sha256',
+    archive_id: 'crafted',
+    site_id: 'site',
+    organisation_id: 'org',
+    sequence: 1,
+    parent_mac: null,
+    base_id: 'crafted',
+    created_at: '2026-01-01T00:00:00.000Z',
+    entries: tally.entries,
+    raw_bytes: tally.rawBytes,
+    segments: writer.segmentCount,
+    size_bytes: writer.sizeBytes,
+    roots: [tally.row('files', craft.kind ?? 'tree', writer.blockCount)],
+    blocks: writer.blocks.map(({ size, mac }) => [size, mac.toString('hex')]),
+  };
+  const sealed = sealManifest(craftKey, keys.salt, craft.manifest?.(manifest) ?? manifest);
+  await source.write('manifest', sealed.bytes);
+  craft.objects?.(source);
+  return { source, expected: { archiveId: 'crafted', siteId: 'site', orgId: 'org', manifestMac: sealed.mac } };
+}
+
+function completeEntry({ content, ...entry }: CraftedEntry): Entry {
+  return {
+    type: 'file',
+    mode: entry.type === 'directory' ? 0o755 : 0o644,
+    mtimeSeconds: 1_700_000_000,
+    mtimeNanoseconds: 0,
+    size: content?.length ?? 0,
+    linked: false,
+    sha256: createHash('sha256')
+      .update(content ?? '')
+      .digest(),
+    link: '',
+    ...entry,
+  };
+}

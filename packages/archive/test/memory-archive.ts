@@ -1,0 +1,36 @@
+import { ArchiveError, type ArchiveReason } from '../src/archive-error';
+import type { ArchiveSink, ArchiveSource } from '../src/archive-objects';
+
+/** Objects in memory, whose bytes a test may change. */
+export class MemoryArchive implements ArchiveSink, ArchiveSource {
+  readonly objects = new Map<string, Buffer>();
+
+  async write(name: string, bytes: Buffer): Promise<void> {
+    this.objects.set(name, Buffer.from(bytes));
+  }
+
+  async read(name: string): Promise<Buffer> {
+    const bytes = this.objects.get(name);
+    if (bytes === undefined) throw new ArchiveError('truncated', `object ${name} is missing`);
+    return Buffer.from(bytes);
+  }
+
+  /** A copy in which one object is replaced. */
+  with(name: string, change: (bytes: Buffer) => Buffer): MemoryArchive {
+    const copy = new MemoryArchive();
+    for (const [key, bytes] of this.objects) copy.objects.set(key, bytes);
+    copy.objects.set(name, change(Buffer.from(this.objects.get(name) ?? Buffer.alloc(0))));
+    return copy;
+  }
+}
+
+/** The reason for which a promise rejects; fails when it does not, or with anything but an ArchiveError. */
+export async function reasonOf(promise: Promise<unknown>): Promise<ArchiveReason> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof ArchiveError) return error.reason;
+    throw error;
+  }
+  throw new Error('was not refused');
+}

@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto';
+import { lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ArchiveLink } from '../src/open-archive';
+import { pack } from '../src/pack';
+import { directoryRoot, type PackRoot } from '../src/pack-roots';
+import { MemoryArchive } from './memory-archive';
+
+export const key = Buffer.alloc(32, 7);
+export const createdAt = new Date('2026-02-03T04:05:06.789Z');
+
+const folders: string[] = [];
+
+/** A fresh folder, removed by `removeFolders`. */
+export function freshFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'drydock-archive-'));
+  folders.push(folder);
+  return folder;
+}
+
+export function removeFolders(): void {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+}
+
+/** Everything below a directory that a restore has to bring back, one line per path. Times to the microsecond, as far as Node sets them. */
+export function describeTree(directory: string): string[] {
+  const names = listNames(directory, '');
+  const lines = names.map((path) => {
+    const location = Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(path, 'latin1')]);
+    const stat = lstatSync(location, { bigint: true });
+    const time = stat.mtimeNs / 1000n;
+    const mode = (stat.mode & 0o777n).toString(8);
+    if (stat.isSymbolicLink()) return `${path} -> ${readlinkSync(location, 'latin1')} ${time}`;
+    if (stat.isDirectory()) return `${path}/ ${mode} ${time}`;
+    return `${path} ${mode} ${time} ${stat.nlink} ${createHash('sha256').update(readFileSync(location)).digest('hex')}`;
+  });
+  return lines.sort();
+}
+
+function listNames(directory: string, below: string): string[] {
+  const location = Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(below, 'latin1')]);
+  return readdirSync(location, { encoding: 'latin1' }).flatMap((name) => {
+    const path = below + name;
+    const isDirectory = lstatSync(Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(path, 'latin1')])).isDirectory();
+    return isDirectory ? [path, ...listNames(directory, `${path}/`)] : [path];
+  });
+}
+
+export interface PackedLink extends ArchiveLink {
+  source: MemoryArchive;
+}
+
+/** Packs a directory as root `files` into memory, on top of a chain or in full. */
+export async function packDirectory(directory: string, parent: ArchiveLink[] = [], more: PackRoot[] = []): Promise<PackedLink> {
+  const source = new MemoryArchive();
+  const sequence = parent.length + 1;
+  const identity = { archiveId: `archive-${sequence}`, siteId: 'site', orgId: 'org', sequence };
+  const roots = [directoryRoot('files', directory), ...more];
+  const result = await pack({ roots, sink: source, key, identity, createdAt, ...(parent.length > 0 && { parent }) });
+  return { source, expected: { archiveId: identity.archiveId, siteId: 'site', orgId: 'org', manifestMac: result.manifestMac } };
+}
