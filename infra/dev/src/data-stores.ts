@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { prepareQueue } from '@drydock/workflow/prepare-queue';
 import { openChildLog } from './child-log';
 import type { DeriveSecret } from './derive-secret';
 import type { DevConfig } from './dev-config';
@@ -6,7 +7,7 @@ import type { PortBook } from './ports';
 import { postgresMember } from './postgres-member';
 import { ensureServiceDatabases, serviceDatabaseUrl } from './service-databases';
 import { databaseOf, type ServiceWithDatabase } from './service-programs';
-import { chooseQueue, migrateQueueDatabase, redisMember } from './settle-queue';
+import { chooseQueue, redisMember } from './settle-queue';
 import type { Supervisor } from './supervisor';
 
 /** Where Drydock's data lives once its servers are up. */
@@ -37,7 +38,7 @@ export async function startDataStores(context: StoreContext, services: readonly 
   const databases = services.map((service) => databaseOf(service, context.derive));
   await ensureServiceDatabases(own.adminUrl, redis.url === undefined ? [...databases, queue] : databases);
   const queueUrl = redis.url ?? serviceDatabaseUrl(own.adminUrl, queue);
-  if (redis.url === undefined) await migrateQueueDatabase(queueUrl);
+  await prepareQueue(queueUrl);
   const elsewhere = [own, sites].filter(({ isElsewhere }) => isElsewhere);
   return {
     adminUrl: own.adminUrl,

@@ -25,6 +25,8 @@ const passedOn = [
   'DRYDOCK_FAULTS',
   'WORKFLOW_LEASE_SECONDS',
   'WORKFLOW_SWEEP_MS',
+  'WORKFLOW_CONCURRENCY',
+  'SANDBOX_SLOW_MS',
 ] as const;
 
 export interface DevConfig {

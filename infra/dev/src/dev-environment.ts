@@ -9,6 +9,7 @@ const devEnvironmentSchema = z.object({
   owner: z.object({ pid: z.int().positive(), startedTicks: z.string() }),
   port: z.int(),
   environment: z.record(z.string(), z.string()),
+  workerEnvironment: z.record(z.string(), z.string()),
 });
 
 /** What a service that is developed alone runs in; its worker and `pnpm dev:call` read it. */
@@ -17,6 +18,7 @@ export interface DevEnvironment {
   owner: ProcessProof;
   port: number;
   environment: Record<string, string>;
+  workerEnvironment: Record<string, string>;
 }
 
 export const devDataDir = (service: string): string => inRepo(path.join('.data', 'dev', service));

@@ -15,13 +15,18 @@ const waitForServerMs = 120_000;
 const stopTimeoutMs = 28_000;
 
 /** Node's own watcher: starts the process again whenever a file that it has loaded was compiled anew. */
-function watchProgram(service: string, role: string, { environment, port }: DevEnvironment): Promise<GuardedChild> {
+function watchProgram(service: string, role: string, { environment, workerEnvironment, port }: DevEnvironment): Promise<GuardedChild> {
   const entry = inRepo(`services/${service}/dist/${role}.js`);
   const preload = inRepo('packages/service-kit/dist/telemetry.js');
   const name = role === 'worker' ? `${service}-worker` : service;
   return spawnGuarded(process.execPath, ['--watch', '--watch-preserve-output', '--require', preload, '--enable-source-maps', entry], {
     cwd: inRepo(`services/${service}`),
-    env: { ...environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: role === 'worker' ? '0' : String(port) },
+    env: {
+      ...(role === 'worker' ? workerEnvironment : environment),
+      SERVICE_NAME: name,
+      HOST: '127.0.0.1',
+      PORT: role === 'worker' ? '0' : String(port),
+    },
     stdio: ['ignore', 'inherit', 'inherit'],
     signalOnOrphan: 'SIGTERM',
   });

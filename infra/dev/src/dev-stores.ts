@@ -47,10 +47,11 @@ export async function startDevStores(service: ServiceWithDatabase, config: DevCo
       await supervisor.keepRunning(nodeMember(siteHost, logsDir, say));
       await waitUntilReady(supervisor, 'site-host', siteHost.port, path.join(logsDir, 'site-host.log'));
     }
-    const environment = programs.find(({ name }) => name === service)?.environment ?? {};
+    const environmentOf = (name: string) => ({ ...programs.find((program) => program.name === name)?.environment });
+    const environment = environmentOf(service);
     await runMigrations(inRepo(`services/${service}`), environment['DATABASE_URL'] ?? '');
     const owner = proveProcess(process.pid) ?? { pid: process.pid, startedTicks: '' };
-    return { environment: { owner, port: ports[service], environment: { ...environment } }, stop };
+    return { environment: { owner, port: ports[service], environment, workerEnvironment: environmentOf(`${service}-worker`) }, stop };
   } catch (error) {
     await stop();
     throw error;

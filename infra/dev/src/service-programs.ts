@@ -57,12 +57,11 @@ export function keysEnvironment(around: Surroundings): Record<string, string> {
   return { ...environment, AUDIT_TOKEN_SECRETS: JSON.stringify({ hosting: around.derive('audit:hosting') }) };
 }
 
-/** Both hosting processes: backups, archives and the site host are theirs. */
-export function hostingEnvironment(around: Surroundings): Record<string, string> {
+/** What both hosting processes get: the backups and the site host are theirs. */
+function hostingEnvironment(around: Surroundings): Record<string, string> {
   return {
     ...ofService('hosting', around),
     BACKUPS_DIR: path.join(around.dataDir, 'backups'),
-    ARCHIVE_KEY: around.derive('archive'),
     SITE_HOST_URL: at(around.ports['site-host']),
     SITE_HOST_SECRET: around.derive('site-host'),
   };
@@ -93,11 +92,13 @@ function gatewayEnvironment(around: Surroundings): Record<string, string> {
 export function listPrograms(around: Surroundings): NodeProgram[] {
   const { ports } = around;
   const hosting = hostingEnvironment(around);
+  // only the worker opens archives
+  const hostingWorker = { ...hosting, ARCHIVE_KEY: around.derive('archive') };
   return [
     { name: 'site-host', entry: 'packages/site-host/dist/server.js', port: ports['site-host'], environment: siteHostEnvironment(around) },
     { name: 'keys', entry: 'services/keys/dist/server.js', port: ports.keys, environment: keysEnvironment(around) },
     { name: 'hosting', entry: 'services/hosting/dist/server.js', port: ports.hosting, environment: hosting },
-    { name: 'hosting-worker', entry: 'services/hosting/dist/worker.js', port: ports['hosting-worker'], environment: hosting },
+    { name: 'hosting-worker', entry: 'services/hosting/dist/worker.js', port: ports['hosting-worker'], environment: hostingWorker },
     { name: 'gateway', entry: 'services/gateway/dist/server.js', port: ports.gateway, environment: gatewayEnvironment(around) },
   ];
 }

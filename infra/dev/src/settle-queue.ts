@@ -1,6 +1,4 @@
 import { findRedis, startRedis } from '@drydock/embedded/redis';
-import { runMigrations } from 'bullmq';
-import pg from 'pg';
 import type { DevConfig } from './dev-config';
 import type { Member, Running } from './supervisor';
 
@@ -31,15 +29,4 @@ export function redisMember(options: { folder: string; port: number; isEphemeral
     return { port: server.port, proof: server.proof, program: '', exited: server.exited, stop: () => server.stop() };
   };
   return { member: { name: 'redis', start }, url: () => url };
-}
-
-/** BullMQ's tables for the queue on Postgres. */
-export async function migrateQueueDatabase(queueUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: queueUrl });
-  await client.connect();
-  try {
-    await runMigrations(client);
-  } finally {
-    await client.end();
-  }
 }
