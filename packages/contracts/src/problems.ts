@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 interface ProblemDefinition {
-  status: 401 | 403 | 404 | 405 | 409 | 422 | 429 | 500 | 503;
+  status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 422 | 429 | 431 | 500 | 503;
   title: string;
   /** What the caller can do next; the page `/problems/{code}` shows it and it is the default `detail`. */
   advice: string;
@@ -105,6 +105,15 @@ export const problems = define({
   site_not_found: { status: 404, title: 'No such site', advice: 'GET /v1/sites lists your sites.' },
   deleted_site_not_found: { status: 404, title: 'No such deleted site', advice: 'GET /v1/sites/deleted lists them.' },
   workflow_not_found: { status: 404, title: 'No such workflow', advice: "List the resource's workflows." },
+  // What never became a request
+  malformed_request: { status: 400, title: 'The bytes are not a valid HTTP request', advice: 'Check the client or the proxy in between.' },
+  request_timeout: {
+    status: 408,
+    title: 'The request did not arrive in time',
+    advice: 'Send it again on a new connection.',
+    transient: true,
+  },
+  headers_too_large: { status: 431, title: 'The headers are too large', advice: 'Send at most 16 kB of headers, the URL included.' },
   // The restore point that was named
   backup_not_found: { status: 422, title: 'No such backup of this site', advice: "Name a backup from the site's own list." },
   backup_not_completed: {

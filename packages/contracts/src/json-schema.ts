@@ -1,0 +1,44 @@
+import { z } from 'zod';
+
+export type JsonSchema = { readonly [member: string]: unknown };
+
+/** Schemas with a `meta({ id })`, by that id. */
+export type SchemaComponents = Map<string, JsonSchema>;
+
+const componentPrefix = '#/components/schemas/';
+const isObject = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * JSON Schema (2020-12) of what a client sends (`input`) or gets (`output`). Schemas with an id become references; they are added to
+ * `components`. Throws when two different schemas have one id.
+ */
+export function schemaOf(schema: z.ZodType, io: 'input' | 'output', components: SchemaComponents = new Map()): JsonSchema {
+  const { $schema: _dialect, $defs: definitions = {}, ...own } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
+  for (const [id, definition] of Object.entries(definitions)) addComponent(components, id, pointToComponents(definition));
+  return pointToComponents(own);
+}
+
+function addComponent(components: SchemaComponents, id: string, schema: JsonSchema): void {
+  const { id: _id, ...definition } = schema;
+  const known = components.get(id);
+  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(definition)) throw new Error(`two schemas are called ${id}`);
+  components.set(id, definition);
+}
+
+/** zod refers to `#/$defs/X`; in OpenAPI the same schema lives among the components. */
+function pointToComponents(value: unknown): JsonSchema {
+  const rewritten = rewrite(value);
+  if (!isObject(rewritten)) throw new TypeError('a schema is an object');
+  return rewritten;
+}
+
+function rewrite(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(rewrite);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [
+      name,
+      name === '$ref' && typeof member === 'string' ? member.replace('#/$defs/', componentPrefix) : rewrite(member),
+    ]),
+  );
+}

@@ -1,0 +1,52 @@
+import type { EndpointDefinition } from './endpoint';
+import type { JsonSchema } from './json-schema';
+
+const header = (description: string, schema: JsonSchema = { type: 'string' }): JsonSchema => ({ description, schema });
+
+export const headerComponents = {
+  XRequestId: header("The caller's own when it matches the pattern, else ours; it stands in every log line", {
+    type: 'string',
+    pattern: '^[A-Za-z0-9_-]{8,64}$',
+  }),
+  XDrydockMode: header('On the answers to a sandbox key', { type: 'string', const: 'sandbox' }),
+  Traceparent: header('W3C trace context of the server span, while tracing is on'),
+  RateLimitPolicy: header('The quota, as draft-ietf-httpapi-ratelimit-headers writes it: "read";q=600;w=60'),
+  RateLimit: header('What is left of it and for how long: "read";r=599;t=60'),
+  RetryAfter: header('Seconds', { type: 'integer', minimum: 1 }),
+  WwwAuthenticate: header('Bearer', { type: 'string', const: 'Bearer' }),
+  Location: header('Where what was made, or the workflow that makes it, is'),
+  IdempotentReplayed: header('true on an answer that was stored for the Idempotency-Key', { type: 'string', const: 'true' }),
+} as const;
+
+const refer = (name: keyof typeof headerComponents): JsonSchema => ({ $ref: `#/components/headers/${name}` });
+
+/** The headers of an endpoint's answer with `status`. */
+export function answerHeaders(endpoint: EndpointDefinition, status: number): JsonSchema {
+  return {
+    'X-Request-Id': refer('XRequestId'),
+    traceparent: refer('Traceparent'),
+    ...(status === 401 ? { 'WWW-Authenticate': refer('WwwAuthenticate') } : { 'X-Drydock-Mode': refer('XDrydockMode') }),
+    ...(endpoint.quota === 'exempt'
+      ? {}
+      : { 'RateLimit-Policy': refer('RateLimitPolicy'), ...(status === 401 ? {} : { RateLimit: refer('RateLimit') }) }),
+    ...(status === 201 || status === 202 ? { Location: refer('Location') } : {}),
+    ...(status === 202 || status === 409 || status === 429 || status === 503 ? { 'Retry-After': refer('RetryAfter') } : {}),
+    ...(status < 300 && endpoint.idempotency === 'accepted' ? { 'Idempotent-Replayed': refer('IdempotentReplayed') } : {}),
+  };
+}
+
+export const idempotencyKeyParameter: JsonSchema = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'Makes the request safe to repeat: the same key and body get the first answer again, for 24 hours',
+  schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
+};
+
+export const lastEventIdParameter: JsonSchema = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  required: false,
+  description: 'Where an event stream goes on',
+  schema: { type: 'string' },
+};

@@ -1,0 +1,39 @@
+import { randomUUID } from 'node:crypto';
+import { problem } from '@drydock/contracts/problem';
+import { verificationSchema } from '@drydock/contracts/verification';
+import { signInternalToken } from '@drydock/service-kit/internal-token';
+import type { Verified } from './authenticate';
+import type { Upstream } from './upstream';
+
+const verifyPath = '/internal/verify';
+/** A verification is one indexed read; longer than this and the caller is better told to come back. */
+const verifyMs = 2_000;
+
+/** Asks keys whether a token is good right now. Rejects with 503 `dependency_unavailable` when keys cannot be asked. */
+export const createAskKeys =
+  (keys: Upstream) =>
+  (token: string): Promise<Verified> =>
+    keys.guard(async () => {
+      const body = Buffer.from(JSON.stringify({ token }));
+      const bound = { requestId: randomUUID(), method: 'POST', path: verifyPath, body };
+      const internalToken = signInternalToken(keys.key, { issuer: 'gateway', audience: 'keys' }, bound);
+      const response = await keys.pool.request({
+        method: 'POST',
+        path: verifyPath,
+        headers: { authorization: `Bearer ${internalToken}`, 'content-type': 'application/json' },
+        body,
+        signal: AbortSignal.timeout(verifyMs),
+      });
+      const text = await response.body.text();
+      if (response.statusCode !== 200) {
+        throw problem('dependency_unavailable', {
+          extra: { dependency: 'keys' },
+          retryAfterSeconds: 5,
+          internal: `keys answered ${response.statusCode} to a verification`,
+        });
+      }
+      const verification = verificationSchema.parse(JSON.parse(text));
+      if (!verification.valid) return null;
+      const { key_id: keyId, org_id: orgId, mode, scopes } = verification;
+      return { keyId, orgId, mode, scopes };
+    });

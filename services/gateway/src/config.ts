@@ -1,0 +1,75 @@
+import type { ServiceName } from '@drydock/contracts/endpoint';
+import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service-kit/config';
+import { processFields, secretField, urlField } from '@drydock/service-kit/config-fields';
+import { z } from 'zod';
+
+const upstreamUrl = (name: ServiceName) => urlField(`Where ${name} listens; without it its endpoints answer 503`).optional();
+const upstreamSecret = (name: ServiceName) => secretField(`Signs the calls to ${name}; needed with its URL`).optional();
+
+export const configShape = {
+  ...processFields('gateway'),
+  KEYS_URL: urlField('Where keys listens; every call is authenticated there'),
+  KEYS_TOKEN_SECRET: secretField('Signs the calls to keys'),
+  HOSTING_URL: upstreamUrl('hosting'),
+  HOSTING_TOKEN_SECRET: upstreamSecret('hosting'),
+  COMPUTE_URL: upstreamUrl('compute'),
+  COMPUTE_TOKEN_SECRET: upstreamSecret('compute'),
+  AGENCY_URL: upstreamUrl('agency'),
+  AGENCY_TOKEN_SECRET: upstreamSecret('agency'),
+  DATABASES_URL: upstreamUrl('databases'),
+  DATABASES_TOKEN_SECRET: upstreamSecret('databases'),
+  REDIS_URL: z
+    .url('must be a URL')
+    .optional()
+    .meta({ description: 'Redis or Valkey for the quotas; without it each gateway counts alone', secret: true }),
+  DRYDOCK_RATE_LIMIT_SCALE: z.coerce.number().positive().default(1).meta({ description: 'Multiplies every quota' }),
+};
+
+export interface UpstreamConfig {
+  url: string;
+  /** Hex. */
+  tokenSecret: string;
+}
+
+export interface GatewayConfig {
+  host: string;
+  port: number;
+  logLevel: string;
+  serviceName: string;
+  /** Only those that are configured; keys always is. */
+  upstreams: Partial<Record<ServiceName, UpstreamConfig>> & { keys: UpstreamConfig };
+  redisUrl: string | undefined;
+  rateLimitScale: number;
+}
+
+/** Reads and checks the environment. Throws ConfigError naming what is missing. */
+export function readGatewayConfig(environment: Environment = process.env): GatewayConfig {
+  const config = readConfig(configShape, environment);
+  return {
+    host: config.HOST,
+    port: config.PORT,
+    logLevel: config.LOG_LEVEL,
+    serviceName: config.SERVICE_NAME,
+    upstreams: readUpstreams(config),
+    redisUrl: config.REDIS_URL,
+    rateLimitScale: config.DRYDOCK_RATE_LIMIT_SCALE,
+  };
+}
+
+function readUpstreams(config: ConfigOf<typeof configShape>): GatewayConfig['upstreams'] {
+  const upstreams: GatewayConfig['upstreams'] = { keys: { url: config.KEYS_URL, tokenSecret: config.KEYS_TOKEN_SECRET } };
+  const optional = {
+    hosting: [config.HOSTING_URL, config.HOSTING_TOKEN_SECRET],
+    compute: [config.COMPUTE_URL, config.COMPUTE_TOKEN_SECRET],
+    agency: [config.AGENCY_URL, config.AGENCY_TOKEN_SECRET],
+    databases: [config.DATABASES_URL, config.DATABASES_TOKEN_SECRET],
+  } as const;
+  for (const name of ['hosting', 'compute', 'agency', 'databases'] as const) {
+    const [url, tokenSecret] = optional[name];
+    if (url === undefined) continue;
+    if (tokenSecret === undefined)
+      throw new ConfigError(`${name.toUpperCase()}_URL is set, so ${name.toUpperCase()}_TOKEN_SECRET must be too`);
+    upstreams[name] = { url, tokenSecret };
+  }
+  return upstreams;
+}

@@ -1,0 +1,88 @@
+import type { ServiceName } from '@drydock/contracts/endpoint';
+import { problem } from '@drydock/contracts/problem';
+import { type Caller, signRequestToken } from '@drydock/service-kit/internal-token';
+import type { Log } from '@drydock/service-kit/log';
+import { type Dispatcher, errors } from 'undici';
+import type { Exchange } from './exchange';
+import { type RelayOutcome, relayAnswer, UnansweredError } from './relay-answer';
+import { type RouteMatch, upstreamPath } from './route-table';
+import { type Upstream, unavailable } from './upstream';
+
+/** Longer than any id of ours or of a provider: a record with such an id does not exist. */
+const idLengthMax = 256;
+/** Ten times the longest cursor. The path is part of the signed token, whose size is bounded. */
+const searchLengthMax = 4_096;
+
+export interface ForwardOptions {
+  upstreams: Readonly<Partial<Record<ServiceName, Upstream>>>;
+  log: Log;
+  /** Aborted once the gateway is going: event streams end, other answers close their connections. */
+  closing: AbortSignal;
+}
+
+export type Forward = (exchange: Exchange, match: RouteMatch, caller: Caller, body: Buffer) => Promise<void>;
+
+/** Builds the upstream's request from nothing: no header of the client is copied but the few that are part of the contract. */
+export function createForward({ upstreams, log, closing }: ForwardOptions): Forward {
+  return async (exchange, match, caller, body) => {
+    const { endpoint } = match.route;
+    const upstream = upstreams[endpoint.service];
+    if (upstream === undefined) throw unavailable(endpoint.service, { internal: 'not configured' });
+    const options = upstreamRequest(upstream, exchange, match, caller, body);
+    const relay = (): Promise<RelayOutcome> =>
+      relayAnswer({ pool: upstream.pool, options, exchange, closing, isStream: match.route.isStream });
+    const isRead = endpoint.method === 'GET';
+    // The service may have closed a kept connection while our request was on its way. Reading twice harms nobody, writing twice might.
+    const call = isRead
+      ? () => relay().catch((error: unknown) => (error instanceof UnansweredError ? relay() : Promise.reject(error)))
+      : relay;
+    const outcome = await upstream.guard(call, isRead ? undefined : explainLostWrite);
+    if (outcome !== 'token_refused') return;
+    log.error({ dependency: upstream.name, request_id: exchange.requestId }, 'our own token was refused: clocks apart or secrets mixed up');
+    throw unavailable(upstream.name, { internal: 'the service refused our token' });
+  };
+}
+
+/** Unless it could not even connect, a write that got no answer may have taken effect. */
+const explainLostWrite = (error: unknown): string | undefined =>
+  error instanceof UnansweredError || error instanceof errors.HeadersTimeoutError ? unknownOutcome : undefined;
+
+const unknownOutcome =
+  'The connection was lost before an answer came, so that the request may or may not have been carried out. Send it again with the same Idempotency-Key.';
+
+function upstreamRequest(
+  { name, key, limits }: Upstream,
+  exchange: Exchange,
+  match: RouteMatch,
+  caller: Caller,
+  body: Buffer,
+): Dispatcher.DispatchOptions {
+  const { endpoint, isStream } = match.route;
+  const { headers } = exchange.request;
+  const path = pathOf(match);
+  const idempotencyKey = endpoint.idempotency === 'accepted' ? singleHeader(headers['idempotency-key']) : undefined;
+  const bound = { requestId: exchange.requestId, method: endpoint.method, path, body, idempotencyKey };
+  const sent = ['authorization', `Bearer ${signRequestToken(key, name, caller, bound)}`, 'x-request-id', exchange.requestId];
+  sent.push('accept', isStream ? 'text/event-stream' : 'application/json');
+  if (idempotencyKey !== undefined) sent.push('idempotency-key', idempotencyKey);
+  if (body.length > 0) sent.push('content-type', 'application/json');
+  const lastEventId = isStream ? singleHeader(headers['last-event-id']) : undefined;
+  if (lastEventId !== undefined) sent.push('last-event-id', lastEventId);
+  const bodyTimeout = isStream ? limits.streamMs : limits.bodyMs;
+  return { method: endpoint.method, path, headers: sent, body: body.length > 0 ? body : null, bodyTimeout };
+}
+
+/** Throws the 404 of a record that does not exist, or 422, for what is too long to be anything. */
+function pathOf({ route, values, search }: RouteMatch): string {
+  const { endpoint, parameters } = route;
+  for (let index = 0; index < values.length; index += 1) {
+    if ((values[index]?.length ?? 0) > idLengthMax)
+      throw problem(endpoint.params?.[parameters[index] ?? '']?.notFound ?? 'route_not_found');
+  }
+  const path = upstreamPath(route, values);
+  if (endpoint.query === undefined || search === '') return path;
+  if (search.length > searchLengthMax) throw problem('cursor' in endpoint.query.shape ? 'invalid_cursor' : 'invalid_request');
+  return `${path}?${search}`;
+}
+
+const singleHeader = (value: string | string[] | undefined): string | undefined => (typeof value === 'string' ? value : undefined);

@@ -1,0 +1,56 @@
+import { type Bench, startBench } from '../test/fixture';
+
+let bench: Bench;
+beforeAll(async () => {
+  bench = await startBench();
+});
+afterAll(() => bench.close());
+
+const call = (path: string, init: RequestInit & { token?: string } = {}): Promise<Response> => {
+  const { token, headers, ...rest } = init;
+  return fetch(bench.url + path, {
+    ...rest,
+    headers: { ...(token === undefined ? {} : { authorization: `Bearer ${token}` }), ...headers },
+  });
+};
+
+describe('a call through the gateway', () => {
+  it('reaches its service with a token that names the caller, and comes back with our headers', async () => {
+    const key = bench.register({ mode: 'sandbox' });
+    const response = await call('/v1/sites?limit=3', { token: key.token, headers: { 'x-request-id': 'my-own-id-1' } });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ ok: true });
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'x-request-id': 'my-own-id-1',
+      'x-drydock-mode': 'sandbox',
+      'ratelimit-policy': '"read";q=600000;w=60',
+      ratelimit: '"read";r=599999;t=60',
+      'content-type': 'application/json',
+    });
+    const { claims, url, headers } = bench.hosting.seen.at(-1) ?? {};
+    expect(url).toBe('/v1/sites?limit=3');
+    expect(claims).toMatchObject({ key_id: key.keyId, org_id: key.orgId, mode: 'sandbox', request_id: 'my-own-id-1' });
+    expect(headers?.['x-request-id']).toBe('my-own-id-1');
+  });
+
+  it('carries a body and an Idempotency-Key to a POST, bound to the token', async () => {
+    const { token } = bench.register();
+    const body = JSON.stringify({ name: 'x', primary_domain: 'a.example.com' });
+    const response = await call('/v1/sites', {
+      method: 'POST',
+      token,
+      body,
+      headers: { 'content-type': 'application/json', 'idempotency-key': 'once' },
+    });
+    expect(response.status).toBe(200);
+    expect(bench.hosting.seen.at(-1)).toMatchObject({ body, headers: { 'idempotency-key': 'once', 'content-type': 'application/json' } });
+  });
+});
+
+describe('the pages around the API', () => {
+  it('/healthz and /readyz', async () => {
+    expect((await call('/healthz')).status).toBe(200);
+    const ready = await call('/readyz');
+    expect(await ready.json()).toEqual({ status: 'ready', checks: { keys: 'ok', hosting: 'ok' } });
+  });
+});

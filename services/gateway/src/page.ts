@@ -1,0 +1,43 @@
+import { type Exchange, headOf } from './exchange';
+
+export interface Page {
+  status: number;
+  contentType: 'application/json' | 'text/html; charset=utf-8';
+  text: string;
+}
+
+/** Nothing from elsewhere, no script, in nobody's frame. */
+const contentPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+export function sendPage(exchange: Exchange, { status, contentType, text }: Page, isClosing: boolean): void {
+  const own = ['Content-Type', contentType, 'Content-Length', String(Buffer.byteLength(text)), 'Cache-Control', 'no-store'];
+  own.push('X-Content-Type-Options', 'nosniff', 'Vary', 'Accept', 'Content-Security-Policy', contentPolicy);
+  exchange.response.writeHead(status, headOf(exchange, isClosing, own));
+  exchange.response.end(exchange.request.method === 'HEAD' ? undefined : text);
+}
+
+const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? '');
+
+const style = `:root{color-scheme:light dark}body{font:16px/1.55 system-ui,sans-serif;max-width:60rem;margin:2.5rem auto;padding:0 1.2rem}
+h1{font-size:1.7rem}h2{margin-top:2.4rem;border-bottom:1px solid #8885;padding-bottom:.3rem}code,pre{font-family:ui-monospace,monospace;font-size:.9em}
+pre{background:#8881;padding:.8rem;border-radius:6px;overflow:auto}table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:.35rem .6rem .35rem 0;border-bottom:1px solid #8883}
+a{color:#0b62c4}@media(prefers-color-scheme:dark){a{color:#7ab8ff}}nav a{margin-right:1rem}.method{font-weight:700;display:inline-block;min-width:4.2rem}
+details{margin:.5rem 0}summary{cursor:pointer;padding:.3rem 0}`;
+
+/** A whole HTML page; `title` is text, `body` is HTML. */
+export const htmlPage = (title: string, body: string): Page => ({
+  status: 200,
+  contentType: 'text/html; charset=utf-8',
+  text: `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${escapeHtml(title)} · Drydock</title>
+<style>${style}</style></head>
+<body><nav><a href="/docs">API</a><a href="/problems">Problems</a><a href="/openapi.json">OpenAPI</a></nav><main>${body}</main></body></html>
+`,
+});
+
+export const jsonPage = (value: unknown): Page => ({ status: 200, contentType: 'application/json', text: JSON.stringify(value) });
+
+/** Programs get JSON by asking for it; whoever asks for nothing in particular gets the page. */
+export const wantsJson = (accept: string | undefined): boolean =>
+  (accept ?? '').includes('application/json') && !(accept ?? '').includes('text/html');

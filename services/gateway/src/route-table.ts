@@ -1,0 +1,120 @@
+import type { EndpointDefinition } from '@drydock/contracts/endpoint';
+import { problem } from '@drydock/contracts/problem';
+
+/** An endpoint with all that can be worked out before its first request. */
+export interface CompiledRoute {
+  endpoint: EndpointDefinition;
+  /** `GET /v1/sites/{siteId}`: its name in logs and traces. */
+  label: string;
+  /** Names of the path parameters in their order. */
+  parameters: readonly string[];
+  /** Literal text before, between and after the parameters. */
+  literals: readonly string[];
+  isStream: boolean;
+}
+
+export interface RouteMatch {
+  route: CompiledRoute;
+  /** Decoded, in the order of `route.parameters`. */
+  values: readonly string[];
+  /** Raw, without the `?`. */
+  search: string;
+}
+
+export interface RouteTable {
+  /** Throws 404 `route_not_found` or 405 `method_not_allowed` with `allow` among its extra members. */
+  match(method: string, target: string): RouteMatch;
+}
+
+interface PathNode {
+  literals: Map<string, PathNode>;
+  parameter: PathNode | undefined;
+  routes: Map<string, CompiledRoute>;
+}
+
+const emptyNode = (): PathNode => ({ literals: new Map(), parameter: undefined, routes: new Map() });
+const isParameter = (segment: string): boolean => segment.startsWith('{');
+
+/** Every endpoint's path as a tree of segments. A literal segment wins over a parameter: `/v1/sites/deleted` is not the site called deleted. */
+export function createRouteTable(endpoints: readonly EndpointDefinition[]): RouteTable {
+  const root = emptyNode();
+  for (const endpoint of endpoints) {
+    const node = endpoint.path.slice(1).split('/').reduce(growBranch, root);
+    if (node.routes.has(endpoint.method)) throw new Error(`${endpoint.method} ${endpoint.path} is there twice`);
+    node.routes.set(endpoint.method, compileRoute(endpoint));
+  }
+  return { match: (method, target) => matchRoute(root, method, target) };
+}
+
+function growBranch(node: PathNode, segment: string): PathNode {
+  if (isParameter(segment)) {
+    node.parameter ??= emptyNode();
+    return node.parameter;
+  }
+  const next = node.literals.get(segment) ?? emptyNode();
+  node.literals.set(segment, next);
+  return next;
+}
+
+function compileRoute(endpoint: EndpointDefinition): CompiledRoute {
+  const { method, path, response } = endpoint;
+  return {
+    endpoint,
+    label: `${method} ${path}`,
+    parameters: [...path.matchAll(/\{([^}]+)\}/g)].map(([, name = '']) => name),
+    literals: path.split(/\{[^}]+\}/),
+    isStream: response.contentType === 'text/event-stream',
+  };
+}
+
+/** Characters of a request target that any honest client sends; a `;`, a backslash or a raw byte beyond ASCII is somebody's trick. */
+const plainPath = /^\/[\x21-\x3a\x3c-\x5b\x5d-\x7e]*$/;
+const plainSearch = /^[\x21-\x7e]*$/;
+
+function matchRoute(root: PathNode, method: string, target: string): RouteMatch {
+  const queryAt = target.indexOf('?');
+  const path = queryAt < 0 ? target : target.slice(0, queryAt);
+  const search = queryAt < 0 ? '' : target.slice(queryAt + 1);
+  if (!plainPath.test(path) || path.includes('#') || !plainSearch.test(search)) throw problem('route_not_found');
+  const values: string[] = [];
+  let node: PathNode | undefined = root;
+  for (const segment of path.slice(1).split('/')) {
+    node = node.literals.get(segment) ?? takeParameter(node, segment, values);
+    if (node === undefined) throw problem('route_not_found');
+  }
+  if (node.routes.size === 0) throw problem('route_not_found');
+  const route = node.routes.get(method);
+  if (route === undefined) throw problem('method_not_allowed', { extra: { allow: [...node.routes.keys()].sort().join(', ') } });
+  return { route, values, search };
+}
+
+function takeParameter(node: PathNode, segment: string, values: string[]): PathNode | undefined {
+  if (node.parameter === undefined) return undefined;
+  const value = decodeSegment(segment);
+  if (value === undefined) return undefined;
+  values.push(value);
+  return node.parameter;
+}
+
+/** What could become another path once somebody decodes it: separators, dots alone, controls, and `%`, which is decoded twice by somebody, somewhere. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
+const treacherous = /[/\\%;\u0000-\u001f\u007f-\u009f]|^\.{0,2}$/;
+
+function decodeSegment(segment: string): string | undefined {
+  let value = segment;
+  if (segment.includes('%')) {
+    try {
+      value = decodeURIComponent(segment);
+    } catch {
+      return undefined;
+    }
+  }
+  return treacherous.test(value) ? undefined : value;
+}
+
+/** The path for the upstream: the template with each value encoded anew, so that it has the template's segments whatever the client sent. */
+export function upstreamPath({ literals }: CompiledRoute, values: readonly string[]): string {
+  let path = literals[0] ?? '';
+  for (let index = 0; index < values.length; index += 1) path += encodeURIComponent(values[index] ?? '') + (literals[index + 1] ?? '');
+  return path;
+}

@@ -1,0 +1,19 @@
+import { createLog } from '@drydock/service-kit/log';
+import { closeOnSignal, createLifetime } from '@drydock/service-kit/shutdown';
+import { composeGateway } from './compose';
+import { readGatewayConfig } from './config';
+
+async function main(): Promise<void> {
+  const config = readGatewayConfig();
+  const log = createLog({ service: config.serviceName, level: config.logLevel });
+  const lifetime = createLifetime(log);
+  const gateway = composeGateway({ config, log });
+  lifetime.onClose('gateway', () => gateway.close(), 22_000);
+  closeOnSignal(lifetime, log);
+  log.info(await gateway.listen(config.port, config.host), 'listening');
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+});

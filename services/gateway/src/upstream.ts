@@ -1,0 +1,89 @@
+import type { KeyObject } from 'node:crypto';
+import type { ServiceName } from '@drydock/contracts/endpoint';
+import { Problem, problem } from '@drydock/contracts/problem';
+import { tokenKey } from '@drydock/service-kit/internal-token';
+import type { Log } from '@drydock/service-kit/log';
+import { BrokenCircuitError, CircuitState, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
+import { Pool } from 'undici';
+import type { UpstreamConfig } from './config';
+
+export interface UpstreamLimits {
+  connectMs: number;
+  /** Above the longest that a service waits within a request: 10 s for a worker after 5 s for the first use of an Idempotency-Key. */
+  headersMs: number;
+  /** Between two pieces of a body. */
+  bodyMs: number;
+  /** Between two events: streams beat every 15 s. */
+  streamMs: number;
+  /** Not below the places of the gateway, or requests would queue where nobody counts them. */
+  connections: number;
+  /** Failures in a row that open the circuit, and how long it stays open before one request may try. */
+  failuresMax: number;
+  openMs: number;
+}
+
+export const upstreamLimits: UpstreamLimits = {
+  connectMs: 2_000,
+  headersMs: 20_000,
+  bodyMs: 10_000,
+  streamMs: 30_000,
+  connections: 256,
+  failuresMax: 5,
+  openMs: 2_000,
+};
+
+/** A service of ours: its connections, its signing key, its circuit. */
+export interface Upstream {
+  name: ServiceName;
+  pool: Pool;
+  key: KeyObject;
+  limits: UpstreamLimits;
+  /**
+   * Runs a call under the circuit. Rejects with 503 `dependency_unavailable` for whatever kept it from an answer; problems pass.
+   * `explain` gives the detail of such an error where the usual one would not be true.
+   */
+  guard<T>(call: () => Promise<T>, explain?: (error: unknown) => string | undefined): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** Every caller of an unreachable service is told the same. */
+const retryAfterSeconds = 5;
+
+export const unavailable = (dependency: ServiceName, details: { cause?: unknown; internal?: string; detail?: string } = {}): Problem =>
+  problem('dependency_unavailable', { extra: { dependency }, retryAfterSeconds, ...details });
+
+export function createUpstream(name: ServiceName, config: UpstreamConfig, log: Log, limits = upstreamLimits): Upstream {
+  const pool = new Pool(config.url, {
+    connections: limits.connections,
+    pipelining: 1,
+    headersTimeout: limits.headersMs,
+    bodyTimeout: limits.bodyMs,
+    connect: { timeout: limits.connectMs },
+  });
+  // A problem is an answer: a service that refuses is alive.
+  const breaker = circuitBreaker(
+    handleWhen((error) => !(error instanceof Problem)),
+    { halfOpenAfter: limits.openMs, breaker: new ConsecutiveBreaker(limits.failuresMax) },
+  );
+  breaker.onBreak(() => log.error({ dependency: name }, 'circuit open'));
+  breaker.onReset(() => log.info({ dependency: name }, 'circuit closed'));
+  return {
+    name,
+    pool,
+    key: tokenKey(config.tokenSecret),
+    limits,
+    guard: async (call, explain) => {
+      // While one request tries, cockatiel would make the others wait for it and then let all of them go at once.
+      if (breaker.state === CircuitState.HalfOpen) throw unavailable(name, { internal: 'circuit half open' });
+      try {
+        return await breaker.execute(call);
+      } catch (error) {
+        if (error instanceof Problem) throw error;
+        if (error instanceof BrokenCircuitError) throw unavailable(name, { internal: 'circuit open' });
+        const detail = explain?.(error);
+        throw unavailable(name, { cause: error, ...(detail === undefined ? {} : { detail }) });
+      }
+    },
+    close: () => pool.close(),
+  };
+}

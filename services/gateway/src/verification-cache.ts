@@ -1,0 +1,70 @@
+import { performance } from 'node:perf_hooks';
+
+export interface VerificationCacheOptions<Answer> {
+  ask(token: string): Promise<Answer>;
+  /** Monotonic milliseconds. */
+  nowMs?: () => number;
+  /** How long an answer may be trusted, from the moment its question was SENT. Revoking waits a little longer than this. */
+  trustMs?: number;
+  entriesMax?: number;
+}
+
+interface Entry<Answer> {
+  askedMs: number;
+  asking: Promise<Answer> | undefined;
+  answer: Answer | undefined;
+}
+
+export interface VerificationCache<Answer> {
+  /** An answer that may still be trusted. */
+  fresh(key: string): Answer | undefined;
+  /** The last answer, however old; it decides nothing but how much suspicion the next question meets. */
+  last(key: string): Answer | undefined;
+  /** Asks, or joins a question about the same token that was sent less than `trustMs` ago. Rejects with what `ask` rejects with; errors are not kept. */
+  verify(key: string, token: string): Promise<Answer>;
+}
+
+/** Keyed by the caller with a hash: a raw token is never kept. */
+export function createVerificationCache<Answer>(options: VerificationCacheOptions<Answer>): VerificationCache<Answer> {
+  const { ask, nowMs = () => performance.now(), trustMs = 1_000, entriesMax = 10_000 } = options;
+  const entries = new Map<string, Entry<Answer>>();
+  const isTrusted = (entry: Entry<Answer>): boolean => nowMs() - entry.askedMs < trustMs;
+
+  const remember = (key: string, entry: Entry<Answer>): void => {
+    // The oldest question is the first member, since asking again moves a key to the end.
+    entries.delete(key);
+    if (entries.size >= entriesMax) for (const oldest of entries.keys()) if (entries.delete(oldest)) break;
+    entries.set(key, entry);
+  };
+  const send = async (key: string, token: string): Promise<Answer> => {
+    const entry: Entry<Answer> = { askedMs: nowMs(), asking: undefined, answer: entries.get(key)?.answer };
+    const asking = ask(token);
+    entry.asking = asking;
+    remember(key, entry);
+    try {
+      entry.answer = await asking;
+      return entry.answer;
+    } catch (error) {
+      if (entries.get(key) === entry) entries.delete(key);
+      throw error;
+    } finally {
+      entry.asking = undefined;
+    }
+  };
+  return {
+    fresh: (key) => {
+      const entry = entries.get(key);
+      return entry !== undefined && entry.asking === undefined && isTrusted(entry) ? entry.answer : undefined;
+    },
+    last: (key) => entries.get(key)?.answer,
+    verify: async (key, token) => {
+      const entry = entries.get(key);
+      if (entry?.asking !== undefined && isTrusted(entry)) {
+        const answer = await entry.asking;
+        // The answer took longer than it may be trusted: good for whoever asked, too old for whoever joined.
+        if (isTrusted(entry)) return answer;
+      }
+      return send(key, token);
+    },
+  };
+}

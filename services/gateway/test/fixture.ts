@@ -1,0 +1,171 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { formatToken } from '@drydock/contracts/api-token';
+import { base62Alphabet } from '@drydock/contracts/base62';
+import { permissions } from '@drydock/contracts/permissions';
+import type { Mode } from '@drydock/contracts/values';
+import { assertBound, type RequestClaims, tokenKey, verifyInternalToken, verifyRequestToken } from '@drydock/service-kit/internal-token';
+import { createLog } from '@drydock/service-kit/log';
+import { uuidv7 } from 'uuidv7';
+import { composeGateway, type Gateway, type GatewayLimits } from '../src/compose';
+import type { GatewayConfig } from '../src/config';
+import { upstreamLimits } from '../src/upstream';
+
+export const secretOf = (name: string): string => Buffer.from(name.padEnd(32, '.')).toString('hex');
+
+export interface TestKey {
+  token: string;
+  keyId: string;
+  orgId: string;
+  mode: Mode;
+  scopes: readonly string[];
+}
+
+const randomBase62 = (length: number): string => Array.from({ length }, () => base62Alphabet[randomInt(62)]).join('');
+export const randomToken = (mode: Mode = 'live'): string => formatToken({ mode, prefix: randomBase62(12), secret: randomBase62(43) });
+
+export const newKey = (given: Partial<TestKey> = {}): TestKey => {
+  const mode = given.mode ?? 'live';
+  return { token: randomToken(mode), keyId: uuidv7(), orgId: uuidv7(), mode, scopes: permissions, ...given };
+};
+
+/** What a service saw of a call, once it had verified the gateway's token as services do. */
+export interface SeenRequest {
+  method: string;
+  url: string;
+  headers: http.IncomingHttpHeaders;
+  claims: RequestClaims;
+  body: string;
+}
+
+export type Answering = (request: http.IncomingMessage, response: http.ServerResponse, seen: SeenRequest) => void;
+
+export interface TestService {
+  url: string;
+  port: number;
+  seen: SeenRequest[];
+  /** Tokens that keys was asked about. */
+  lookUps: string[];
+  /** Requests that arrived, verified or not. */
+  arrived: number;
+  answer: Answering;
+  verificationMs: number;
+  close(): Promise<void>;
+}
+
+const answerOk: Answering = (_request, response) => {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end('{"ok":true}');
+};
+
+const bodyOf = async (request: http.IncomingMessage): Promise<Buffer> => {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks);
+};
+
+/** A small real service: refuses every call whose token does not fit, and plays keys for the keys it is given. */
+export async function startService(name: string, keys: Map<string, TestKey> = new Map()): Promise<TestService> {
+  const key = tokenKey(secretOf(name));
+  const service: TestService = {
+    url: '',
+    port: 0,
+    seen: [],
+    lookUps: [],
+    arrived: 0,
+    answer: answerOk,
+    verificationMs: 0,
+    close: async () => undefined,
+  };
+  const verify = async (request: http.IncomingMessage, response: http.ServerResponse, token: string): Promise<void> => {
+    const body = await bodyOf(request);
+    const expected = { key, issuer: 'gateway', audience: name, method: 'POST', path: '/internal/verify' };
+    assertBound(verifyInternalToken(token, expected), body, undefined);
+    const { token: asked } = JSON.parse(body.toString());
+    service.lookUps.push(asked);
+    const found = keys.get(asked);
+    await new Promise((resolve) => setTimeout(resolve, service.verificationMs));
+    const { keyId, orgId, mode, scopes } = found ?? newKey();
+    response.end(JSON.stringify(found === undefined ? { valid: false } : { valid: true, key_id: keyId, org_id: orgId, mode, scopes }));
+  };
+  const server = http.createServer(async (request, response) => {
+    const { method = '', url = '', headers } = request;
+    if (url === '/healthz') return response.end('{}');
+    service.arrived += 1;
+    try {
+      const token = String(headers.authorization).replace(/^Bearer /, '');
+      if (url === '/internal/verify') return await verify(request, response, token);
+      const claims = verifyRequestToken(token, { key, issuer: 'gateway', audience: name, method, path: url });
+      const body = await bodyOf(request);
+      const idempotencyKey = headers['idempotency-key'];
+      assertBound(claims, body, typeof idempotencyKey === 'string' ? idempotencyKey : undefined);
+      const seen = { method, url, headers, claims, body: body.toString() };
+      service.seen.push(seen);
+      return service.answer(request, response, seen);
+    } catch (error) {
+      response.writeHead(401, { 'content-type': 'application/problem+json' });
+      return response.end(JSON.stringify({ code: 'unauthenticated', why: String(error) }));
+    }
+  });
+  server.keepAliveTimeout = 65_000;
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  service.port = (server.address() as AddressInfo).port;
+  service.url = `http://127.0.0.1:${service.port}`;
+  service.close = () =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  return service;
+}
+
+export interface Bench {
+  gateway: Gateway;
+  url: string;
+  port: number;
+  keys: TestService;
+  hosting: TestService;
+  register(given?: Partial<TestKey>): TestKey;
+  revoke(key: TestKey): void;
+  close(): Promise<void>;
+}
+
+/** A gateway before two services, all on sockets. */
+export async function startBench(given: { config?: Partial<GatewayConfig>; limits?: Partial<GatewayLimits> } = {}): Promise<Bench> {
+  const known = new Map<string, TestKey>();
+  const keys = await startService('keys', known);
+  const hosting = await startService('hosting');
+  const config: GatewayConfig = {
+    host: '127.0.0.1',
+    port: 0,
+    logLevel: 'silent',
+    serviceName: 'gateway',
+    upstreams: { keys: { url: keys.url, tokenSecret: secretOf('keys') }, hosting: { url: hosting.url, tokenSecret: secretOf('hosting') } },
+    redisUrl: undefined,
+    rateLimitScale: 1_000,
+    ...given.config,
+  };
+  const limits = { drainMs: 20, upstream: { ...upstreamLimits, openMs: 300 }, ...given.limits };
+  const gateway = composeGateway({ config, log: createLog({ service: 'gateway', level: config.logLevel }), limits });
+  const { url, port } = await gateway.listen(0);
+  return {
+    gateway,
+    url,
+    port,
+    keys,
+    hosting,
+    register: (key) => {
+      const made = newKey(key);
+      known.set(made.token, made);
+      return made;
+    },
+    revoke: (key) => known.delete(key.token),
+    close: async () => {
+      await gateway.close();
+      await Promise.all([keys.close(), hosting.close()]);
+    },
+  };
+}
+
+export const randomSecret = (): string => randomBytes(32).toString('hex');
