@@ -1,0 +1,41 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { closeServer, listen } from '@drydock/service-kit/http-server';
+import { tokenKey } from '@drydock/service-kit/internal-token';
+import { createLog } from '@drydock/service-kit/log';
+import { createLifetime, type Lifetime } from '@drydock/service-kit/shutdown';
+import type { SiteHostConfig } from './config';
+import { createControlServer } from './control-server';
+import { HostedSites } from './hosted-sites';
+import { Ledger } from './ledger';
+import { SitesCluster } from './sites-cluster';
+import { SlowRemoval } from './slow-removal';
+
+/** Opens the host: cluster, every site, and last the control port, so that whoever can call it finds all sites served. */
+export async function composeSiteHost(
+  config: SiteHostConfig,
+): Promise<{ lifetime: Lifetime; log: ReturnType<typeof createLog>; url: string }> {
+  const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
+  const lifetime = createLifetime(log);
+  const sitesDir = path.resolve(config.SITES_DIR);
+  await mkdir(sitesDir, { recursive: true, mode: 0o711 });
+
+  const cluster = new SitesCluster(config.SITES_DATABASE_URL);
+  lifetime.onClose('sites cluster', () => cluster.close());
+  await cluster.closeCommonDatabases();
+
+  const removal = new SlowRemoval(sitesDir, log);
+  lifetime.onClose('slow removal', () => removal.stop());
+  await removal.resume();
+
+  const ledger = new Ledger(sitesDir, () => new Date());
+  const sites = new HostedSites(sitesDir, ledger, { host: config.HOST, cluster, removal, log });
+  lifetime.onClose('sites', () => sites.close(), 12_000);
+  await sites.open();
+
+  const server = createControlServer({ sites, key: tokenKey(config.SITE_HOST_SECRET), log, check: () => cluster.check() });
+  const { url } = await listen(server, config.PORT, config.HOST);
+  lifetime.onClose('control server', () => closeServer(server));
+  log.info({ url }, 'site host is up');
+  return { lifetime, log, url };
+}

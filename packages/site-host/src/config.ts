@@ -1,0 +1,16 @@
+import { type ConfigOf, readConfig } from '@drydock/service-kit/config';
+import { processFields, secretField } from '@drydock/service-kit/config-fields';
+import { z } from 'zod';
+
+export const siteHostConfigShape = {
+  ...processFields('site-host'),
+  SITE_HOST_SECRET: secretField('Verifies the control calls of hosting; shared with it alone'),
+  SITES_DIR: z.string().min(1).meta({ description: 'Folder of all sites: files, records, ledger' }),
+  SITES_DATABASE_URL: z
+    .url('must be a URL')
+    .meta({ description: "Superuser of the sites' own Postgres cluster; for this process only", secret: true }),
+};
+
+export type SiteHostConfig = ConfigOf<typeof siteHostConfigShape>;
+
+export const readSiteHostConfig = (): SiteHostConfig => readConfig(siteHostConfigShape, process.env);

@@ -1,0 +1,69 @@
+const heldMax = 2_000;
+/** Longer than any restore freezes a site, shorter than most clients wait. */
+const heldMsMax = 20_000;
+
+/** Why a held request was let go unserved. */
+export class GateError extends Error {
+  override readonly name = 'GateError';
+}
+
+/** Open, everybody passes; frozen, they wait here, not refused, until it thaws. */
+export class Gate {
+  private timer: NodeJS.Timeout | undefined;
+  private readonly held = new Set<() => void>();
+  private isClosed = false;
+
+  get isFrozen(): boolean {
+    return this.timer !== undefined;
+  }
+
+  /** Thaws by itself after `ttlMs`: a worker that died leaves no site frozen. Again: the time begins anew. */
+  freeze(ttlMs: number): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.thaw(), ttlMs);
+  }
+
+  thaw(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    const held = [...this.held];
+    this.held.clear();
+    for (const go of held) go();
+  }
+
+  /** Nobody will thaw it again: whoever waits is let go with an error. */
+  close(): void {
+    this.isClosed = true;
+    this.thaw();
+  }
+
+  /** Resolves when the gate is open. Throws {@link GateError} when too many wait already, after 20 s, or when `signal` says that the client left. */
+  async pass(signal: AbortSignal): Promise<void> {
+    while (this.isFrozen) await this.hold(signal);
+    if (this.isClosed) throw new GateError('closed');
+  }
+
+  private hold(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.reject(new GateError('the client left'));
+    if (this.held.size >= heldMax) return Promise.reject(new GateError('too many wait'));
+    return new Promise((resolve, reject) => {
+      const leave = (why: string) => (): void => {
+        settle();
+        reject(new GateError(why));
+      };
+      const onAbort = leave('the client left');
+      const timer = setTimeout(leave('frozen for too long'), heldMsMax);
+      const go = (): void => {
+        settle();
+        resolve();
+      };
+      const settle = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', onAbort);
+        this.held.delete(go);
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+      this.held.add(go);
+    });
+  }
+}

@@ -1,0 +1,56 @@
+import { randomInt } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+
+const lowest = 20_000;
+const ephemeralDefault = 32_768;
+const triesMax = 500;
+
+/** First port that the kernel may give to any outgoing connection; ours stay below, or a restart could find one taken. */
+function firstEphemeralPort(): number {
+  try {
+    const first = Number(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').trim().split(/\s+/)[0]);
+    return first > lowest + 1_000 ? first : ephemeralDefault;
+  } catch {
+    return ephemeralDefault;
+  }
+}
+
+function isFree(port: number, host: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once('error', () => resolve(false));
+    probe.listen(port, host, () => probe.close(() => resolve(true)));
+  });
+}
+
+/** Gives out ports that are kept for ever in a site's record. */
+export class PortAllocator {
+  private readonly host: string;
+  private readonly taken = new Set<number>();
+
+  constructor(host: string) {
+    this.host = host;
+  }
+
+  /** A port of a site that is already recorded. */
+  reserve(port: number): void {
+    this.taken.add(port);
+  }
+
+  release(port: number): void {
+    this.taken.delete(port);
+  }
+
+  async allocate(): Promise<number> {
+    const end = firstEphemeralPort();
+    for (let tries = 0; tries < triesMax; tries++) {
+      const port = randomInt(lowest, end);
+      if (this.taken.has(port)) continue;
+      this.taken.add(port);
+      if (await isFree(port, this.host)) return port;
+      this.taken.delete(port);
+    }
+    throw new Error(`no free port between ${lowest} and ${end}`);
+  }
+}

@@ -1,0 +1,35 @@
+import pg from 'pg';
+import { request } from 'undici';
+import type { ProbeAnswer } from './protocol';
+
+const deadlineMs = 8_000;
+
+/** Asks a site as its visitors and its application do: by HTTP at its own port, and by SQL as its own role. Never throws. */
+export async function probeSite(target: { url: string; headers: Record<string, string>; databaseUrl: string }): Promise<ProbeAnswer> {
+  const [http, sql] = await Promise.all([probeHttp(target.url, target.headers), probeSql(target.databaseUrl)]);
+  return { http_status: http.status, sql_ok: sql === null, detail: [http.detail, sql].filter((text) => text !== null).join('; ') };
+}
+
+async function probeHttp(url: string, headers: Record<string, string>): Promise<{ status: number | null; detail: string | null }> {
+  try {
+    const response = await request(url, { headers: { ...headers, connection: 'close' }, signal: AbortSignal.timeout(deadlineMs) });
+    await response.body.dump();
+    return { status: response.statusCode, detail: null };
+  } catch (error) {
+    return { status: null, detail: `http: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+async function probeSql(url: string): Promise<string | null> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: deadlineMs, query_timeout: deadlineMs });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('select count(*) from pg_catalog.pg_class');
+    return null;
+  } catch (error) {
+    return `sql: ${error instanceof Error ? error.message : String(error)}`;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}

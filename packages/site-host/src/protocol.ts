@@ -1,0 +1,62 @@
+import { modeSchema } from '@drydock/contracts/values';
+import { z } from 'zod';
+
+/** The control protocol, parsed at both ends. Paths are `/control/sites/{siteId}` and below. */
+export const siteIdSchema = z.uuid().transform((id) => id.toLowerCase());
+export const releaseIdSchema = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/);
+
+/** Who changes: `fence` is the claim's number as text, the workflow is for the ledger. */
+const changeFields = { fence: z.string().regex(/^\d{1,19}$/), workflow_id: z.string().max(64).optional() };
+
+export const changeSchema = z.strictObject(changeFields);
+export const ensureSiteSchema = z.strictObject({ ...changeFields, domain: z.string().min(1).max(253), mode: modeSchema.default('live') });
+export const stageReleaseSchema = z.strictObject({ ...changeFields, release_id: releaseIdSchema });
+export const freezeSchema = z.strictObject({ ...changeFields, ttl_ms: z.int().min(100).max(600_000) });
+export const switchSchema = z.strictObject({ ...changeFields, release_id: releaseIdSchema, expected_release: releaseIdSchema });
+export const probeSchema = z.strictObject({
+  path: z
+    .string()
+    .regex(/^\/[!-~]*$/)
+    .max(2048),
+});
+
+const ownerSchema = z.object({ uid: z.int(), gid: z.int() }).nullable();
+
+export const releaseDescriptionSchema = z.object({
+  release_id: z.string(),
+  is_current: z.boolean(),
+  files_dir: z.string(),
+  /** Straight to the cluster, as the site's role: for filling a staged release and for packing any. */
+  database_url: z.string(),
+  owner: ownerSchema,
+});
+
+export const siteDescriptionSchema = z.object({
+  site_id: z.string(),
+  mode: modeSchema,
+  domain: z.string(),
+  url: z.string(),
+  /** Through the pointer: always the files of the current release. */
+  files_dir: z.string(),
+  /** Through the site's endpoint: always the database of the current release. */
+  database_url: z.string(),
+  current_release: z.string().nullable(),
+  frozen: z.boolean(),
+  releases: z.array(z.string()),
+  free_bytes: z.number(),
+  owner: ownerSchema,
+});
+
+export const freezeAnswerSchema = z.object({ frozen: z.literal(true), drained: z.boolean() });
+export const probeAnswerSchema = z.object({ http_status: z.int().nullable(), sql_ok: z.boolean(), detail: z.string() });
+export const errorAnswerSchema = z.object({ code: z.string(), detail: z.string() });
+
+export type Change = z.infer<typeof changeSchema>;
+export type EnsureSite = z.infer<typeof ensureSiteSchema>;
+export type SiteDescription = z.infer<typeof siteDescriptionSchema>;
+export type ReleaseDescription = z.infer<typeof releaseDescriptionSchema>;
+export type FreezeAnswer = z.infer<typeof freezeAnswerSchema>;
+export type ProbeAnswer = z.infer<typeof probeAnswerSchema>;
+
+/** Issuer and audience of the token of each call. */
+export const controlParties = { issuer: 'hosting', audience: 'site-host' } as const;

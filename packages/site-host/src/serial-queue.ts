@@ -1,0 +1,10 @@
+/** Runs one piece of work after the other, in the order of asking; a failed one does not stop the next. */
+export class SerialQueue {
+  private last: Promise<unknown> = Promise.resolve();
+
+  run<T>(work: () => Promise<T>): Promise<T> {
+    const next = this.last.then(work);
+    this.last = next.catch(() => undefined);
+    return next;
+  }
+}

@@ -1,0 +1,93 @@
+import { readdir, readlink, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Mode } from '@drydock/contracts/values';
+import { z } from 'zod';
+import { isLeftover, readIfThere, writeDurably } from './durable-file';
+import { errorCodeOf } from './error-code';
+
+/** site.json: everything about a site that must survive. 0600, since it has the password of the site's role. */
+const siteRecordSchema = z.strictObject({
+  site_id: z.string(),
+  mode: z.enum(['live', 'sandbox']),
+  domain: z.string(),
+  role: z.string(),
+  password: z.string(),
+  http_port: z.int(),
+  database_port: z.int(),
+  uid: z.int().nullable(),
+});
+export type SiteRecord = z.infer<typeof siteRecordSchema>;
+
+/** release.json: the database that belongs to the files beside it. */
+const releaseRecordSchema = z.strictObject({ release_id: z.string(), database: z.string() });
+export type ReleaseRecord = z.infer<typeof releaseRecordSchema>;
+
+/** Where things lie: `<sites>/<mode>/<siteId>/{current -> releases/<id>, releases/<id>/{release.json, files/}, site.json, fence}`. */
+export class SiteFolder {
+  readonly root: string;
+
+  constructor(sitesDir: string, mode: Mode, siteId: string) {
+    this.root = path.join(sitesDir, mode, siteId);
+  }
+
+  get recordFile(): string {
+    return path.join(this.root, 'site.json');
+  }
+
+  get fenceFile(): string {
+    return path.join(this.root, 'fence');
+  }
+
+  get currentLink(): string {
+    return path.join(this.root, 'current');
+  }
+
+  get releasesDir(): string {
+    return path.join(this.root, 'releases');
+  }
+
+  releaseDir(releaseId: string): string {
+    return path.join(this.releasesDir, releaseId);
+  }
+
+  filesDir(releaseId: string): string {
+    return path.join(this.releaseDir(releaseId), 'files');
+  }
+
+  async readRecord(): Promise<SiteRecord | null> {
+    const text = await readIfThere(this.recordFile);
+    return text === null ? null : siteRecordSchema.parse(JSON.parse(text));
+  }
+
+  async writeRecord(record: SiteRecord): Promise<void> {
+    await writeDurably(this.recordFile, `${JSON.stringify(record, null, 2)}\n`);
+  }
+
+  async readRelease(releaseId: string): Promise<ReleaseRecord | null> {
+    const text = await readIfThere(path.join(this.releaseDir(releaseId), 'release.json'));
+    return text === null ? null : releaseRecordSchema.parse(JSON.parse(text));
+  }
+
+  /** Where the one pointer points, or null before the first release. */
+  async readCurrent(): Promise<string | null> {
+    try {
+      return path.basename(await readlink(this.currentLink));
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return null;
+      throw error;
+    }
+  }
+
+  async listReleases(): Promise<string[]> {
+    const names = await readdir(this.releasesDir).catch(() => []);
+    return names.filter((name) => !isLeftover(name)).sort();
+  }
+
+  /** Removes what a crash left in the middle of a replacement. Returns half-made release folders, which may be large. */
+  async clearLeftovers(): Promise<string[]> {
+    const names = (await readdir(this.root)).filter(isLeftover);
+    await Promise.all(names.map((name) => rm(path.join(this.root, name), { force: true })));
+    const halfMade = (await readdir(this.releasesDir).catch(() => [])).filter(isLeftover);
+    return halfMade.map((name) => path.join(this.releasesDir, name));
+  }
+}

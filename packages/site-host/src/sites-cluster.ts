@@ -1,0 +1,93 @@
+import pg from 'pg';
+import { z } from 'zod';
+
+const quoteName = pg.escapeIdentifier;
+const nameSchema = z.array(z.object({ datname: z.string() }));
+/** Duplicate object: a role that an earlier, interrupted attempt has made. */
+const duplicateCode = '42710';
+
+/** The cluster of the sites' databases, by its superuser, whose URL only this process has. */
+export class SitesCluster {
+  private readonly admin: pg.Pool;
+  private readonly url: URL;
+
+  constructor(adminUrl: string) {
+    this.url = new URL(adminUrl);
+    this.admin = new pg.Pool({
+      connectionString: adminUrl,
+      max: 4,
+      connectionTimeoutMillis: 5_000,
+      statement_timeout: 25_000,
+      application_name: 'drydock site-host',
+    });
+    // An idle connection that breaks is replaced at the next use.
+    this.admin.on('error', () => undefined);
+  }
+
+  get host(): string {
+    return this.url.hostname;
+  }
+
+  get port(): number {
+    return Number(this.url.port || 5432);
+  }
+
+  /** A site's role may enter its own databases only, so nobody may enter the common ones by default. */
+  async closeCommonDatabases(): Promise<void> {
+    // Two hosts that start at once would meet in the catalogue's rows ("tuple concurrently updated").
+    const revokes = ['postgres', 'template1'].map((name) => `revoke connect, temporary on database ${quoteName(name)} from public`);
+    await this.admin.query(`begin; select pg_advisory_xact_lock(7033905); ${revokes.join('; ')}; commit`);
+  }
+
+  /** Makes the login role, or gives it this password again after an interrupted attempt. */
+  async ensureRole(role: string, password: string): Promise<void> {
+    const rights = 'login nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 60';
+    const options = `${rights} password ${pg.escapeLiteral(password)}`;
+    try {
+      await this.admin.query(`create role ${quoteName(role)} ${options}`);
+    } catch (error) {
+      if (!(error instanceof pg.DatabaseError) || error.code !== duplicateCode) throw error;
+      await this.admin.query(`alter role ${quoteName(role)} ${options}`);
+    }
+  }
+
+  async dropRole(role: string): Promise<void> {
+    await this.admin.query(`drop role if exists ${quoteName(role)}`);
+  }
+
+  /** An empty database owned by the role; nobody else may connect. */
+  async createDatabase(name: string, owner: string): Promise<void> {
+    await this.admin.query(`create database ${quoteName(name)} owner ${quoteName(owner)} template template0 encoding 'UTF8'`);
+    await this.admin.query(`revoke connect, temporary on database ${quoteName(name)} from public`);
+  }
+
+  /** Ends whoever is in it. No error when it is gone already. */
+  async dropDatabase(name: string): Promise<void> {
+    await this.admin.query(`drop database if exists ${quoteName(name)} with (force)`);
+  }
+
+  /** Ends every session in a database; a customer's client then reconnects through the site's endpoint. */
+  async endSessions(database: string): Promise<void> {
+    await this.admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()', [
+      database,
+    ]);
+  }
+
+  async listDatabases(owner: string): Promise<string[]> {
+    const sql = 'select datname from pg_database where pg_get_userbyid(datdba) = $1';
+    return nameSchema.parse((await this.admin.query(sql, [owner])).rows).map((row) => row.datname);
+  }
+
+  /** Straight to a database as a site's role, past the site's endpoint. */
+  directUrl(role: string, password: string, database: string): string {
+    return `postgresql://${role}:${password}@${this.url.host}/${database}`;
+  }
+
+  async check(): Promise<void> {
+    await this.admin.query('select 1');
+  }
+
+  async close(): Promise<void> {
+    await this.admin.end();
+  }
+}

@@ -1,0 +1,53 @@
+export const cancelRequestCode = 80_877_102;
+const sslRequestCode = 80_877_103;
+const gssRequestCode = 80_877_104;
+/** Postgres' own limit of a startup packet. */
+const startupBytesMax = 10_000;
+
+export type FirstPacket =
+  | { kind: 'incomplete' }
+  | { kind: 'invalid' }
+  | { kind: 'encryption'; bytes: number }
+  | { kind: 'cancel'; packet: Buffer }
+  | { kind: 'startup'; protocol: number; parameters: Map<string, string>; bytes: number };
+
+function parseParameters(body: Buffer): Map<string, string> | null {
+  // Pairs of zero-terminated texts, ended by an empty name.
+  if (body.length < 1 || body[body.length - 1] !== 0) return null;
+  const parts = body.subarray(0, -1).toString('utf8').split('\0');
+  if (parts.at(-1) !== '' || parts.length % 2 !== 1) return null;
+  const parameters = new Map<string, string>();
+  for (let at = 0; at + 1 < parts.length; at += 2) parameters.set(parts[at] ?? '', parts[at + 1] ?? '');
+  return parameters;
+}
+
+/** Reads what a Postgres client says first. `bytes` is how much of `data` it took. */
+export function readFirstPacket(data: Buffer): FirstPacket {
+  if (data.length < 8) return { kind: 'incomplete' };
+  const length = data.readUInt32BE(0);
+  const code = data.readUInt32BE(4);
+  if (length < 8 || length > startupBytesMax) return { kind: 'invalid' };
+  if (data.length < length) return { kind: 'incomplete' };
+  if (code === sslRequestCode || code === gssRequestCode) return length === 8 ? { kind: 'encryption', bytes: 8 } : { kind: 'invalid' };
+  if (code === cancelRequestCode) return { kind: 'cancel', packet: data.subarray(0, length) };
+  const parameters = code >>> 16 === 3 ? parseParameters(data.subarray(8, length)) : null;
+  return parameters === null ? { kind: 'invalid' } : { kind: 'startup', protocol: code, parameters, bytes: length };
+}
+
+/** A startup packet with other parameters, to be sent on in the client's name. */
+export function writeStartup(protocol: number, parameters: Map<string, string>): Buffer {
+  const body = Buffer.from(`${[...parameters].map(([name, value]) => `${name}\0${value}\0`).join('')}\0`);
+  const head = Buffer.alloc(8);
+  head.writeUInt32BE(body.length + 8, 0);
+  head.writeUInt32BE(protocol, 4);
+  return Buffer.concat([head, body]);
+}
+
+/** An ErrorResponse that every client shows to its user. */
+export function writeFatal(sqlState: string, message: string): Buffer {
+  const body = Buffer.from(`SFATAL\0VFATAL\0C${sqlState}\0M${message}\0\0`);
+  const head = Buffer.alloc(5);
+  head.write('E');
+  head.writeUInt32BE(body.length + 4, 1);
+  return Buffer.concat([head, body]);
+}
