@@ -1,3 +1,4 @@
+import type { RequestListener } from 'node:http';
 import { problem } from '@drydock/contracts/problem';
 import { answerHealth, answerReady, type ReadyChecks } from '@drydock/service-kit/health';
 import type { Log } from '@drydock/service-kit/log';
@@ -19,18 +20,22 @@ export interface AppKit {
 
 const apiPrefix = '/v1/';
 
-/** Hosts the API and the pages around it. Express is kept to its router: nothing of it is between a request of the API and its pipeline. */
-export function createApp(kit: AppKit): Express {
+/** The API, and Express for all around it. Measured: Express in front of the pipeline costs a tenth of a request, and it has nothing to do there. */
+export function createListener(kit: AppKit): RequestListener {
+  const app = createApp(kit);
+  return (request, response) => {
+    if (request.url?.startsWith(apiPrefix)) kit.handle(request, response);
+    else app(request, response);
+  };
+}
+
+function createApp(kit: AppKit): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', false);
   app.enable('case sensitive routing');
   app.enable('strict routing');
-  app.use((request, response, next) => {
-    if (request.url.startsWith(apiPrefix)) kit.handle(request, response);
-    else next();
-  });
   mount(app, kit, '/healthz', async () => pageOfAnswer(answerHealth()));
   mount(app, kit, '/readyz', async () => pageOfAnswer(await answerReady(kit.ready, kit.isClosing(), kit.log)));
   mount(app, kit, '/openapi.json', async () => ({ status: 200, contentType: 'application/json', text: openApiText() }));

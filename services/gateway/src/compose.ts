@@ -5,7 +5,7 @@ import { endpoints as allEndpoints } from '@drydock/contracts/endpoints';
 import type { ReadyChecks } from '@drydock/service-kit/health';
 import { listen } from '@drydock/service-kit/http-server';
 import type { Log } from '@drydock/service-kit/log';
-import { createApp } from './app';
+import { createListener } from './app';
 import { createAskKeys } from './ask-keys';
 import { createAuthenticate } from './authenticate';
 import type { GatewayConfig } from './config';
@@ -83,7 +83,7 @@ export function composeGateway({ config, log, limits: given = {}, endpoints = al
     requestLog: createRequestLog(log),
     isClosing,
   });
-  const server = createGatewayServer(createApp({ handle, ready: readyChecks(upstreams), log, isClosing }));
+  const server = createGatewayServer(createListener({ handle, ready: readyChecks(upstreams), log, isClosing }));
   return {
     server,
     listen: (port, host) => listen(server, port, host),

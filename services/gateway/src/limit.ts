@@ -1,14 +1,11 @@
 import type { Caller } from '@drydock/service-kit/internal-token';
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import { type CountOne, createBatchCounter, type WindowCount } from './batch-counter';
 import type { Quota, QuotaName, QuotaUse } from './quota';
 import type { QuotaStore } from './quota-store';
 
 /** Counts a call. Never rejects and never waits long: without Redis each gateway counts by itself. */
 export type Limit = (quota: Quota, caller: Caller) => Promise<QuotaUse>;
-
-interface Counter {
-  consume(holder: string): Promise<RateLimiterRes>;
-}
 
 /** `store` undefined: there is no Redis, each process counts alone. */
 export function createLimit(quotas: Readonly<Record<QuotaName, Quota>>, store: QuotaStore | undefined): Limit {
@@ -20,35 +17,38 @@ export function createLimit(quotas: Readonly<Record<QuotaName, Quota>>, store: Q
   return async (quota, caller) => {
     const { local, common } = counters[quota.name];
     const holder = quota.holderOf(caller);
-    if (store === undefined || common === undefined || !store.isUsable()) return count(local, holder);
+    if (store === undefined || common === undefined || !store.isUsable()) return useOf(quota, await local(holder));
     try {
-      return await count(common, holder);
+      return useOf(quota, await common(holder));
     } catch (error) {
       store.reportFailure(error);
-      return count(local, holder);
+      return useOf(quota, await local(holder));
     }
   };
 }
 
-function createCounters(quota: Quota, store: QuotaStore | undefined): { local: Counter; common: Counter | undefined } {
+function createCounters(quota: Quota, store: QuotaStore | undefined): { local: CountOne; common: CountOne | undefined } {
   const options = { points: quota.requestsMax, duration: quota.windowSeconds, keyPrefix: `drydock:quota:${quota.name}` };
-  const local = new RateLimiterMemory(options);
+  const memory = new RateLimiterMemory(options);
+  const local: CountOne = (holder) => count(memory, holder, 1);
   if (store === undefined) return { local, common: undefined };
-  return { local, common: new RateLimiterRedis({ ...options, storeClient: store.client, rejectIfRedisNotReady: true }) };
+  const redis = new RateLimiterRedis({ ...options, storeClient: store.client, rejectIfRedisNotReady: true });
+  return { local, common: createBatchCounter((holder, amount) => count(redis, holder, amount)) };
 }
 
-/** Rejects with whatever kept the counter from counting. */
-async function count(counter: Counter, holder: string): Promise<QuotaUse> {
+/** Resolves also when the window is full; rejects with whatever kept the counter from counting. */
+async function count(limiter: RateLimiterMemory | RateLimiterRedis, holder: string, amount: number): Promise<WindowCount> {
   try {
-    return useOf(await counter.consume(holder), false);
+    const { consumedPoints, msBeforeNext } = await limiter.consume(holder, amount);
+    return { consumed: consumedPoints, msBeforeNext };
   } catch (refusal) {
-    if (refusal instanceof RateLimiterRes) return useOf(refusal, true);
+    if (refusal instanceof RateLimiterRes) return { consumed: refusal.consumedPoints, msBeforeNext: refusal.msBeforeNext };
     throw refusal;
   }
 }
 
-const useOf = ({ remainingPoints, msBeforeNext }: RateLimiterRes, isExceeded: boolean): QuotaUse => ({
-  isExceeded,
-  remaining: isExceeded ? 0 : remainingPoints,
+const useOf = ({ requestsMax }: Quota, { consumed, msBeforeNext }: WindowCount): QuotaUse => ({
+  isExceeded: consumed > requestsMax,
+  remaining: Math.max(0, requestsMax - consumed),
   resetSeconds: Math.max(1, Math.ceil(msBeforeNext / 1_000)),
 });

@@ -1,11 +1,15 @@
 import { createLog } from '@drydock/service-kit/log';
 import { closeOnSignal, createLifetime } from '@drydock/service-kit/shutdown';
+import { createBufferedOutput } from './buffered-output';
 import { composeGateway } from './compose';
 import { readGatewayConfig } from './config';
 
 async function main(): Promise<void> {
   const config = readGatewayConfig();
-  const log = createLog({ service: config.serviceName, level: config.logLevel });
+  const output = createBufferedOutput(process.stdout);
+  // Whatever ends the process, even a crash, the lines that say why come out: pipes and files are written before exit returns.
+  process.on('exit', output.flush);
+  const log = createLog({ service: config.serviceName, level: config.logLevel, destination: output });
   const lifetime = createLifetime(log);
   const gateway = composeGateway({ config, log });
   lifetime.onClose('gateway', () => gateway.close(), 22_000);
