@@ -5,7 +5,10 @@ import type { OpenArchive } from './open-archive';
 import { openFrames } from './sealed-object';
 
 /** What reading segments needs of an archive; a worker has no more than this. */
-export type SegmentOrigin = Pick<OpenArchive, 'source' | 'keys'>;
+export type SegmentOrigin = Pick<OpenArchive, 'source' | 'keys'> & {
+  /** Called when a frame has been let go of and the next one is about to be decoded. */
+  onFrame?: () => void;
+};
 
 const noBytes = Buffer.alloc(0);
 
@@ -64,6 +67,7 @@ export class BlockContent {
   private async load(): Promise<void> {
     this.current = noBytes; // lets go of the last frame before the next one needs its memory
     this.at = 0;
+    this.origin.onFrame?.();
     this.frames ??= await this.openSegment();
     const frame = await this.frames.next();
     if (frame.done !== true) {

@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { ArchiveError, asWriteError, refuse } from './archive-error';
 import { blockName } from './archive-objects';
 import type { SegmentOrigin } from './block-content';
+import { createCollector } from './collect-garbage';
 import { BlockExtraction } from './extract-block';
 import { decodeBlock } from './index-block';
 import { openObject } from './sealed-object';
@@ -13,6 +14,7 @@ const setup: WorkerSetup = workerData;
 const waiting = new Map<number, (answer: WorkerAnswer) => void>();
 let requests = 0;
 
+const onFrame = createCollector();
 const origins: SegmentOrigin[] = setup.archives.map((keys, archive) => ({
   keys: {
     salt: Buffer.from(keys.salt),
@@ -21,6 +23,7 @@ const origins: SegmentOrigin[] = setup.archives.map((keys, archive) => ({
     authentication: Buffer.from(keys.authentication),
   },
   source: { read: (name) => readObject(archive, name) },
+  onFrame,
 }));
 
 port.on('message', (answer: WorkerAnswer) => {
@@ -31,17 +34,13 @@ void work();
 
 async function work(): Promise<void> {
   try {
-    await Promise.all(Array.from({ length: setup.lanes }, runLane));
+    for (let task = await nextTask(); task !== null; task = await nextTask()) await extractTask(task);
     post({ type: 'finished' });
   } catch (error) {
     const { reason, message } = error instanceof ArchiveError ? error : asWriteError(error);
     post({ type: 'failed', reason, detail: message.slice(reason.length + 2) });
   }
   port.close();
-}
-
-async function runLane(): Promise<void> {
-  for (let task = await nextTask(); task !== null; task = await nextTask()) await extractTask(task);
 }
 
 async function extractTask(task: BlockTask): Promise<void> {

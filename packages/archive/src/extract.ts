@@ -97,7 +97,7 @@ async function writeTree(
   const { root, directory, tree } = target;
   const signal = options.signal && { signal: options.signal };
   const owner = options.owner ?? null;
-  const setup = { directory, root, archives: archives.map(({ keys }) => keys), owner, umask: process.umask(), lanes: 1 };
+  const setup = { directory, root, archives: archives.map(({ keys }) => keys), owner, umask: process.umask() };
   await runWorkers({ archives, tasks: tree.tasks, setup, workers: options.workers ?? 2, onProgress, ...signal });
   try {
     await finishTree(archives, root, { directory, owner, pace: createPace(options.signal), ...signal });

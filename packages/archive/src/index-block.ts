@@ -3,7 +3,8 @@ import { formatBounds } from './archive-limits';
 import type { Entry } from './entry';
 import { decodeEntry } from './entry-codec';
 import { comparePaths } from './path-bytes';
-import { macBytes, type ObjectSeal } from './sealed-object';
+import { macBytes } from './sealed-layout';
+import type { ObjectSeal } from './sealed-object';
 
 /** A segment as its block records it. */
 export interface SegmentSeal extends ObjectSeal {

@@ -1,13 +1,13 @@
-import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createCipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { compress, decompress } from '@mongodb-js/zstd';
 import { refuse } from './archive-error';
 import type { ArchiveKeys } from './archive-keys';
 import { formatBounds } from './archive-limits';
+import { DecryptedBody } from './decrypted-body';
 import { releaseMemory } from './release-memory';
+import { headerBytes, ivAt, macBytes } from './sealed-layout';
 import { checkFrame, declareContentSize } from './zstd-frame';
 
-const headerBytes = 72;
-export const macBytes = 32;
 const magic = 'DRYA';
 const version = 1;
 const zstdLevel = 3;
@@ -93,21 +93,17 @@ export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffe
 export async function* openFrames(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): AsyncGenerator<Buffer> {
   verifyObject(keys, place, bytes, seal);
   const name = `${place.kind} ${place.number}`;
-  const iv = bytes.subarray(56, headerBytes);
-  const body = createDecipheriv('aes-256-ctr', keys.encryption, iv).update(bytes.subarray(headerBytes, -macBytes));
   let left = bytes.readUInt32BE(12);
-  releaseMemory(bytes);
-  for (let at = 0; at < body.length; ) {
-    const frame = checkFrame(body.subarray(at), Math.min(left, formatBounds.frameRawBytes));
-    const raw = await decompress(body.subarray(at, at + frame.bytes)).catch((error: unknown) =>
-      refuse('mismatch', `${name} does not decode`, error),
-    );
+  const body = new DecryptedBody(keys, bytes);
+  while (!body.isEmpty()) {
+    const rawBytesMax = Math.min(left, formatBounds.frameRawBytes);
+    const frame = body.takeFrame((start) => checkFrame(start, rawBytesMax));
+    const raw = await decompress(frame.bytes).catch((error: unknown) => refuse('mismatch', `${name} does not decode`, error));
     if (raw.length !== frame.rawBytes) refuse('mismatch', `a frame of ${name} decodes to ${raw.length} bytes`);
-    at += frame.bytes;
     left -= raw.length;
     yield raw;
   }
-  releaseMemory(body);
+  body.release();
   if (left !== 0) refuse('mismatch', `${name} holds less than it declares`);
 }
 
@@ -135,7 +131,7 @@ function writeHeader(bytes: Buffer, parts: HeaderParts): void {
   headerStart(parts.place, parts.rawBytes, parts.bodyBytes).copy(bytes, 0);
   parts.keys.archiveTag.copy(bytes, 24);
   parts.keys.salt.copy(bytes, 40);
-  parts.iv.copy(bytes, 56);
+  parts.iv.copy(bytes, ivAt);
 }
 
 function headerStart(place: ObjectPlace, rawBytes: number, bodyBytes: number): Buffer {

@@ -5,7 +5,7 @@ import type { SegmentSeal } from './index-block';
 import { compressFrame, sealFrames } from './sealed-object';
 
 /** Frames being filled or compressed (on the thread pool). */
-const buffersMax = 3;
+const buffersMax = 2;
 /** Segments whose frames are compressed but which are not written yet. */
 const sealingMax = 2;
 

@@ -8,8 +8,6 @@ export interface WorkerSetup {
   owner: Owner | null;
   /** Of the process: a worker thread cannot ask for it. */
   umask: number;
-  /** Blocks that one worker has in hand: while one waits for the thread pool, files of the other are written. */
-  lanes: number;
 }
 
 export interface Owner {

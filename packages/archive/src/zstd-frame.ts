@@ -5,6 +5,9 @@ const blockBytesMax = 128 * 1024;
 /** Level 3 uses 2 MB; more is never needed for 8 MB and would be allocated by the decoder before it reads a byte. */
 const windowBytesMax = 8 * 2 ** 20;
 
+/** Longest frame of 1 MB of content: zstd's bound for what does not compress, and room. A longer one is no frame of ours. */
+export const frameBytesMax = 2 ** 20 + 16 * 1024;
+
 /**
  * The native encoder writes frames without a content size. Inserts it, which makes the decoder check it and lets `checkFrame` see it.
  * @throws TypeError when the encoder's frame header has another shape than it has had so far.
@@ -17,11 +20,12 @@ export function declareContentSize(frame: Buffer, rawBytes: number): Buffer {
     if (frame.readUInt8(5) !== rawBytes) throw new TypeError('unexpected zstd content size');
     return frame;
   }
-  const size = Buffer.alloc(4);
-  size.writeUInt32LE(rawBytes);
-  const head = Buffer.from(frame.subarray(0, 6));
-  head.writeUInt8(descriptor | 0x80, 4);
-  return Buffer.concat([head, size, frame.subarray(6)]);
+  // As a single segment the window is the content itself: a decoder then allocates that much and not the encoder's 2 MB.
+  const head = Buffer.alloc(9);
+  head.writeUInt32LE(magic, 0);
+  head.writeUInt8((descriptor & 0x04) | 0xa0, 4);
+  head.writeUInt32LE(rawBytes, 5);
+  return Buffer.concat([head, frame.subarray(6)]);
 }
 
 /** A frame at the start of some bytes. */
