@@ -12,6 +12,8 @@ import { Site, type SiteSurroundings } from './site';
 import { SiteFolder, type SiteRecord } from './site-folder';
 import { SiteHostError } from './site-host-error';
 
+/** While something else holds its port, or its database cannot be reached. */
+const reopenMs = 5_000;
 const modes: readonly Mode[] = ['live', 'sandbox'];
 
 /** All sites of this host. Every change of one site goes through here: one after the other, its fence admitted, a line in the ledger. */
@@ -24,6 +26,7 @@ export class HostedSites {
   private readonly destroyed: DestroyedFences;
   private readonly sites = new Map<string, Site>();
   private readonly queues = new Map<string, SerialQueue>();
+  private isClosing = false;
 
   constructor(sitesDir: string, ledger: Ledger, around: SiteSurroundings) {
     this.sitesDir = sitesDir;
@@ -81,15 +84,28 @@ export class HostedSites {
   }
 
   async close(): Promise<void> {
+    this.isClosing = true;
     await Promise.all([...this.queues.values()].map((queue) => queue.run(() => Promise.resolve())));
     await Promise.all([...this.sites.values()].map((site) => site.close()));
   }
 
   private async openKnown(site: Site): Promise<void> {
-    this.sites.set(site.record.site_id, site);
-    await site
-      .open()
-      .catch((error: unknown) => this.around.log.error({ err: error, site_id: site.record.site_id }, 'a site could not be opened'));
+    const { site_id: siteId } = site.record;
+    this.sites.set(siteId, site);
+    try {
+      await site.open();
+    } catch (error) {
+      this.around.log.error({ err: error, site_id: siteId }, 'a site could not be opened; it is tried again');
+      setTimeout(() => this.reopen(site), reopenMs).unref();
+    }
+  }
+
+  private reopen(site: Site): void {
+    const { site_id: siteId } = site.record;
+    // Its turn may come after it was destroyed, or when all is being closed.
+    void this.queueOf(siteId).run(async () => {
+      if (!this.isClosing && this.sites.get(siteId) === site) await this.openKnown(site);
+    });
   }
 
   private async ensureAt(folder: SiteFolder, siteId: string, wanted: EnsureSite): Promise<SiteDescription> {
@@ -102,6 +118,7 @@ export class HostedSites {
     }
     await site.open();
     await site.complete();
+    await site.renameDomain(wanted.domain);
     return site.describe();
   }
 

@@ -6,6 +6,7 @@ import { type Gate, GateError } from './gate';
 import type { Release } from './release';
 import { sendText, serveRequest } from './serve-request';
 
+const closeMs = 3_000;
 const probeHeader = 'x-drydock-probe';
 
 /** A site's web server. Each request waits at the gate, then takes the current release once and is answered out of it alone. */
@@ -26,11 +27,13 @@ export class SiteWeb {
     return { [probeHeader]: this.probeToken };
   }
 
+  /** Lets the requests in flight end, for at most 3 s. */
   async close(): Promise<void> {
-    if (!this.server.listening) return;
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
-    this.server.closeAllConnections();
+    this.server.closeIdleConnections();
+    const limit = setTimeout(() => this.server.closeAllConnections(), closeMs);
     await closed;
+    clearTimeout(limit);
   }
 
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {

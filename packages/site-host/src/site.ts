@@ -33,7 +33,7 @@ export interface SiteSurroundings {
 /** One hosted site: its folder, its two addresses, and the one pointer that both resolve. Changes are made one at a time by the caller. */
 export class Site {
   readonly folder: SiteFolder;
-  readonly record: SiteRecord;
+  private settings: SiteRecord;
   private readonly around: SiteSurroundings;
   private readonly releases: ReleaseStore;
   private readonly gate = new Gate();
@@ -43,7 +43,7 @@ export class Site {
 
   constructor(folder: SiteFolder, record: SiteRecord, around: SiteSurroundings) {
     this.folder = folder;
-    this.record = record;
+    this.settings = record;
     this.around = { ...around, log: around.log.child({ site_id: record.site_id }) };
     this.releases = new ReleaseStore(folder, around.cluster, around.removal);
     this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.around.log });
@@ -61,6 +61,17 @@ export class Site {
     const { host } = this.around;
     if (!this.web.server.listening) await listenStubbornly(this.web.server, this.record.http_port, host, portLimitMs);
     await listenStubbornly(this.endpoint.server, this.record.database_port, host, portLimitMs);
+  }
+
+  get record(): SiteRecord {
+    return this.settings;
+  }
+
+  /** The domain is only carried for people: the site is reached by its port. */
+  async renameDomain(domain: string): Promise<void> {
+    if (domain === this.settings.domain) return;
+    this.settings = { ...this.settings, domain };
+    await this.folder.writeRecord(this.settings);
   }
 
   /** Makes what a crash may have kept from being made: role, first release, pointer. */

@@ -18,7 +18,7 @@ export async function hostConfig(): Promise<SiteHostConfig> {
     SERVICE_NAME: 'site-host',
     HOST: '127.0.0.1',
     PORT: 0,
-    LOG_LEVEL: 'error',
+    LOG_LEVEL: 'silent',
     OTEL_EXPORTER_OTLP_ENDPOINT: undefined,
     DRYDOCK_FAULTS: undefined,
     SITE_HOST_SECRET: randomBytes(32).toString('hex'),
@@ -30,6 +30,7 @@ export async function hostConfig(): Promise<SiteHostConfig> {
 export interface TestHost {
   client: SiteHostClient;
   config: SiteHostConfig;
+  controlUrl: string;
   /** Stops the host; its folder and databases stay for another start. */
   stop(): Promise<void>;
 }
@@ -41,7 +42,7 @@ export async function startHost(config: SiteHostConfig): Promise<TestHost> {
     await client.close();
     await lifetime.close();
   };
-  return { client, config, stop };
+  return { client, config, controlUrl: url, stop };
 }
 
 /** Destroys every site that a test has made, stops the host and removes its folder. */
