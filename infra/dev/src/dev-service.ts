@@ -44,6 +44,7 @@ async function runServer(service: ServiceWithDatabase): Promise<void> {
     cwd: inRepo(`services/${service}`),
     stdio: ['ignore', 'ignore', 'inherit'],
     signalOnOrphan: 'SIGTERM',
+    isWrapper: true,
   });
   children.push(compiler, await watchProgram(service, 'server', stores.environment));
   publishDevEnvironment(service, stores.environment);

@@ -32,6 +32,20 @@ test('a child that ignores the signal is killed after its grace', async () => {
   expect(await child.exited).toEqual({ code: null, signal: 'SIGKILL' });
 });
 
+test('what a wrapper started ends with it', async () => {
+  const wrapper = await spawnGuarded('/bin/sh', ['-c', 'sleep 60 & echo $!; wait'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+    signalOnOrphan: 'SIGTERM',
+    isWrapper: true,
+  });
+  const [line]: unknown[] = wrapper.process.stdout ? await once(wrapper.process.stdout, 'data') : [];
+  const inner = proveProcess(Number(String(line)));
+  await wrapper.stop('SIGTERM', 1000);
+  const untilMs = performance.now() + 2000;
+  while (inner !== null && isSameProcess(inner) && performance.now() < untilMs) await sleep(20);
+  expect(inner !== null && isSameProcess(inner)).toBe(false);
+});
+
 test('a pid alone does not make a process ours', () => {
   const proof = proveProcess(process.pid);
   if (proof === null) throw new Error('we are not there');

@@ -18,17 +18,19 @@ export interface GuardedChild {
   stop(signal: NodeJS.Signals, graceMs: number): Promise<void>;
 }
 
+export interface GuardOptions extends SpawnOptions {
+  signalOnOrphan: NodeJS.Signals;
+  /** True for a program that only starts another one and passes no signal on: signals then go to its whole process group. */
+  isWrapper?: boolean;
+}
+
 /**
  * Spawns a child in a process group of its own, so that a Ctrl-C in the terminal reaches only us and we choose the order in which
  * things end. A tiny shell beside it holds the reading end of a pipe of ours: when we die in whatever way, kill -9 included, the pipe
  * ends and the shell passes `signalOnOrphan` on. (Linux' PR_SET_PDEATHSIG would do the same, but Node cannot set it.)
  */
-export async function spawnGuarded(
-  command: string,
-  args: readonly string[],
-  options: SpawnOptions & { signalOnOrphan: NodeJS.Signals },
-): Promise<GuardedChild> {
-  const { signalOnOrphan, ...spawnOptions } = options;
+export async function spawnGuarded(command: string, args: readonly string[], options: GuardOptions): Promise<GuardedChild> {
+  const { signalOnOrphan, isWrapper = false, ...spawnOptions } = options;
   const child = spawn(command, [...args], { ...spawnOptions, detached: true });
   const exited = new Promise<ChildExit>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
   await new Promise<void>((resolve, reject) => {
@@ -37,25 +39,30 @@ export async function spawnGuarded(
   });
   const pid = child.pid;
   if (pid === undefined) throw new Error(`${command} has no pid`);
-  const guard = spawnGuard(pid, signalOnOrphan);
+  const target = isWrapper ? -pid : pid;
+  const guard = spawnGuard(target, signalOnOrphan);
   void exited.then(() => guard.kill('SIGKILL'));
   const proof = proveProcess(pid) ?? { pid, startedTicks: '' };
-  return { process: child, proof, exited, stop: (signal, graceMs) => stopChild(child, exited, signal, graceMs) };
+  return { process: child, proof, exited, stop: (signal, graceMs) => stopChild({ child, target, exited }, signal, graceMs) };
 }
 
-async function stopChild(child: ChildProcess, exited: Promise<ChildExit>, signal: NodeJS.Signals, graceMs: number): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
-  sendSignal(child.pid, signal);
+async function stopChild(
+  { child, target, exited }: { child: ChildProcess; target: number; exited: Promise<ChildExit> },
+  signal: NodeJS.Signals,
+  graceMs: number,
+): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  sendSignal(target, signal);
   const timer = new AbortController();
   const late = sleep(graceMs, 'late', { signal: timer.signal }).catch(() => 'ended');
-  if ((await Promise.race([exited, late])) === 'late') sendSignal(child.pid, 'SIGKILL');
+  if ((await Promise.race([exited, late])) === 'late') sendSignal(target, 'SIGKILL');
   await exited;
   timer.abort();
 }
 
-function spawnGuard(pid: number, signal: NodeJS.Signals): ChildProcess {
-  const script = 'read -r _ignored; kill -s "$2" "$1" 2>/dev/null';
-  const args = ['-c', script, 'drydock-guard', String(pid), signal.slice('SIG'.length)];
+function spawnGuard(target: number, signal: NodeJS.Signals): ChildProcess {
+  const script = 'read -r _ignored; kill -s "$2" -- "$1" 2>/dev/null';
+  const args = ['-c', script, 'drydock-guard', String(target), signal.slice('SIG'.length)];
   const guard = spawn('/bin/sh', args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true, cwd: '/', env: {} });
   guard.on('error', () => undefined); // without a shell the next start ends the leftover
   guard.stdin?.on('error', () => undefined);
