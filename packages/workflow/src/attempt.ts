@@ -25,6 +25,8 @@ export const settleGraceMs = 8_000;
 
 /** Runs `work` under a signal that is aborted by the loss of the lease, the end of the process or the step's own time, and says how it ended. Never rejects. */
 export async function attempt<T>(limits: AttemptLimits, work: (signal: AbortSignal) => Promise<T>): Promise<AttemptEnd<T>> {
+  if (limits.lease.aborted) return { end: 'left' };
+  if (limits.stopping.aborted) return { end: 'interrupted' };
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(new StepTimeout(limits.name, limits.timeoutSeconds)), limits.timeoutSeconds * 1_000);
   const signal = AbortSignal.any([limits.lease, limits.stopping, late.signal]);

@@ -13,8 +13,6 @@ export interface ConsumerOptions extends QueueAddress {
   answer(workflowId: string): Promise<RunEnd>;
   /** A job of any kind was delivered: the queue works. */
   delivered(): void;
-  /** Nothing is waiting any more. */
-  drained(): void;
 }
 
 export interface Consumer {
@@ -39,7 +37,6 @@ export function consume(options: ConsumerOptions): Consumer {
     ? new Worker(queueName, processor, { ...common, connection: postgresConnection(queueUrl, 4) }, createPostgresBackend)
     : new Worker(queueName, processor, { ...common, connection: redisOptions(queueUrl) });
   worker.on('error', (error) => log.warn({ internal: messageOf(error) }, 'consumer'));
-  worker.on('drained', options.drained);
   return {
     close: async () => {
       await worker.close();

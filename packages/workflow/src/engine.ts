@@ -1,5 +1,5 @@
 import type { Database } from '@drydock/database/sql';
-import { createAnnouncer } from './announce';
+import { announceDue, createAnnouncer } from './announce';
 import type { SettleFailed } from './cancel-unclaimed';
 import { type Consumer, consume } from './consumer';
 import type { WorkflowDefinition } from './definition';
@@ -48,7 +48,7 @@ export function createEngine<Tx>(options: EngineOptions<Tx>): Engine {
   );
   const stopping = new AbortController();
   const changed = createAnnouncer(database.sql(), log);
-  const watch = { deliveredAtMs: performance.now(), inHand: 0 };
+  const watch = { deliveredAtMs: performance.now(), inHand: 0, hasBacklog: false };
   let parts: Parts | undefined;
 
   const runner: Runner<Tx> = {
@@ -76,11 +76,16 @@ export function createEngine<Tx>(options: EngineOptions<Tx>): Engine {
     const silentSeconds = (): number => (performance.now() - watch.deliveredAtMs) / 1_000;
     const waitingMax = Math.max(32, 4 * concurrency);
     const relay = { database, queue, log, leaseSeconds, waitingMax, settleFailed: settleBy(definitions, log), silentSeconds, changed };
-    const loop = loopSweeps(options.sweepMs, () => sweep(relay));
+    const loop = loopSweeps(options.sweepMs, async () => {
+      watch.hasBacklog = await sweep(relay);
+    });
     const delivered = (): void => {
       watch.deliveredAtMs = performance.now();
+      // The sweep keeps the queue short, so it must refill it as it empties: once for all jobs of a moment.
+      if (watch.hasBacklog) loop.wakeIn(refillPauseMs);
+      watch.hasBacklog = false;
     };
-    const consumer = consume({ ...options, answer, delivered, drained: () => undefined });
+    const consumer = consume({ ...options, answer, delivered });
     parts = { queue, loop, consumer, unlisten: options.listener?.onDue(loop.wake) };
   };
   return {
@@ -91,6 +96,8 @@ export function createEngine<Tx>(options: EngineOptions<Tx>): Engine {
       await parts?.loop.stop();
       await parts?.consumer.close().catch((error: unknown) => log.warn({ internal: messageOf(error) }, 'consumer did not close'));
       await parts?.queue.close();
+      // Whoever else listens takes over what was handed back.
+      await announceDue(database.sql()).catch(() => undefined);
     },
     isConsuming: () => watch.inHand > 0 || performance.now() - watch.deliveredAtMs < silenceMaxMs,
   };
@@ -104,6 +111,7 @@ interface Parts {
 }
 
 const silenceMaxMs = 30_000;
+const refillPauseMs = 15;
 
 function byKind<Tx>(definitions: EngineOptions<Tx>['definitions']): ReadonlyMap<string, WorkflowDefinition<Tx>> {
   const byName = new Map<string, WorkflowDefinition<Tx>>();

@@ -49,9 +49,12 @@ export const reportProgress = (sql: Sql, hold: Hold, percent: number): Promise<u
     [hold.id, hold.fence, percent],
   );
 
-/** The steps that have not run, as the code of today lists them. What has succeeded or been begun stays. */
-export const relistSteps = (sql: Sql, hold: Hold, names: readonly string[]): Promise<void> =>
-  writeFenced(sql, hold, relistSql, [JSON.stringify(names)]);
+/**
+ * The list of the code of today, `recorded` being the attempts that were on record before this claim (which may have begun a step of the older list).
+ * What has succeeded stays as it is; nothing is left running.
+ */
+export const relistSteps = (sql: Sql, hold: Hold, names: readonly string[], recorded: Readonly<Record<string, number>>): Promise<void> =>
+  writeFenced(sql, hold, relistSql, [JSON.stringify(names), JSON.stringify(recorded)]);
 
 const relistSql = `
   WITH held AS (UPDATE workflow SET version = version + 1 WHERE ${heldByUs} RETURNING id),
@@ -61,6 +64,7 @@ const relistSql = `
   ), listed AS (
     INSERT INTO workflow_step (workflow_id, name, position) SELECT held.id, wanted.name, wanted.position FROM held, wanted
     ON CONFLICT (workflow_id, name) DO UPDATE SET position = excluded.position,
+      attempts = coalesce(($4::jsonb ->> excluded.name)::int, 0),
       status = CASE WHEN workflow_step.status = 'succeeded' THEN 'succeeded' ELSE 'pending' END
   )
   SELECT id FROM held`;

@@ -32,6 +32,7 @@ export async function runWorkflow<Tx>(runner: Runner<Tx>, stepNamesByKind: strin
   const attributes = { 'workflow.id': claim.id, 'workflow.kind': claim.kind, 'workflow.fence': claim.fence };
   return withSpan(`run ${claim.kind}`, attributes, contextForRow(claim.traceparent), async (span) => {
     const end = await runClaim(runner, claim, claimedAtMs);
+    if (end === 'left') runner.log.warn({ workflow_id: claim.id, fence: claim.fence }, 'stopped: the claim is no longer ours');
     span.setAttribute('workflow.end', end);
     return end;
   });
@@ -93,7 +94,7 @@ async function carryOn<Tx>(execution: Execution<Tx>): Promise<RunEnd> {
   if (!plan.go) return mismatch(plan.reason);
   const next = names[plan.next];
   if (plan.relist) {
-    await relistSteps(runner.database.sql(), hold, names);
+    await relistSteps(runner.database.sql(), hold, names, Object.fromEntries(claim.steps.map((row) => [row.name, row.attempts])));
     if (next !== undefined) await beginStep(runner.database.sql(), hold, next);
   }
   return runForward(execution, plan.next);

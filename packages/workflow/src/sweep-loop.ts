@@ -5,20 +5,17 @@ export interface SweepLoop {
   stop(): Promise<void>;
 }
 
-/** Between sweeps of a backlog: long enough for workers to empty the queue a little, short enough that they do not wait. */
-const backlogPauseMs = 25;
-
-/** Runs `work` every `everyMs`, at once when woken, and soon when it says that there is more. Never two at a time. `work` must not reject. */
-export function loopSweeps(everyMs: number, work: () => Promise<boolean>): SweepLoop {
+/** Runs `work` every `everyMs` and when woken. Never two at a time. `work` must not reject. */
+export function loopSweeps(everyMs: number, work: () => Promise<void>): SweepLoop {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let woken = false;
   let stopped = false;
   const once = async (): Promise<void> => {
     woken = false;
-    const more = await work();
+    await work();
     running = undefined;
-    if (!stopped) timer = setTimeout(turn, woken ? 0 : more ? backlogPauseMs : everyMs);
+    if (!stopped) timer = setTimeout(turn, woken ? 0 : everyMs);
   };
   const turn = (): void => {
     clearTimeout(timer);

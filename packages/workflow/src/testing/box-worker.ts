@@ -37,6 +37,8 @@ const engine = createEngine({
   log,
   listener,
 });
+// A test that dies takes its workers along.
+process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 engine.start();
 log.info({ pid: process.pid }, 'ready');
 process.once('SIGTERM', () => {

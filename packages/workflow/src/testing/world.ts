@@ -121,7 +121,7 @@ export async function openWorld(backend: QueueBackend): Promise<World> {
 function spawnWorker(environment: Record<string, string>, lines: World['lines']): ChildProcess {
   const script = path.resolve(__dirname, '../../dist/testing/box-worker.js');
   const settings = { WORKFLOW_LEASE_SECONDS: String(leaseSeconds), WORKFLOW_SWEEP_MS: String(sweepMs), ...environment };
-  const child = spawn(process.execPath, [script], { env: { ...process.env, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [script], { env: { ...process.env, ...settings }, stdio: ['ignore', 'pipe', 'ignore', 'ipc'] });
   let rest = '';
   child.stdout?.on('data', (chunk) => {
     const parts = `${rest}${String(chunk)}`.split('\n');
