@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { closeServer, listen } from '@drydock/service-kit/http-server';
@@ -20,8 +21,12 @@ export async function composeSiteHost(
   const sitesDir = path.resolve(config.SITES_DIR);
   await mkdir(sitesDir, { recursive: true, mode: 0o711 });
 
-  const cluster = new SitesCluster(config.SITES_DATABASE_URL);
+  const cluster = new SitesCluster(
+    config.SITES_DATABASE_URL,
+    `site-host ${createHash('sha256').update(sitesDir).digest('hex').slice(0, 16)}`,
+  );
   lifetime.onClose('sites cluster', () => cluster.close());
+  await cluster.endPredecessors();
   await cluster.closeCommonDatabases();
 
   const removal = new SlowRemoval(sitesDir, log);

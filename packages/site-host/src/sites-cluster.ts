@@ -10,15 +10,18 @@ const duplicateCode = '42710';
 export class SitesCluster {
   private readonly admin: pg.Pool;
   private readonly url: URL;
+  private readonly name: string;
 
-  constructor(adminUrl: string) {
+  /** `name` is the host's own and the same at every start. */
+  constructor(adminUrl: string, name: string) {
+    this.name = name;
     this.url = new URL(adminUrl);
     this.admin = new pg.Pool({
       connectionString: adminUrl,
       max: 4,
       connectionTimeoutMillis: 5_000,
       statement_timeout: 25_000,
-      application_name: 'drydock site-host',
+      application_name: name,
     });
     // An idle connection that breaks is replaced at the next use.
     this.admin.on('error', () => undefined);
@@ -30,6 +33,16 @@ export class SitesCluster {
 
   get port(): number {
     return Number(this.url.port || 5432);
+  }
+
+  /**
+   * Ends what an earlier process of this host has left running: Postgres goes on with CREATE DATABASE though its client was killed, and the
+   * database would appear after the clearing up.
+   */
+  async endPredecessors(): Promise<void> {
+    const sql =
+      'select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid() and usename = current_user';
+    await this.admin.query(sql, [this.name]);
   }
 
   /** A site's role may enter its own databases only, so nobody may enter the common ones by default. */

@@ -18,7 +18,7 @@ export async function hostConfig(): Promise<SiteHostConfig> {
     SERVICE_NAME: 'site-host',
     HOST: '127.0.0.1',
     PORT: 0,
-    LOG_LEVEL: 'silent',
+    LOG_LEVEL: 'error',
     OTEL_EXPORTER_OTLP_ENDPOINT: undefined,
     DRYDOCK_FAULTS: undefined,
     SITE_HOST_SECRET: randomBytes(32).toString('hex'),
