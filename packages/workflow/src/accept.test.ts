@@ -77,7 +77,7 @@ describe('accepting, waiting and watching', () => {
 
   it('shows each version to a watcher, and one that comes back only what it has not seen', async () => {
     world.engine([createDawdle()]);
-    const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 300 } });
+    const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 1_500 } });
     const seen: number[] = [];
     for await (const { version, view } of watchWorkflow(sql(), workflowId)) {
       seen.push(version);
@@ -152,7 +152,11 @@ describe('accepting, waiting and watching', () => {
     world.engine(
       [
         workflow({ kind: 'quick', input: z.object({}) })
-          .step('count', { do: async () => void (runs += 1) })
+          .step('count', {
+            do: async () => {
+              runs += 1;
+            },
+          })
           .build(),
       ],
       { concurrency: 16 },

@@ -1,9 +1,9 @@
 import { trace } from '@opentelemetry/api';
 import { createPostgresBackend, type Job, Worker } from 'bullmq';
-import { BullMQOtel } from 'bullmq-otel';
 import { doorbellSchema, nobody } from './doorbell';
 import type { RunEnd } from './execution';
 import { isPostgresQueue, postgresConnection, type QueueAddress, queuePrefix } from './queue';
+import { queueTelemetry } from './queue-telemetry';
 import { messageOf } from './step-error';
 import { markFailed } from './trace';
 
@@ -25,7 +25,7 @@ export function consume(options: ConsumerOptions): Consumer {
   const { queueUrl, queueName, log } = options;
   const common = {
     prefix: queuePrefix(queueName),
-    telemetry: new BullMQOtel({ tracerName: queueName }),
+    telemetry: queueTelemetry(queueName),
     concurrency: options.concurrency,
     removeOnComplete: { count: 0 },
     removeOnFail: { count: 0 },

@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { createPostgresBackend, Queue, type QueueOptions } from 'bullmq';
-import { BullMQOtel } from 'bullmq-otel';
 import { Redis } from 'ioredis';
 import { type Doorbell, jobId } from './doorbell';
 import type { Log } from './log';
+import { queueTelemetry } from './queue-telemetry';
 import { messageOf } from './step-error';
 
 /** The ringing side of a queue. Both calls are bounded in time and reject when the queue is away. */
@@ -61,7 +61,7 @@ function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue 
   const options = {
     connection: postgresConnection(queueUrl, 4),
     prefix: queuePrefix(queueName),
-    telemetry: new BullMQOtel({ tracerName: queueName }),
+    telemetry: queueTelemetry(queueName),
   };
   const queue = new Queue(queueName, options, createPostgresBackend);
   queue.on('error', (error) => log.warn({ internal: messageOf(error) }, 'queue'));
@@ -81,7 +81,7 @@ function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
     const options: QueueOptions = {
       connection: client,
       prefix: queuePrefix(queueName),
-      telemetry: new BullMQOtel({ tracerName: queueName }),
+      telemetry: queueTelemetry(queueName),
     };
     queue = new Queue(queueName, options);
     queue.on('error', (error) => log.warn({ internal: messageOf(error) }, 'queue'));
