@@ -58,13 +58,13 @@ export function createVerificationCache<Answer>(options: VerificationCacheOption
     },
     last: (key) => entries.get(key)?.answer,
     verify: async (key, token) => {
-      const entry = entries.get(key);
-      if (entry?.asking !== undefined && isTrusted(entry)) {
-        const answer = await entry.asking;
-        // The answer took longer than it may be trusted: good for whoever asked, too old for whoever joined.
-        if (isTrusted(entry)) return answer;
+      for (;;) {
+        const entry = entries.get(key);
+        if (entry === undefined || !isTrusted(entry)) return send(key, token);
+        const answer = entry.asking === undefined ? entry.answer : await entry.asking;
+        // An answer that took longer than it may be trusted is good for whoever asked, and too old for whoever joined.
+        if (answer !== undefined && isTrusted(entry)) return answer;
       }
-      return send(key, token);
     },
   };
 }

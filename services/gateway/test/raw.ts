@@ -10,7 +10,7 @@ export interface RawAnswer {
 }
 
 /** Sends bytes as they are and reads until the other side closes or nothing came for `quietMs`. */
-export function sendRaw(port: number, bytes: string | Buffer, quietMs = 250): Promise<RawAnswer> {
+export function sendRaw(port: number, bytes: string | Buffer, quietMs = 60): Promise<RawAnswer> {
   return new Promise((resolve) => {
     const socket = net.connect(port, '127.0.0.1');
     const chunks: Buffer[] = [];
@@ -22,7 +22,7 @@ export function sendRaw(port: number, bytes: string | Buffer, quietMs = 250): Pr
     };
     const wait = (): void => {
       clearTimeout(timer);
-      timer = setTimeout(finish, chunks.length === 0 ? quietMs * 8 : quietMs);
+      timer = setTimeout(finish, chunks.length === 0 ? quietMs * 30 : quietMs);
     };
     socket.on('connect', () => {
       socket.write(bytes);

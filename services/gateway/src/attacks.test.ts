@@ -1,0 +1,269 @@
+import { type Bench, randomToken, startBench, type TestKey } from '../test/fixture';
+import { rawRequest, sendRaw } from '../test/raw';
+
+let bench: Bench;
+let key: TestKey;
+let authorization: string;
+beforeAll(async () => {
+  bench = await startBench();
+  key = bench.register();
+  authorization = `Authorization: Bearer ${key.token}`;
+});
+afterAll(() => bench.close());
+
+const id = '0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44';
+const send = (bytes: string) => sendRaw(bench.port, bytes);
+/** Sends and tells how many requests arrived at the service for it. */
+async function attack(bytes: string) {
+  const before = bench.hosting.arrived;
+  const answer = await send(bytes);
+  return { ...answer, arrived: bench.hosting.arrived - before };
+}
+const codeOf = (body: string): string => JSON.parse(body).code;
+
+describe('two readers could read it differently (G12)', () => {
+  const chunked = '5\r\n{"a":\r\n2\r\n1}\r\n0\r\n\r\n';
+  const smuggled = 'GET /v1/sites HTTP/1.1\r\nHost: x\r\n\r\n';
+  it.each([
+    ['Content-Length and Transfer-Encoding', ['Content-Length: 5', 'Transfer-Encoding: chunked'], chunked],
+    ['Transfer-Encoding and Content-Length', ['Transfer-Encoding: chunked', 'Content-Length: 4'], chunked],
+    ['two Transfer-Encodings', ['Transfer-Encoding: chunked', 'Transfer-Encoding: identity'], chunked],
+    ['two equal Transfer-Encodings', ['Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'], chunked],
+    ['xchunked', ['Transfer-Encoding: xchunked'], chunked],
+    ['gzip, chunked', ['Transfer-Encoding: gzip, chunked'], chunked],
+    ['two Content-Lengths', ['Content-Length: 2', 'Content-Length: 7'], '{}'],
+    ['two equal Content-Lengths', ['Content-Length: 2', 'Content-Length: 2'], '{}'],
+    ['a folded header', ['X-A: 1\r\n  Content-Length: 2'], '{}'],
+    ['a line feed alone', ['X-A: 1\nContent-Length: 2'], '{}'],
+    ['a space before the colon', ['Content-Length : 2'], '{}'],
+    ['two Hosts', ['Host: other.test'], ''],
+    ['an underscore', ['X_Org_Id: 1'], ''],
+    ['another expectation', ['Expect: 200-maybe'], ''],
+    ['two Content-Types', ['Content-Type: application/json', 'Content-Type: text/plain'], ''],
+    ['a negative Content-Length', ['Content-Length: -1'], ''],
+    ['a chunk size that overflows', ['Transfer-Encoding: chunked'], 'FFFFFFFFFFFFFFFFFF\r\n'],
+  ])('%s: refused, and no service sees it', async (_name, headers, body) => {
+    const line = 'POST /v1/sites';
+    const { status, arrived, text } = await attack(rawRequest(line, [authorization, ...headers], body + smuggled));
+    expect([0, 400, 422]).toContain(status);
+    expect(arrived).toBe(0);
+    if (status !== 0) expect(text).toContain('application/problem+json');
+    // What was smuggled is not answered either.
+    expect(text.match(/HTTP\/1\.1 2/g)).toBeNull();
+  });
+
+  it('an absolute-form target is no path', async () => {
+    expect(await attack(rawRequest('GET http://elsewhere.test/v1/sites', [authorization]))).toMatchObject({ status: 404, arrived: 0 });
+  });
+
+  it('pipelined requests are answered one each, in their order', async () => {
+    const { text, arrived } = await attack(
+      rawRequest('GET /v1/sites', [authorization]) +
+        rawRequest('GET /v1/nothing', [authorization]) +
+        rawRequest('GET /v1/sites', [authorization]),
+    );
+    expect([...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => match[1])).toEqual(['200', '404', '200']);
+    expect(arrived).toBe(2);
+  });
+});
+
+describe('path tricks (G13, G15)', () => {
+  it.each([
+    '/v1/sites/%2e%2e',
+    '/v1/sites/..',
+    '/v1/sites/.',
+    '/v1/sites/%2E',
+    `/v1/sites/${id}%2Fbackups`,
+    `/v1/sites/${id}%5c..`,
+    `/v1/sites/..%5c${id}`,
+    `/v1/sites/${id}%252Fbackups`,
+    `/v1/sites/${id}%00`,
+    `/v1/sites/${id}%0a`,
+    '/v1//sites',
+    '//v1/sites',
+    '/v1/sites/',
+    `/v1/sites/${id}/`,
+    `/v1/sites/${id};a=b`,
+    `/v1/sites/${id};/backups`,
+    '/v1/SITES',
+    '/V1/sites',
+    '/v1/%73ites',
+    '/v1/sites/%ff',
+    '/v1/sites/%',
+    `/v1/sites\\${id}`,
+    '/v1/sites#x',
+    '/v1/sites/a/b/c/d/e/f',
+    '/internal/verify',
+    '/v1/internal/verify',
+  ])('%s is nowhere', async (path) => {
+    const { status, body, arrived } = await attack(rawRequest(`GET ${path}`, [authorization]));
+    // A raw `#` is refused by the parser before there is a path.
+    expect([400, 404]).toContain(status);
+    if (status === 404) expect(codeOf(body)).toBe('route_not_found');
+    expect(arrived).toBe(0);
+  });
+
+  it.each([
+    ['%41%42', '/v1/sites/AB'],
+    ['a%20b', '/v1/sites/a%20b'],
+    ['%F0%9F%9A%A2', '/v1/sites/%F0%9F%9A%A2'],
+    ['a%3Fb', '/v1/sites/a%3Fb'],
+    [id.toUpperCase(), `/v1/sites/${id.toUpperCase()}`],
+  ])('a parameter %s arrives as %s', async (given, arrives) => {
+    await send(rawRequest(`GET /v1/sites/${given}`, [authorization]));
+    expect(bench.hosting.seen.at(-1)?.url).toBe(arrives);
+  });
+
+  it('an id longer than any is the 404 of a record that does not exist', async () => {
+    const { status, body, arrived } = await attack(rawRequest(`GET /v1/sites/${'a'.repeat(4_000)}`, [authorization]));
+    expect({ status, code: codeOf(body), arrived }).toEqual({ status: 404, code: 'site_not_found', arrived: 0 });
+  });
+
+  it('a cursor of 10 kB is no cursor, and a query that the endpoint does not take is not passed on', async () => {
+    const long = await attack(rawRequest(`GET /v1/sites?cursor=${'a'.repeat(10_000)}`, [authorization]));
+    expect({ status: long.status, code: codeOf(long.body), arrived: long.arrived }).toEqual({
+      status: 422,
+      code: 'invalid_cursor',
+      arrived: 0,
+    });
+    await send(rawRequest(`GET /v1/sites/${id}?x=1`, [authorization]));
+    expect(bench.hosting.seen.at(-1)?.url).toBe(`/v1/sites/${id}`);
+  });
+
+  it.each(['PUT', 'HEAD', 'TRACE', 'OPTIONS', 'PATCH', 'DELETE', 'PROPFIND'])(
+    '%s /v1/sites is 405 and names what there is',
+    async (method) => {
+      const { status, headers, arrived } = await attack(rawRequest(`${method} /v1/sites`, [authorization, 'X-HTTP-Method-Override: POST']));
+      expect({ status, allow: headers['allow'], arrived }).toEqual({ status: 405, allow: 'GET, POST', arrived: 0 });
+    },
+  );
+});
+
+describe('size (G9, G10)', () => {
+  const post = (headers: string[], body: string) =>
+    rawRequest('POST /v1/sites', [authorization, 'Content-Type: application/json', ...headers], body);
+
+  it('a body announced as too large is refused unread, and its connection closed', async () => {
+    const { status, body, headers, arrived } = await attack(post([`Content-Length: ${101 * 1024}`], '{"a":'));
+    expect({ status, code: codeOf(body), arrived, connection: headers['connection'] }).toEqual({
+      status: 422,
+      code: 'body_too_large',
+      arrived: 0,
+      connection: 'close',
+    });
+  });
+
+  it('so is one that comes in chunks without end', async () => {
+    const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`;
+    const { status, body, arrived } = await attack(post(['Transfer-Encoding: chunked'], chunk.repeat(12)));
+    expect({ status, code: codeOf(body), arrived }).toEqual({ status: 422, code: 'body_too_large', arrived: 0 });
+  });
+
+  it('100 kB pass', async () => {
+    const body = `"${'x'.repeat(100 * 1024 - 2)}"`;
+    expect(await attack(post([`Content-Length: ${body.length}`], body))).toMatchObject({ status: 200, arrived: 1 });
+    expect(bench.hosting.seen.at(-1)?.body).toHaveLength(100 * 1024);
+  });
+
+  it.each([
+    ['text/plain', 'Content-Type: text/plain'],
+    ['a form', 'Content-Type: application/x-www-form-urlencoded'],
+    ['gzip', 'Content-Type: application/json\r\nContent-Encoding: gzip'],
+    ['nothing', 'X-Nothing: 1'],
+  ])('a body that is %s is refused', async (_name, header) => {
+    const { status, body, arrived } = await attack(rawRequest('POST /v1/sites', [authorization, header, 'Content-Length: 2'], '{}'));
+    expect({ status, code: codeOf(body), arrived }).toEqual({ status: 422, code: 'invalid_content_type', arrived: 0 });
+  });
+
+  it.each([
+    ['17 kB in one header', [`X-Long: ${'a'.repeat(17_000)}`]],
+    ['2,000 headers', Array.from({ length: 2_000 }, (_, index) => `X-${index}: 1`)],
+    ['150 headers', Array.from({ length: 150 }, (_, index) => `X-${index}: 1`)],
+  ])('%s are refused', async (_name, headers) => {
+    const { status, arrived } = await attack(rawRequest('GET /v1/sites', [authorization, ...headers]));
+    expect([422, 431]).toContain(status);
+    expect(arrived).toBe(0);
+    expect((await fetch(`${bench.url}/healthz`)).status).toBe(200);
+  });
+
+  it('Expect: 100-continue gets its 100 only once the body is wanted', async () => {
+    const good = await send(post(['Expect: 100-continue', 'Content-Length: 2'], '{}'));
+    expect([...good.text.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => match[1])).toEqual(['100', '200']);
+    const refused = await send(rawRequest('POST /v1/sites', ['Expect: 100-continue', 'Content-Length: 2'], '{}'));
+    expect([...refused.text.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => match[1])).toEqual(['401']);
+  });
+});
+
+describe('keys that are none (H9)', () => {
+  it('all get one identical 401', async () => {
+    const { token } = key;
+    const swapped = `${token.slice(0, 8)}${[...token.slice(8, 20)].reverse().join('')}${token.slice(20)}`;
+    const table: Array<[string, string[]]> = [
+      ['', []],
+      ['', ['Authorization: Bearer']],
+      ['', [`Authorization: bearer ${token}`]],
+      ['', [`Authorization: Basic ${Buffer.from(token).toString('base64')}`]],
+      ['', [`Authorization: Bearer  ${token}`]],
+      ['', [`Authorization: Bearer ${token.slice(0, -1)}`]],
+      ['', [`Authorization: Bearer ${token}x`]],
+      ['', [`Authorization: Bearer ${token.replace('live', 'test')}`]],
+      ['', [`Authorization: Bearer ${swapped}`]],
+      ['', [`Authorization: Bearer ${token.replace('dd_', 'DD_')}`]],
+      ['', [`Authorization: Bearer ${randomToken()}`]],
+      ['', [`Authorization: Bearer ${token.slice(0, -1)}\u00e9`]],
+      ['', [authorization, authorization]],
+      ['', [authorization, 'Authorization: Bearer x']],
+      [`?access_token=${token}`, []],
+      ['', [`Cookie: token=${token}`]],
+      ['', [`X-Api-Key: ${token}`]],
+    ];
+    const answers = [];
+    for (const [query, headers] of table) {
+      const answer = await attack(rawRequest(`GET /v1/sites${query}`, [...headers, 'X-Request-Id: same-for-all']));
+      const { date: _date, ...rest } = answer.headers;
+      answers.push(JSON.stringify({ status: answer.status, body: answer.body, headers: rest, arrived: answer.arrived }));
+    }
+    expect(new Set(answers).size).toBe(1);
+    expect(JSON.parse(answers[0] ?? '')).toMatchObject({ status: 401, arrived: 0, headers: { 'www-authenticate': 'Bearer' } });
+  });
+
+  it('1,000 tokens with a wrong checksum cause not one look-up', async () => {
+    const before = bench.keys.lookUps.length;
+    const statuses = await Promise.all(
+      Array.from({ length: 1_000 }, async () => {
+        const token = `${randomToken().slice(0, -6)}000000`;
+        return (await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status;
+      }),
+    );
+    // Beyond the places there is a 503 instead, which looks nothing up either.
+    expect(new Set(statuses.filter((status) => status !== 503))).toEqual(new Set([401]));
+    expect(bench.keys.lookUps.length).toBe(before);
+  });
+});
+
+describe('what a client says of itself (H13)', () => {
+  it('reaches no service', async () => {
+    const spoofed = [
+      `X-Org-Id: ${id}`,
+      'X-Internal-Token: x',
+      'Authorization-Internal: x',
+      'X-Forwarded-For: 127.0.0.1',
+      'X-Forwarded-Host: evil.test',
+      'Forwarded: for=127.0.0.1',
+      'Traceparent: garbage',
+      'Tracestate: a=b',
+      'Cookie: a=b',
+      'Connection: authorization, x-request-id',
+      'Upgrade: h2c',
+      'Accept: text/evil',
+      'User-Agent: evil',
+      'Content-Type: text/evil',
+    ];
+    await send(rawRequest('GET /v1/sites', [authorization, ...spoofed]));
+    const { headers = {}, claims } = bench.hosting.seen.at(-1) ?? {};
+    expect(Object.keys(headers).sort()).toEqual(['accept', 'authorization', 'connection', 'host', 'x-request-id']);
+    expect(JSON.stringify(headers)).not.toMatch(/evil|garbage/);
+    expect(headers.authorization).not.toContain(key.token);
+    expect(claims?.org_id).toBe(key.orgId);
+  });
+});

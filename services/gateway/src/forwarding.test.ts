@@ -1,0 +1,277 @@
+import http from 'node:http';
+import net from 'node:net';
+import { type Bench, startBench, type TestKey } from '../test/fixture';
+import { waitFor } from '../test/wait-for';
+
+let bench: Bench;
+let key: TestKey;
+beforeEach(async () => {
+  bench = await startBench();
+  key = bench.register();
+});
+afterEach(() => bench.close());
+
+const workflowPath = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/workflows/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a45/events';
+const call = (path = '/v1/sites', init: RequestInit = {}) =>
+  fetch(bench.url + path, { ...init, headers: { authorization: `Bearer ${key.token}`, ...init.headers } });
+const post = () => call('/v1/sites', { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } });
+
+describe('answers', () => {
+  it('show the headers of the contract and no other', async () => {
+    bench.hosting.answer = (_request, response) => {
+      response.writeHead(202, {
+        'content-type': 'application/json',
+        location: '/v1/x',
+        'retry-after': '1',
+        'cache-control': 'no-store',
+        etag: '"1"',
+        'idempotent-replayed': 'true',
+        'x-powered-by': 'secret',
+        'set-cookie': 'a=b',
+        server: 'inside',
+        'x-request-id': 'of-the-service',
+      });
+      response.end('{}');
+    };
+    const response = await post();
+    expect(response.status).toBe(202);
+    const names = [...response.headers.keys()].filter(
+      (name) => !/^(date|connection|keep-alive|transfer-encoding|content-length|ratelimit.*)$/.test(name),
+    );
+    expect(names).toEqual(['cache-control', 'content-type', 'etag', 'idempotent-replayed', 'location', 'retry-after', 'x-request-id']);
+    expect(response.headers.get('x-request-id')).not.toBe('of-the-service');
+  });
+
+  it('of problems pass as the service wrote them', async () => {
+    bench.hosting.answer = (_request, response) => {
+      response.writeHead(422, { 'content-type': 'application/problem+json' });
+      response.end('{"code":"backup_not_found"}');
+    };
+    const response = await post();
+    expect([response.status, await response.json()]).toEqual([422, { code: 'backup_not_found' }]);
+  });
+
+  it('of 8 MB come as fast as the client reads, without filling memory', async () => {
+    let sent = 0;
+    bench.hosting.answer = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const piece = Buffer.alloc(65_536, 'x');
+      const push = (): void => {
+        while (sent < 128) {
+          sent += 1;
+          if (!response.write(piece)) return void response.once('drain', push);
+        }
+        response.end();
+      };
+      push();
+    };
+    const response = await new Promise<http.IncomingMessage>((resolve) => {
+      http.get(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${key.token}` } }, resolve);
+    });
+    response.pause();
+    let before = -1;
+    await waitFor(async () => {
+      if (sent === before) return true;
+      before = sent;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      return false;
+    });
+    expect(sent).toBeLessThan(128);
+    let size = 0;
+    for await (const chunk of response) size += chunk.length;
+    expect(size).toBe(128 * 65_536);
+  });
+});
+
+describe('event streams', () => {
+  it('pass unbuffered, resume by Last-Event-ID, and end with the client', async () => {
+    let gone = false;
+    let write: ((text: string) => void) | undefined;
+    bench.hosting.answer = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.flushHeaders();
+      write = (text) => response.write(text);
+      response.once('close', () => {
+        gone = true;
+      });
+    };
+    const leaving = new AbortController();
+    const response = await call(workflowPath, { headers: { 'last-event-id': '7' }, signal: leaving.signal });
+    expect(response.headers.get('content-type')).toBe('text/event-stream');
+    expect(bench.hosting.seen.at(-1)?.headers).toMatchObject({ 'last-event-id': '7', accept: 'text/event-stream' });
+    const reader = response.body?.getReader();
+    write?.('data: 1\n\n');
+    expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('data: 1\n\n');
+    // It holds a place of its own, none of the requests'.
+    expect(bench.gateway.inFlight).toBe(0);
+    leaving.abort();
+    await waitFor(() => gone);
+  });
+});
+
+describe('places', () => {
+  it('beyond them a request is refused at once, and they come back', async () => {
+    await bench.close();
+    bench = await startBench({ limits: { inFlightMax: 2 } });
+    key = bench.register();
+    const held: http.ServerResponse[] = [];
+    bench.hosting.answer = (_request, response) => void held.push(response);
+    const waiting = [call(), call()];
+    await waitFor(() => held.length === 2);
+    const refused = await call();
+    expect([refused.status, (await refused.json()).code, refused.headers.get('retry-after')]).toEqual([503, 'overloaded', '1']);
+    expect((await fetch(`${bench.url}/healthz`)).status).toBe(200);
+    for (const response of held) response.end('{}');
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200]);
+    await waitFor(() => bench.gateway.inFlight === 0);
+  });
+});
+
+describe('clients that leave', () => {
+  it.each([
+    ['GET', true],
+    ['POST', false],
+  ])('cancel a %s: %s', async (method, cancels) => {
+    let outcome: 'finished' | 'cancelled' | undefined;
+    bench.hosting.answer = (_request, response) => {
+      response.once('close', () => {
+        outcome = response.writableFinished ? 'finished' : 'cancelled';
+      });
+      setTimeout(() => response.end('{}'), 300);
+    };
+    const leaving = new AbortController();
+    const body = method === 'POST' ? { body: '{}' } : {};
+    const asking = call('/v1/sites', { method, signal: leaving.signal, headers: { 'content-type': 'application/json' }, ...body }).catch(
+      () => 'left',
+    );
+    await waitFor(() => bench.hosting.arrived === 1);
+    leaving.abort();
+    expect(await asking).toBe('left');
+    await waitFor(() => outcome !== undefined);
+    expect(outcome).toBe(cancels ? 'cancelled' : 'finished');
+    await waitFor(() => bench.gateway.inFlight === 0);
+  });
+});
+
+describe('connections that die before the first byte', () => {
+  it('a GET is sent once more, a POST never', async () => {
+    let deaths = 1;
+    bench.hosting.answer = (request, response) => {
+      if (deaths > 0) {
+        deaths -= 1;
+        request.socket.destroy();
+      } else response.end('{}');
+    };
+    expect((await call()).status).toBe(200);
+    expect(bench.hosting.arrived).toBe(2);
+    deaths = 1;
+    const lost = await post();
+    expect(lost.status).toBe(503);
+    expect((await lost.json()).detail).toMatch(/may or may not/);
+    expect(bench.hosting.arrived).toBe(3);
+  });
+
+  it('an answer that breaks off breaks off for the client too', async () => {
+    bench.hosting.answer = (request, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('half');
+      setTimeout(() => request.socket.destroy(), 50);
+    };
+    const response = await call();
+    await expect(response.text()).rejects.toThrow();
+  });
+});
+
+describe('a service that refuses our token', () => {
+  it('is our fault and a 503, never the customer’s 401', async () => {
+    bench.hosting.answer = (_request, response) => {
+      response.writeHead(401).end();
+    };
+    const response = await call();
+    expect(response.status).toBe(503);
+    expect(await response.json()).toMatchObject({ code: 'dependency_unavailable', dependency: 'hosting' });
+    expect(response.headers.get('retry-after')).toBe('5');
+  });
+
+  it('a service that is not configured is a 503 as well', async () => {
+    await bench.close();
+    bench = await startBench();
+    const { keys } = bench;
+    const other = await startBench({
+      config: { upstreams: { keys: { url: keys.url, tokenSecret: Buffer.from('keys'.padEnd(32, '.')).toString('hex') } } },
+    });
+    key = bench.register();
+    const response = await fetch(`${other.url}/v1/sites`, { headers: { authorization: `Bearer ${key.token}` } });
+    expect([response.status, (await response.json()).dependency]).toEqual([503, 'hosting']);
+    await other.close();
+  });
+});
+
+describe('the circuit', () => {
+  it('opens after five failures, answers at once while open, and lets one request try', async () => {
+    const { port } = bench.hosting;
+    let arrived = 0;
+    let behaviour: 'die' | 'hold' = 'die';
+    const held: net.Socket[] = [];
+    await bench.hosting.close();
+    const broken = net.createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', () => {
+        arrived += 1;
+        if (behaviour === 'die') socket.destroy();
+        else held.push(socket);
+      });
+    });
+    await new Promise<void>((resolve) => broken.listen(port, '127.0.0.1', resolve));
+    for (let failure = 0; failure < 5; failure += 1) expect((await post()).status).toBe(503);
+    expect(arrived).toBe(5);
+    expect((await post()).status).toBe(503);
+    expect(arrived).toBe(5);
+    behaviour = 'hold';
+    await new Promise((resolve) => setTimeout(resolve, 350));
+    const probe = post();
+    await waitFor(() => held.length === 1);
+    const others = await Promise.all(Array.from({ length: 20 }, post));
+    expect(new Set(others.map(({ status }) => status))).toEqual(new Set([503]));
+    expect(arrived).toBe(6);
+    held[0]?.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}');
+    expect((await probe).status).toBe(200);
+    const after = post();
+    await waitFor(() => arrived === 7);
+    for (const socket of held) socket.destroy();
+    await after;
+    await new Promise((resolve) => broken.close(resolve));
+  });
+
+  it('keys gone is a 503 that names it, for tokens that would have to be looked up', async () => {
+    await bench.keys.close();
+    const response = await call();
+    expect([response.status, (await response.json()).dependency]).toEqual([503, 'keys']);
+    expect((await fetch(`${bench.url}/readyz`)).status).toBe(503);
+  });
+});
+
+describe('authentication', () => {
+  it('a revoked key is good for less than a second after the last question', async () => {
+    expect((await call()).status).toBe(200);
+    bench.revoke(key);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const after = await Promise.all(Array.from({ length: 100 }, () => call()));
+    expect(new Set(after.map(({ status }) => status))).toEqual(new Set([401]));
+    expect(bench.keys.lookUps).toHaveLength(2);
+  });
+
+  it('an address that guesses is throttled, but not the keys it is known to have', async () => {
+    await bench.close();
+    bench = await startBench({ limits: { failedLookUpsMax: 5 } });
+    key = bench.register();
+    await call();
+    for (let index = 0; index < 20; index += 1) {
+      const { token } = (await import('../test/fixture')).newKey();
+      expect((await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(401);
+    }
+    expect(bench.keys.lookUps).toHaveLength(6);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect((await call()).status).toBe(200);
+  });
+});

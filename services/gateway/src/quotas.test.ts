@@ -1,0 +1,118 @@
+import { performance } from 'node:perf_hooks';
+import { type Bench, startBench, type TestKey } from '../test/fixture';
+import { hasRedis, startRedis, type TestRedis } from '../test/redis';
+import { waitFor } from '../test/wait-for';
+
+const get = (url: string, { token }: TestKey, method = 'GET', path = '/v1/sites') =>
+  fetch(url + path, { method, headers: { authorization: `Bearer ${token}` } });
+
+/** Sends `count` at once, in portions below the number of places. */
+async function statusesOf(urls: readonly string[], key: TestKey, count: number): Promise<number[]> {
+  const statuses: number[] = [];
+  for (let sent = 0; sent < count; sent += 50) {
+    const portion = Array.from({ length: Math.min(50, count - sent) }, (_, index) => get(urls[index % urls.length] ?? '', key));
+    statuses.push(...(await Promise.all(portion)).map(({ status }) => status));
+  }
+  return statuses;
+}
+const count = (statuses: readonly number[], wanted: number): number => statuses.filter((status) => status === wanted).length;
+
+describe('quotas without Redis', () => {
+  let bench: Bench;
+  beforeAll(async () => {
+    bench = await startBench({ config: { rateLimitScale: 0.1 } });
+  });
+  afterAll(() => bench.close());
+
+  it('admit exactly 60 reads of a tenth of 600, and say so in every answer', async () => {
+    const key = bench.register();
+    const statuses = await statusesOf([bench.url], key, 80);
+    expect([count(statuses, 200), count(statuses, 429)]).toEqual([60, 20]);
+    const refused = await get(bench.url, key);
+    expect(refused.headers.get('ratelimit-policy')).toBe('"read";q=60;w=60');
+    expect(refused.headers.get('ratelimit')).toMatch(/^"read";r=0;t=\d+$/);
+    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expect((await get(bench.url, bench.register())).status).toBe(200);
+    // Writes have a window of their own.
+    expect((await get(bench.url, key, 'POST')).status).not.toBe(429);
+  });
+
+  it('count mints by organisation, whichever of its keys mints', async () => {
+    const one = bench.register();
+    const two = bench.register({ orgId: one.orgId });
+    const statuses = [];
+    for (const key of [one, two, one]) statuses.push((await get(bench.url, key, 'POST', '/v1/api-keys')).status);
+    expect(statuses).toEqual([200, 200, 429]);
+  });
+});
+
+const withRedis = hasRedis ? describe : describe.skip;
+if (!hasRedis) process.stderr.write('no redis-server on the PATH: quotas over Redis are not tested\n');
+
+withRedis('quotas over Redis', () => {
+  let redis: TestRedis & { port: number };
+  let benches: Bench[];
+  const keyEverywhere = (): TestKey => {
+    const [first, ...others] = benches;
+    const key = first?.register();
+    if (key === undefined) throw new Error('no bench');
+    for (const other of others) other.register(key);
+    return key;
+  };
+  const urls = () => benches.map(({ url }) => url);
+  beforeAll(async () => {
+    redis = await startRedis();
+    benches = await Promise.all([0, 1, 2].map(() => startBench({ config: { rateLimitScale: 0.1, redisUrl: redis.url } })));
+    // Counting in Redis begins once each gateway is connected.
+    const probe = keyEverywhere();
+    await waitFor(async () => {
+      const left = await Promise.all(
+        urls().map(async (url) => Number(/r=(\d+)/.exec((await get(url, probe)).headers.get('ratelimit') ?? '')?.[1])),
+      );
+      return new Set(left).size === 3;
+    });
+  });
+  afterAll(async () => {
+    redis.stop();
+    await Promise.all(benches.map((bench) => bench.close()));
+  });
+
+  it('are exact over three gateways', async () => {
+    const statuses = await statusesOf(urls(), keyEverywhere(), 100);
+    expect([count(statuses, 200), count(statuses, 429)]).toEqual([60, 40]);
+  });
+
+  it('do not slow requests while Redis is frozen, and come back with it', async () => {
+    redis.signal('SIGSTOP');
+    const key = keyEverywhere();
+    const durations: number[] = [];
+    for (let index = 0; index < 40; index += 1) {
+      const startedMs = performance.now();
+      expect((await get(urls()[0] ?? '', key)).status).toBe(200);
+      durations.push(performance.now() - startedMs);
+    }
+    durations.sort((a, b) => a - b);
+    expect(durations.at(-1)).toBeLessThan(1_000);
+    expect(durations[35]).toBeLessThan(100);
+    redis.signal('SIGCONT');
+    const later = keyEverywhere();
+    await waitFor(async () => {
+      const left = await Promise.all(urls().map(async (url) => (await get(url, later)).headers.get('ratelimit')));
+      return new Set(left).size === 3;
+    });
+  });
+
+  it('admit at most three times as much while Redis is gone, and nobody sees an error', async () => {
+    redis.stop();
+    const key = keyEverywhere();
+    const statuses = await statusesOf(urls(), key, 240);
+    expect(count(statuses, 200)).toBeLessThanOrEqual(180);
+    expect(count(statuses, 200) + count(statuses, 429)).toBe(240);
+    redis = await startRedis(redis.port);
+    const later = keyEverywhere();
+    await waitFor(async () => {
+      const left = await Promise.all(urls().map(async (url) => (await get(url, later)).headers.get('ratelimit')));
+      return new Set(left).size === 3;
+    });
+  });
+});

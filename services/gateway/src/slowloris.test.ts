@@ -1,0 +1,40 @@
+import net from 'node:net';
+import { type Bench, startBench } from '../test/fixture';
+import { rawRequest } from '../test/raw';
+import { waitFor } from '../test/wait-for';
+
+let bench: Bench;
+beforeAll(async () => {
+  bench = await startBench();
+});
+afterAll(() => bench.close());
+
+/** Sends `start` and then a byte every half second; resolves with the milliseconds until the other side closed. */
+function drip(start: string): Promise<number> {
+  const startedMs = Date.now();
+  return new Promise((resolve) => {
+    const socket = net.connect(bench.port, '127.0.0.1');
+    const timer = setInterval(() => socket.write('a'), 500);
+    socket.once('close', () => {
+      clearInterval(timer);
+      resolve(Date.now() - startedMs);
+    });
+    socket.on('error', () => undefined).resume();
+    socket.write(start);
+  });
+}
+
+describe('connections that drip (G11)', () => {
+  it('are closed within 12 s, while others are served', async () => {
+    const { token } = bench.register();
+    const authorization = `Authorization: Bearer ${token}`;
+    const headers = Array.from({ length: 60 }, () => drip('GET /v1/sites HTTP/1.1\r\nHost: x\r\nX-A: '));
+    const bodies = Array.from({ length: 60 }, () =>
+      drip(rawRequest('POST /v1/sites', [authorization, 'Content-Type: application/json', 'Content-Length: 500'], '{')),
+    );
+    const meanwhile = await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } });
+    expect(meanwhile.status).toBe(200);
+    expect(Math.max(...(await Promise.all([...headers, ...bodies])))).toBeLessThan(12_000);
+    await waitFor(() => bench.gateway.inFlight === 0);
+  });
+});

@@ -1,0 +1,60 @@
+import { createVerificationCache } from './verification-cache';
+
+/** A clock and a keys service in the hands of the test. */
+function stage() {
+  let clockMs = 0;
+  const questions: Array<{ token: string; answer(value: string): void; fail(): void }> = [];
+  const cache = createVerificationCache<string>({
+    ask: (token) => new Promise((resolve, reject) => questions.push({ token, answer: resolve, fail: () => reject(new Error('gone')) })),
+    nowMs: () => clockMs,
+    entriesMax: 2,
+  });
+  return { cache, questions, advance: (ms: number) => (clockMs += ms) };
+}
+
+describe('what keys said', () => {
+  it('is trusted for less than a second from the moment the question was sent', async () => {
+    const { cache, questions, advance } = stage();
+    const asking = cache.verify('k', 't');
+    advance(900);
+    questions[0]?.answer('good');
+    expect(await asking).toBe('good');
+    expect(cache.fresh('k')).toBe('good');
+    advance(99);
+    expect(cache.fresh('k')).toBe('good');
+    advance(1);
+    expect(cache.fresh('k')).toBeUndefined();
+    expect(cache.last('k')).toBe('good');
+  });
+
+  it('is asked once for all who come while the question is young, and again for who comes later', async () => {
+    const { cache, questions, advance } = stage();
+    const first = cache.verify('k', 't');
+    const joined = cache.verify('k', 't');
+    expect(questions).toHaveLength(1);
+    advance(1_000);
+    const later = cache.verify('k', 't');
+    expect(questions).toHaveLength(2);
+    questions[0]?.answer('old');
+    questions[1]?.answer('new');
+    expect(await first).toBe('old');
+    expect(await later).toBe('new');
+    // It had joined in time, but that answer came too late for anybody but who had asked.
+    expect(await joined).toBe('new');
+    expect(questions).toHaveLength(2);
+  });
+
+  it('is not kept when it failed, and the oldest goes when there is no room', async () => {
+    const { cache, questions } = stage();
+    const failing = cache.verify('k', 't');
+    questions[0]?.fail();
+    await expect(failing).rejects.toThrow('gone');
+    expect(cache.last('k')).toBeUndefined();
+    for (const key of ['a', 'b', 'c']) {
+      const asking = cache.verify(key, key);
+      questions.at(-1)?.answer(key);
+      await asking;
+    }
+    expect([cache.last('a'), cache.last('b'), cache.last('c')]).toEqual([undefined, 'b', 'c']);
+  });
+});
