@@ -1,0 +1,54 @@
+import { endpoints } from '@drydock/contracts/endpoints';
+import { problemCodes, problemSchema } from '@drydock/contracts/problems';
+import { type Bench, startBench } from '../test/fixture';
+
+let bench: Bench;
+beforeAll(async () => {
+  bench = await startBench();
+});
+afterAll(() => bench.close());
+
+const get = (path: string, accept?: string, method = 'GET') =>
+  fetch(bench.url + path, { method, headers: accept === undefined ? {} : { accept } });
+
+describe('/problems', () => {
+  it.each(problemCodes)('has a page and JSON for %s', async (code) => {
+    const page = await get(`/problems/${code}`, 'text/html,*/*');
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(await page.text()).toContain(`<code>${code}</code>`);
+    const json = await get(`/problems/${code}`, 'application/json');
+    expect(await json.json()).toMatchObject({ code, type: `/problems/${code}` });
+  });
+
+  it('lists them all, and knows no other', async () => {
+    expect(((await (await get('/problems', 'application/json')).json()) as { data: unknown[] }).data).toHaveLength(problemCodes.length);
+    for (const code of ['nothing', 'toString', '__proto__', '%2e%2e', '<script>']) {
+      const response = await get(`/problems/${code}`);
+      expect(response.status).toBe(404);
+      expect(problemSchema.parse(await response.json()).code).toBe('route_not_found');
+    }
+  });
+});
+
+describe('the pages of the API', () => {
+  it('/openapi.json is the document that is committed', async () => {
+    const document = (await (await get('/openapi.json')).json()) as object;
+    expect(document).toEqual(require('../../../docs/openapi.json'));
+  });
+
+  it('/docs shows every endpoint, loads nothing from anywhere and runs no script', async () => {
+    const response = await get('/docs');
+    const text = await response.text();
+    for (const { id } of endpoints) expect(text).toContain(`id="${id}"`);
+    expect(text).not.toMatch(/<script|src=|https?:\/\/(?!json-schema)/);
+    expect(response.headers.get('content-security-policy')).toContain("default-src 'none'");
+  });
+
+  it('take GET and HEAD alone and are nowhere else', async () => {
+    const head = await get('/docs', undefined, 'HEAD');
+    expect([head.status, await head.text()]).toEqual([200, '']);
+    const post = await get('/docs', undefined, 'POST');
+    expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    for (const path of ['/docs/', '/DOCS', '/', '/x', '/problems/', '/%64ocs', '/v1', '/v1/']) expect((await get(path)).status).toBe(404);
+  });
+});
