@@ -39,7 +39,7 @@ export const callerOf = (change: Partial<Caller> = {}): Caller => ({
 /** The real API process' inside over a real socket and a real Postgres; no worker, so that what was accepted stays queued. */
 export async function startApi(
   defaultCaller: Caller,
-  urls: { queue?: string; siteHost?: string; siteHostSecret?: string } = {},
+  urls: { queue?: string; siteHost?: string; siteHostSecret?: string; backupsDir?: string } = {},
 ): Promise<HostingApi> {
   const postgres = await testPostgres({ serviceDir });
   const tokenSecret = secret();
@@ -52,7 +52,7 @@ export async function startApi(
       AUDIT_TOKEN_SECRET: secret(),
       KEYS_URL: `http://${nowhere}`,
       QUEUE_URL: urls.queue ?? `redis://${nowhere}`,
-      BACKUPS_DIR: '/nonexistent',
+      BACKUPS_DIR: urls.backupsDir ?? '/nonexistent',
       SITE_HOST_URL: urls.siteHost ?? `http://${nowhere}`,
       SITE_HOST_SECRET: urls.siteHostSecret ?? secret(),
     }),

@@ -1,0 +1,128 @@
+import type { ChildProcess } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { SiteBackupSurface } from '@drydock/contracts/backups';
+import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { until } from '@drydock/test-kit/wait';
+import { callerOf } from '../../test/hosting-api';
+import { ended, type HostingWorld, makeBackup, makeSite, openWorld, succeed } from '../../test/hosting-world';
+import { fillSite, runSql, stateOf } from '../../test/site-state';
+
+describe.each(queueBackends())('a restore, with the queue on %s', (backend) => {
+  let world: HostingWorld;
+  let worker: ChildProcess;
+  beforeAll(async () => {
+    world = await openWorld(backend, callerOf());
+    worker = world.spawnWorker();
+  });
+  afterAll(async () => {
+    worker.kill('SIGTERM');
+    await world.close();
+  });
+
+  const restore = (siteId: string, backupId: string) =>
+    world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
+  const surfaceOf = async (siteId: string) => (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
+
+  it('gives back exactly the tree and the database of the backup, and keeps what it replaced', async () => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    const old = await stateOf(world, siteId);
+    expect(old.page).toBe('200 file=1 row=1');
+    const backupId = await makeBackup(world, siteId);
+    await fillSite(world, siteId, 2);
+    const changed = await stateOf(world, siteId);
+    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: backupId });
+    expect(await stateOf(world, siteId)).toEqual(old);
+    const surface = await surfaceOf(siteId);
+    expect(surface).toMatchObject({ in_progress: false, can_backup: true, on_demand_used: 1 });
+    expect(surface.backups).toMatchObject([
+      { kind: 'pre_restore', status: 'completed', restorable: true },
+      { id: backupId, status: 'completed' },
+    ]);
+    expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ status: 'active' });
+    const [safetyCopy] = surface.backups;
+    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: safetyCopy?.id ?? '' });
+    expect(await stateOf(world, siteId)).toEqual(changed);
+    await until(async () => (await world.host.readSite(siteId)).releases.length === 1, { what: 'old releases to be retired' });
+  });
+
+  it('refuses a tampered archive whole and leaves the site untouched', async () => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    const backupId = await makeBackup(world, siteId);
+    await fillSite(world, siteId, 2);
+    const before = await stateOf(world, siteId);
+    tamper(path.join(world.backupsDir, 'live', siteId, backupId));
+    const answer = await restore(siteId, backupId);
+    const view = await ended(world, answer.headers['location']);
+    expect(view).toMatchObject({ status: 'failed', error: { code: 'backup_tampered' } });
+    expect(await stateOf(world, siteId)).toEqual(before);
+    const opsOf = world.ledger().filter(({ workflowId }) => workflowId === view.id);
+    expect(opsOf).toEqual([]);
+    expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ status: 'active' });
+  });
+
+  it('notices an older valid archive in the place of a newer one', async () => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    const older = await makeBackup(world, siteId);
+    const newer = await makeBackup(world, siteId);
+    await world.api.rows('UPDATE backups SET storage_key = (SELECT storage_key FROM backups WHERE id = $1) WHERE id = $2', [older, newer]);
+    const view = await ended(world, (await restore(siteId, newer)).headers['location']);
+    expect(view).toMatchObject({ status: 'failed', error: { code: 'backup_tampered' } });
+  });
+
+  it('switches back by itself when the restored site does not answer', async () => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    await runSql((await world.host.readSite(siteId)).database_url, 'DROP TABLE version');
+    const backupId = await makeBackup(world, siteId);
+    await fillSite(world, siteId, 2);
+    const before = await stateOf(world, siteId);
+    const view = await ended(world, (await restore(siteId, backupId)).headers['location']);
+    expect(view).toMatchObject({ status: 'failed', error: { code: 'restore_probe_failed' } });
+    expect(await stateOf(world, siteId)).toEqual(before);
+    const { releases, frozen } = await world.host.readSite(siteId);
+    expect([releases.length, frozen]).toEqual([1, false]);
+    const { backups } = await surfaceOf(siteId);
+    expect(backups.map(({ kind }) => kind)).toEqual(['on_demand']);
+  });
+
+  it('refuses to stage what the disk has no room for', async () => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    const backupId = await makeBackup(world, siteId);
+    const before = await stateOf(world, siteId);
+    await world.api.rows('UPDATE backups SET raw_bytes = 1::bigint << 50 WHERE id = $1', [backupId]);
+    const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, { body: { backup_id: backupId } });
+    expect(preflight.json).toMatchObject({ refusal: null, findings: [{ code: 'storage_full' }] });
+    const view = await ended(world, (await restore(siteId, backupId)).headers['location']);
+    expect(view).toMatchObject({ status: 'failed', error: { code: 'storage_full' } });
+    expect(await stateOf(world, siteId)).toEqual(before);
+  });
+
+  it('leaves nothing of a deleted site but its last backup, and frees its domain', async () => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    const { primary_domain: domain } = (await world.api.call('GET', `/v1/sites/${siteId}`)).json as { primary_domain: string };
+    await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
+    expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ code: 'site_not_found' });
+    await expect(world.host.readSite(siteId)).rejects.toMatchObject({ code: 'unknown_site' });
+    const [row] = await world.api.rows('SELECT reason, backup_id, deleted_by FROM deleted_sites WHERE site_id = $1', [siteId]);
+    expect(row).toMatchObject({ reason: 'customer', deleted_by: world.caller.keyId, backup_id: expect.any(String) });
+    const [backup] = await world.api.rows('SELECT status, expires_at FROM backups WHERE site_id = $1', [siteId]);
+    expect(backup).toEqual({ status: 'completed', expires_at: null });
+    await succeed(world, 'POST', '/v1/sites', { name: 'Again', primary_domain: domain });
+  });
+});
+
+/** One bit of the middle of the first segment. */
+function tamper(backupFolder: string): void {
+  const [attempt = ''] = readdirSync(backupFolder);
+  const file = path.join(backupFolder, attempt, 'segment-00000000');
+  const bytes = readFileSync(file);
+  const middle = Math.floor(bytes.length / 2);
+  bytes[middle] = (bytes[middle] ?? 0) ^ 1;
+  writeFileSync(file, bytes);
+}

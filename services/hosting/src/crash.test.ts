@@ -1,0 +1,155 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import type { WorkflowView } from '@drydock/contracts/workflows';
+import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { uuidv7 } from 'uuidv7';
+import { callerOf } from '../test/hosting-api';
+import { type HostingWorld, leaseSeconds, makeBackup, makeSite, openWorld } from '../test/hosting-world';
+import { fillSite, type SiteState, stateOf } from '../test/site-state';
+import type { WorkContext } from './sites/work';
+import { workflows } from './workflows';
+
+interface Run {
+  workflowId: string;
+  siteId: string;
+}
+
+/** Chaos takes every case on both backends, half an hour. CI takes, on one, what differs from the engine's own tests: our effects and our undos. */
+const isChaos = process.env['DRYDOCK_CHAOS'] !== undefined;
+const options = { profile: isChaos ? 'full' : 'short', only: (name: string) => isWanted(name) } as const;
+const isWanted = (name: string): boolean =>
+  // A run is prepared by the same workers, and any workflow passes that point.
+  !name.includes('finish.before') &&
+  (isChaos || /^(?:kill|throw) at .*after_effect|^stop at .*\.(?:switch|pack|provision|destroy)\./.test(name));
+const limitMs = isChaos ? 1_800_000 : 300_000;
+const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
+
+/** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
+const definitions = workflows(Object.freeze({}) as WorkContext);
+
+describe.each(backends)('every step survives its crash, with the queue on %s', (backend) => {
+  let world: HostingWorld;
+  beforeAll(async () => {
+    world = await openWorld(backend, callerOf());
+  });
+  afterAll(() => world.close());
+
+  const accept = async (method: string, target: string, body?: object): Promise<Run> => {
+    const answer = await world.api.call(method, target, body === undefined ? {} : { body });
+    if (answer.status !== 202) throw new Error(answer.text);
+    const [, , , siteId = '', , workflowId = ''] = String(answer.headers['location']).split('/');
+    return { workflowId, siteId };
+  };
+  const look = async ({ workflowId, siteId }: Run): Promise<CrashLook> => {
+    const { status, steps } = (await world.api.call('GET', `/v1/sites/${siteId}/workflows/${workflowId}`)).json as WorkflowView;
+    const unfinished = await world.api.rows(
+      "SELECT 1 FROM workflow WHERE subject_id = $1 AND status IN ('queued', 'running', 'needs_attention')",
+      [siteId],
+    );
+    const audited = await world.api.rows('SELECT 1 FROM audit_outbox WHERE workflow_id = $1', [workflowId]);
+    return { status, steps, unfinished: unfinished.length, auditRows: audited.length };
+  };
+  const crash = (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>) => {
+    const definition = definitions.find((candidate) => candidate.kind === kind);
+    if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
+    const spawnWorker = (environment: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...environment });
+    return crashEveryStep(definition, { leaseSeconds, spawnWorker, look, ledger: async () => world.ledger(), ...fixture }, options);
+  };
+  const siteStatus = async (siteId: string): Promise<string> => {
+    const [row] = await world.api.rows<{ status: string }>('SELECT status FROM sites WHERE id = $1', [siteId]);
+    return row?.status ?? 'gone';
+  };
+  const isHosted = (siteId: string): Promise<boolean> =>
+    world.host.readSite(siteId).then(
+      () => true,
+      () => false,
+    );
+  const backupOf = async (siteId: string) => {
+    const [row] = await world.api.rows<{ status: string; storage_key: string | null }>(
+      'SELECT status, storage_key FROM backups WHERE site_id = $1',
+      [siteId],
+    );
+    return row ?? { status: 'none', storage_key: null };
+  };
+
+  it(
+    'create_site',
+    () =>
+      crash('create_site', {
+        start: () => accept('POST', '/v1/sites', { name: 'Shop', primary_domain: `${uuidv7()}.example.com` }),
+        judge: async ({ siteId }) => {
+          const found = `${await siteStatus(siteId)} ${await isHosted(siteId)}`;
+          if (found === 'active true') return 'new';
+          if (found === 'failed false') return 'old';
+          throw new Error(found);
+        },
+      }),
+    limitMs,
+  );
+
+  it(
+    'take_backup',
+    () =>
+      crash('take_backup', {
+        start: async () => accept('POST', `/v1/sites/${await makeSite(world)}/backups`, {}),
+        judge: async ({ siteId }) => {
+          const { status, storage_key } = await backupOf(siteId);
+          if (status === 'completed' && readdirSync(path.join(world.backupsDir, storage_key ?? '')).includes('manifest')) return 'new';
+          if (status === 'failed' && leftIn(path.join(world.backupsDir, 'live', siteId)) === 0) return 'old';
+          throw new Error(`${status} with ${leftIn(path.join(world.backupsDir, 'live', siteId))} folders`);
+        },
+      }),
+    limitMs,
+  );
+
+  it(
+    'delete_site',
+    () =>
+      crash('delete_site', {
+        start: async () => accept('DELETE', `/v1/sites/${await makeSite(world)}`),
+        judge: async ({ siteId }) => {
+          const { status } = await backupOf(siteId);
+          const found = `${await siteStatus(siteId)} ${await isHosted(siteId)}`;
+          if (status === 'completed' && (found === 'gone false' || found === 'deleting false' || found === 'deleting true')) return 'new';
+          if (found === 'active true') return 'old';
+          throw new Error(`${found}, backup ${status}`);
+        },
+      }),
+    limitMs,
+  );
+
+  it(
+    'restore_backup',
+    async () => {
+      const states = new Map<string, { old: SiteState; wanted: SiteState }>();
+      await crash('restore_backup', {
+        start: async () => {
+          const siteId = await makeSite(world);
+          await fillSite(world, siteId, 1);
+          const wanted = await stateOf(world, siteId);
+          const backupId = await makeBackup(world, siteId);
+          await fillSite(world, siteId, 2);
+          states.set(siteId, { wanted, old: await stateOf(world, siteId) });
+          return accept('POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: backupId });
+        },
+        judge: async ({ siteId }) => {
+          const state = JSON.stringify(await stateOf(world, siteId));
+          const known = states.get(siteId);
+          if (state === JSON.stringify(known?.wanted)) return 'new';
+          if (state === JSON.stringify(known?.old)) return 'old';
+          throw new Error(`neither the one nor the other: ${state}`);
+        },
+      });
+    },
+    limitMs,
+  );
+});
+
+const leftIn = (folder: string): number => {
+  try {
+    return readdirSync(folder).length;
+  } catch {
+    return 0;
+  }
+};

@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fingerprintDatabase } from '@drydock/pg-transfer/fingerprint-database';
+import pg from 'pg';
+import type { HostingWorld } from './hosting-world';
+
+/** Gives a site a page that shows the version of its file and of its row, some files, and tables of that version. */
+export async function fillSite(world: HostingWorld, siteId: string, version: number): Promise<void> {
+  const { files_dir: filesDir, database_url: databaseUrl } = await world.host.readSite(siteId);
+  for (const name of readdirSync(filesDir)) rmSync(path.join(filesDir, name), { recursive: true });
+  mkdirSync(path.join(filesDir, `only-in-${version}`, 'deep'), { recursive: true });
+  writeFileSync(path.join(filesDir, 'index.html'), `file=${version} row=<?sql select v from version ?>`);
+  for (let number = 0; number < 40; number += 1) {
+    writeFileSync(path.join(filesDir, `only-in-${version}`, 'deep', `${number}.txt`), `${version}:${number}`.repeat(1 + number * 50));
+  }
+  await runSql(
+    databaseUrl,
+    `DROP SCHEMA public CASCADE; CREATE SCHEMA public;
+     CREATE TABLE version (v int); INSERT INTO version VALUES (${version});
+     CREATE TABLE only_in_${version} (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, note text NOT NULL);
+     INSERT INTO only_in_${version} (note) SELECT 'note ' || n || ' of ${version}' FROM generate_series(1, 500) n`,
+  );
+}
+
+export interface SiteState {
+  page: string;
+  tree: string;
+  database: string;
+}
+
+/** Everything that a restore replaces: the page as it is served, the whole tree and the whole database. */
+export async function stateOf(world: HostingWorld, siteId: string): Promise<SiteState> {
+  const { url, files_dir: filesDir, database_url: databaseUrl } = await world.host.readSite(siteId);
+  const response = await fetch(url);
+  const page = `${response.status} ${await response.text()}`;
+  return { page, tree: hashTree(filesDir), database: JSON.stringify(await fingerprintDatabase({ url: databaseUrl })) };
+}
+
+/** Modification times to the millisecond: Node sets them no finer than a microsecond. */
+function hashTree(root: string): string {
+  const hash = createHash('sha256');
+  for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' }).sort()) {
+    const file = path.join(root, name);
+    const stat = statSync(file);
+    hash.update(`${name}\0${stat.mode}\0${stat.isFile() ? Math.floor(stat.mtimeMs) : 0}\0`);
+    if (stat.isFile()) hash.update(readFileSync(file));
+  }
+  return hash.digest('hex');
+}
+
+export async function runSql(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}
