@@ -4,8 +4,9 @@ import { crcOf, formatToken, parseToken } from './api-token';
 import { base62, base62Alphabet } from './base62';
 import { crc32 } from './crc32';
 
+const characters = base62Alphabet.split('');
 const base62Text = (length: number) =>
-  fc.array(fc.constantFrom(...base62Alphabet), { minLength: length, maxLength: length }).map((all) => all.join(''));
+  fc.array(fc.constantFrom(...characters), { minLength: length, maxLength: length }).map((all) => all.join(''));
 const tokens = fc.record({ mode: fc.constantFrom('live' as const, 'sandbox' as const), prefix: base62Text(12), secret: base62Text(43) });
 
 describe('API tokens', () => {
@@ -15,7 +16,7 @@ describe('API tokens', () => {
 
   it('are refused after any change of one character', () => {
     fc.assert(
-      fc.property(tokens, fc.nat(), fc.constantFrom(...base62Alphabet, '_', ' ', 'ｄ'), (token, at, character) => {
+      fc.property(tokens, fc.nat(), fc.constantFrom(...characters, '_', ' ', 'ｄ'), (token, at, character) => {
         const text = formatToken(token);
         const place = at % text.length;
         const changed = text.slice(0, place) + character + text.slice(place + 1);

@@ -1,6 +1,6 @@
 import http from 'node:http';
 import net from 'node:net';
-import { type Bench, startBench, type TestKey } from '../test/fixture';
+import { type Bench, newKey, startBench, type TestKey } from '../test/fixture';
 import { waitFor } from '../test/wait-for';
 
 let bench: Bench;
@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 const workflowPath = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/workflows/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a45/events';
-const call = (path = '/v1/sites', init: RequestInit = {}) =>
+const call = (path = '/v1/sites', init: RequestInit & { headers?: Record<string, string> } = {}) =>
   fetch(bench.url + path, { ...init, headers: { authorization: `Bearer ${key.token}`, ...init.headers } });
 const post = () => call('/v1/sites', { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } });
 
@@ -267,7 +267,7 @@ describe('authentication', () => {
     key = bench.register();
     await call();
     for (let index = 0; index < 20; index += 1) {
-      const { token } = (await import('../test/fixture')).newKey();
+      const { token } = newKey();
       expect((await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(401);
     }
     expect(bench.keys.lookUps).toHaveLength(6);

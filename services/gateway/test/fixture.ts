@@ -1,4 +1,4 @@
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomInt } from 'node:crypto';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { formatToken } from '@drydock/contracts/api-token';
@@ -89,23 +89,26 @@ export async function startService(name: string, keys: Map<string, TestKey> = ne
     const { keyId, orgId, mode, scopes } = found ?? newKey();
     response.end(JSON.stringify(found === undefined ? { valid: false } : { valid: true, key_id: keyId, org_id: orgId, mode, scopes }));
   };
-  const server = http.createServer(async (request, response) => {
+  const serve = async (request: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {
     const { method = '', url = '', headers } = request;
-    if (url === '/healthz') return response.end('{}');
     service.arrived += 1;
-    try {
-      const token = String(headers.authorization).replace(/^Bearer /, '');
-      if (url === '/internal/verify') return await verify(request, response, token);
-      const claims = verifyRequestToken(token, { key, issuer: 'gateway', audience: name, method, path: url });
-      const body = await bodyOf(request);
-      const idempotencyKey = headers['idempotency-key'];
-      assertBound(claims, body, typeof idempotencyKey === 'string' ? idempotencyKey : undefined);
-      const seen = { method, url, headers, claims, body: body.toString() };
-      service.seen.push(seen);
-      return service.answer(request, response, seen);
-    } catch (error) {
-      response.writeHead(401, { 'content-type': 'application/problem+json' });
-      return response.end(JSON.stringify({ code: 'unauthenticated', why: String(error) }));
+    const token = String(headers.authorization).replace(/^Bearer /, '');
+    if (url === '/internal/verify') return verify(request, response, token);
+    const claims = verifyRequestToken(token, { key, issuer: 'gateway', audience: name, method, path: url });
+    const body = await bodyOf(request);
+    const idempotencyKey = headers['idempotency-key'];
+    assertBound(claims, body, typeof idempotencyKey === 'string' ? idempotencyKey : undefined);
+    const seen = { method, url, headers, claims, body: body.toString() };
+    service.seen.push(seen);
+    service.answer(request, response, seen);
+  };
+  const server = http.createServer((request, response) => {
+    if (request.url === '/healthz') response.end('{}');
+    else {
+      serve(request, response).catch((error: unknown) => {
+        response.writeHead(401, { 'content-type': 'application/problem+json' });
+        response.end(JSON.stringify({ code: 'unauthenticated', why: String(error) }));
+      });
     }
   });
   server.keepAliveTimeout = 65_000;
@@ -167,5 +170,3 @@ export async function startBench(given: { config?: Partial<GatewayConfig>; limit
     },
   };
 }
-
-export const randomSecret = (): string => randomBytes(32).toString('hex');
