@@ -26,7 +26,7 @@ export function createAnnouncer(sql: Sql, log: Log): (workflowId: string) => voi
   };
   return (workflowId) => {
     gathered.add(workflowId);
-    timer ??= setTimeout(send, gatherMs).unref();
+    if (timer === undefined) timer = setTimeout(send, gatherMs).unref();
   };
 }
 

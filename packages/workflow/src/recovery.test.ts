@@ -45,7 +45,7 @@ describe('recovery', () => {
     let hired = 0;
     const hire = (): void => {
       hired += 1;
-      world.spawnWorker().once('exit', (code, signal) => signal === 'SIGKILL' && hired < 8 && hire());
+      world.spawnWorker().once('exit', (_code, signal) => signal === 'SIGKILL' && hired < 8 && hire());
     };
     hire();
     const poison = await world.start({ kind: 'dawdle', input: { ms: 1, poison: true } });
