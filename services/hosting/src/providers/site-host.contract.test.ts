@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { uuidv7 } from 'uuidv7';
+import { callerOf } from '../../test/hosting-api';
+import { type HostingWorld, openWorld } from '../../test/hosting-world';
+import { fillSite, stateOf } from '../../test/site-state';
+import { localBackupStorage } from './backup-storage.local';
+import type { MovingOrder, SiteHost, SiteRef } from './site-host';
+import { localSiteHost } from './site-host.local';
+
+const archiveKey = randomBytes(32);
+/** Every driver is one more line here; the promises are the same. */
+const drivers: Array<[name: string, open: (world: HostingWorld) => SiteHost]> = [
+  ['local', ({ host }) => localSiteHost({ client: host, archiveKey })],
+];
+
+describe.each(drivers)('the site host %s', (_name, open) => {
+  let world: HostingWorld;
+  let driver: SiteHost;
+  const folder = mkdtempSync(path.join(tmpdir(), 'drydock-contract-'));
+  const storage = localBackupStorage(folder);
+  const made: string[] = [];
+  beforeAll(async () => {
+    world = await openWorld('postgres', callerOf());
+    driver = open(world);
+  });
+  afterAll(async () => {
+    for (const siteId of made) await world.host.destroySite(siteId, { fence: String(2 ** 40) });
+    await world.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  let fence = 100;
+  const order = (number = (fence += 1)): MovingOrder => ({
+    fence: String(number),
+    workflowId: 'contract',
+    signal: AbortSignal.timeout(30_000),
+    progress: () => undefined,
+  });
+  const newSite = async (mode: SiteRef['mode'] = 'live') => {
+    const site: SiteRef = { siteId: uuidv7(), orgId: uuidv7(), mode };
+    made.push(site.siteId);
+    return { site, hosted: await driver.create(site, `${site.siteId}.example.com`, order()) };
+  };
+  const packOf = async (site: SiteRef, releaseId: string) => {
+    const [archiveId, key] = [uuidv7(), `live/${site.siteId}/${uuidv7()}/1`];
+    const packed = await driver.pack(
+      site,
+      releaseId,
+      { sink: storage.sink(key), archiveId, sequence: 1, createdAt: new Date(), expectedRawBytes: null },
+      order(),
+    );
+    return { source: storage.source(key), archiveId, manifestMac: packed.manifestMac, packed };
+  };
+
+  it('makes a site once and serves it, and knows nothing of others', async () => {
+    const { site, hosted } = await newSite();
+    expect(await driver.create(site, `${site.siteId}.example.com`, order())).toMatchObject({
+      url: hosted.url,
+      currentRelease: hosted.currentRelease,
+    });
+    expect(await driver.describe({ ...site, siteId: uuidv7() })).toBeNull();
+    expect(await driver.probe(site, order())).toMatchObject({ isSqlOk: true });
+  });
+
+  it('keeps sandbox sites in a world of their own', async () => {
+    const { site } = await newSite('sandbox');
+    expect(existsSync(path.join(world.sitesDir, 'sandbox', site.siteId))).toBe(true);
+    expect(existsSync(path.join(world.sitesDir, 'live', site.siteId))).toBe(false);
+  });
+
+  it('packs, stages, switches and retires, and comes to the same end when told twice', async () => {
+    const { site, hosted } = await newSite();
+    await fillSite(world, site.siteId, 1);
+    const wanted = await stateOf(world, site.siteId);
+    const archive = await packOf(site, hosted.currentRelease);
+    expect(archive.packed.rawBytes).toBeGreaterThan(1_000);
+    await fillSite(world, site.siteId, 2);
+    for (let time = 0; time < 2; time += 1) await driver.stage(site, 'next', archive, order());
+    expect((await stateOf(world, site.siteId)).page).toBe('200 file=2 row=2');
+    const move = { from: hosted.currentRelease, to: 'next' };
+    for (let time = 0; time < 2; time += 1) await driver.freeze(site, 5_000, order());
+    for (let time = 0; time < 2; time += 1) await driver.switchRelease(site, move, order());
+    expect(await driver.probe(site, order())).toMatchObject({ httpStatus: 200, isSqlOk: true });
+    for (let time = 0; time < 2; time += 1) await driver.thaw(site, order());
+    expect(await stateOf(world, site.siteId)).toEqual(wanted);
+    for (let time = 0; time < 2; time += 1) await driver.retire(site, hosted.currentRelease, order());
+    expect(await driver.describe(site)).toMatchObject({ currentRelease: 'next', releases: ['next'] });
+  });
+
+  it('refuses what no repetition can mend, by name', async () => {
+    const { site, hosted } = await newSite();
+    const archive = await packOf(site, hosted.currentRelease);
+    await expect(driver.stage(site, 'bad', { ...archive, manifestMac: '0'.repeat(64) }, order())).rejects.toMatchObject({
+      refusal: 'archive_refused',
+    });
+    await expect(driver.stage(site, 'bad', { ...archive, archiveId: uuidv7() }, order())).rejects.toMatchObject({
+      refusal: 'archive_refused',
+    });
+    await driver.stage(site, 'next', archive, order());
+    await expect(driver.switchRelease(site, { from: 'bad', to: 'next' }, order())).rejects.toMatchObject({ refusal: 'moved' });
+    await expect(driver.retire(site, hosted.currentRelease, order())).rejects.toMatchObject({ refusal: 'current' });
+    await expect(driver.retire(site, 'next', order(1))).rejects.toMatchObject({ refusal: 'stale_fence' });
+  });
+
+  it('stops when it is told to, and can begin again', async () => {
+    const { site, hosted } = await newSite();
+    writeFileSync(path.join((await world.host.readSite(site.siteId)).files_dir, 'big'), randomBytes(4_000_000));
+    const archive = await packOf(site, hosted.currentRelease);
+    const stopped = { ...order(), signal: AbortSignal.abort(new Error('lease lost')) };
+    await expect(driver.stage(site, 'next', archive, stopped)).rejects.toThrow();
+    await driver.stage(site, 'next', archive, order());
+  });
+
+  it('destroys a site, and does not mind one that is gone', async () => {
+    const { site } = await newSite();
+    await driver.destroy(site, order());
+    await driver.destroy(site, order());
+    expect(await driver.describe(site)).toBeNull();
+  });
+});

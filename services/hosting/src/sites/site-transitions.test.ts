@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { assertTransition, siteTransitions, statusesBefore } from './site-transitions';
+
+it('knows no edge that is not in the table', () => {
+  expect(() => assertTransition('active', 'restoring')).not.toThrow();
+  expect(() => assertTransition('failed', 'active')).toThrow('cannot go from failed to active');
+  expect(statusesBefore('restoring')).toEqual(['active', 'suspended']);
+});
+
+it('is what the README draws', () => {
+  const edges = Object.entries(siteTransitions).flatMap(([from, reachable]) => reachable.map((to) => `    ${from} --> ${to}`));
+  expect(readFileSync(path.resolve(__dirname, '../../README.md'), 'utf8')).toContain(`stateDiagram-v2\n${edges.join('\n')}\n`);
+});

@@ -1,0 +1,13 @@
+import { restoreBackupHead } from './backups/restore-backup.head';
+import { takeBackupHead } from './backups/take-backup.head';
+import { createSiteHead } from './sites/create-site.head';
+import { deleteSiteHead } from './sites/delete-site.head';
+import type { WorkContext } from './sites/work';
+import { workflows } from './workflows';
+
+it('requests announce the very steps that workers take', () => {
+  const heads = [createSiteHead, deleteSiteHead, takeBackupHead, restoreBackupHead];
+  const announced = heads.map(({ kind, steps }) => [kind, steps.map(({ name }) => name)]);
+  const taken = workflows(Object.freeze({}) as WorkContext).map(({ kind, steps }) => [kind, steps.map(({ name }) => name)]);
+  expect(announced).toEqual(taken);
+});
