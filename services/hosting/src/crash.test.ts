@@ -50,11 +50,16 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
     const audited = await world.api.rows('SELECT 1 FROM audit_outbox WHERE workflow_id = $1', [workflowId]);
     return { status, steps, unfinished: unfinished.length, auditRows: audited.length };
   };
-  const crash = (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>) => {
+  const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>) => {
     const definition = definitions.find((candidate) => candidate.kind === kind);
     if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
     const spawnWorker = (environment: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...environment });
-    return crashEveryStep(definition, { leaseSeconds, spawnWorker, look, ledger: async () => world.ledger(), ...fixture }, options);
+    const { cases } = await crashEveryStep(
+      definition,
+      { leaseSeconds, spawnWorker, look, ledger: async () => world.ledger(), ...fixture },
+      options,
+    );
+    expect(cases.length).toBeGreaterThan(definition.steps.length);
   };
   const siteStatus = async (siteId: string): Promise<string> => {
     const [row] = await world.api.rows<{ status: string }>('SELECT status FROM sites WHERE id = $1', [siteId]);

@@ -1,12 +1,13 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { systemErrorCode } from '@drydock/archive/archive-error';
 import { manifestName } from '@drydock/archive/archive-objects';
 import { folderSink, folderSource } from '@drydock/archive/folder-objects';
 import type { BackupStorage } from './backup-storage';
 
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){2,3}[a-z0-9][a-z0-9-]{0,63}$/;
 
-const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
+const isMissing = (error: unknown): boolean => systemErrorCode(error) === 'ENOENT';
 
 /** Archives as folders below `root`, on the disk of the worker's host. */
 export function localBackupStorage(root: string): BackupStorage {

@@ -1,4 +1,4 @@
-import { ArchiveError } from '@drydock/archive/archive-error';
+import { ArchiveError, systemErrorCode } from '@drydock/archive/archive-error';
 import { TransferError, type TransferErrorCode } from '@drydock/pg-transfer/transfer-error';
 import { SiteHostError as ControlError, type SiteHostErrorCode } from '@drydock/site-host/site-host-error';
 import { SiteHostError, type SiteHostRefusal } from './site-host';
@@ -29,11 +29,12 @@ function refusalOf(error: unknown): SiteHostRefusal | undefined {
   return mayPass ? undefined : 'archive_refused';
 }
 
+const fullDiskCodes = new Set(['53100', 'ENOSPC', 'EDQUOT']);
+
 /** Postgres says 53100 when its disk is full, the file system ENOSPC or EDQUOT, wrapped or not. */
 function isDiskFull(error: unknown, depth = 0): boolean {
-  if (!(error instanceof Error) || depth > 5) return false;
-  const code = 'code' in error ? error.code : undefined;
-  return code === '53100' || code === 'ENOSPC' || code === 'EDQUOT' || isDiskFull(error.cause, depth + 1);
+  if (fullDiskCodes.has(systemErrorCode(error))) return true;
+  return depth < 5 && error instanceof Error && isDiskFull(error.cause, depth + 1);
 }
 
 /** The same work, with what no repetition can mend as a {@link SiteHostError}. */
