@@ -2,12 +2,13 @@ import { refuse } from './archive-error';
 import { segmentName } from './archive-objects';
 import type { IndexBlock } from './index-block';
 import type { OpenArchive } from './open-archive';
+import { releaseMemory } from './release-memory';
 import { openFrames } from './sealed-object';
 
 /** What reading segments needs of an archive; a worker has no more than this. */
 export type SegmentOrigin = Pick<OpenArchive, 'source' | 'keys'> & {
-  /** Called when a frame has been let go of and the next one is about to be decoded. */
-  onFrame?: () => void;
+  /** Pieces are used up before the next one is asked for, so their memory may be freed at once. */
+  freesFrames?: boolean;
 };
 
 const noBytes = Buffer.alloc(0);
@@ -65,16 +66,27 @@ export class BlockContent {
   }
 
   private async load(): Promise<void> {
-    this.current = noBytes; // lets go of the last frame before the next one needs its memory
-    this.at = 0;
-    this.origin.onFrame?.();
+    this.release();
     this.frames ??= await this.openSegment();
     const frame = await this.frames.next();
-    if (frame.done !== true) {
-      this.current = frame.value;
-      this.undecoded -= frame.value.length;
-    }
-    if (this.undecoded === 0) this.frames = null;
+    if (frame.done === true || frame.value.length > this.undecoded)
+      refuse('mismatch', 'a segment holds other content than its block records');
+    this.current = frame.value;
+    this.undecoded -= frame.value.length;
+    if (this.undecoded === 0) await this.endSegment(this.frames);
+  }
+
+  /** Lets the segment's end be checked and its memory go. */
+  private async endSegment(frames: AsyncGenerator<Buffer>): Promise<void> {
+    this.frames = null;
+    if ((await frames.next()).done !== true) refuse('mismatch', 'a segment holds more content than its block records');
+  }
+
+  /** Frees what is left, where frames are freed at all. */
+  release(): void {
+    if (this.origin.freesFrames === true) releaseMemory(this.current);
+    this.current = noBytes;
+    this.at = 0;
   }
 
   private async openSegment(): Promise<AsyncGenerator<Buffer>> {

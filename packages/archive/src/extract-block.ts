@@ -47,6 +47,7 @@ export class BlockExtraction {
       done.entries += 1;
       done.rawBytes += entry.size;
     }
+    this.content.release();
     return done;
   }
 

@@ -2,9 +2,9 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { ArchiveError, asWriteError, refuse } from './archive-error';
 import { blockName } from './archive-objects';
 import type { SegmentOrigin } from './block-content';
-import { createCollector } from './collect-garbage';
 import { BlockExtraction } from './extract-block';
 import { decodeBlock } from './index-block';
+import { releaseMemory } from './release-memory';
 import { openObject } from './sealed-object';
 import type { BlockTask, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup } from './worker-messages';
 
@@ -14,7 +14,6 @@ const setup: WorkerSetup = workerData;
 const waiting = new Map<number, (answer: WorkerAnswer) => void>();
 let requests = 0;
 
-const onFrame = createCollector();
 const origins: SegmentOrigin[] = setup.archives.map((keys, archive) => ({
   keys: {
     salt: Buffer.from(keys.salt),
@@ -23,7 +22,7 @@ const origins: SegmentOrigin[] = setup.archives.map((keys, archive) => ({
     authentication: Buffer.from(keys.authentication),
   },
   source: { read: (name) => readObject(archive, name) },
-  onFrame,
+  freesFrames: true,
 }));
 
 port.on('message', (answer: WorkerAnswer) => {
@@ -51,6 +50,7 @@ async function extractTask(task: BlockTask): Promise<void> {
   // The same bytes as those checked before the first write: their MAC is compared again with the manifest's.
   const block = decodeBlock(await openObject(origin.keys, place, bytes, seal), 'tree');
   const done = await new BlockExtraction(setup, origin, block).run(task.live);
+  releaseMemory(block.raw);
   post({ type: 'progress', ...done });
 }
 

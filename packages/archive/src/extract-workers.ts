@@ -5,7 +5,7 @@ import { ArchiveError, asWriteError, refuse } from './archive-error';
 import type { OpenArchive } from './open-archive';
 import type { BlockTask, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup } from './worker-messages';
 
-/** A small nursery is collected often, and with it the decoded frames, which lie outside the heap. */
+/** A small nursery: a worker's objects live for one block at most. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
 
 export interface WorkerPlan {

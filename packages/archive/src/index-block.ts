@@ -20,12 +20,14 @@ export interface IndexBlock {
   firstSegment: number;
   segments: SegmentSeal[];
   entries: Entry[];
+  /** Memory of the entries' hashes; to be released when the block has been used. */
+  raw: Buffer;
 }
 
 const segmentRowBytes = 8 + macBytes;
 
 /** Bytes of a block before sealing. `entries` are already encoded, so that a block under construction is held only once. */
-export function encodeBlock(block: Omit<IndexBlock, 'entries'>, entries: readonly Buffer[]): Buffer {
+export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries: readonly Buffer[]): Buffer {
   const root = Buffer.from(block.root, 'utf8');
   const head = Buffer.alloc(1 + root.length + 12);
   head.writeUInt8(root.length, 0);
@@ -64,7 +66,7 @@ export function decodeBlock(bytes: Buffer, kind: 'tree' | 'stream'): IndexBlock 
   if (at !== bytes.length) refuse('mismatch', 'index block with bytes after its last entry');
   checkBytes(entries, segments);
   if (kind === 'tree') checkOrder(entries);
-  return { root, firstSegment, segments, entries };
+  return { root, firstSegment, segments, entries, raw: bytes };
 }
 
 /** @throws ArchiveError `hostile_entry` unless `path` comes after `previous`: a path twice, or out of order, could overwrite another */

@@ -1,6 +1,7 @@
 import { refuse } from './archive-error';
 import { checkAscending, type IndexBlock } from './index-block';
 import { findRoot, firstBlockOf, type OpenArchive, readBlock } from './open-archive';
+import { releaseMemory } from './release-memory';
 import { RootTally } from './root-tally';
 
 export interface NumberedBlock {
@@ -9,7 +10,7 @@ export interface NumberedBlock {
 }
 
 /**
- * The blocks of one root of one archive, in order, each verified; at the end their counts have been compared with the manifest's. One block
+ * The blocks of one root of one archive, in order, each verified and to be used before the next one is asked for; at the end their counts have been compared with the manifest's. One block
  * is read ahead.
  * @throws ArchiveError; `mismatch` when entries are missing, too many, or use segments out of order
  */
@@ -34,6 +35,7 @@ export async function* readBlocks(archive: OpenArchive, rootName: string, signal
     if (root.kind === 'tree') previousPath = checkContinues(previousPath, block);
     for (const entry of block.entries) tally.count(entry);
     yield { number, block };
+    releaseMemory(block.raw);
   }
   checkCounts(tally, archive, rootName);
 }

@@ -35,7 +35,10 @@ export interface SealedObject {
 
 /** One zstd frame of at most 1 MB of content; the compression runs on the thread pool. */
 export async function compressFrame(raw: Buffer): Promise<Buffer> {
-  return declareContentSize(await compress(raw, zstdLevel), raw.length);
+  const compressed = await compress(raw, zstdLevel);
+  const frame = declareContentSize(compressed, raw.length);
+  if (frame !== compressed) releaseMemory(compressed);
+  return frame;
 }
 
 /** Encrypts frames, which are used up by it (AES-256-CTR under a random IV) and then authenticates header and ciphertext (HMAC-SHA256). */
