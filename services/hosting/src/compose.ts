@@ -1,4 +1,5 @@
 import { createAuditDelivery } from '@drydock/service-kit/audit-delivery';
+import { createHealthServer } from '@drydock/service-kit/health-server';
 import { createLog, type Log } from '@drydock/service-kit/log';
 import { createPager } from '@drydock/service-kit/paging';
 import { deriveKey } from '@drydock/service-kit/secrets';
@@ -21,9 +22,12 @@ const serviceName = 'hosting';
 export interface Process {
   log: Log;
   lifetime: Lifetime;
-  service: Service;
   /** Where it listens. */
   start(): Promise<{ url: string; port: number }>;
+}
+
+export interface ApiProcess extends Process {
+  service: Service;
 }
 
 interface Foundation {
@@ -43,7 +47,7 @@ function lay(config: ServerConfig | WorkerConfig): Foundation {
 const isUp = (database: HostingDatabase) => ({ database: () => database.sql().query('SELECT 1') });
 
 /** The process that answers: it looks at the world through readers and writes to its own database only. */
-export function composeApi(config: ServerConfig): Process {
+export function composeApi(config: ServerConfig): ApiProcess {
   const { log, lifetime, database } = lay(config);
   const listener = createListener({ connectionString: config.DATABASE_URL, log });
   lifetime.onClose('listener', () => listener.close());
@@ -106,18 +110,17 @@ export function composeWorker(config: WorkerConfig): Process {
     listener,
   });
   const ready = { ...isUp(database), queue: async () => assertConsuming(engine.isConsuming()) };
-  const service = createService({ name: serviceName, routes: [], database, tokenSecret: config.INTERNAL_TOKEN_SECRET, log, ready });
-  lifetime.onClose('http', () => service.close());
+  const health = createHealthServer({ log, ready });
+  lifetime.onClose('http', () => health.close());
   return {
     log,
     lifetime,
-    service,
     start: () => {
       delivery.start();
       lifetime.onClose('audit delivery', () => delivery.stop());
       engine.start();
       lifetime.onClose('engine', () => engine.stop(), 15_000);
-      return service.listen(config.PORT, config.HOST);
+      return health.listen(config.PORT, config.HOST);
     },
   };
 }

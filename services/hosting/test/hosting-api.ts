@@ -26,6 +26,7 @@ export interface CallOptions {
   body?: unknown;
   caller?: Caller;
   idempotencyKey?: string;
+  headers?: Record<string, string>;
 }
 
 export const callerOf = (change: Partial<Caller> = {}): Caller => ({

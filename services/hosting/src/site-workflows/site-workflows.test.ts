@@ -1,0 +1,72 @@
+import { uuidv7 } from 'uuidv7';
+import { callerOf, givenSite, type HostingApi, startApi } from '../../test/hosting-api';
+
+const staff = callerOf();
+const customer = { ...staff, scopes: staff.scopes.filter((scope) => scope !== 'platform.staff') };
+let api: HostingApi;
+beforeAll(async () => {
+  api = await startApi(staff);
+});
+afterAll(() => api.close());
+
+/** A site with a backup being taken; resolves with the workflow's path. */
+async function givenWorkflow(): Promise<{ siteId: string; location: string }> {
+  const siteId = await givenSite(api, staff);
+  const answer = await api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
+  return { siteId, location: String(answer.headers['location']) };
+}
+const park = (siteId: string) =>
+  api.rows(`UPDATE workflow SET status = 'needs_attention', error = '{"code":"step_failed"}' WHERE subject_id = $1`, [siteId]);
+const finish = (siteId: string) =>
+  api.rows("UPDATE workflow SET status = 'succeeded', finished_at = now(), version = version + 1 WHERE subject_id = $1", [siteId]);
+
+it.each(['retry', 'abandon'])('lets staff %s what waits for them, once, and notes who did', async (verb) => {
+  const { siteId, location } = await givenWorkflow();
+  expect((await api.call('POST', `${location}/${verb}`)).json).toMatchObject({ code: 'workflow_not_waiting' });
+  await park(siteId);
+  expect((await api.call('POST', `${location}/${verb}`, { caller: customer })).status).toBe(403);
+  const decided = await api.call('POST', `${location}/${verb}`);
+  expect([decided.status, decided.json]).toMatchObject([202, { status: 'queued' }]);
+  expect((await api.call('POST', `${location}/${verb}`)).json).toMatchObject({ code: 'workflow_not_waiting' });
+  const audited = await api.rows('SELECT 1 FROM audit_outbox WHERE action = $1 AND target = $2', [
+    `workflow.${verb}`,
+    `/v1/sites/${siteId}`,
+  ]);
+  expect(audited).toHaveLength(1);
+});
+
+it("lists a site's workflows, newest first, and no other site's", async () => {
+  const { siteId, location } = await givenWorkflow();
+  await givenWorkflow();
+  await finish(siteId);
+  const second = await api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
+  const listed = (await api.call('GET', `/v1/sites/${siteId}/workflows`)).json as { data: Array<{ id: string }> };
+  expect(listed.data.map(({ id }) => id)).toEqual([second.headers['location'], location].map((path) => String(path).split('/').at(-1)));
+});
+
+it("answers another site's workflow as one that does not exist", async () => {
+  const { siteId } = await givenWorkflow();
+  const { location } = await givenWorkflow();
+  const foreign = await api.call('GET', `/v1/sites/${siteId}/workflows/${location.split('/').at(-1)}`);
+  const missing = await api.call('GET', `/v1/sites/${siteId}/workflows/${uuidv7()}`);
+  expect([foreign.status, foreign.json]).toMatchObject([404, { code: 'workflow_not_found' }]);
+  expect({ ...(missing.json as object), request_id: '' }).toEqual({ ...(foreign.json as object), request_id: '' });
+});
+
+it('streams what is new to the watcher and ends with the workflow', async () => {
+  const { siteId, location } = await givenWorkflow();
+  await finish(siteId);
+  const stream = await api.call('GET', `${location}/events`);
+  expect(stream.headers['content-type']).toBe('text/event-stream');
+  expect(stream.text).toMatch(/^id: 2\nevent: workflow\ndata: \{.*"status":"succeeded".*\}\n\n$/);
+  expect((await api.call('GET', `${location}/events`, { headers: { 'last-event-id': '2' } })).text).toBe('');
+});
+
+it('keeps the workflow of a deleted site readable for its organisation alone', async () => {
+  const { siteId, location } = await givenWorkflow();
+  await finish(siteId);
+  await api.rows('DELETE FROM sites WHERE id = $1', [siteId]);
+  expect((await api.call('GET', location)).json).toMatchObject({ status: 'succeeded' });
+  expect((await api.call('GET', `/v1/sites/${siteId}/workflows`)).json).toMatchObject({ code: 'site_not_found' });
+  expect((await api.call('GET', location, { caller: callerOf() })).json).toMatchObject({ code: 'site_not_found' });
+});
