@@ -33,7 +33,11 @@ describe.each(drivers)('the site host %s', (_name, open) => {
   });
 
   let fence = 100;
-  const order = (number = (fence += 1)): MovingOrder => ({
+  const nextFence = (): number => {
+    fence += 1;
+    return fence;
+  };
+  const order = (number = nextFence()): MovingOrder => ({
     fence: String(number),
     workflowId: 'contract',
     signal: AbortSignal.timeout(30_000),
@@ -110,7 +114,7 @@ describe.each(drivers)('the site host %s', (_name, open) => {
     writeFileSync(path.join((await world.host.readSite(site.siteId)).files_dir, 'big'), randomBytes(4_000_000));
     const archive = await packOf(site, hosted.currentRelease);
     const stopped = { ...order(), signal: AbortSignal.abort(new Error('lease lost')) };
-    await expect(driver.stage(site, 'next', archive, stopped)).rejects.toThrow();
+    await expect(driver.stage(site, 'next', archive, stopped)).rejects.toThrow('lease lost');
     await driver.stage(site, 'next', archive, order());
   });
 
