@@ -4,7 +4,7 @@ import type { WorkflowListener } from '@drydock/workflow/listener';
 import type { HostingDatabase } from './database.store';
 import type { BackupReader } from './providers/backup-storage';
 import type { SiteHostReaders } from './providers/site-host';
-import type { Owner } from './sites/site';
+import type { Owner } from './sites/site.types';
 
 /** What a handler may use: it looks at the world and never changes it. */
 export interface HandlerContext {

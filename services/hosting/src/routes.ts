@@ -1,4 +1,7 @@
-import type { Route } from '@drydock/service-kit/route';
+import * as backups from '@drydock/contracts/backups';
+import * as siteWorkflows from '@drydock/contracts/site-workflows';
+import * as sites from '@drydock/contracts/sites';
+import { type Route, route } from '@drydock/service-kit/route';
 import { listBackups } from './backups/list-backups';
 import { preflightRestore } from './backups/preflight-restore';
 import { restoreBackup } from './backups/restore-backup';
@@ -15,10 +18,18 @@ import { deleteSite } from './sites/delete-site';
 import { getSite } from './sites/get-site';
 import { listSites } from './sites/list-sites';
 
-const handlers = [
-  ...[listSites, createSite, getSite, deleteSite],
-  ...[listBackups, takeBackup, restoreBackup, preflightRestore],
-  ...[listWorkflows, getWorkflow, watchWorkflow, retryWorkflow, abandonWorkflow],
+export const routes = (context: HandlerContext): Route<Tx>[] => [
+  route(sites.listSites, listSites(context)),
+  route(sites.createSite, createSite(context)),
+  route(sites.getSite, getSite(context)),
+  route(sites.deleteSite, deleteSite(context)),
+  route(backups.listSiteBackups, listBackups(context)),
+  route(backups.takeSiteBackup, takeBackup(context)),
+  route(backups.restoreSiteBackup, restoreBackup(context)),
+  route(backups.preflightSiteBackupRestore, preflightRestore(context)),
+  route(siteWorkflows.listSiteWorkflows, listWorkflows(context)),
+  route(siteWorkflows.getSiteWorkflow, getWorkflow(context)),
+  route(siteWorkflows.watchSiteWorkflow, watchWorkflow(context)),
+  route(siteWorkflows.retrySiteWorkflow, retryWorkflow(context)),
+  route(siteWorkflows.abandonSiteWorkflow, abandonWorkflow(context)),
 ];
-
-export const routes = (context: HandlerContext): Route<Tx>[] => handlers.map((handler) => handler(context));

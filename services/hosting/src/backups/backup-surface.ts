@@ -1,7 +1,7 @@
 import type { SiteBackupSurface } from '@drydock/contracts/backups';
 import type { Tx } from '../database.store';
 import { findUnfinished } from '../site-workflows/unfinished.store';
-import type { Site } from '../sites/site';
+import type { Site } from '../sites/site.types';
 import { listBackups } from './backup.store';
 import { viewSurface } from './backup-surface.view';
 

@@ -1,9 +1,9 @@
 import { immutableDays, type SiteBackupSurface } from '@drydock/contracts/backups';
-import type { UnfinishedWorkflow } from '../site-workflows/unfinished';
-import type { Site } from '../sites/site';
+import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
 import { retentionDaysOf, unsupportedReasonOf } from '../sites/site.rules';
-import type { Backup } from './backup';
+import type { Site } from '../sites/site.types';
 import { allowanceOf, refuseBackup } from './backup.rules';
+import type { Backup } from './backup.types';
 import { viewBackup } from './backup.view';
 
 export interface SurfaceFacts {

@@ -1,8 +1,8 @@
 import { type BackupStatus, onDemandLimit } from '@drydock/contracts/backups';
-import type { UnfinishedWorkflow } from '../site-workflows/unfinished';
-import type { Site } from '../sites/site';
+import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
 import { isReady, type Refusal, refusalByWorkflow, unsupportedReasonOf } from '../sites/site.rules';
-import type { Backup } from './backup';
+import type { Site } from '../sites/site.types';
+import type { Backup } from './backup.types';
 
 const dayMs = 24 * 3_600_000;
 

@@ -1,9 +1,9 @@
 import type { BackupKind } from '@drydock/contracts/backups';
 import type { Tx } from '../database.store';
 import type { Backup as BackupRow } from '../generated/prisma/client';
-import type { Owner } from '../sites/site';
 import { nextBackupSequence } from '../sites/site.store';
-import type { Backup, StoredArchive } from './backup';
+import type { Owner } from '../sites/site.types';
+import type { Backup, StoredArchive } from './backup.types';
 
 function toBackup(row: BackupRow): Backup {
   const { storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac, sequence, workflowId: _workflowId, ...rest } = row;

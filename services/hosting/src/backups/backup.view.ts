@@ -1,6 +1,6 @@
 import type { SiteBackup } from '@drydock/contracts/backups';
-import type { Backup } from './backup';
 import { statusAt } from './backup.rules';
+import type { Backup } from './backup.types';
 
 const timestamp = (at: Date | null): string | null => at?.toISOString() ?? null;
 

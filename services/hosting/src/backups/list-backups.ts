@@ -1,13 +1,13 @@
-import { listSiteBackups as endpoint } from '@drydock/contracts/backups';
-import { route } from '@drydock/service-kit/route';
+import type { listSiteBackups as endpoint } from '@drydock/contracts/backups';
+import type { ReadHandlers } from '@drydock/service-kit/route';
 import type { HandlerContext } from '../context';
 import { readSite } from '../sites/find-site';
 import { readSurface } from './backup-surface';
 
 export const listBackups = (context: HandlerContext) =>
-  route(endpoint, {
+  ({
     read: async (request) => {
       const site = await readSite(context, request);
       return { status: 200, body: await readSurface(context.database.pool, site, request.now) };
     },
-  });
+  }) satisfies ReadHandlers<typeof endpoint>;

@@ -3,8 +3,8 @@ import type { StepContext } from '@drydock/workflow/definition';
 import { attemptKey, backupPrefix } from '../providers/backup-storage';
 import { hostOf } from '../providers/site-host';
 import { orderOf, refOf, type WorkContext } from '../sites/work';
-import type { StoredArchive } from './backup';
 import { findBackup, findLastRawBytes } from './backup.store';
+import type { StoredArchive } from './backup.types';
 import { definitely } from './definite-failure';
 
 export interface BackupToPack {

@@ -1,5 +1,5 @@
-import { preflightSiteBackupRestore as endpoint } from '@drydock/contracts/backups';
-import { route } from '@drydock/service-kit/route';
+import type { preflightSiteBackupRestore as endpoint } from '@drydock/contracts/backups';
+import type { ReadHandlers } from '@drydock/service-kit/route';
 import type { HandlerContext } from '../context';
 import { describeSite } from '../providers/site-host';
 import { problemOf } from '../site-workflows/refuse';
@@ -11,7 +11,7 @@ import { viewPreflight } from './preflight-restore.view';
 
 /** What endpoint 3 would do, with the very rule that it asks. Reads only; a host that does not answer is a finding, not a failure. */
 export const preflightRestore = (context: HandlerContext) =>
-  route(endpoint, {
+  ({
     read: async (request) => {
       const { now, body, requestId } = request;
       const { database, siteHosts, backupStorage } = context;
@@ -26,4 +26,4 @@ export const preflightRestore = (context: HandlerContext) =>
       const facts = { site, backup, freeBytes: hosted?.freeBytes ?? null, isStored };
       return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now) };
     },
-  });
+  }) satisfies ReadHandlers<typeof endpoint>;

@@ -1,7 +1,7 @@
 import type { Preflight } from '@drydock/contracts/preflight';
-import type { Site } from '../sites/site';
-import { sitePath } from '../sites/site';
-import type { Backup } from './backup';
+import type { Site } from '../sites/site.types';
+import { sitePath } from '../sites/site-names';
+import type { Backup } from './backup.types';
 import { hasSpace, neededBytes } from './space.rules';
 
 type Finding = Preflight['findings'][number];

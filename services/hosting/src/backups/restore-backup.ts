@@ -1,5 +1,5 @@
-import { restoreSiteBackup as endpoint } from '@drydock/contracts/backups';
-import { route } from '@drydock/service-kit/route';
+import type { restoreSiteBackup as endpoint } from '@drydock/contracts/backups';
+import type { ActHandlers } from '@drydock/service-kit/route';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -15,7 +15,7 @@ import { restoreBackupHead } from './restore-backup.head';
 
 /** Endpoint 3: accepts that the site is overwritten with the named backup; {@link restoreBackupHead} does it. */
 export const restoreBackup = (context: HandlerContext) =>
-  route(endpoint, {
+  ({
     act: async (tx: Tx, request) => {
       const { now, body } = request;
       const site = await holdSite(tx, request);
@@ -37,4 +37,4 @@ export const restoreBackup = (context: HandlerContext) =>
       const restoring = { ...site, status: 'restoring' as const };
       return { status: 202, headers: followHeaders(site.id, workflowId), body: await readSurface(tx, restoring, now) };
     },
-  });
+  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

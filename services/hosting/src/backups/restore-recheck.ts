@@ -6,9 +6,9 @@ import { sandboxBehaviour } from '../sites/sandbox.rules';
 import { retentionDaysOf } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
 import { refOf, type WorkContext } from '../sites/work';
-import type { StoredArchive } from './backup';
 import { refuseRestore } from './backup.rules';
 import { findBackup } from './backup.store';
+import type { StoredArchive } from './backup.types';
 import { assertStillAllowed } from './recheck';
 import type { restoreBackupHead } from './restore-backup.head';
 

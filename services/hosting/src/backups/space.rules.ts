@@ -1,4 +1,4 @@
-import type { StoredArchive } from './backup';
+import type { StoredArchive } from './backup.types';
 
 /** File system blocks, index pages and write-ahead log over the bare bytes: a quarter, and room for a small site's database. */
 const overheadFactor = 1.25;

@@ -1,5 +1,5 @@
-import { takeSiteBackup as endpoint } from '@drydock/contracts/backups';
-import { route } from '@drydock/service-kit/route';
+import type { takeSiteBackup as endpoint } from '@drydock/contracts/backups';
+import type { ActHandlers } from '@drydock/service-kit/route';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -13,7 +13,7 @@ import { readSurface } from './backup-surface';
 import { takeBackupHead } from './take-backup.head';
 
 export const takeBackup = (context: HandlerContext) =>
-  route(endpoint, {
+  ({
     act: async (tx: Tx, request) => {
       const { now } = request;
       const site = await holdSite(tx, request);
@@ -26,4 +26,4 @@ export const takeBackup = (context: HandlerContext) =>
       await insertBackup(tx, site, { id: backupId, siteId: site.id, kind: 'on_demand', workflowId, createdAt: now });
       return { status: 202, headers: followHeaders(site.id, workflowId), body: await readSurface(tx, site, now) };
     },
-  });
+  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

@@ -4,7 +4,7 @@ import type { StepContext } from '@drydock/workflow/definition';
 import { backupPrefix } from '../providers/backup-storage';
 import { withSpan } from '../providers/driver-span';
 import { refOf, type WorkContext } from '../sites/work';
-import type { StoredArchive } from './backup';
+import type { StoredArchive } from './backup.types';
 import { definitely } from './definite-failure';
 
 type Step = StepContext<unknown, unknown>;

@@ -3,8 +3,9 @@ import type { Caller } from '@drydock/service-kit/internal-token';
 import { startWorkflow, type WorkflowStart } from '@drydock/workflow/start-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { type Site, sitePath, siteResourceKey, siteSubject } from '../sites/site';
 import { refusalByWorkflow } from '../sites/site.rules';
+import type { Site } from '../sites/site.types';
+import { sitePath, siteResourceKey, siteSubject } from '../sites/site-names';
 import { assertAllowed } from './refuse';
 
 interface Asking {

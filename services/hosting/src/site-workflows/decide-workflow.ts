@@ -5,7 +5,7 @@ import { audit } from '@drydock/service-kit/audit';
 import type { HandlerRequest } from '@drydock/service-kit/route';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { sitePath } from '../sites/site';
+import { sitePath } from '../sites/site-names';
 import { followHeaders } from './accept-workflow';
 import { readSiteWorkflow } from './workflow-scope';
 

@@ -1,12 +1,12 @@
 import { listSiteWorkflows as endpoint } from '@drydock/contracts/site-workflows';
-import { route } from '@drydock/service-kit/route';
+import type { ReadHandlers } from '@drydock/service-kit/route';
 import { listWorkflows as listRows } from '@drydock/workflow/read-workflow';
 import type { HandlerContext } from '../context';
 import { readSite } from '../sites/find-site';
 import { scopeOf } from './workflow-scope';
 
 export const listWorkflows = (context: HandlerContext) =>
-  route(endpoint, {
+  ({
     read: async (request) => {
       const { pager, database } = context;
       const { caller, params, query, now } = request;
@@ -19,4 +19,4 @@ export const listWorkflows = (context: HandlerContext) =>
       const body = pager.pageOf(items, page, binding, now, { positionOf: ({ id }) => id, view: (workflow) => workflow });
       return { status: 200, body };
     },
-  });
+  }) satisfies ReadHandlers<typeof endpoint>;

@@ -1,6 +1,6 @@
 import type { Tx } from '../database.store';
-import { siteResourceKey } from '../sites/site';
-import type { UnfinishedWorkflow } from './unfinished';
+import { siteResourceKey } from '../sites/site-names';
+import type { UnfinishedWorkflow } from './unfinished.types';
 
 const unfinishedStatuses = ['queued', 'running', 'needs_attention'];
 

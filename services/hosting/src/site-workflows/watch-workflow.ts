@@ -1,12 +1,12 @@
-import { watchSiteWorkflow as endpoint } from '@drydock/contracts/site-workflows';
-import { route, type StreamEvent } from '@drydock/service-kit/route';
+import type { watchSiteWorkflow as endpoint } from '@drydock/contracts/site-workflows';
+import type { StreamEvent, StreamHandlers } from '@drydock/service-kit/route';
 import { watchWorkflow as watch } from '@drydock/workflow/watch-workflow';
 import type { HandlerContext } from '../context';
 import { readSiteWorkflow } from './workflow-scope';
 
 /** Each change of a workflow as an event; its id is the version, so that a client which comes back gets what it has missed. */
 export const watchWorkflow = (context: HandlerContext) =>
-  route(endpoint, {
+  ({
     stream: async (request) => {
       const { lastEventId, signal, params } = request;
       await readSiteWorkflow(context, request);
@@ -14,7 +14,7 @@ export const watchWorkflow = (context: HandlerContext) =>
       const { database, listener } = context;
       return eventsOf(watch(database.sql(), params.workflowId, { ...afterVersion, signal, listener }));
     },
-  });
+  }) satisfies StreamHandlers<typeof endpoint>;
 
 async function* eventsOf(versions: ReturnType<typeof watch>): AsyncGenerator<StreamEvent> {
   for await (const { version, view } of versions) yield { id: String(version), event: 'workflow', data: view };

@@ -4,7 +4,7 @@ import type { Caller } from '@drydock/service-kit/internal-token';
 import { readWorkflow, type VersionedWorkflow, type WorkflowScope } from '@drydock/workflow/read-workflow';
 import { type HandlerContext, ownerOf } from '../context';
 import { readSite } from '../sites/find-site';
-import { siteSubject } from '../sites/site';
+import { siteSubject } from '../sites/site-names';
 
 interface AboutWorkflow {
   caller: Caller;

@@ -1,6 +1,6 @@
 import { problem } from '@drydock/contracts/problem';
-import { createSite as endpoint } from '@drydock/contracts/sites';
-import { route } from '@drydock/service-kit/route';
+import type { createSite as endpoint } from '@drydock/contracts/sites';
+import type { ActHandlers } from '@drydock/service-kit/route';
 import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
@@ -10,7 +10,7 @@ import { insertSite } from './site.store';
 import { viewSite } from './site.view';
 
 export const createSite = (context: HandlerContext) =>
-  route(endpoint, {
+  ({
     act: async (tx: Tx, request) => {
       const { name, primary_domain: primaryDomain, platform, plan } = request.body;
       if (context.siteHosts[platform] === undefined) throw problem('platform_unavailable');
@@ -29,4 +29,4 @@ export const createSite = (context: HandlerContext) =>
       const workflowId = await acceptWorkflow(context, tx, request, site, acceptance);
       return { status: 202, headers: followHeaders(site.id, workflowId), body: viewSite(site) };
     },
-  });
+  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

@@ -1,5 +1,5 @@
-import { deleteSite as endpoint } from '@drydock/contracts/sites';
-import { route } from '@drydock/service-kit/route';
+import type { deleteSite as endpoint } from '@drydock/contracts/sites';
+import type { ActHandlers } from '@drydock/service-kit/route';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -13,7 +13,7 @@ import { changeStatus } from './site.store';
 import { viewSite } from './site.view';
 
 export const deleteSite = (context: HandlerContext) =>
-  route(endpoint, {
+  ({
     act: async (tx: Tx, request) => {
       const site = await holdSite(tx, request);
       assertAllowed(refusalByWorkflow(await findUnfinished(tx, site.id)));
@@ -28,4 +28,4 @@ export const deleteSite = (context: HandlerContext) =>
       await changeStatus(tx, site.id, 'deleting');
       return { status: 202, headers: followHeaders(site.id, workflowId), body: viewSite({ ...site, status: 'deleting' }) };
     },
-  });
+  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

@@ -2,8 +2,8 @@ import { problem } from '@drydock/contracts/problem';
 import type { Caller } from '@drydock/service-kit/internal-token';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
-import type { Site } from './site';
 import { findSite, lockSite } from './site.store';
+import type { Site } from './site.types';
 
 interface AboutSite {
   caller: Caller;

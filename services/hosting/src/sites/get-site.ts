@@ -1,10 +1,10 @@
-import { getSite as endpoint } from '@drydock/contracts/sites';
-import { route } from '@drydock/service-kit/route';
+import type { getSite as endpoint } from '@drydock/contracts/sites';
+import type { ReadHandlers } from '@drydock/service-kit/route';
 import type { HandlerContext } from '../context';
 import { readSite } from './find-site';
 import { viewSite } from './site.view';
 
 export const getSite = (context: HandlerContext) =>
-  route(endpoint, {
+  ({
     read: async (request) => ({ status: 200, body: viewSite(await readSite(context, request)) }),
-  });
+  }) satisfies ReadHandlers<typeof endpoint>;

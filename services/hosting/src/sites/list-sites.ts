@@ -1,11 +1,11 @@
 import { listSites as endpoint } from '@drydock/contracts/sites';
-import { route } from '@drydock/service-kit/route';
+import type { ReadHandlers } from '@drydock/service-kit/route';
 import { type HandlerContext, ownerOf } from '../context';
 import { listSites as listRows } from './site.store';
 import { viewSite } from './site.view';
 
 export const listSites = (context: HandlerContext) =>
-  route(endpoint, {
+  ({
     read: async ({ caller, query, now }) => {
       const { pager, database } = context;
       const binding = { list: endpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}` };
@@ -14,4 +14,4 @@ export const listSites = (context: HandlerContext) =>
       const body = pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: viewSite });
       return { status: 200, body };
     },
-  });
+  }) satisfies ReadHandlers<typeof endpoint>;

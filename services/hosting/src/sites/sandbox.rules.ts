@@ -1,4 +1,4 @@
-import type { Site } from './site';
+import type { Site } from './site.types';
 
 /** A sandbox site's name asks for an error or for slowness, so that a client can test its own paths (decisions.md 5). Never a live one's. */
 export function sandboxBehaviour({ mode, name }: Pick<Site, 'mode' | 'name'>, failure: 'fail_restore'): { fails: boolean; slows: boolean } {

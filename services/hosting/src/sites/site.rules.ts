@@ -1,6 +1,6 @@
 import type { ProblemCode } from '@drydock/contracts/problems';
 import { retentionDaysMax, type SitePlatform, type SiteStatus } from '@drydock/contracts/sites';
-import type { UnfinishedWorkflow } from '../site-workflows/unfinished';
+import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
 
 /** Why something may not be done now. Asked by the handler for a good answer and by the first step because the world may have moved. */
 export interface Refusal {

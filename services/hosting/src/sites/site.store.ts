@@ -1,7 +1,7 @@
 import type { SiteStatus } from '@drydock/contracts/sites';
 import type { Tx } from '../database.store';
 import type { Site as SiteRow } from '../generated/prisma/client';
-import type { Owner, Site } from './site';
+import type { Owner, Site } from './site.types';
 import { statusesBefore } from './site-transitions';
 
 const toSite = ({ holdsDomain: _holdsDomain, backupSequence: _sequence, ...row }: SiteRow): Site => row;

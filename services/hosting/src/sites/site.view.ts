@@ -1,5 +1,5 @@
 import type { SiteView } from '@drydock/contracts/sites';
-import type { Site } from './site';
+import type { Site } from './site.types';
 
 export function viewSite(site: Site): SiteView {
   return {
