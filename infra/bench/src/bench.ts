@@ -1,8 +1,9 @@
 // `pnpm bench [name …]`: ours and the peer side by side in one run, and their ratio. Never a test; timings depend on the machine, ratios hardly.
 import { benchExtraction, benchMemory } from './extraction';
+import { benchGateway } from './gateway';
 import { say } from './report';
 
-const benches: Record<string, () => Promise<void>> = { extraction: benchExtraction, memory: benchMemory };
+const benches: Record<string, () => Promise<void>> = { extraction: benchExtraction, memory: benchMemory, gateway: benchGateway };
 
 async function main(names: string[]): Promise<void> {
   const unknown = names.filter((name) => !Object.hasOwn(benches, name));

@@ -1,0 +1,48 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import net from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { request } from 'undici';
+
+export const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = net.createServer().listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => (typeof address === 'object' && address !== null ? resolve(address.port) : reject(new Error('no port'))));
+    });
+    server.on('error', reject);
+  });
+
+export interface Child {
+  url: string;
+  stop(): Promise<void>;
+}
+
+/** Starts a Node program that listens on PORT and waits until `path` answers anything at all. */
+export async function startChild(script: string, env: Record<string, string>, path = '/'): Promise<Child> {
+  const port = await freePort();
+  const child: ChildProcess = spawn(process.execPath, [script], {
+    env: { ...process.env, NODE_ENV: 'production', LOG_LEVEL: 'warn', HOST: '127.0.0.1', ...env, PORT: String(port) },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const url = `http://127.0.0.1:${port}`;
+  const stop = async (): Promise<void> => {
+    child.kill('SIGTERM');
+    await Promise.race([gone, sleep(5_000)]);
+    child.kill('SIGKILL');
+  };
+  for (let tries = 0; tries < 300; tries += 1) {
+    if (child.exitCode !== null) throw new Error(`${script} ended with ${child.exitCode}`);
+    const answered = await request(url + path).then(
+      async (response) => {
+        await response.body.dump();
+        return true;
+      },
+      () => false,
+    );
+    if (answered) return { url, stop };
+    await sleep(50);
+  }
+  await stop();
+  throw new Error(`${script} did not answer`);
+}

@@ -1,0 +1,39 @@
+// One of the processes of the gateway's benchmark, chosen by ROLE: the trivial upstream, a keys service that knows one answer, or a bare proxy.
+import http from 'node:http';
+import express from 'express';
+import { createProxyServer } from 'http-proxy-3';
+import { createProxyMiddleware } from 'http-proxy-middleware';
+
+const body = Buffer.from(JSON.stringify({ data: Array.from({ length: 10 }, (_, number) => ({ id: number, name: `site ${number}` })) }));
+const verification = Buffer.from(
+  JSON.stringify({
+    valid: true,
+    key_id: '01890a5d-ac96-774b-bcce-b302099a8057',
+    org_id: '01890a5d-ac96-774b-bcce-b302099a8058',
+    mode: 'live',
+    scopes: ['sites.view'],
+  }),
+);
+const answering =
+  (bytes: Buffer): http.RequestListener =>
+  (request, response) => {
+    request.resume();
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': bytes.length });
+    response.end(bytes);
+  };
+
+const upstream = process.env['UPSTREAM'] ?? '';
+const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
+const roles: Record<string, () => http.RequestListener> = {
+  upstream: () => answering(body),
+  keys: () => answering(verification),
+  'http-proxy-3': () => {
+    const proxy = createProxyServer({ target: upstream, agent });
+    return (request, response) => proxy.web(request, response);
+  },
+  'http-proxy-middleware': () => express().use(createProxyMiddleware({ target: upstream, agent })),
+};
+
+const role = roles[process.env['ROLE'] ?? ''];
+if (role === undefined) throw new Error('ROLE names no process of this benchmark');
+http.createServer(role()).listen(Number(process.env['PORT']), '127.0.0.1');

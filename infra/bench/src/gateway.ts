@@ -1,0 +1,75 @@
+import { randomBytes } from 'node:crypto';
+import path from 'node:path';
+import { crcOf } from '@drydock/contracts/api-token';
+import { type Child, startChild } from './children';
+import { requestsPerSecond } from './load';
+import { median } from './measure';
+import { printRows, type Row, say } from './report';
+
+const rounds = 3;
+const peersScript = path.join(__dirname, 'gateway-peers.js');
+const gatewayScript = path.resolve(__dirname, '../../../services/gateway/dist/server.js');
+
+function token(): string {
+  const unsigned = `dd_live_${'A1b2C3d4E5f6'}_${'x'.repeat(43)}`;
+  return unsigned + crcOf(unsigned);
+}
+
+/** The gateway authenticates, limits and signs; its peers only pass on. All before the same trivial upstream, in turn, three rounds. */
+export async function benchGateway(): Promise<void> {
+  const started: Child[] = [];
+  const start = async (script: string, env: Record<string, string>, probe?: string): Promise<Child> => {
+    const child = await startChild(script, env, probe);
+    started.push(child);
+    return child;
+  };
+  try {
+    const upstream = await start(peersScript, { ROLE: 'upstream' });
+    const keys = await start(peersScript, { ROLE: 'keys' });
+    const secret = (): string => randomBytes(32).toString('hex');
+    const gateway = await start(
+      gatewayScript,
+      {
+        SERVICE_NAME: 'gateway',
+        KEYS_URL: keys.url,
+        HOSTING_URL: upstream.url,
+        KEYS_TOKEN_SECRET: secret(),
+        HOSTING_TOKEN_SECRET: secret(),
+        DRYDOCK_RATE_LIMIT_SCALE: '1000000',
+        ...(process.env['REDIS_URL'] === undefined ? {} : { REDIS_URL: process.env['REDIS_URL'] }),
+      },
+      '/healthz',
+    );
+    const contestants = new Map<string, Child>([['gateway', gateway]]);
+    for (const role of ['http-proxy-3', 'http-proxy-middleware'])
+      contestants.set(role, await start(peersScript, { ROLE: role, UPSTREAM: upstream.url }));
+    const rates = new Map<string, number[]>();
+    for (let round = 0; round < rounds; round += 1) {
+      for (const [name, child] of contestants) {
+        const rate = await requestsPerSecond({ url: `${child.url}/v1/sites`, headers: { authorization: `Bearer ${token()}` } });
+        rates.set(name, [...(rates.get(name) ?? []), rate]);
+        say(`round ${round + 1}: ${name} ${rate.toFixed(0)} requests/s`);
+      }
+    }
+    const rateOf = (name: string): number => median(rates.get(name) ?? []);
+    const rows = [...contestants.keys()]
+      .filter((name) => name !== 'gateway')
+      .map(
+        (name): Row => ({
+          what: 'GET before a trivial upstream, 32 connections',
+          ours: `${rateOf('gateway').toFixed(0)} req/s`,
+          peer: name,
+          peerValue: `${rateOf(name).toFixed(0)} req/s`,
+          ratio: rateOf('gateway') / rateOf(name),
+          bar: 1,
+        }),
+      );
+    printRows(
+      'Gateway',
+      rows,
+      `Median of ${rounds} rounds. ${process.env['REDIS_URL'] === undefined ? 'Quotas in memory.' : 'Quotas in Redis.'}`,
+    );
+  } finally {
+    await Promise.all(started.map((child) => child.stop()));
+  }
+}
