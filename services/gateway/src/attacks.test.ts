@@ -39,12 +39,14 @@ describe('two readers could read it differently (G12)', () => {
     ['two Hosts', ['Host: other.test'], ''],
     ['an underscore', ['X_Org_Id: 1'], ''],
     ['another expectation', ['Expect: 200-maybe'], ''],
-    ['two Content-Types', ['Content-Type: application/json', 'Content-Type: text/plain'], ''],
+    ['two Content-Types', ['Content-Type: application/json'], ''],
     ['a negative Content-Length', ['Content-Length: -1'], ''],
     ['a chunk size that overflows', ['Transfer-Encoding: chunked'], 'FFFFFFFFFFFFFFFFFF\r\n'],
   ])('%s: refused, and no service sees it', async (_name, headers, body) => {
     const line = 'POST /v1/sites';
-    const { status, arrived, text } = await attack(rawRequest(line, [authorization, ...headers], body + smuggled));
+    const { status, arrived, text } = await attack(
+      rawRequest(line, [authorization, 'Content-Type: application/json', ...headers], body + smuggled),
+    );
     expect([0, 400, 422]).toContain(status);
     expect(arrived).toBe(0);
     if (status !== 0) expect(text).toContain('application/problem+json');
@@ -92,6 +94,9 @@ describe('path tricks (G13, G15)', () => {
     '/v1/sites/%',
     `/v1/sites\\${id}`,
     '/v1/sites#x',
+    '/v1/sites?limit=1#x',
+    '/v1/sites?limit=\u00e9',
+    '/v1/sites/\u00e9',
     '/v1/sites/a/b/c/d/e/f',
     '/internal/verify',
     '/v1/internal/verify',
