@@ -69,6 +69,16 @@ describe('two readers could read it differently (G12)', () => {
   });
 });
 
+describe('bytes that are no request, behind one that is still unanswered', () => {
+  it('get no answer that the client would take for the first one’s', async () => {
+    const usual = bench.hosting.answer;
+    bench.hosting.answer = (_request, response) => setTimeout(() => response.end('{}'), 100);
+    const { text } = await attack(`${rawRequest('GET /v1/sites', [authorization])}NO REQUEST\r\n\r\n`);
+    bench.hosting.answer = usual;
+    expect(text).not.toContain('HTTP/1.1 400');
+  });
+});
+
 describe('path tricks (G13, G15)', () => {
   it.each([
     '/v1/sites/%2e%2e',
