@@ -1,0 +1,21 @@
+import type { getMe as endpoint } from '@drydock/contracts/api-keys';
+import { problem } from '@drydock/contracts/problem';
+import type { ReadHandlers } from '@drydock/service-kit/route';
+import { type HandlerContext, visibleModes } from '../context';
+import { findOrg } from '../orgs/org.store';
+import { findApiKey } from './api-key.store';
+import { viewApiKey } from './api-key.view';
+
+export const getMe = ({ database }: HandlerContext) =>
+  ({
+    read: async ({ caller, now }) => {
+      const [key, org] = await Promise.all([
+        findApiKey(database.pool, { orgId: caller.orgId, modes: visibleModes(caller) }, caller.keyId, now),
+        findOrg(database.pool, caller.orgId, caller.orgId),
+      ]);
+      // Revoked between the gateway's check and this look.
+      if (key === null || org === null) throw problem('unauthenticated');
+      const scopes = [...caller.scopes];
+      return { status: 200, body: { key: viewApiKey(key), org: { id: org.id, name: org.name }, scopes, mode: caller.mode } };
+    },
+  }) satisfies ReadHandlers<typeof endpoint>;

@@ -1,0 +1,21 @@
+import { auditDeliverySchema } from '@drydock/contracts/audit-log';
+import { problem } from '@drydock/contracts/problem';
+import { auditDeliveryPath } from '@drydock/service-kit/audit-delivery';
+import { tokenKey } from '@drydock/service-kit/internal-token';
+import { internalRoute } from '@drydock/service-kit/route';
+import type { KeysDatabase } from '../database.store';
+import { storeDelivery } from './audit.store';
+
+/** Where the other services' outboxes deliver. Each signs with its own secret and may write entries of its own only. */
+export const takeDelivery = (database: KeysDatabase, secrets: Readonly<Record<string, string>>) =>
+  internalRoute({
+    method: 'POST',
+    path: auditDeliveryPath,
+    issuers: Object.fromEntries(Object.entries(secrets).map(([service, secret]) => [service, tokenKey(secret)])),
+    body: auditDeliverySchema,
+    handle: async ({ body, issuer }) => {
+      if (body.service !== issuer) throw problem('invalid_request', { internal: `${issuer} delivered entries of ${body.service}` });
+      await storeDelivery(database.pool, issuer, body.entries);
+      return { status: 204 };
+    },
+  });

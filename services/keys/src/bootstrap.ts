@@ -1,0 +1,48 @@
+// pnpm --filter @drydock/keys bootstrap [--name NAME] [--new-key] [--json]
+// Minting a key needs a key: this makes the first organisation and its first key, once, from beside the database.
+import { Command } from 'commander';
+import { z } from 'zod';
+import { createKeySecrets } from './api-keys/api-key.secret';
+import { bootstrapOrg } from './bootstrap-org';
+import { readBootstrapConfig } from './config';
+import { openDatabase } from './database.store';
+
+const optionsSchema = z.object({ name: z.string().min(1).max(200), json: z.boolean().default(false), newKey: z.boolean().default(false) });
+/** The exit code for "it is there already": scripts tell it from a failure. */
+const existsCode = 3;
+
+async function main(): Promise<number> {
+  const program = new Command('bootstrap')
+    .description('Make the first organisation and its first key')
+    .option('--name <name>', 'name of the root organisation', 'Hosting')
+    .option('--new-key', 'mint another first key when the organisation is there already')
+    .option('--json', 'print JSON')
+    .parse();
+  const { name, json, newKey } = optionsSchema.parse(program.opts());
+  const config = readBootstrapConfig();
+  const database = openDatabase(config.DATABASE_URL, { max: 1, applicationName: 'keys-bootstrap' });
+  try {
+    const made = await bootstrapOrg(database, createKeySecrets(config.SERVICE_SECRET), { name, newKey });
+    if (made === null) {
+      const error = `There is a root organisation "${name}" already; nothing was changed. Mint keys with POST /v1/api-keys, or pass --new-key if every key of it was lost.`;
+      console.error(json ? JSON.stringify({ error }) : error);
+      return existsCode;
+    }
+    console.log(
+      json
+        ? JSON.stringify(made)
+        : `organisation  ${made.org_id}\nkey           ${made.key_id}\ntoken         ${made.token}\nThe token is shown this once.`,
+    );
+    return 0;
+  } finally {
+    await database.close();
+  }
+}
+
+main().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    console.error(error instanceof Error ? error.message : String(error));
+    process.exit(1);
+  },
+);

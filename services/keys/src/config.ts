@@ -1,0 +1,37 @@
+import { type ConfigOf, type Environment, readConfig } from '@drydock/service-kit/config';
+import { processFields, secretField } from '@drydock/service-kit/config-fields';
+import { z } from 'zod';
+
+/** `{"hosting":"<hex>"}`: whose audit entries are taken, and the secret that each signs its delivery with. */
+const auditSecretsSchema = z.record(z.string(), z.string().regex(/^(?:[0-9a-f]{2}){32,}$/i));
+
+function parseJson(text: string, context: z.RefinementCtx): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    context.addIssue({ code: 'custom', message: 'must be JSON' });
+    return z.NEVER;
+  }
+}
+
+const ownFields = {
+  DATABASE_URL: z.url('must be a URL').meta({ description: "Postgres URL of keys' own database and role; the primary", secret: true }),
+  SERVICE_SECRET: secretField("Source of keys' own keys: pepper, derivation of replayed secrets, cursors"),
+};
+
+export const serverShape = {
+  ...processFields('keys'),
+  ...ownFields,
+  INTERNAL_TOKEN_SECRET: secretField('Verifies the calls of the gateway; shared with it alone'),
+  AUDIT_TOKEN_SECRETS: z
+    .string()
+    .default('{}')
+    .transform(parseJson)
+    .pipe(auditSecretsSchema)
+    .meta({ description: 'JSON: the secret with which each service signs the delivery of its audit entries', secret: true }),
+};
+export type ServerConfig = ConfigOf<typeof serverShape>;
+export const readServerConfig = (environment: Environment = process.env): ServerConfig => readConfig(serverShape, environment);
+
+export const readBootstrapConfig = (environment: Environment = process.env): ConfigOf<typeof ownFields> =>
+  readConfig(ownFields, environment);

@@ -1,0 +1,16 @@
+import type { Caller } from '@drydock/service-kit/internal-token';
+import type { Pager } from '@drydock/service-kit/paging';
+import type { KeySecrets } from './api-keys/api-key.secret';
+import type { KeysDatabase } from './database.store';
+
+/** What a handler may use. */
+export interface HandlerContext {
+  database: KeysDatabase;
+  pager: Pager;
+  secrets: KeySecrets;
+  /** How long a revocation waits before it is answered: longer than any gateway trusts a verification. */
+  revocationWaitMs: number;
+}
+
+/** Keys and organisations stand outside the worlds, but a sandbox caller sees the keys of its own world only. */
+export const visibleModes = ({ mode }: Caller): ('live' | 'sandbox')[] => (mode === 'sandbox' ? ['sandbox'] : ['live', 'sandbox']);

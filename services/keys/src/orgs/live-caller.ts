@@ -1,0 +1,7 @@
+import { problem } from '@drydock/contracts/problem';
+import type { Caller } from '@drydock/service-kit/internal-token';
+
+/** There is one tree of organisations, and it is not a sandbox key's to see or change. */
+export function assertLiveCaller({ mode }: Caller): void {
+  if (mode === 'sandbox') throw problem('sandbox_key', { detail: 'Organisations are managed by live keys. Use a live key.' });
+}

@@ -1,0 +1,11 @@
+import type { Org } from '@drydock/contracts/orgs';
+import { isPermission } from '@drydock/contracts/permissions';
+import type { OrgRecord } from './org.types';
+
+export const viewOrg = (org: OrgRecord): Org => ({
+  id: org.id,
+  parent_id: org.parentId,
+  name: org.name,
+  permissions: org.permissions.filter(isPermission),
+  created_at: org.createdAt.toISOString(),
+});

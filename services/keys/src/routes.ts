@@ -1,0 +1,31 @@
+import * as apiKeys from '@drydock/contracts/api-keys';
+import * as auditLog from '@drydock/contracts/audit-log';
+import * as orgs from '@drydock/contracts/orgs';
+import { type Route, route } from '@drydock/service-kit/route';
+import { createApiKey } from './api-keys/create-api-key';
+import { getApiKey } from './api-keys/get-api-key';
+import { getMe } from './api-keys/get-me';
+import { listApiKeys } from './api-keys/list-api-keys';
+import { listPermissions } from './api-keys/list-permissions';
+import { revokeApiKey } from './api-keys/revoke-api-key';
+import { rotateApiKey } from './api-keys/rotate-api-key';
+import { listAuditLog } from './audit/list-audit-log';
+import type { HandlerContext } from './context';
+import type { Tx } from './database.store';
+import { createOrg } from './orgs/create-org';
+import { listOrgs } from './orgs/list-orgs';
+import { updateOrg } from './orgs/update-org';
+
+export const routes = (context: HandlerContext): Route<Tx>[] => [
+  route(apiKeys.createApiKey, createApiKey(context)),
+  route(apiKeys.listApiKeys, listApiKeys(context)),
+  route(apiKeys.getApiKey, getApiKey(context)),
+  route(apiKeys.revokeApiKey, revokeApiKey(context)),
+  route(apiKeys.rotateApiKey, rotateApiKey(context)),
+  route(apiKeys.getMe, getMe(context)),
+  route(apiKeys.listPermissions, listPermissions()),
+  route(orgs.listOrgs, listOrgs(context)),
+  route(orgs.createOrg, createOrg()),
+  route(orgs.updateOrg, updateOrg()),
+  route(auditLog.listAuditLog, listAuditLog(context)),
+];

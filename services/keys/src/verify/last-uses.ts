@@ -1,0 +1,33 @@
+import type { Sql } from '@drydock/database/sql';
+import type { Log } from '@drydock/service-kit/log';
+import { noteUses } from './verify.store';
+
+export interface LastUses {
+  /** Remembers it; costs no query. */
+  note(keyId: string, at: Date): void;
+  start(): void;
+  /** Writes what is left. */
+  stop(): Promise<void>;
+}
+
+/** Collects the last use of each key and writes them together, outside any request. A lost write is worth nobody's wait. */
+export function createLastUses(sql: Sql, log: Log, everyMs = 2_000): LastUses {
+  let uses = new Map<string, Date>();
+  let timer: NodeJS.Timeout | undefined;
+  const write = async (): Promise<void> => {
+    if (uses.size === 0) return;
+    const batch = uses;
+    uses = new Map();
+    await noteUses(sql, batch).catch((error: unknown) => log.warn({ err: error, keys: batch.size }, 'last uses could not be noted'));
+  };
+  return {
+    note: (keyId, at) => void uses.set(keyId, at),
+    start: () => {
+      timer = setInterval(() => void write(), everyMs).unref();
+    },
+    stop: async () => {
+      clearInterval(timer);
+      await write();
+    },
+  };
+}

@@ -1,0 +1,40 @@
+import { parseToken } from '@drydock/contracts/api-token';
+import { type Verification, verificationRequestSchema } from '@drydock/contracts/verification';
+import { tokenKey } from '@drydock/service-kit/internal-token';
+import { internalRoute } from '@drydock/service-kit/route';
+import { effectiveScopes } from '../api-keys/api-key.rules';
+import type { KeySecrets } from '../api-keys/api-key.secret';
+import type { KeysDatabase } from '../database.store';
+import type { LastUses } from './last-uses';
+import { findVerifiableKey } from './verify.store';
+
+export interface VerifyContext {
+  database: KeysDatabase;
+  secrets: KeySecrets;
+  lastUses: LastUses;
+}
+
+/** Compared in place of a key that does not exist, so that an unknown prefix costs what a wrong secret does. */
+const nobody = { secretHash: new Uint8Array(32), pepperVersion: 1 };
+
+/** Whether a token is good, and what it may do right now. Every cause of "no" gives the same answer in the same time. */
+export async function verifyToken({ database, secrets, lastUses }: VerifyContext, token: string, now: Date): Promise<Verification> {
+  const parsed = parseToken(token);
+  if (parsed === null) return { valid: false };
+  const key = await findVerifiableKey(database.sql(), parsed.prefix);
+  const isSecret = secrets.matches(parsed.secret, key ?? nobody);
+  if (key === null || !isSecret || !key.isUsable || key.mode !== parsed.mode) return { valid: false };
+  lastUses.note(key.id, now);
+  const scopes = effectiveScopes(key.scopes, key.allowedByEach);
+  return { valid: true, key_id: key.id, org_id: key.orgId, mode: key.mode, scopes };
+}
+
+/** The gateway's question. */
+export const verifyRoute = (context: VerifyContext, tokenSecret: string) =>
+  internalRoute({
+    method: 'POST',
+    path: '/internal/verify',
+    issuers: { gateway: tokenKey(tokenSecret) },
+    body: verificationRequestSchema,
+    handle: async ({ body, now }) => ({ status: 200, body: await verifyToken(context, body.token, now) }),
+  });
