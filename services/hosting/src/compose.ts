@@ -1,5 +1,6 @@
 import { createAuditDelivery } from '@drydock/service-kit/audit-delivery';
 import { createHealthServer } from '@drydock/service-kit/health-server';
+import { createIdempotencyPurge } from '@drydock/service-kit/idempotency-purge';
 import { createLog, type Log } from '@drydock/service-kit/log';
 import { createPager } from '@drydock/service-kit/paging';
 import { deriveKey } from '@drydock/service-kit/secrets';
@@ -72,7 +73,17 @@ export function composeApi(config: ServerConfig): ApiProcess {
     ready: isUp(database),
   });
   lifetime.onClose('http', () => service.close(), 15_000);
-  return { log, lifetime, service, start: () => service.listen(config.PORT, config.HOST) };
+  const purge = createIdempotencyPurge(database, log);
+  lifetime.onClose('idempotency purge', async () => purge.stop());
+  return {
+    log,
+    lifetime,
+    service,
+    start: () => {
+      purge.start();
+      return service.listen(config.PORT, config.HOST);
+    },
+  };
 }
 
 /** The process that works: the only one with drivers and with the key of the archives. */
