@@ -3,8 +3,9 @@ import { permissions } from '@drydock/contracts/permissions';
 import { uuidv7 } from 'uuidv7';
 import type { KeySecrets } from './api-keys/api-key.secret';
 import { insertApiKey } from './api-keys/api-key.store';
+import { recordAudit } from './audit/audit.store';
 import type { KeysDatabase, Tx } from './database.store';
-import { findRoot, insertOrg, lockRoots } from './orgs/org.store';
+import { findRoot, insertOrg } from './orgs/org.store';
 
 export interface Bootstrapped {
   org_id: string;
@@ -17,34 +18,34 @@ export interface BootstrapRequest {
   name: string;
   /** Mint another first key for an organisation that is there already: the way back for whoever lost every key. */
   newKey: boolean;
+  now: Date;
 }
+
+/** Drydock itself: nobody has a key yet. */
+const operator = { keyId: null, mode: 'live' } as const;
 
 /** A root organisation with every permission and its first key. Null when it is there already and no new key was asked for: nothing changes. */
 export const bootstrapOrg = (database: KeysDatabase, secrets: KeySecrets, request: BootstrapRequest): Promise<Bootstrapped | null> =>
   database.transaction(async (tx) => {
-    await lockRoots(tx);
-    const existing = await findRoot(tx, request.name);
-    if (existing !== null && !request.newKey) return null;
-    const orgId = existing?.id ?? (await insertRoot(tx, request.name));
+    const { name, newKey, now } = request;
+    const made = await insertRoot(tx, name, now);
+    if (made === null && !newKey) return null;
+    const orgId = made ?? (await findRoot(tx, name))?.id;
+    if (orgId === undefined) throw new Error(`the organisation ${name} is neither new nor there`);
     const id = uuidv7();
     const prefix = secrets.newPrefix();
     const secret = secrets.newSecret(null);
-    await insertApiKey(tx, {
-      id,
-      orgId,
-      name: 'bootstrap',
-      prefix,
-      scopes: [...permissions],
-      mode: 'live',
-      createdBy: null,
-      createdAt: new Date(),
-      ...secrets.hash(secret),
-    });
+    const key = { id, orgId, name: 'bootstrap', prefix, scopes: [...permissions], mode: 'live' as const, createdBy: null, createdAt: now };
+    await insertApiKey(tx, { ...key, ...secrets.hash(secret) });
+    await recordAudit(tx, operator, { orgId, action: 'api_key.create', target: `/v1/api-keys/${id}`, at: now });
     return { org_id: orgId, key_id: id, token: formatToken({ mode: 'live', prefix, secret }) };
   });
 
-async function insertRoot(tx: Tx, name: string): Promise<string> {
+/** Null when there is one of that name. Two commands at once wait for each other at the unique index. */
+async function insertRoot(tx: Tx, name: string, now: Date): Promise<string | null> {
   const id = uuidv7();
-  await insertOrg(tx, { id, parentId: null, path: [id], name, permissions: [...permissions], createdAt: new Date() });
+  const org = await insertOrg(tx, { id, parentId: null, path: [id], name, permissions: [...permissions], createdAt: now });
+  if (org === null) return null;
+  await recordAudit(tx, operator, { orgId: id, action: 'org.create', target: `/v1/orgs/${id}`, at: now });
   return id;
 }

@@ -1,5 +1,6 @@
 // pnpm --filter @drydock/keys bootstrap [--name NAME] [--new-key] [--json]
 // Minting a key needs a key: this makes the first organisation and its first key, once, from beside the database.
+import { text } from '@drydock/contracts/values';
 import { Command } from 'commander';
 import { z } from 'zod';
 import { createKeySecrets } from './api-keys/api-key.secret';
@@ -7,7 +8,7 @@ import { bootstrapOrg } from './bootstrap-org';
 import { readBootstrapConfig } from './config';
 import { openDatabase } from './database.store';
 
-const optionsSchema = z.object({ name: z.string().min(1).max(200), json: z.boolean().default(false), newKey: z.boolean().default(false) });
+const optionsSchema = z.object({ name: text(200), json: z.boolean().default(false), newKey: z.boolean().default(false) });
 /** The exit code for "it is there already": scripts tell it from a failure. */
 const existsCode = 3;
 
@@ -22,7 +23,11 @@ async function main(): Promise<number> {
   const config = readBootstrapConfig();
   const database = openDatabase(config.DATABASE_URL, { max: 1, applicationName: 'keys-bootstrap' });
   try {
-    const made = await bootstrapOrg(database, createKeySecrets(config.SERVICE_SECRET), { name, newKey });
+    const made = await bootstrapOrg(database, createKeySecrets(config.SERVICE_SECRET, config.TOKEN_PEPPERS), {
+      name,
+      newKey,
+      now: new Date(),
+    });
     if (made === null) {
       const error = `There is a root organisation "${name}" already; nothing was changed. Mint keys with POST /v1/api-keys, or pass --new-key if every key of it was lost.`;
       console.error(json ? JSON.stringify({ error }) : error);

@@ -7,6 +7,7 @@ import { createKeySecrets } from './api-keys/api-key.secret';
 import { takeDelivery } from './audit/take-delivery';
 import type { ServerConfig } from './config';
 import { openDatabase } from './database.store';
+import { createHousekeeping } from './housekeeping';
 import { routes } from './routes';
 import { createLastUses } from './verify/last-uses';
 import { verifyRoute } from './verify/verify-token';
@@ -26,9 +27,11 @@ export function composeApi(config: ServerConfig): KeysProcess {
   const lifetime = createLifetime(log);
   const database = openDatabase(config.DATABASE_URL, { max: 10, applicationName: config.SERVICE_NAME });
   lifetime.onClose('database', () => database.close());
-  const secrets = createKeySecrets(config.SERVICE_SECRET);
+  const secrets = createKeySecrets(config.SERVICE_SECRET, config.TOKEN_PEPPERS);
   const lastUses = createLastUses(database.sql(), log);
   lifetime.onClose('last uses', () => lastUses.stop());
+  const housekeeping = createHousekeeping(database, log);
+  lifetime.onClose('housekeeping', () => housekeeping.stop());
   const service = createService({
     name: 'keys',
     routes: routes({ database, secrets, pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')), revocationWaitMs }),
@@ -48,6 +51,7 @@ export function composeApi(config: ServerConfig): KeysProcess {
     service,
     start: () => {
       lastUses.start();
+      housekeeping.start();
       return service.listen(config.PORT, config.HOST);
     },
   };

@@ -5,6 +5,9 @@ import { z } from 'zod';
 /** `{"hosting":"<hex>"}`: whose audit entries are taken, and the secret that each signs its delivery with. */
 const auditSecretsSchema = z.record(z.string(), z.string().regex(/^(?:[0-9a-f]{2}){32,}$/i));
 
+/** `{"2":"<hex>"}`: the highest version makes new hashes, the others go on opening old ones. */
+const peppersSchema = z.record(z.string().regex(/^[1-9][0-9]{0,3}$/), z.string().regex(/^(?:[0-9a-f]{2}){32,}$/i));
+
 function parseJson(text: string, context: z.RefinementCtx): unknown {
   try {
     return JSON.parse(text);
@@ -17,6 +20,12 @@ function parseJson(text: string, context: z.RefinementCtx): unknown {
 const ownFields = {
   DATABASE_URL: z.url('must be a URL').meta({ description: "Postgres URL of keys' own database and role; the primary", secret: true }),
   SERVICE_SECRET: secretField("Source of keys' own keys: pepper, derivation of replayed secrets, cursors"),
+  TOKEN_PEPPERS: z
+    .string()
+    .default('{}')
+    .transform(parseJson)
+    .pipe(peppersSchema)
+    .meta({ description: 'JSON: peppers of the tokens by version, beside version 1 which comes from SERVICE_SECRET', secret: true }),
 };
 
 export const serverShape = {

@@ -1,4 +1,3 @@
-import type { Caller } from '@drydock/service-kit/internal-token';
 import type { Pager } from '@drydock/service-kit/paging';
 import type { KeySecrets } from './api-keys/api-key.secret';
 import type { KeysDatabase } from './database.store';
@@ -11,6 +10,3 @@ export interface HandlerContext {
   /** How long a revocation waits before it is answered: longer than any gateway trusts a verification. */
   revocationWaitMs: number;
 }
-
-/** Keys and organisations stand outside the worlds, but a sandbox caller sees the keys of its own world only. */
-export const visibleModes = ({ mode }: Caller): ('live' | 'sandbox')[] => (mode === 'sandbox' ? ['sandbox'] : ['live', 'sandbox']);

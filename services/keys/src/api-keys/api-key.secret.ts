@@ -24,8 +24,8 @@ export interface KeySecrets {
   /** Random; or derived, so that a replay can show it again although only its hash is stored. */
   newSecret(origin: SecretOrigin | null): string;
   hash(secret: string): HashedSecret;
-  /** In constant time, also for a version that is not known. */
-  matches(secret: string, stored: HashedSecret): boolean;
+  /** Takes the same time for a wrong secret, for no key at all (null) and for a pepper that is not known. */
+  matches(secret: string, stored: HashedSecret | null): boolean;
 }
 
 /** `length` base62 characters out of `bytes`; throws when too few of them are fair. */
@@ -39,17 +39,19 @@ function letters(bytes: Uint8Array, length: number): string {
   return text;
 }
 
-/** The pepper that new hashes use. An older one stays in the list for as long as a key was hashed with it. */
-const pepperVersions = [1];
-const currentPepperVersion = 1;
+/** Peppers by their version, hex. Version 1 is derived from the service's secret unless it is among them. */
+export type Peppers = Readonly<Record<string, string>>;
 
 /** @param serviceSecret hex; never stored beside the hashes, so that a stolen database opens nothing */
-export function createKeySecrets(serviceSecret: string): KeySecrets {
-  const peppers = new Map(pepperVersions.map((version) => [version, deriveKey(serviceSecret, `pepper:${version}`)]));
+export function createKeySecrets(serviceSecret: string, givenPeppers: Peppers = {}): KeySecrets {
+  const peppers = new Map([[1, deriveKey(serviceSecret, 'pepper:1')]]);
+  for (const [version, secretHex] of Object.entries(givenPeppers)) peppers.set(Number(version), deriveKey(secretHex, 'pepper'));
+  const pepperVersion = Math.max(...peppers.keys());
   const derivationKey = deriveKey(serviceSecret, 'minted-secret');
-  const unknownPepper = randomBytes(32);
+  const nobody: HashedSecret = { secretHash: new Uint8Array(randomBytes(32)), pepperVersion };
+  const nobodysPepper = randomBytes(32);
   const hashWith = (version: number, secret: string): Buffer =>
-    createHmac('sha256', peppers.get(version) ?? unknownPepper)
+    createHmac('sha256', peppers.get(version) ?? nobodysPepper)
       .update(secret)
       .digest();
   const derived = ({ callerKeyId, rawIdempotencyKey, recordId }: SecretOrigin): string => {
@@ -59,10 +61,10 @@ export function createKeySecrets(serviceSecret: string): KeySecrets {
   return {
     newPrefix: () => letters(randomBytes(64), prefixLength),
     newSecret: (origin) => (origin === null ? letters(randomBytes(128), secretLength) : derived(origin)),
-    hash: (secret) => ({ secretHash: new Uint8Array(hashWith(currentPepperVersion, secret)), pepperVersion: currentPepperVersion }),
-    matches: (secret, { secretHash, pepperVersion }) => {
-      const hash = hashWith(pepperVersion, secret);
-      return hash.length === secretHash.length && timingSafeEqual(hash, secretHash);
+    hash: (secret) => ({ secretHash: new Uint8Array(hashWith(pepperVersion, secret)), pepperVersion }),
+    matches: (secret, stored) => {
+      const expected = stored ?? nobody;
+      return timingSafeEqual(hashWith(expected.pepperVersion, secret), expected.secretHash) && stored !== null;
     },
   };
 }

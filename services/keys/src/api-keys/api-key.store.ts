@@ -1,73 +1,80 @@
-import type { Mode } from '@drydock/contracts/values';
 import type { Tx } from '../database.store';
-import type { Prisma } from '../generated/prisma/client';
+import { Prisma } from '../generated/prisma/client';
+import { allowedByEach, isUsable, shownColumns } from './api-key.columns.store';
 import type { HashedSecret } from './api-key.secret';
-import type { ApiKeyRecord } from './api-key.types';
-
-/** Whose keys a caller may manage: those of its organisation and below, in the modes that it sees. */
-export interface KeyScope {
-  orgId: string;
-  modes: readonly Mode[];
-}
+import type { ApiKeyRecord, KeyRights, KeyScope } from './api-key.types';
 
 export type NewApiKey = Omit<ApiKeyRecord, 'lastUsedAt' | 'validUntil' | 'revokedAt'> & HashedSecret & { createdBy: string | null };
 
-const shown = {
-  id: true,
-  orgId: true,
-  name: true,
-  prefix: true,
-  scopes: true,
-  mode: true,
-  createdAt: true,
-  lastUsedAt: true,
-  validUntil: true,
-  revokedAt: true,
-} as const;
+/** The key's line in the lists of the organisation and of each above it. */
+const isManaged = ({ orgId, mode }: KeyScope, keyId: string): Prisma.Sql =>
+  Prisma.sql`l.key_id = ${keyId}::uuid AND l.org_id = ${orgId}::uuid ${mode === 'sandbox' ? Prisma.sql`AND l.mode = 'sandbox'` : Prisma.empty}`;
 
-/** Neither revoked nor, after a rotation, past its grace time. */
-const usable = (now: Date): Prisma.ApiKeyWhereInput => ({ revokedAt: null, OR: [{ validUntil: null }, { validUntil: { gt: now } }] });
-
-const within = ({ orgId, modes }: KeyScope): Prisma.ApiKeyWhereInput => ({ mode: { in: [...modes] }, org: { path: { has: orgId } } });
-
-export const insertApiKey = (tx: Tx, key: NewApiKey): Promise<ApiKeyRecord> => tx.apiKey.create({ data: key, select: shown });
-
-/** The key, or null: one out of reach, revoked or expired is not there. */
-export const findApiKey = (tx: Tx, scope: KeyScope, keyId: string, now: Date): Promise<ApiKeyRecord | null> =>
-  tx.apiKey.findFirst({ where: { id: keyId, ...within(scope), ...usable(now) }, select: shown });
-
-/** Newest first, from behind the key `after`; of one organisation when `onlyOrgId` is given. */
-export const listApiKeys = (
-  tx: Tx,
-  scope: KeyScope,
-  page: { onlyOrgId: string | undefined; after: string | null; take: number; now: Date },
-): Promise<ApiKeyRecord[]> =>
-  tx.apiKey.findMany({
-    where: {
-      ...within(scope),
-      ...usable(page.now),
-      ...(page.onlyOrgId === undefined ? {} : { orgId: page.onlyOrgId }),
-      ...(page.after === null ? {} : { id: { lt: page.after } }),
-    },
-    orderBy: { id: 'desc' },
-    take: page.take,
-    select: shown,
-  });
-
-/** Resolves with its organisation, or null when there was no such key to revoke. */
-export async function revokeApiKey(tx: Tx, scope: KeyScope, keyId: string, now: Date): Promise<ApiKeyRecord | null> {
-  const revoked = await tx.apiKey.updateManyAndReturn({
-    where: { id: keyId, ...within(scope), ...usable(now) },
-    data: { revokedAt: now },
-    select: shown,
-  });
-  return revoked[0] ?? null;
+export async function insertApiKey(tx: Tx, key: NewApiKey): Promise<ApiKeyRecord> {
+  const [row] = await tx.$queryRaw<ApiKeyRecord[]>`
+    WITH minted AS (
+      INSERT INTO api_keys (id, org_id, name, prefix, secret_hash, pepper_version, scopes, mode, created_by, created_at)
+      VALUES (${key.id}::uuid, ${key.orgId}::uuid, ${key.name}, ${key.prefix}, ${key.secretHash}, ${key.pepperVersion}::int,
+        ${key.scopes}::text[], ${key.mode}::mode, ${key.createdBy}::uuid, ${key.createdAt}::timestamptz)
+      RETURNING *
+    ), listed AS (
+      INSERT INTO api_key_listings (key_id, org_id, mode)
+      SELECT k.id, unnest(o.path), k.mode FROM minted k JOIN orgs o ON o.id = k.org_id
+    )
+    SELECT ${shownColumns} FROM minted k`;
+  if (row === undefined) throw new Error('the key was not inserted');
+  return row;
 }
 
-/** Shortens the life of a key to `validUntil`, never prolongs it. */
-export async function expireApiKey(tx: Tx, keyId: string, validUntil: Date): Promise<void> {
-  await tx.apiKey.updateMany({
-    where: { id: keyId, OR: [{ validUntil: null }, { validUntil: { gt: validUntil } }] },
-    data: { validUntil },
-  });
+/** The key, or null: one out of reach, revoked or expired is not there. */
+export async function findApiKey(tx: Tx, scope: KeyScope, keyId: string): Promise<ApiKeyRecord | null> {
+  const [row] = await tx.$queryRaw<ApiKeyRecord[]>`
+    SELECT ${shownColumns} FROM api_key_listings l JOIN api_keys k ON k.id = l.key_id WHERE ${isManaged(scope, keyId)} AND ${isUsable}`;
+  return row ?? null;
+}
+
+/** The same, held until the transaction ends: nobody revokes it while it is replaced. */
+export async function lockApiKey(tx: Tx, scope: KeyScope, keyId: string): Promise<(ApiKeyRecord & KeyRights) | null> {
+  const [row] = await tx.$queryRaw<Array<ApiKeyRecord & KeyRights>>`
+    SELECT ${shownColumns}, ${allowedByEach}
+    FROM api_key_listings l JOIN api_keys k ON k.id = l.key_id JOIN orgs o ON o.id = k.org_id
+    WHERE ${isManaged(scope, keyId)} AND ${isUsable} FOR UPDATE OF k`;
+  return row ?? null;
+}
+
+/** What a calling key may do, held until the transaction ends: it is not revoked while it mints. Null when it is no key any more. */
+export async function holdRights(tx: Tx, keyId: string): Promise<KeyRights | null> {
+  const [row] = await tx.$queryRaw<KeyRights[]>`
+    SELECT k.scopes, ${allowedByEach} FROM api_keys k JOIN orgs o ON o.id = k.org_id
+    WHERE k.id = ${keyId}::uuid AND ${isUsable} FOR SHARE OF k`;
+  return row ?? null;
+}
+
+/** Resolves with the key's organisation, or with null when there was no such key to revoke. */
+export async function revokeApiKey(tx: Tx, scope: KeyScope, keyId: string): Promise<{ id: string; orgId: string } | null> {
+  const [row] = await tx.$queryRaw<Array<{ id: string; orgId: string }>>`
+    WITH revoked AS (
+      UPDATE api_keys k SET revoked_at = now() FROM api_key_listings l
+      WHERE k.id = l.key_id AND ${isManaged(scope, keyId)} AND ${isUsable} RETURNING k.id, k.org_id
+    ), unlisted AS (
+      DELETE FROM api_key_listings WHERE key_id IN (SELECT id FROM revoked)
+    )
+    SELECT id, org_id AS "orgId" FROM revoked`;
+  return row ?? null;
+}
+
+/** Lets the key live on for at most `graceSeconds`; never prolongs its life. */
+export async function expireApiKey(tx: Tx, keyId: string, graceSeconds: number): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE api_keys SET valid_until = least(coalesce(valid_until, 'infinity'), now() + make_interval(secs => ${graceSeconds}::float8))
+    WHERE id = ${keyId}::uuid`;
+}
+
+/** Keys whose grace time is over become revoked ones, and leave the lists. Resolves with how many. */
+export async function retireExpiredKeys(tx: Tx): Promise<number> {
+  return tx.$executeRaw`
+    WITH retired AS (
+      UPDATE api_keys SET revoked_at = valid_until WHERE revoked_at IS NULL AND valid_until <= now() RETURNING id
+    )
+    DELETE FROM api_key_listings WHERE key_id IN (SELECT id FROM retired)`;
 }

@@ -6,10 +6,23 @@ export interface ApiKeyRecord {
   orgId: string;
   name: string;
   prefix: string;
+  /** As bound at minting. */
   scopes: string[];
   mode: Mode;
   createdAt: Date;
   lastUsedAt: Date | null;
   validUntil: Date | null;
   revokedAt: Date | null;
+}
+
+/** What a key may do right now is `scopes`, less what any organisation from the root down to its own is not allowed. */
+export interface KeyRights {
+  scopes: string[];
+  allowedByEach: string[][];
+}
+
+/** Whose keys a caller may manage: those of its organisation and below; with a sandbox key, the sandbox keys among them. */
+export interface KeyScope {
+  orgId: string;
+  mode: Mode;
 }

@@ -1,16 +1,16 @@
 import type { getMe as endpoint } from '@drydock/contracts/api-keys';
 import { problem } from '@drydock/contracts/problem';
 import type { ReadHandlers } from '@drydock/service-kit/route';
-import { type HandlerContext, visibleModes } from '../context';
+import type { HandlerContext } from '../context';
 import { findOrg } from '../orgs/org.store';
 import { findApiKey } from './api-key.store';
 import { viewApiKey } from './api-key.view';
 
 export const getMe = ({ database }: HandlerContext) =>
   ({
-    read: async ({ caller, now }) => {
+    read: async ({ caller }) => {
       const [key, org] = await Promise.all([
-        findApiKey(database.pool, { orgId: caller.orgId, modes: visibleModes(caller) }, caller.keyId, now),
+        findApiKey(database.pool, caller, caller.keyId),
         findOrg(database.pool, caller.orgId, caller.orgId),
       ]);
       // Revoked between the gateway's check and this look.

@@ -3,7 +3,7 @@ import type { revokeApiKey as endpoint } from '@drydock/contracts/api-keys';
 import { problem } from '@drydock/contracts/problem';
 import type { SettleHandlers } from '@drydock/service-kit/route';
 import { recordAudit } from '../audit/audit.store';
-import { type HandlerContext, visibleModes } from '../context';
+import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { revokeApiKey as revokeRow } from './api-key.store';
 
@@ -11,7 +11,7 @@ import { revokeApiKey as revokeRow } from './api-key.store';
 export const revokeApiKey = ({ revocationWaitMs }: HandlerContext) =>
   ({
     act: async (tx, { params, caller, now }) => {
-      const key = await revokeRow(tx, { orgId: caller.orgId, modes: visibleModes(caller) }, params.keyId, now);
+      const key = await revokeRow(tx, caller, params.keyId);
       if (key === null) throw problem('api_key_not_found');
       await recordAudit(tx, caller, { orgId: key.orgId, action: 'api_key.revoke', target: `/v1/api-keys/${key.id}`, at: now });
       return {};

@@ -14,13 +14,13 @@ export interface AuditRow {
   at: Date;
 }
 
-/** Keys' own entry, in the transaction of what it tells of. `orgId` is where it happened. */
+/** Keys' own entry, in the transaction of what it tells of. `orgId` is where it happened, which may be below the actor's own. */
 export async function recordAudit(
   tx: Tx,
-  caller: Caller,
+  actor: { keyId: string | null; mode: Mode },
   entry: { orgId: string; action: string; target: string; at: Date },
 ): Promise<void> {
-  const { keyId, mode } = caller;
+  const { keyId, mode } = actor;
   await tx.auditLogEntry.create({ data: { id: uuidv7(), service: 'keys', mode, actorKeyId: keyId, workflowId: null, ...entry } });
 }
 

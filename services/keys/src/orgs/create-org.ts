@@ -5,29 +5,25 @@ import { uuidv7 } from 'uuidv7';
 import { recordAudit } from '../audit/audit.store';
 import type { Tx } from '../database.store';
 import { assertLiveCaller } from './live-caller';
-import { allowedOf, refusePermissions } from './org.rules';
-import { findOrg, insertOrg, lockLineage } from './org.store';
+import { allowedOf, refuseDepth, refusePermissions } from './org.rules';
+import { insertOrg, lockLineage } from './org.store';
 import { viewOrg } from './org.view';
 
 export const createOrg = () =>
   ({
     act: async (tx, { caller, body, now }) => {
       assertLiveCaller(caller);
-      const parent = await findOrg(tx, caller.orgId, body.parent_id ?? caller.orgId);
-      if (parent === null) throw problem('org_out_of_scope');
+      const lineage = await lockLineage(tx, caller.orgId, body.parent_id ?? caller.orgId);
+      const parent = lineage?.at(-1);
+      if (lineage === null || parent === undefined) throw problem('org_out_of_scope');
       const permissions = [...new Set(body.permissions)];
-      const refusal = refusePermissions(permissions, allowedOf(await lockLineage(tx, parent)));
+      const refusal = refuseDepth(parent.path) ?? refusePermissions(body.permissions, allowedOf(lineage));
       if (refusal !== null) throw refusal;
       const id = uuidv7();
-      const org = await insertOrg(tx, {
-        id,
-        parentId: parent.id,
-        path: [...parent.path, id],
-        name: body.name,
-        permissions,
-        createdAt: now,
-      });
+      const path = [...parent.path, id];
+      const org = await insertOrg(tx, { id, parentId: parent.id, path, name: body.name, permissions, createdAt: now });
+      if (org === null) throw new Error('the organisation was not inserted');
       await recordAudit(tx, caller, { orgId: parent.id, action: 'org.create', target: `/v1/orgs/${id}`, at: now });
-      return { status: 201, headers: { location: `/v1/orgs/${id}` }, body: viewOrg(org) };
+      return { status: 201, body: viewOrg(org) };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, void>;

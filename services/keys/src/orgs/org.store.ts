@@ -1,7 +1,14 @@
 import type { Tx } from '../database.store';
+import { Prisma } from '../generated/prisma/client';
 import type { OrgRecord } from './org.types';
 
-export const insertOrg = (tx: Tx, org: OrgRecord): Promise<OrgRecord> => tx.org.create({ data: org });
+const columns = Prisma.sql`a.id, a.parent_id AS "parentId", a.path::text[], a.name, a.permissions, a.created_at AS "createdAt"`;
+
+/** Resolves with null when there is a root organisation of that name already. */
+export async function insertOrg(tx: Tx, org: OrgRecord): Promise<OrgRecord | null> {
+  const [inserted] = await tx.org.createManyAndReturn({ data: [org], skipDuplicates: true });
+  return inserted ?? null;
+}
 
 /** The organisation when it is `rootId` or below it; anybody else's is not there. */
 export const findOrg = (tx: Tx, rootId: string, orgId: string): Promise<OrgRecord | null> =>
@@ -14,19 +21,30 @@ export const listOrgs = (tx: Tx, rootId: string, page: { after: string | null; t
     take: page.take,
   });
 
-/** The organisations above it and itself, locked against change until the transaction ends, so that what is granted under them stays true. */
-export async function lockLineage(tx: Tx, org: OrgRecord): Promise<OrgRecord[]> {
-  await tx.$queryRaw`SELECT id FROM orgs WHERE id = ANY(${org.path}::uuid[]) ORDER BY array_length(path, 1) FOR SHARE`;
-  const rows = await tx.org.findMany({ where: { id: { in: org.path } } });
-  return rows.sort((left, right) => left.path.length - right.path.length);
+/**
+ * The root down to the organisation itself, held against change until the transaction ends, so that what is granted under them stays true.
+ * Null when it is neither `rootId` nor below it. Always locked from the top, lest two transactions meet half-way.
+ */
+export async function lockLineage(tx: Tx, rootId: string, orgId: string): Promise<OrgRecord[] | null> {
+  const lineage = await tx.$queryRaw<OrgRecord[]>`
+    SELECT ${columns} FROM orgs o JOIN orgs a ON a.id = ANY (o.path)
+    WHERE o.id = ${orgId}::uuid AND ${rootId}::uuid = ANY (o.path)
+    ORDER BY cardinality(a.path) FOR SHARE OF a`;
+  return lineage.length === 0 ? null : lineage;
+}
+
+/** The same for a change of the organisation itself: those above it are only held, it is locked. */
+export async function lockForChange(tx: Tx, rootId: string, orgId: string): Promise<{ above: OrgRecord[]; org: OrgRecord } | null> {
+  const above = await tx.$queryRaw<OrgRecord[]>`
+    SELECT ${columns} FROM orgs o JOIN orgs a ON a.id = ANY (o.path) AND a.id <> o.id
+    WHERE o.id = ${orgId}::uuid AND ${rootId}::uuid = ANY (o.path)
+    ORDER BY cardinality(a.path) FOR SHARE OF a`;
+  const [org] = await tx.$queryRaw<OrgRecord[]>`
+    SELECT ${columns} FROM orgs a WHERE a.id = ${orgId}::uuid AND ${rootId}::uuid = ANY (a.path) FOR UPDATE`;
+  return org === undefined ? null : { above, org };
 }
 
 export const updateOrg = (tx: Tx, orgId: string, change: { name?: string; permissions?: string[] }): Promise<OrgRecord> =>
   tx.org.update({ where: { id: orgId }, data: change });
-
-/** Serialises commands that make root organisations; the lock ends with the transaction. */
-export async function lockRoots(tx: Tx): Promise<void> {
-  await tx.$queryRaw`SELECT pg_advisory_xact_lock(hashtext('drydock.root-orgs'))::text`;
-}
 
 export const findRoot = (tx: Tx, name: string): Promise<OrgRecord | null> => tx.org.findFirst({ where: { parentId: null, name } });

@@ -14,19 +14,27 @@ export interface LastUses {
 export function createLastUses(sql: Sql, log: Log, everyMs = 2_000): LastUses {
   let uses = new Map<string, Date>();
   let timer: NodeJS.Timeout | undefined;
+  let writing: Promise<void> = Promise.resolve();
   const write = async (): Promise<void> => {
     if (uses.size === 0) return;
     const batch = uses;
     uses = new Map();
     await noteUses(sql, batch).catch((error: unknown) => log.warn({ err: error, keys: batch.size }, 'last uses could not be noted'));
   };
+  const turn = async (): Promise<void> => {
+    writing = write();
+    await writing;
+    timer?.refresh();
+  };
   return {
     note: (keyId, at) => void uses.set(keyId, at),
     start: () => {
-      timer = setInterval(() => void write(), everyMs).unref();
+      timer = setTimeout(() => void turn(), everyMs).unref();
     },
     stop: async () => {
-      clearInterval(timer);
+      clearTimeout(timer);
+      timer = undefined;
+      await writing;
       await write();
     },
   };

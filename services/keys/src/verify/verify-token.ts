@@ -14,19 +14,18 @@ export interface VerifyContext {
   lastUses: LastUses;
 }
 
-/** Compared in place of a key that does not exist, so that an unknown prefix costs what a wrong secret does. */
-const nobody = { secretHash: new Uint8Array(32), pepperVersion: 1 };
+const refused: Verification = { valid: false };
 
 /** Whether a token is good, and what it may do right now. Every cause of "no" gives the same answer in the same time. */
 export async function verifyToken({ database, secrets, lastUses }: VerifyContext, token: string, now: Date): Promise<Verification> {
   const parsed = parseToken(token);
-  if (parsed === null) return { valid: false };
+  if (parsed === null) return refused;
   const key = await findVerifiableKey(database.sql(), parsed.prefix);
-  const isSecret = secrets.matches(parsed.secret, key ?? nobody);
-  if (key === null || !isSecret || !key.isUsable || key.mode !== parsed.mode) return { valid: false };
+  // Computed before anything is decided: an unknown prefix costs what a wrong secret does.
+  const isSecret = secrets.matches(parsed.secret, key);
+  if (key === null || !isSecret || !key.isUsable || key.mode !== parsed.mode) return refused;
   lastUses.note(key.id, now);
-  const scopes = effectiveScopes(key.scopes, key.allowedByEach);
-  return { valid: true, key_id: key.id, org_id: key.orgId, mode: key.mode, scopes };
+  return { valid: true, key_id: key.id, org_id: key.orgId, mode: key.mode, scopes: effectiveScopes(key) };
 }
 
 /** The gateway's question. */

@@ -1,0 +1,20 @@
+import type { Permission } from '@drydock/contracts/permissions';
+import { problem } from '@drydock/contracts/problem';
+import { authorise } from '@drydock/service-kit/authorise';
+import type { Caller } from '@drydock/service-kit/internal-token';
+import type { Tx } from '../database.store';
+import { effectiveScopes } from './api-key.rules';
+import { holdRights } from './api-key.store';
+
+/**
+ * What the calling key may do, read and held in the transaction that mints with it. The gateway's word may be a second old, and a key
+ * outlives that second: one minted by a key that was just revoked would be a way around the revocation.
+ * Throws 401 when the key is gone, 403 when it may not mint any more.
+ */
+export async function holdCreator(tx: Tx, caller: Caller): Promise<Permission[]> {
+  const rights = await holdRights(tx, caller.keyId);
+  if (rights === null) throw problem('unauthenticated', { internal: 'the calling key is revoked or unknown' });
+  const held = effectiveScopes(rights).filter((scope) => caller.scopes.includes(scope));
+  authorise(['apikeys.manage'], { ...caller, scopes: held });
+  return held;
+}

@@ -1,0 +1,39 @@
+import { purgeIdempotency } from '@drydock/service-kit/idempotency.store';
+import type { Log } from '@drydock/service-kit/log';
+import { retireExpiredKeys } from './api-keys/api-key.store';
+import type { KeysDatabase } from './database.store';
+
+const rowsAtOnce = 1_000;
+
+/** What nobody asks for and nobody waits for. Safe in any number of processes at once. */
+export async function keepHouse(database: KeysDatabase): Promise<void> {
+  await retireExpiredKeys(database.pool);
+  while ((await purgeIdempotency(database.sql(), rowsAtOnce)) === rowsAtOnce);
+}
+
+export interface Housekeeping {
+  start(): void;
+  /** Waits for a round that is under way. */
+  stop(): Promise<void>;
+}
+
+/** keys has no worker, hence a timer and no schedule: a round that a crash swallowed is made up for by the next. */
+export function createHousekeeping(database: KeysDatabase, log: Log, everyMs = 60_000): Housekeeping {
+  let timer: NodeJS.Timeout | undefined;
+  let round: Promise<void> = Promise.resolve();
+  const turn = async (): Promise<void> => {
+    round = keepHouse(database).catch((error: unknown) => log.warn({ err: error }, 'a round of housekeeping failed'));
+    await round;
+    timer?.refresh();
+  };
+  return {
+    start: () => {
+      timer = setTimeout(() => void turn(), everyMs).unref();
+    },
+    stop: async () => {
+      clearTimeout(timer);
+      timer = undefined;
+      await round;
+    },
+  };
+}
