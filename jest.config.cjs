@@ -5,6 +5,8 @@ module.exports = {
   testPathIgnorePatterns: ['/node_modules/', '/dist/'],
   modulePathIgnorePatterns: ['<rootDir>/.*/dist/', '<rootDir>/.data/'],
   testTimeout: 60_000,
+  // Most suites wait for processes, leases and servers: one worker more than jest's own choice on two cores halves the run.
+  maxWorkers: '100%',
   globalSetup: '<rootDir>/packages/test-kit/src/jest-global-setup.ts',
   globalTeardown: '<rootDir>/packages/test-kit/src/jest-global-teardown.ts',
   transform: {
