@@ -1,0 +1,76 @@
+import { permissions } from '@drydock/contracts/permissions';
+import fc from 'fast-check';
+import { type GoodKey, type KeysApi, refusalOf, startKeys } from '../../test/keys-api';
+import { allowedOf } from '../orgs/org.rules';
+import { effectiveScopes, normaliseScopes, refuseMint } from './api-key.rules';
+
+const some = fc.subarray([...permissions]);
+const asked = fc.array(fc.oneof(fc.constantFrom(...permissions), fc.constantFrom('*', 'sites', 'Sites.view', '__proto__', '')), {
+  maxLength: 8,
+});
+const isWithin = (scopes: readonly string[], bound: readonly string[]): boolean => scopes.every((scope) => bound.includes(scope));
+
+test('by the rules, whatever is granted was held, is allowed in the organisation, and is a permission', () => {
+  fc.assert(
+    fc.property(fc.array(some, { minLength: 1, maxLength: 5 }), some, asked, fc.boolean(), (lineage, held, scopes, sandbox) => {
+      const targetAllows = allowedOf(lineage.map((allowed) => ({ permissions: allowed })));
+      const refusal = refuseMint({ callerMode: 'live', held, targetAllows, scopes, sandbox });
+      const fits = isWithin(scopes, permissions) && isWithin(scopes, held) && lineage.every((allowed) => isWithin(scopes, allowed));
+      expect(refusal === null).toBe(fits);
+      if (refusal === null) expect(new Set(normaliseScopes(scopes))).toEqual(new Set(scopes));
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('by the rules, what a key may do is what it was given, less what any organisation above it lacks', () => {
+  fc.assert(
+    fc.property(asked, fc.array(some, { minLength: 1, maxLength: 5 }), (scopes, allowedByEach) => {
+      const effective = effectiveScopes({ scopes, allowedByEach });
+      expect(effective).toEqual(
+        scopes.filter((scope) => isWithin([scope], permissions) && allowedByEach.every((allowed) => isWithin([scope], allowed))),
+      );
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+describe('through the service', () => {
+  let api: KeysApi;
+  let root: GoodKey;
+  beforeAll(async () => {
+    api = await startKeys();
+    root = await api.bootstrap();
+  });
+  afterAll(() => api.close());
+
+  test('a key minted or rotated by a key never holds more than that key does, whatever organisations gain and lose meanwhile', async () => {
+    await fc.assert(
+      fc.asyncProperty(some, some, some, some, async (parentHas, childHas, creatorAsks, keyAsks) => {
+        const within = (scopes: string[], bound: string[]) => scopes.filter((scope) => bound.includes(scope));
+        const parent = await api.createOrg(root.caller, { name: 'parent', permissions: parentHas });
+        const child = await api.createOrg(root.caller, { name: 'child', parent_id: parent.id, permissions: within(childHas, parentHas) });
+        const creator = await api.mint(root.caller, { org_id: parent.id, scopes: within([...creatorAsks, 'apikeys.manage'], parentHas) });
+        const body = { name: 'made', org_id: child.id, scopes: keyAsks };
+        const answer = await api.call(creator.caller, 'POST', '/v1/api-keys', { body });
+        if (answer.status !== 201) {
+          expect(refusalOf(answer)).toMatch(/^403 (permission_denied|scope_not_held)$/);
+          return;
+        }
+        const { id, token } = answer.json as { id: string; token: string };
+        const isBounded = async (made: string) => {
+          const holder = await api.callerOf(creator.token);
+          const { scopes } = await api.callerOf(made);
+          expect(isWithin(scopes, holder.scopes) && isWithin(scopes, childHas)).toBe(true);
+        };
+        await isBounded(token);
+        await api.call(root.caller, 'PATCH', `/v1/orgs/${parent.id}`, { body: { permissions: parentHas.slice(1) } });
+        await isBounded(token);
+        const rotated = await api.call(root.caller, 'POST', `/v1/api-keys/${id}/rotate`, { body: {} });
+        await api.call(root.caller, 'PATCH', `/v1/orgs/${parent.id}`, { body: { permissions: parentHas } });
+        await isBounded((rotated.json as { token: string }).token);
+      }),
+      { numRuns: 25 },
+    );
+  });
+});

@@ -1,0 +1,110 @@
+import type { MintedApiKey } from '@drydock/contracts/api-keys';
+import { until } from '@drydock/test-kit/wait';
+import { type GoodKey, type KeysApi, refusalOf, startKeys } from '../../test/keys-api';
+
+let api: KeysApi;
+let root: GoodKey;
+beforeAll(async () => {
+  api = await startKeys();
+  root = await api.bootstrap();
+});
+afterAll(() => api.close());
+
+const rotate = (id: string, body: object = {}, caller = root.caller) => api.call(caller, 'POST', `/v1/api-keys/${id}/rotate`, { body });
+const isGood = async (token: string): Promise<boolean> => (await api.verify(token)).valid;
+
+test('a revocation commits, waits longer than a gateway may trust, and only then answers', async () => {
+  const { id, token } = await api.mint(root.caller);
+  let committedMs = 0;
+  const answered = api.call(root.caller, 'DELETE', `/v1/api-keys/${id}`).then((answer) => ({ answer, atMs: performance.now() }));
+  await until(async () => !(await isGood(token)), { everyMs: 5 });
+  committedMs = performance.now();
+  const { answer, atMs } = await answered;
+  expect([answer.status, answer.text]).toEqual([204, '']);
+  // 1.1 s from the commit, which was at most one look before it was seen.
+  expect(atMs - committedMs).toBeGreaterThan(1_000);
+  const after = await Promise.all(Array.from({ length: 100 }, () => isGood(token)));
+  expect(after.filter((good) => good)).toEqual([]);
+  expect(refusalOf(await api.call(root.caller, 'GET', `/v1/api-keys/${id}`))).toBe('404 api_key_not_found');
+  expect(refusalOf(await api.call(root.caller, 'DELETE', `/v1/api-keys/${id}`))).toBe('404 api_key_not_found');
+  expect(refusalOf(await rotate(id))).toBe('404 api_key_not_found');
+  expect((await api.call(root.caller, 'GET', '/v1/api-keys')).text).not.toContain(id);
+});
+
+test('two revocations at once: one is accepted', async () => {
+  const { id } = await api.mint(root.caller);
+  const answers = await Promise.all([1, 2, 3].map(() => api.call(root.caller, 'DELETE', `/v1/api-keys/${id}`)));
+  expect(answers.map(({ status }) => String(status)).toSorted()).toEqual(['204', '404', '404']);
+});
+
+test('a key may revoke itself', async () => {
+  const own = await api.mint(root.caller, { scopes: ['apikeys.manage'] });
+  expect((await api.call(own.caller, 'DELETE', `/v1/api-keys/${own.id}`)).status).toBe(204);
+  expect(await isGood(own.token)).toBe(false);
+});
+
+test('a rotation gives a new key of the same rights, and the old one lives for the grace time', async () => {
+  const child = await api.createOrg(root.caller, { name: 'Below', permissions: ['sites.view'] });
+  const old = await api.mint(root.caller, { name: 'app', org_id: child.id, scopes: ['sites.view'], sandbox: true });
+  const answer = await rotate(old.id, { grace_seconds: 1 });
+  const made = answer.json as MintedApiKey;
+  expect(answer.status).toBe(201);
+  expect(answer.headers['location']).toBe(`/v1/api-keys/${made.id}`);
+  expect(made).toMatchObject({ name: 'app', scopes: ['sites.view'], sandbox: true });
+  expect(await api.callerOf(made.token)).toEqual({ ...old.caller, keyId: made.id });
+  expect(await isGood(old.token)).toBe(true);
+  await until(async () => !(await isGood(old.token)), { timeoutMs: 3_000 });
+  expect(refusalOf(await api.call(root.caller, 'GET', `/v1/api-keys/${old.id}`))).toBe('404 api_key_not_found');
+  expect((await api.call(root.caller, 'GET', `/v1/api-keys?org_id=${child.id}`)).text).not.toContain(old.id);
+  expect(await isGood(made.token)).toBe(true);
+});
+
+test('without grace the old key is refused at once; a later rotation never prolongs a life', async () => {
+  const [first, second] = [await api.mint(root.caller), await api.mint(root.caller)];
+  expect((await rotate(first.id, { grace_seconds: 0 })).status).toBe(201);
+  expect(await isGood(first.token)).toBe(false);
+  await rotate(second.id, { grace_seconds: 60 });
+  await rotate(second.id, { grace_seconds: 600_000 });
+  const [row] = await api.rows<{ shortest: boolean }>(
+    `SELECT valid_until < now() + interval '61 seconds' AS shortest FROM api_keys WHERE id = $1`,
+    [second.id],
+  );
+  expect(row).toEqual({ shortest: true });
+});
+
+test.each([[-1], [1.5], ['60'], [604_801]])('a grace time of %j is refused', async (grace_seconds) => {
+  const { id } = await api.mint(root.caller);
+  expect(refusalOf(await rotate(id, { grace_seconds }))).toBe('422 invalid_request');
+});
+
+test('rotating a key is no way to rights that the caller does not hold', async () => {
+  const strong = await api.mint(root.caller, { scopes: ['sites.view', 'platform.staff'] });
+  const weak = await api.mint(root.caller, { scopes: ['apikeys.manage', 'sites.view'] });
+  const answer = await rotate(strong.id, {}, weak.caller);
+  expect(refusalOf(answer)).toBe('403 scope_not_held');
+  expect(answer.json).toMatchObject({ errors: [{ detail: expect.stringContaining('platform.staff') }] });
+  expect(await isGood(strong.token)).toBe(true);
+});
+
+test('what its organisation has lost does not come back with a rotation', async () => {
+  const child = await api.createOrg(root.caller, { name: 'Shrunk', permissions: ['sites.view', 'databases.view'] });
+  const old = await api.mint(root.caller, { org_id: child.id, scopes: ['sites.view', 'databases.view'] });
+  await api.call(root.caller, 'PATCH', `/v1/orgs/${child.id}`, { body: { permissions: ['sites.view'] } });
+  const { token } = (await rotate(old.id)).json as MintedApiKey;
+  await api.call(root.caller, 'PATCH', `/v1/orgs/${child.id}`, { body: { permissions: ['sites.view', 'databases.view'] } });
+  expect((await api.callerOf(token)).scopes).toEqual(['sites.view']);
+  expect((await api.callerOf(old.token)).scopes).toEqual(['sites.view', 'databases.view']);
+});
+
+test('a rotation and a revocation at once never leave a successor of a revoked key unseen', async () => {
+  for (let round = 0; round < 5; round += 1) {
+    const { id } = await api.mint(root.caller, { name: `race ${round}` });
+    const [rotated, revoked] = await Promise.all([rotate(id), api.call(root.caller, 'DELETE', `/v1/api-keys/${id}`)]);
+    const order = await api.rows<{ action: string }>('SELECT action FROM audit_log WHERE target = $1 ORDER BY id', [`/v1/api-keys/${id}`]);
+    const actions = order.map(({ action }) => action).filter((action) => action !== 'api_key.create');
+    // Whoever rotated after the revocation was committed found no key.
+    expect(revoked.status).toBe(204);
+    const wasFirst = rotated.status === 201;
+    expect([refusalOf(rotated), actions.length]).toEqual(wasFirst ? ['201 ', 2] : ['404 api_key_not_found', 1]);
+  }
+});

@@ -1,0 +1,130 @@
+import type { AuditEntry } from '@drydock/contracts/audit-log';
+import type { PageMeta } from '@drydock/contracts/values';
+import type { Caller } from '@drydock/service-kit/internal-token';
+import { uuidv7 } from 'uuidv7';
+import { type GoodKey, type KeysApi, refusalOf, startKeys } from '../../test/keys-api';
+
+let api: KeysApi;
+let root: GoodKey;
+beforeAll(async () => {
+  api = await startKeys();
+});
+beforeEach(async () => {
+  root = await api.bootstrap();
+});
+afterAll(() => api.close());
+
+const log = async (caller: Caller): Promise<AuditEntry[]> => {
+  const answer = await api.call(caller, 'GET', '/v1/audit-log?limit=100');
+  return (answer.json as { data: AuditEntry[] }).data;
+};
+const entryOf = (orgId: string, more: object = {}) => ({
+  id: uuidv7(),
+  org_id: orgId,
+  actor_key_id: uuidv7(),
+  action: 'backup.restore',
+  target: '/v1/sites/x',
+  workflow_id: uuidv7(),
+  at: '2026-01-02T03:04:05.678Z',
+  ...more,
+});
+const deliver = (entries: unknown[], service = 'hosting', signed = { issuer: 'hosting', secret: api.secrets.audit }) =>
+  api.internal('/internal/audit', { service, entries }, signed);
+
+test('each accepted change is one entry, and a refused one is none', async () => {
+  const child = await api.createOrg(root.caller, { name: 'Child', permissions: ['sites.view'] });
+  await api.call(root.caller, 'PATCH', `/v1/orgs/${child.id}`, { body: { name: 'Renamed' } });
+  const { id } = await api.mint(root.caller, { scopes: ['sites.view'] }, { idempotencyKey: 'once' });
+  await api.mint(root.caller, { scopes: ['sites.view'] }, { idempotencyKey: 'once' });
+  const rotated = await api.call(root.caller, 'POST', `/v1/api-keys/${id}/rotate`, { body: {} });
+  await api.call(root.caller, 'DELETE', `/v1/api-keys/${id}`);
+  for (const body of [{}, { name: 'x', scopes: ['no'] }, { name: 'x', org_id: uuidv7() }]) {
+    expect((await api.call(root.caller, 'POST', '/v1/api-keys', { body })).status).toBeGreaterThan(400);
+  }
+  const entries = await log(root.caller);
+  expect(entries.map(({ action, target, actor_key_id }) => [action, target, actor_key_id])).toEqual([
+    ['api_key.revoke', `/v1/api-keys/${id}`, root.id],
+    ['api_key.rotate', `/v1/api-keys/${id}`, root.id],
+    ['api_key.create', `/v1/api-keys/${id}`, root.id],
+    ['org.create', `/v1/orgs/${child.id}`, root.id],
+    ['api_key.create', `/v1/api-keys/${root.id}`, null],
+    ['org.create', `/v1/orgs/${root.caller.orgId}`, null],
+  ]);
+  expect(rotated.status).toBe(201);
+  // What happened in the organisation below is in its own log.
+  expect(await api.rows('SELECT action, actor_key_id FROM audit_log WHERE org_id = $1', [child.id])).toEqual([
+    { action: 'org.update', actor_key_id: root.id },
+  ]);
+});
+
+test('an entry and its change are one transaction', async () => {
+  await api.rows('ALTER TABLE audit_log RENAME TO audit_log_away');
+  const answers = [
+    await api.call(root.caller, 'POST', '/v1/api-keys', { body: { name: 'unlogged' } }),
+    await api.call(root.caller, 'POST', '/v1/orgs', { body: { name: 'unlogged', permissions: [] } }),
+    await api.call(root.caller, 'DELETE', `/v1/api-keys/${root.id}`),
+    await api.call(root.caller, 'PATCH', `/v1/orgs/${root.caller.orgId}`, { body: { name: 'unlogged' } }),
+    await api.call(root.caller, 'POST', `/v1/api-keys/${root.id}/rotate`, { body: {} }),
+  ];
+  await api.rows('ALTER TABLE audit_log_away RENAME TO audit_log');
+  expect(answers.map(refusalOf)).toEqual(answers.map(() => '500 internal_error'));
+  expect(
+    await api.rows(`SELECT name FROM api_keys WHERE name = 'unlogged' UNION ALL SELECT name FROM orgs WHERE name = 'unlogged'`),
+  ).toEqual([]);
+  expect((await api.verify(root.token)).valid).toBe(true);
+  expect(await api.rows('SELECT valid_until FROM api_keys WHERE org_id = $1', [root.caller.orgId])).toEqual([{ valid_until: null }]);
+});
+
+test("a delivery is taken, a second one changes nothing, and the log shows the caller's organisation and mode only", async () => {
+  const { orgId } = root.caller;
+  const [live, sandbox, foreign] = [entryOf(orgId), entryOf(orgId), entryOf(uuidv7())];
+  const entries = [
+    { ...live, mode: 'live' },
+    { ...sandbox, mode: 'sandbox' },
+    { ...foreign, mode: 'live' },
+  ];
+  expect((await deliver(entries)).status).toBe(204);
+  expect((await deliver(entries.map((entry) => ({ ...entry, action: 'changed.later' })))).status).toBe(204);
+  expect((await log(root.caller)).slice(0, 1)).toEqual([live]);
+  const { caller } = await api.mint(root.caller, { sandbox: true, scopes: ['audit.view'] });
+  expect(await log(caller)).toEqual([sandbox]);
+  expect((await log(root.caller)).map(({ id }) => id)).not.toContain(foreign.id);
+});
+
+test('a service writes entries of its own only, with its own secret only', async () => {
+  const entry = { ...entryOf(root.caller.orgId), mode: 'live' };
+  const { audit, token } = api.secrets;
+  const answers = [
+    await deliver([entry], 'keys'),
+    await deliver([entry], 'compute'),
+    await deliver([entry], 'compute', { issuer: 'compute', secret: audit }),
+    await deliver([entry], 'hosting', { issuer: 'gateway', secret: token }),
+    await deliver([entry], 'hosting', { issuer: 'hosting', secret: token }),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual([422, 422, 401, 401, 401]);
+  expect(await api.rows('SELECT FROM audit_log WHERE id = $1', [entry.id])).toEqual([]);
+});
+
+test.each([
+  ['no entries', {}],
+  ['an entry with a field too many', { entries: [{ ...entryOf(uuidv7()), mode: 'live', service: 'keys' }] }],
+  ['an entry without a mode', { entries: [entryOf(uuidv7())] }],
+  ['an id that is none', { entries: [{ ...entryOf('x'), mode: 'live' }] }],
+])('a delivery with %s is refused', async (_what, body) => {
+  const answer = await api.internal('/internal/audit', { service: 'hosting', ...body }, { issuer: 'hosting', secret: api.secrets.audit });
+  expect(answer.status).toBe(422);
+});
+
+test('the log pages, newest first', async () => {
+  const entries = Array.from({ length: 5 }, () => ({ ...entryOf(root.caller.orgId), mode: 'live' }));
+  await deliver(entries);
+  const found: string[] = [];
+  for (let query = '?limit=2'; query !== ''; ) {
+    const { data, page } = (await api.call(root.caller, 'GET', `/v1/audit-log${query}`)).json as { data: AuditEntry[]; page: PageMeta };
+    found.push(...data.map(({ id }) => id));
+    query = page.next_cursor === null ? '' : `?limit=2&cursor=${page.next_cursor}`;
+  }
+  expect(found.slice(0, 5)).toEqual(entries.map(({ id }) => id).reverse());
+  expect(found).toHaveLength(7);
+  expect(refusalOf(await api.call({ ...root.caller, scopes: [] }, 'GET', '/v1/audit-log'))).toBe('403 permission_denied');
+});

@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { permissions } from '@drydock/contracts/permissions';
+import { type KeysApi, serviceDir, startKeys } from '../test/keys-api';
+
+const run = promisify(execFile);
+
+let api: KeysApi;
+beforeAll(async () => {
+  api = await startKeys();
+});
+afterAll(() => api.close());
+
+/** The command as it is deployed, from dist. */
+async function bootstrap(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  const env = { PATH: process.env['PATH'], DATABASE_URL: api.postgres.url, SERVICE_SECRET: api.secrets.service };
+  try {
+    return { code: 0, ...(await run(process.execPath, [path.join(serviceDir, 'dist/bootstrap.js'), ...args], { env })) };
+  } catch (error) {
+    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
+    return { code, stdout, stderr };
+  }
+}
+
+const counts = () =>
+  api.rows(
+    'SELECT (SELECT count(*) FROM orgs) AS orgs, (SELECT count(*) FROM api_keys) AS keys, (SELECT count(*) FROM audit_log) AS entries',
+  );
+
+test('the command makes an organisation with every permission and a key that may mint the next ones, once', async () => {
+  const first = await bootstrap('--json', '--name', 'Acme');
+  expect([first.code, first.stderr]).toEqual([0, '']);
+  const { org_id, key_id, token } = JSON.parse(first.stdout) as Record<'org_id' | 'key_id' | 'token', string>;
+  const caller = await api.callerOf(token);
+  expect(caller).toEqual({ orgId: org_id, keyId: key_id, mode: 'live', scopes: permissions });
+  expect((await api.mint(caller, { scopes: ['sites.view'] })).caller.scopes).toEqual(['sites.view']);
+  const before = await counts();
+  const second = await bootstrap('--json', '--name', 'Acme');
+  expect([second.code, second.stdout]).toEqual([3, '']);
+  expect(JSON.parse(second.stderr)).toEqual({ error: expect.stringContaining('"Acme" already') });
+  expect(await counts()).toEqual(before);
+  const rescue = JSON.parse((await bootstrap('--json', '--name', 'Acme', '--new-key')).stdout) as { org_id: string; token: string };
+  expect([rescue.org_id, (await api.callerOf(rescue.token)).scopes]).toEqual([org_id, permissions]);
+});
+
+test('commands at once make one organisation', async () => {
+  const outcomes = await Promise.all([1, 2, 3].map(() => bootstrap('--json', '--name', 'Race')));
+  expect(outcomes.map(({ code }) => String(code)).toSorted()).toEqual(['0', '3', '3']);
+  expect(await api.rows(`SELECT FROM orgs WHERE name = 'Race'`)).toHaveLength(1);
+});
+
+test('people get lines, and a name that is none is refused', async () => {
+  const { code, stdout } = await bootstrap('--name', 'People');
+  expect([code, /^token +dd_live_\w+$/m.test(stdout)]).toEqual([0, true]);
+  expect((await bootstrap('--name', '')).code).toBe(1);
+  expect((await bootstrap('--nmae', 'x')).code).toBe(1);
+});

@@ -1,0 +1,132 @@
+import type { MintedApiKey } from '@drydock/contracts/api-keys';
+import { formatToken, parseToken } from '@drydock/contracts/api-token';
+import { createLog } from '@drydock/service-kit/log';
+import { until } from '@drydock/test-kit/wait';
+import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
+import { createKeySecrets } from '../api-keys/api-key.secret';
+import { openDatabase } from '../database.store';
+import { keepHouse } from '../housekeeping';
+import { createLastUses } from './last-uses';
+
+let api: KeysApi;
+let root: GoodKey;
+beforeAll(async () => {
+  api = await startKeys();
+  root = await api.bootstrap();
+});
+afterAll(() => api.close());
+
+const parsed = (token: string) => parseToken(token) ?? fail();
+const fail = (): never => {
+  throw new Error('not a token');
+};
+const lastUsedOf = async (id: string): Promise<Date | null> => {
+  const [row] = await api.rows<{ last_used_at: Date | null }>('SELECT last_used_at FROM api_keys WHERE id = $1', [id]);
+  return row?.last_used_at ?? null;
+};
+
+test('every cause of "no" gives the very same answer', async () => {
+  const [good, revoked, expired] = [await api.mint(root.caller), await api.mint(root.caller), await api.mint(root.caller)];
+  await api.rows('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [revoked.id]);
+  await api.rows(`UPDATE api_keys SET valid_until = now() - interval '1 ms' WHERE id = $1`, [expired.id]);
+  const parts = parsed(good.token);
+  const other = parsed((await api.mint(root.caller)).token);
+  const tokens = {
+    revoked: revoked.token,
+    expired: expired.token,
+    'another secret': formatToken({ ...parts, secret: other.secret }),
+    'another prefix': formatToken({ ...parts, prefix: other.prefix }),
+    'an unknown prefix': formatToken({ ...parts, prefix: 'A'.repeat(12) }),
+    'the other mode': formatToken({ ...parts, mode: 'sandbox' }),
+    'a letter in the other case': formatToken({ ...parts, secret: swapCase(parts.secret) }),
+    'a wrong checksum': `${good.token.slice(0, -1)}${good.token.endsWith('A') ? 'B' : 'A'}`,
+    truncated: good.token.slice(0, -1),
+    'something behind it': `${good.token}\n`,
+    'a look-alike letter': good.token.replace('d', 'ԁ'),
+    nothing: '',
+    injection: "dd_live_' OR '1'='1_x",
+  };
+  for (const [what, token] of Object.entries(tokens)) expect([what, await api.verify(token)]).toEqual([what, { valid: false }]);
+  expect((await api.verify(good.token)).valid).toBe(true);
+});
+
+const swapCase = (text: string): string => {
+  const at = text.search(/[A-Za-z]/);
+  const letter = text.charAt(at);
+  const swapped = letter === letter.toUpperCase() ? letter.toLowerCase() : letter.toUpperCase();
+  return text.slice(0, at) + swapped + text.slice(at + 1);
+};
+
+test('only the gateway may ask, and only with a token for this very question', async () => {
+  const { token: secret, audit } = api.secrets;
+  for (const signed of [
+    { issuer: 'gateway', secret: audit },
+    { issuer: 'hosting', secret: audit },
+    { issuer: 'hosting', secret },
+  ]) {
+    const answer = await api.internal('/internal/verify', { token: root.token }, signed);
+    expect([answer.status, answer.text.includes('"valid"')]).toEqual([401, false]);
+  }
+});
+
+test('a secret is compared under the pepper that it was hashed with, and new ones are hashed with the newest', () => {
+  const serviceSecret = 'a1'.repeat(32);
+  const [old, rotated, lost] = [
+    createKeySecrets(serviceSecret),
+    createKeySecrets(serviceSecret, { 2: 'b2'.repeat(32) }),
+    createKeySecrets('c3'.repeat(32)),
+  ];
+  const secret = old.newSecret(null);
+  expect(secret).toMatch(/^[0-9A-Za-z]{43}$/);
+  const [before, after] = [old.hash(secret), rotated.hash(secret)];
+  expect([before.pepperVersion, after.pepperVersion]).toEqual([1, 2]);
+  expect(Buffer.from(before.secretHash).equals(after.secretHash)).toBe(false);
+  expect([rotated.matches(secret, before), rotated.matches(secret, after)]).toEqual([true, true]);
+  expect([old.matches(secret, after), lost.matches(secret, before), old.matches(secret, null)]).toEqual([false, false, false]);
+});
+
+test('random secrets and prefixes use every letter about equally', () => {
+  const secrets = createKeySecrets('a1'.repeat(32));
+  const counts = new Map<string, number>();
+  for (let round = 0; round < 1_000; round += 1) {
+    for (const letter of secrets.newSecret(null) + secrets.newPrefix()) counts.set(letter, (counts.get(letter) ?? 0) + 1);
+  }
+  const mean = (1_000 * 55) / 62;
+  // Six standard deviations: 180.
+  expect(counts.size).toBe(62);
+  expect([...counts.values()].every((count) => Math.abs(count - mean) < 6 * Math.sqrt(mean))).toBe(true);
+});
+
+test('the last use is written soon, at most once a minute, and never for a refused call', async () => {
+  const used = await api.mint(root.caller);
+  const refused = (await api.call(root.caller, 'POST', '/v1/api-keys', { body: { name: 'never used' } })).json as MintedApiKey;
+  await api.verify(formatToken({ ...parsed(refused.token), secret: parsed(used.token).secret }));
+  const first = await until(() => lastUsedOf(used.id), { timeoutMs: 5_000 });
+  await api.verify(used.token);
+  await api.stop();
+  expect(await lastUsedOf(used.id)).toEqual(first);
+  expect(await lastUsedOf(refused.id)).toBeNull();
+  const database = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' });
+  const uses = createLastUses(database.sql(), createLog({ service: 'test', level: 'silent' }));
+  uses.note(used.id, new Date(first.getTime() + 59_000));
+  await uses.stop();
+  expect(await lastUsedOf(used.id)).toEqual(first);
+  uses.note(used.id, new Date(first.getTime() + 61_000));
+  await uses.stop();
+  expect(await lastUsedOf(used.id)).toEqual(new Date(first.getTime() + 61_000));
+  await database.close();
+});
+
+test('housekeeping: keys past their grace time leave the lists, answers of yesterday are forgotten', async () => {
+  const database = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' });
+  await api.rows(`UPDATE api_keys SET valid_until = now() - interval '1 second' WHERE id = $1`, [root.id]);
+  await api.rows(
+    `INSERT INTO idempotency_records (id, fingerprint, caller_key_id, target, claim, lease_expires_at, created_at)
+     SELECT decode(md5(n::text), 'hex'), '', '', '', gen_random_uuid(), now(), now() - interval '25 hours' FROM generate_series(1, 1500) n`,
+  );
+  await keepHouse(database);
+  expect(await api.rows('SELECT FROM idempotency_records')).toEqual([]);
+  expect(await api.rows('SELECT FROM api_key_listings WHERE key_id = $1', [root.id])).toEqual([]);
+  expect(await api.rows('SELECT revoked_at = valid_until AS ended FROM api_keys WHERE id = $1', [root.id])).toEqual([{ ended: true }]);
+  await database.close();
+});
