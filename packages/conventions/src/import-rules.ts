@@ -41,8 +41,9 @@ export const importRules: ImportRule[] = [
       !named(file, /\.store\.ts$|^compose.*\.ts$/),
   },
   {
-    reason: 'rules are pure: they import rules, types and contracts only',
+    reason: 'rules of a service are pure: they import rules, types and contracts only',
     forbids: (file, imported) =>
+      file.path.startsWith('services/') &&
       named(file, /\.rules\.ts$/) &&
       !isFrom(imported, 'contracts') &&
       !/^\.{1,2}\/.*\.(rules|types|states)$|^\.{1,2}\/[a-z-]*(rules|types|states)$/.test(imported),

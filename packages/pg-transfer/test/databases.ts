@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readSharedCluster, withDatabase } from '@drydock/test-kit/shared-cluster';
+import { readSharedCluster, withDatabase } from '@drydock/test-kit/test-cluster';
 import pg from 'pg';
 
 export interface OwnedDatabase {

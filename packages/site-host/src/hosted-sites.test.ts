@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { readSharedCluster } from '@drydock/test-kit/shared-cluster';
+import { readSharedCluster } from '@drydock/test-kit/test-cluster';
 import { claim, clearHost, hostConfig, newSiteId, runSql, startHost, type TestHost } from '../test/host';
 import { fillVersion, readPage } from '../test/versions';
 import { waitFor } from '../test/wait-for';

@@ -58,7 +58,7 @@ test('sessions of the old database end at the switch; the same URL leads to the 
   const other = site.current_release === 'initial' ? 'second' : 'initial';
   const expected = other === 'initial' ? 1 : 2;
   const session = new pg.Client({ connectionString: site.database_url });
-  const ended = new Promise((resolve) => session.on('end', resolve));
+  const ended = new Promise<void>((resolve) => session.on('end', () => resolve()));
   session.on('error', () => undefined);
   await session.connect();
   expect((await session.query('select v from version')).rows).toEqual([{ v: 3 - expected }]);

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { readSharedCluster } from '@drydock/test-kit/shared-cluster';
+import { readSharedCluster } from '@drydock/test-kit/test-cluster';
 import pg from 'pg';
 import { type Claim, createSiteHostClient, type SiteHostClient } from '../src/client';
 import { composeSiteHost } from '../src/compose';

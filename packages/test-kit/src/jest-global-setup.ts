@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { ownerRole, publishSharedCluster } from './shared-cluster';
+import { ownerRole, publishSharedCluster } from './test-cluster';
 
 declare global {
   var stopDrydockTestCluster: (() => Promise<void>) | undefined;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { ownerRole, ownerUrl, readSharedCluster, withDatabase } from './shared-cluster';
 import { ensureTemplate, type TemplateContent } from './template-database';
+import { ownerRole, ownerUrl, readSharedCluster, withDatabase } from './test-cluster';
 
 export interface TestPostgres {
   /** As the database's owner, who is no superuser: what a service gets as DATABASE_URL. */

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { runMigrations } from '@drydock/migrations/run-migrations';
 import pg from 'pg';
-import { ownerRole, ownerUrl, readSharedCluster } from './shared-cluster';
+import { ownerRole, ownerUrl, readSharedCluster } from './test-cluster';
 
 /** What a test's database starts with: a service's migrations, or SQL scripts run in order. Neither gives an empty database. */
 export interface TemplateContent {

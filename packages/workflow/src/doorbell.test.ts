@@ -12,7 +12,7 @@ import { createDawdle } from './testing/dawdle';
 import { openWorld, type World } from './testing/world';
 
 /** The test's own hand on the queue: adds what our code would never add. */
-function rawQueue(url: string): { queue: Queue; close(): Promise<void> } {
+function rawQueue(url: string): { queue: Pick<Queue, 'add' | 'getWaitingCount' | 'getActiveCount'>; close(): Promise<void> } {
   const common = { prefix: queuePrefix('boxes') };
   if (isPostgresQueue(url)) {
     const queue = new Queue('boxes', { ...common, connection: { connectionString: url } }, createPostgresBackend);

@@ -1,5 +1,6 @@
 import http from 'node:http';
 import net from 'node:net';
+import { problemSchema } from '@drydock/contracts/problems';
 import { type Bench, newKey, startBench, type TestKey } from '../test/fixture';
 import { waitFor } from '../test/wait-for';
 
@@ -119,7 +120,11 @@ describe('places', () => {
     const waiting = [call(), call()];
     await waitFor(() => held.length === 2);
     const refused = await call();
-    expect([refused.status, (await refused.json()).code, refused.headers.get('retry-after')]).toEqual([503, 'overloaded', '1']);
+    expect([refused.status, problemSchema.parse(await refused.json()).code, refused.headers.get('retry-after')]).toEqual([
+      503,
+      'overloaded',
+      '1',
+    ]);
     expect((await fetch(`${bench.url}/healthz`)).status).toBe(200);
     for (const response of held) response.end('{}');
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200]);
@@ -167,7 +172,7 @@ describe('connections that die before the first byte', () => {
     deaths = 1;
     const lost = await post();
     expect(lost.status).toBe(503);
-    expect((await lost.json()).detail).toMatch(/may or may not/);
+    expect(problemSchema.parse(await lost.json()).detail).toMatch(/may or may not/);
     expect(bench.hosting.arrived).toBe(3);
   });
 
@@ -202,7 +207,7 @@ describe('a service that refuses our token', () => {
     });
     key = bench.register();
     const response = await fetch(`${other.url}/v1/sites`, { headers: { authorization: `Bearer ${key.token}` } });
-    expect([response.status, (await response.json()).dependency]).toEqual([503, 'hosting']);
+    expect([response.status, problemSchema.parse(await response.json())['dependency']]).toEqual([503, 'hosting']);
     await other.close();
   });
 });
@@ -246,7 +251,7 @@ describe('the circuit', () => {
   it('keys gone is a 503 that names it, for tokens that would have to be looked up', async () => {
     await bench.keys.close();
     const response = await call();
-    expect([response.status, (await response.json()).dependency]).toEqual([503, 'keys']);
+    expect([response.status, problemSchema.parse(await response.json())['dependency']]).toEqual([503, 'keys']);
     expect((await fetch(`${bench.url}/readyz`)).status).toBe(503);
   });
 });

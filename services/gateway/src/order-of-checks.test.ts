@@ -1,3 +1,4 @@
+import { problemSchema } from '@drydock/contracts/problems';
 import { type Bench, randomToken, startBench } from '../test/fixture';
 import { rawRequest, sendRaw } from '../test/raw';
 
@@ -44,7 +45,7 @@ describe('the order of the checks', () => {
       headers: { authorization: `Bearer ${token}` },
     });
     expect(response.status).toBe(403);
-    expect((await response.json()).errors.map(({ detail }: { detail: string }) => detail)).toEqual(['sites.view', 'sites.delete']);
+    expect(problemSchema.parse(await response.json()).errors?.map(({ detail }) => detail)).toEqual(['sites.view', 'sites.delete']);
   });
 
   it('two Idempotency-Keys are refused after the permissions', async () => {
