@@ -8,7 +8,7 @@ import { type DevEnvironment, readDevEnvironment } from './dev-environment';
 import { servicesWithDatabase } from './service-programs';
 
 const usage = `usage: pnpm dev:call METHOD PATH [BODY]
-  SERVICE=hosting names the service where the path alone does not; ORG_ID and MODE=sandbox change who calls`;
+  SERVICE=hosting names the service where the path alone does not; ORG_ID, KEY_ID and MODE=sandbox change who calls`;
 
 /** The organisation that asks when ORG_ID is not set: always the same, so that what one call makes the next one finds. */
 const devOrgId = '01890000-0000-7000-8000-000000000001';
@@ -38,7 +38,7 @@ async function call(method: string, path: string, body: string | undefined): Pro
   const bytes = body === undefined ? undefined : Buffer.from(body);
   const idempotencyKey = method === 'POST' ? randomUUID() : undefined;
   const caller = {
-    keyId: devKeyId,
+    keyId: process.env['KEY_ID'] ?? devKeyId,
     orgId: process.env['ORG_ID'] ?? devOrgId,
     mode: process.env['MODE'] === 'sandbox' ? ('sandbox' as const) : ('live' as const),
     scopes: permissions,

@@ -62,7 +62,7 @@ async function runJest(args: string[]): Promise<{ passed: number; failed: number
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-jest-'));
   const report = path.join(folder, 'report.json');
   try {
-    const child = spawn('jest', ['--json', `--outputFile=${report}`, ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
+    const child = spawn('jest', ['--json', `--outputFile=${report}`, '--forceExit', ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
     const code = await new Promise<number>((resolve) => child.on('close', (status) => resolve(status ?? 1)));
     if (!fs.existsSync(report)) return { passed: 0, failed: 1, skipped: 0 };
     const counts = reportSchema.parse(JSON.parse(fs.readFileSync(report, 'utf8')));

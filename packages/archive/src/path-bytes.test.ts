@@ -7,7 +7,7 @@ test('paths sort as a walk meets them: a directory, what is below it, then its s
   expect(paths.sort(comparePaths)).toEqual(['B', 'a', 'a/b', 'a/b/c', 'a/b-c', 'a-b', 'a.txt', 'a0', '\u00ff']);
 });
 
-const segment = fc.string({ minLength: 1, maxLength: 3 }).map((text) => text.replaceAll('/', '-'));
+const segment = fc.string({ minLength: 1, maxLength: 3 }).map((text) => text.replaceAll('/', '-').replaceAll('\0', '-'));
 const path = fc.array(segment, { minLength: 1, maxLength: 4 }).map((names) => bytesOfText(names.join('/')));
 
 test('the order of paths is total, and equals the order of their lists of names', () => {
@@ -16,7 +16,7 @@ test('the order of paths is total, and equals the order of their lists of names'
       const [ours, theirs] = [Math.sign(comparePaths(left, right)), -Math.sign(comparePaths(right, left))];
       expect(ours).toBe(theirs || 0);
       const lists = left.replaceAll('/', '\0') < right.replaceAll('/', '\0') ? -1 : 1;
-      if (!left.includes('\0') && !right.includes('\0')) expect(ours).toBe(left === right ? 0 : lists);
+      expect(ours).toBe(left === right ? 0 : lists);
     }),
   );
 });

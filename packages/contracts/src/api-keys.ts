@@ -95,7 +95,7 @@ export const rotateApiKey = endpoint({
   params: { keyId },
   body: z.strictObject({ grace_seconds: z.int().min(0).max(graceSecondsMax).default(3600) }),
   response: { status: 201, schema: mintedApiKeySchema },
-  problems: ['scope_not_held', 'sandbox_key'],
+  problems: ['scope_not_held'],
   tags,
 });
 

@@ -38,28 +38,28 @@ describe('faultpoint', () => {
     expect(readdirSync(folder)).toEqual(['a@nonsense']);
   });
 
-  it.each([
-    ['kill', 'SIGKILL'],
-    ['stop', undefined],
-  ])('mode %s reaches the process itself', async (mode, signal) => {
+  const spawnAt = (mode: string) => {
     token(`b@${mode}`);
     const script = `require(${JSON.stringify(path.resolve(__dirname, '../dist/faultpoint.js'))}).faultpoint('b'); console.log('after');`;
     const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env } });
-    let printed = '';
-    child.stdout.on('data', (chunk) => {
-      printed += String(chunk);
-    });
-    const gone = once(child, 'close');
-    if (signal === undefined) {
-      while (readdirSync(folder).length > 0) await new Promise((resolve) => setTimeout(resolve, 10));
-      expect(printed).toBe('');
-      const nudge = setInterval(() => child.kill('SIGCONT'), 50);
-      await gone;
-      clearInterval(nudge);
-      expect(printed).toBe('after\n');
-    } else {
-      expect((await gone)[1]).toBe(signal);
-      expect(printed).toBe('');
-    }
+    const printed: string[] = [];
+    child.stdout.on('data', (chunk) => printed.push(String(chunk)));
+    return { child, printed, gone: once(child, 'close') };
+  };
+
+  it('mode kill ends the process itself, by the signal that nobody can catch', async () => {
+    const { printed, gone } = spawnAt('kill');
+    expect((await gone)[1]).toBe('SIGKILL');
+    expect(printed).toEqual([]);
+  });
+
+  it('mode stop freezes the process itself, until it is continued', async () => {
+    const { child, printed, gone } = spawnAt('stop');
+    while (readdirSync(folder).length > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(printed).toEqual([]);
+    const nudge = setInterval(() => child.kill('SIGCONT'), 50);
+    await gone;
+    clearInterval(nudge);
+    expect(printed).toEqual(['after\n']);
   });
 });

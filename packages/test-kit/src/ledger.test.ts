@@ -5,7 +5,7 @@ import { fenceViolations, readLedger, repetitionViolations } from './ledger';
 
 const file = path.join(mkdtempSync(path.join(tmpdir(), 'drydock-ledger-')), 'ledger.ndjson');
 const line = (fence: string, more: object = {}): string =>
-  JSON.stringify({ time: 't', resource: 'box', op: 'swap', fence, workflow_id: 'w', result: 'accepted', ...more });
+  JSON.stringify({ time: 't', resource: 'box', op: 'swap', fence, workflow_id: 'w', outcome: 'accepted', ...more });
 const ledger = (...lines: string[]) => {
   writeFileSync(file, `${lines.join('\n')}\n`);
   return readLedger(file);
@@ -19,7 +19,7 @@ describe('the ledger', () => {
   });
 
   it('compares fences as numbers, for each resource, and minds no refused effect', () => {
-    expect(fenceViolations(ledger(line('9'), line('10'), line('3', { resource: 'other' }), line('2', { result: 'refused' })))).toEqual([]);
+    expect(fenceViolations(ledger(line('9'), line('10'), line('3', { resource: 'other' }), line('2', { outcome: 'refused' })))).toEqual([]);
     expect(fenceViolations(ledger(line('10'), line('9')))).toEqual(['swap of box accepted with fence 9 after 10']);
   });
 

@@ -10,7 +10,7 @@ export interface LedgerEntry {
   /** A bigint in decimal. */
   fence: string;
   workflowId: string;
-  result: 'accepted' | 'refused';
+  outcome: 'accepted' | 'refused';
   /** Of what the effect left behind, where the target knows: equal digests are one effect applied again. */
   digest?: string;
 }
@@ -22,18 +22,22 @@ const lineSchema = z
     site: z.string().optional(),
     op: z.string(),
     fence: z.union([z.string().regex(/^\d+$/), z.int().transform(String)]),
-    workflow_id: z.string(),
-    result: z.enum(['accepted', 'refused']),
+    // An operator's own change belongs to no workflow.
+    workflow_id: z
+      .string()
+      .nullable()
+      .transform((id) => id ?? ''),
+    outcome: z.enum(['accepted', 'refused']),
     digest: z.string().optional(),
   })
   .transform(
-    ({ time, resource, site, op, fence, workflow_id: workflowId, result, digest }): LedgerEntry => ({
+    ({ time, resource, site, op, fence, workflow_id: workflowId, outcome, digest }): LedgerEntry => ({
       time,
       resource: resource ?? site ?? '',
       op,
       fence,
       workflowId,
-      result,
+      outcome,
       ...(digest === undefined ? {} : { digest }),
     }),
   );
@@ -49,7 +53,7 @@ export function readLedger(file: string): LedgerEntry[] {
 export function fenceViolations(entries: readonly LedgerEntry[]): string[] {
   const highest = new Map<string, bigint>();
   return entries.flatMap((entry) => {
-    if (entry.result === 'refused') return [];
+    if (entry.outcome === 'refused') return [];
     const before = highest.get(entry.resource) ?? 0n;
     const fence = BigInt(entry.fence);
     if (fence > before) highest.set(entry.resource, fence);
@@ -60,8 +64,8 @@ export function fenceViolations(entries: readonly LedgerEntry[]): string[] {
 /** I4: an effect of one workflow is applied once, or again with the same outcome. Entries without a digest are not judged. */
 export function repetitionViolations(entries: readonly LedgerEntry[]): string[] {
   const first = new Map<string, string>();
-  return entries.flatMap(({ workflowId, resource, op, result, digest }) => {
-    if (result === 'refused' || digest === undefined) return [];
+  return entries.flatMap(({ workflowId, resource, op, outcome, digest }) => {
+    if (outcome === 'refused' || digest === undefined) return [];
     const key = `${workflowId} ${resource} ${op}`;
     const before = first.get(key);
     first.set(key, before ?? digest);

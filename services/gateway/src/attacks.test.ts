@@ -49,7 +49,7 @@ describe('two readers could read it differently (G12)', () => {
     );
     expect([0, 400, 422]).toContain(status);
     expect(arrived).toBe(0);
-    if (status !== 0) expect(text).toContain('application/problem+json');
+    expect(status === 0 || text.includes('application/problem+json')).toBe(true);
     // What was smuggled is not answered either.
     expect(text.match(/HTTP\/1\.1 2/g)).toBeNull();
   });
@@ -114,7 +114,7 @@ describe('path tricks (G13, G15)', () => {
     const { status, body, arrived } = await attack(rawRequest(`GET ${path}`, [authorization]));
     // A raw `#` is refused by the parser before there is a path.
     expect([400, 404]).toContain(status);
-    if (status === 404) expect(codeOf(body)).toBe('route_not_found');
+    expect(status === 400 || codeOf(body) === 'route_not_found').toBe(true);
     expect(arrived).toBe(0);
   });
 
@@ -212,7 +212,7 @@ describe('size (G9, G10)', () => {
 describe('keys that are none (H9)', () => {
   it('all get one identical 401', async () => {
     const { token } = key;
-    const swapped = `${token.slice(0, 8)}${[...token.slice(8, 20)].reverse().join('')}${token.slice(20)}`;
+    const swapped = `${token.slice(0, 8)}${token.slice(8, 20).split('').reverse().join('')}${token.slice(20)}`;
     const table: Array<[string, string[]]> = [
       ['', []],
       ['', ['Authorization: Bearer']],

@@ -94,8 +94,7 @@ function takeParameter(node: PathNode, segment: string, values: string[]): PathN
 }
 
 /** What could become another path once somebody decodes it: separators, dots alone, controls, and `%`, which is decoded twice by somebody, somewhere. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
-const treacherous = /[/\\%;\u0000-\u001f\u007f-\u009f]|^\.{0,2}$/;
+const treacherous = /[/\\%;\p{Cc}]|^\.{0,2}$/u;
 
 function decodeSegment(segment: string): string | undefined {
   let value = segment;

@@ -9,7 +9,7 @@ import { createSiteHostClient, type SiteHostClient } from '@drydock/site-host/cl
 import { composeSiteHost } from '@drydock/site-host/compose';
 import type { LedgerEntry } from '@drydock/test-kit/ledger';
 import type { QueueBackend } from '@drydock/test-kit/queue-backends';
-import { readSharedCluster } from '@drydock/test-kit/shared-cluster';
+import { readSharedCluster } from '@drydock/test-kit/test-cluster';
 import { testQueue } from '@drydock/test-kit/test-queue';
 import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';
@@ -80,7 +80,7 @@ export async function openWorld(backend: QueueBackend, caller: Caller): Promise<
         env: { ...environment, ...more },
         stdio: ['ignore', process.env['DRYDOCK_TEST_LOG'] === undefined ? 'ignore' : 'inherit', 'inherit'],
       }),
-    ledger: () => readHostLedger(path.join(sitesDir, 'ledger.ndjson')),
+    ledger: () => readLedger(path.join(sitesDir, 'ledger.ndjson')),
     close: async () => {
       for (const { id } of await api.rows<{ id: string }>('SELECT id FROM sites')) await host.destroySite(id, { fence: String(2 ** 40) });
       await host.close();
@@ -90,23 +90,6 @@ export async function openWorld(backend: QueueBackend, caller: Caller): Promise<
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-interface HostLine {
-  time: string;
-  site: string;
-  op: string;
-  fence: string;
-  workflow_id: string | null;
-  outcome: 'accepted' | 'refused';
-}
-
-function readHostLedger(file: string): LedgerEntry[] {
-  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
-  return lines.map((line) => {
-    const { time, site, op, fence, workflow_id, outcome }: HostLine = JSON.parse(line);
-    return { time, resource: site, op, fence, workflowId: workflow_id ?? '', result: outcome };
-  });
 }
 
 /** Follows what a 202 points to until it has ended. */

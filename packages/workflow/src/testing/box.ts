@@ -46,7 +46,7 @@ export function openBox(boxes: string, id: string): Box {
       op,
       fence: by.fence,
       workflow_id: by.workflowId,
-      result: isRefused ? 'refused' : 'accepted',
+      outcome: isRefused ? 'refused' : 'accepted',
       digest,
     };
     appendFileSync(ledgerFile(boxes), `${JSON.stringify(line)}\n`);
