@@ -1,0 +1,101 @@
+import { siteBackupSurfaceSchema } from '@drydock/contracts/backups';
+import { problemCodesOf } from '@drydock/contracts/endpoint';
+import { endpoints } from '@drydock/contracts/endpoints';
+import { problemSchema } from '@drydock/contracts/problems';
+import { siteSchema } from '@drydock/contracts/sites';
+import { type WorkflowView, workflowSchema } from '@drydock/contracts/workflows';
+import { until } from '@drydock/test-kit/wait';
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+  body: unknown;
+}
+
+const segmentsOf = (path: string): string[] => (path.split('?')[0] ?? '').split('/');
+const fits = (template: string, path: string): boolean => {
+  const [wanted, given] = [segmentsOf(template), segmentsOf(path)];
+  return wanted.length === given.length && wanted.every((part, at) => part.startsWith('{') || part === given[at]);
+};
+
+/** Throws unless the answer is what the contract promises for that path: schema, or one of the endpoint's own codes. */
+function assertContract(method: string, path: string, { status, body }: Answer): void {
+  const endpoint = endpoints.find((candidate) => candidate.method === method && fits(candidate.path, path));
+  if (endpoint === undefined) throw new Error(`no contract for ${method} ${path}`);
+  if (status < 400) {
+    if (status !== endpoint.response.status) throw new Error(`${method} ${path} answered ${status}`);
+    endpoint.response.schema?.parse(body);
+    return;
+  }
+  const { code } = problemSchema.parse(body);
+  if (!problemCodesOf(endpoint).includes(code)) throw new Error(`${method} ${path} may not answer ${code}`);
+}
+
+/** A customer with a key: every answer is checked against the contract on its way. */
+export class Customer {
+  readonly #baseUrl: string;
+  readonly #token: string;
+
+  constructor(baseUrl: string, token: string) {
+    this.#baseUrl = baseUrl;
+    this.#token = token;
+  }
+
+  async call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    const response = await fetch(this.#baseUrl + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${this.#token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    const text = await response.text();
+    const answer = { status: response.status, headers: response.headers, text, body: text === '' ? undefined : JSON.parse(text) };
+    assertContract(method, path, answer);
+    return answer;
+  }
+
+  /** The same, again and again while it is refused for want of a process that is being restarted. */
+  async insist(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
+    return until(
+      async () => {
+        const answer = await this.call(method, path, body, headers).catch(() => undefined);
+        return answer !== undefined && answer.status !== 503 && answer;
+      },
+      { timeoutMs: 60_000, what: `an answer to ${method} ${path}` },
+    );
+  }
+
+  async site(id: string) {
+    return siteSchema.parse((await this.insist('GET', `/v1/sites/${id}`)).body);
+  }
+
+  /** The newest backup of that kind that has completed. */
+  async takeBackup(siteId: string): Promise<string> {
+    await this.insist('POST', `/v1/sites/${siteId}/backups`, {});
+    const surface = await until(
+      async () => {
+        const found = siteBackupSurfaceSchema.parse((await this.insist('GET', `/v1/sites/${siteId}/backups`)).body);
+        return !found.in_progress && found;
+      },
+      { timeoutMs: 120_000, what: 'the backup' },
+    );
+    const [newest] = surface.backups;
+    if (newest?.status !== 'completed') throw new Error(`the backup is ${newest?.status}: ${newest?.error_code}`);
+    return newest.id;
+  }
+
+  /** Follows a workflow by its Location until it has ended. */
+  follow(location: string): Promise<WorkflowView> {
+    return until(
+      async () => {
+        const workflow = workflowSchema.parse((await this.insist('GET', location)).body);
+        return !['queued', 'running'].includes(workflow.status) && workflow;
+      },
+      { timeoutMs: 120_000, everyMs: 50, what: `the end of ${location}` },
+    );
+  }
+}

@@ -1,0 +1,105 @@
+import fs from 'node:fs';
+import { siteBackupSurfaceSchema } from '@drydock/contracts/backups';
+import { problemSchema } from '@drydock/contracts/problems';
+import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { startStack, type TestStack } from '@drydock/test-kit/stack';
+import { until } from '@drydock/test-kit/wait';
+import { Redis } from 'ioredis';
+import { Customer } from './customer';
+import { digestSite, disturbSite, fillSite, type Place, samplePage, sizes, writeVersion } from './versioned-site';
+
+/** The supervisor tells it to nobody but the processes that need it. */
+const queueUrlOf = (stack: TestStack): string =>
+  /(?:^|\0)QUEUE_URL=([^\0]+)/.exec(fs.readFileSync(`/proc/${stack.processes()['hosting']?.pid}/environ`, 'utf8'))?.[1] ?? '';
+
+const size = process.env['DRYDOCK_CHAOS'] === 'full' ? sizes.full : sizes.short;
+
+describe.each(queueBackends())('a restore through the whole of Drydock, queue on %s', (queueBackend) => {
+  let stack: TestStack;
+  let customer: Customer;
+  let site: Place & { id: string };
+  let backupId: string;
+  let backedUp: { tree: string; database: string };
+  jest.setTimeout(300_000);
+
+  const restore = () => customer.insist('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId });
+
+  beforeAll(async () => {
+    stack = await startStack({ queueBackend });
+    customer = new Customer(stack.demo.base_url, stack.demo.live_key);
+    const [first] = stack.demo.sites;
+    if (first === undefined) throw new Error('the demo has no site');
+    site = first;
+    await fillSite(site, size);
+    await writeVersion(site, 'old');
+    backupId = await customer.takeBackup(site.id);
+    backedUp = await digestSite(site);
+  });
+  afterAll(() => stack.stop());
+
+  const spoil = async (): Promise<void> => {
+    await disturbSite(site);
+    await writeVersion(site, 'new');
+  };
+
+  test('readers see the new state or the old one at every moment, and the restored site is exactly what was backed up', async () => {
+    await spoil();
+    const samples = samplePage(new URL('version.html', site.url).href);
+    const accepted = await restore();
+    const workflow = await customer.follow(accepted.headers.get('location') ?? '');
+    await samples.stop();
+    expect(workflow).toMatchObject({ status: 'succeeded', progress: 100 });
+    expect([...samples.bodies].sort()).toEqual(['new/new', 'old/old']);
+    expect(samples.longestGapMs).toBeLessThan(1_000);
+    expect(await digestSite(site)).toEqual(backedUp);
+    expect((await customer.site(site.id)).status).toBe('active');
+  });
+
+  test('of 50 restores at once one is accepted, and the others name the one that runs', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => customer.call('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId })),
+    );
+    const [winner, ...more] = answers.filter(({ status }) => status === 202);
+    expect(more).toEqual([]);
+    const location = winner?.headers.get('location') ?? '';
+    const refusals = answers.filter(({ status }) => status === 422).map(({ body }) => problemSchema.parse(body));
+    expect(refusals.map(({ code }) => code)).toEqual(Array.from({ length: 49 }, () => 'operation_in_progress'));
+    expect(new Set(refusals.map((refusal) => refusal['workflow_id']))).toEqual(new Set([location.split('/').at(-1)]));
+    expect((await customer.follow(location)).status).toBe('succeeded');
+  });
+
+  const victims = ['hosting-worker', 'hosting', 'gateway', ...(queueBackend === 'redis' ? ['redis'] : [])];
+  test.each(victims)('kill -9 of %s at any moment of a restore loses nothing', async (victim) => {
+    for (const delayMs of [0, 150, 600]) {
+      await spoil();
+      const accepted = await restore();
+      expect(accepted.status).toBe(202);
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      await stack.killAndWait(victim);
+      const workflow = await customer.follow(accepted.headers.get('location') ?? '');
+      expect(workflow.status).toBe('succeeded');
+      expect(await digestSite(site)).toEqual(backedUp);
+    }
+  });
+
+  if (queueBackend === 'redis') {
+    test('an emptied queue costs time and no restore', async () => {
+      await spoil();
+      const accepted = await restore();
+      const redis = new Redis(queueUrlOf(stack));
+      await redis.flushall();
+      redis.disconnect();
+      expect((await customer.follow(accepted.headers.get('location') ?? '')).status).toBe('succeeded');
+      expect(await digestSite(site)).toEqual(backedUp);
+    });
+  }
+
+  test('what a restore replaced is a backup of its own, and can be restored in turn', async () => {
+    const surface = async () => siteBackupSurfaceSchema.parse((await customer.call('GET', `/v1/sites/${site.id}/backups`)).body);
+    await until(async () => !(await surface()).in_progress);
+    const replaced = (await surface()).backups.find(({ kind, status }) => kind === 'pre_restore' && status === 'completed');
+    const accepted = await customer.call('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: replaced?.id });
+    expect((await customer.follow(accepted.headers.get('location') ?? '')).status).toBe('succeeded');
+    expect(await (await fetch(new URL('version.html', site.url))).text()).toBe('new/new');
+  });
+});

@@ -1,0 +1,88 @@
+import { mintedApiKeySchema } from '@drydock/contracts/api-keys';
+import { siteBackupSurfaceSchema } from '@drydock/contracts/backups';
+import { startStack, type TestStack } from '@drydock/test-kit/stack';
+import { until } from '@drydock/test-kit/wait';
+import { type Collector, type Span, startCollector } from './collector';
+import { Customer } from './customer';
+
+describe('a request through every process', () => {
+  let collector: Collector;
+  let stack: TestStack;
+  let customer: Customer;
+  jest.setTimeout(240_000);
+
+  beforeAll(async () => {
+    collector = await startCollector();
+    stack = await startStack({ otlpEndpoint: collector.url });
+    customer = new Customer(stack.demo.base_url, stack.demo.live_key);
+  });
+  afterAll(async () => {
+    await stack?.stop();
+    collector.close();
+  });
+
+  /** The services on the way from the root of the trace down to `span`. */
+  const wayTo = (span: Span | undefined): string[] => {
+    if (span === undefined) return [];
+    const way = wayTo(collector.spans.find(({ traceId, spanId }) => traceId === span.traceId && spanId === span.parentSpanId));
+    return way.at(-1) === span.service ? way : [...way, span.service];
+  };
+
+  test('a restore is one trace, from the gateway through service, queue and worker to the site host', async () => {
+    const siteId = stack.demo.sites[0]?.id ?? '';
+    const surface = siteBackupSurfaceSchema.parse((await customer.call('GET', `/v1/sites/${siteId}/backups`)).body);
+    const accepted = await customer.call(
+      'POST',
+      `/v1/sites/${siteId}/backups/restore`,
+      { backup_id: surface.backups[0]?.id },
+      {
+        'idempotency-key': 'trace-secret-idempotency-key',
+      },
+    );
+    const workflow = await customer.follow(accepted.headers.get('location') ?? '');
+    expect(workflow.status).toBe('succeeded');
+    const trace = (): Span[] => collector.spans.filter(({ traceId }) => traceId === workflow.trace_id);
+    await until(
+      () => workflow.steps.every(({ name }) => trace().some((span) => span.service === 'hosting-worker' && span.name.includes(name))),
+      {
+        timeoutMs: 15_000,
+        what: 'a span for each step',
+      },
+    );
+    const served = await until(() => trace().find((span) => span.service === 'site-host' && wayTo(span).length >= 4), {
+      timeoutMs: 15_000,
+    });
+    expect(wayTo(served)).toEqual(['gateway', 'hosting', 'hosting-worker', 'site-host']);
+    expect(accepted.headers.get('traceparent')).toContain(workflow.trace_id);
+    for (const secret of [stack.demo.live_key, 'trace-secret-idempotency-key']) expect(collector.raw()).not.toContain(secret);
+  });
+
+  test('of 100 requests begun after a revocation was answered none succeeds', async () => {
+    const minted = mintedApiKeySchema.parse(
+      (await customer.call('POST', '/v1/api-keys', { name: 'soon revoked', scopes: ['sites.view'] })).body,
+    );
+    const other = new Customer(stack.demo.base_url, minted.token);
+    expect((await other.call('GET', '/v1/sites')).status).toBe(200);
+    expect((await customer.call('DELETE', `/v1/api-keys/${minted.id}`)).status).toBe(204);
+    const answers = await Promise.all(Array.from({ length: 100 }, () => other.call('GET', '/v1/sites')));
+    expect(answers.filter(({ status }) => status !== 401)).toEqual([]);
+  });
+
+  test('a mint that is sent again answers the same token, byte for byte', async () => {
+    const mint = () =>
+      customer.call('POST', '/v1/api-keys', { name: 'once', scopes: ['sites.view'] }, { 'idempotency-key': 'mint-once-0001' });
+    const [first, again] = [await mint(), await mint()];
+    expect(again.text).toBe(first.text);
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+  });
+
+  test('another organisation and the other mode find the same nothing', async () => {
+    const siteId = stack.demo.sites[0]?.id ?? '';
+    const nothing = { status: 404, body: { code: 'site_not_found' } };
+    for (const key of [stack.demo.other_org_key, stack.demo.sandbox_key]) {
+      const stranger = new Customer(stack.demo.base_url, key);
+      expect(await stranger.call('GET', `/v1/sites/${siteId}`)).toMatchObject(nothing);
+      expect(await stranger.call('POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: siteId })).toMatchObject(nothing);
+    }
+  });
+});

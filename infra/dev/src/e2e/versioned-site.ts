@@ -1,0 +1,111 @@
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { fingerprintDatabase } from '@drydock/pg-transfer/fingerprint-database';
+import pg from 'pg';
+
+export interface Place {
+  url: string;
+  files_dir: string;
+  database_url: string;
+}
+
+export interface Size {
+  files: number;
+  bytes: number;
+  rows: number;
+}
+
+/** What issue 2 calls realistic, and a tenth of it for every run. */
+export const sizes = {
+  full: { files: 20_000, bytes: 200e6, rows: 100_000 },
+  short: { files: 2_000, bytes: 20e6, rows: 20_000 },
+} as const;
+
+async function sql(place: Place, text: string): Promise<void> {
+  const client = new pg.Client({ connectionString: place.database_url });
+  await client.connect();
+  try {
+    await client.query(text);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The page tells the version of its own file and of its row. */
+export async function writeVersion(place: Place, version: string): Promise<void> {
+  await sql(place, `CREATE TABLE IF NOT EXISTS version (v text); DELETE FROM version; INSERT INTO version VALUES ('${version}')`);
+  const file = path.join(place.files_dir, 'version.html');
+  fs.writeFileSync(`${file}.next`, `${version}/<?sql select v from version ?>`);
+  fs.renameSync(`${file}.next`, file);
+}
+
+export async function fillSite(place: Place, { files, bytes, rows }: Size): Promise<void> {
+  const content = Buffer.alloc(Math.floor(bytes / files), 'Everything in its place, and a place for everything. ');
+  for (let number = 0; number < files; number += 1) {
+    const folder = path.join(place.files_dir, `d${Math.floor(number / 100)}`);
+    if (number % 100 === 0) fs.mkdirSync(folder, { recursive: true });
+    content.writeUInt32LE(number);
+    fs.writeFileSync(path.join(folder, `f${number}.txt`), content);
+  }
+  await sql(
+    place,
+    `CREATE TABLE items (id int PRIMARY KEY, name text); INSERT INTO items SELECT i, md5(i::text) FROM generate_series(1, ${rows}) i`,
+  );
+}
+
+/** Changes a file and rows, and adds a file and a table that the backup does not know. */
+export async function disturbSite(place: Place): Promise<void> {
+  fs.writeFileSync(path.join(place.files_dir, 'd0', 'f0.txt'), 'changed');
+  fs.writeFileSync(path.join(place.files_dir, 'd0', 'made-later.txt'), 'later');
+  await sql(place, `DELETE FROM items WHERE id < 100; CREATE TABLE IF NOT EXISTS made_later (id int)`);
+}
+
+/** Every path with its mode and content, and everything in the database. */
+export async function digestSite(place: Place): Promise<{ tree: string; database: string }> {
+  const root = fs.realpathSync(place.files_dir);
+  const hash = createHash('sha256');
+  for (const name of fs.readdirSync(root, { recursive: true, encoding: 'utf8' }).sort()) {
+    const stat = fs.lstatSync(path.join(root, name));
+    hash.update(`${name}\0${stat.mode}\0`);
+    if (stat.isFile()) hash.update(fs.readFileSync(path.join(root, name)));
+  }
+  return { tree: hash.digest('hex'), database: (await fingerprintDatabase({ url: place.database_url })).digest };
+}
+
+export interface Samples {
+  /** Every distinct body that was answered. */
+  bodies: Set<string>;
+  /** Longest time between two whole answers. */
+  longestGapMs: number;
+  stop(): Promise<void>;
+}
+
+/** Reads the page every 20 ms, each read on its own, so that a held one is seen as a gap and not as a pause of the sampler. */
+export function samplePage(url: string): Samples {
+  const samples = { bodies: new Set<string>(), longestGapMs: 0 };
+  let lastMs = performance.now();
+  const running = new Set<Promise<void>>();
+  const read = async (): Promise<void> => {
+    const response = await fetch(url, { signal: AbortSignal.timeout(5_000) });
+    samples.bodies.add(response.ok ? await response.text() : `status ${response.status}`);
+    const nowMs = performance.now();
+    samples.longestGapMs = Math.max(samples.longestGapMs, nowMs - lastMs);
+    lastMs = nowMs;
+  };
+  const timer = setInterval(() => {
+    const reading = read().catch((error: unknown) => void samples.bodies.add(String(error)));
+    running.add(reading);
+    void reading.then(() => running.delete(reading));
+  }, 20);
+  return {
+    bodies: samples.bodies,
+    get longestGapMs() {
+      return samples.longestGapMs;
+    },
+    stop: async () => {
+      clearInterval(timer);
+      await Promise.all(running);
+    },
+  };
+}
