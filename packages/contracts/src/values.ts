@@ -23,7 +23,6 @@ export const text = (maxLength: number) =>
     .min(1)
     .max(maxLength)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
-    // oxlint-disable-next-line no-control-regex -- refusing them is the point
     .refine((value) => value.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(value), 'must not contain control characters');
 
 export const pageQuerySchema = z.strictObject({

@@ -20,7 +20,6 @@ export function segmentsOf(pathname: string): string[] | null {
     return null;
   }
   // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
-  // oxlint-disable-next-line no-control-regex -- refusing them is the point
   if (!decoded.startsWith('/') || /[\u0000-\u001f\u007f\\]/.test(decoded)) return null;
   const segments = decoded.split('/').filter((segment) => segment !== '');
   // An encoded slash would make one name into two.

@@ -13,7 +13,6 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 const workflowPath = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/workflows/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a45/events';
-const withMembers = (members: object): unknown => expect.objectContaining(members);
 const call = (path = '/v1/sites', init: Omit<RequestInit, 'headers'> & { headers?: Record<string, string> } = {}) =>
   fetch(bench.url + path, { ...init, headers: { authorization: `Bearer ${key.token}`, ...init.headers } });
 const post = () => call('/v1/sites', { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } });

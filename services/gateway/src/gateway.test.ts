@@ -6,7 +6,10 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-const call = (path: string, init: Omit<RequestInit, 'headers'> & { token?: string; headers?: Record<string, string> } = {}): Promise<Response> => {
+const call = (
+  path: string,
+  init: Omit<RequestInit, 'headers'> & { token?: string; headers?: Record<string, string> } = {},
+): Promise<Response> => {
   const { token, headers, ...rest } = init;
   return fetch(bench.url + path, {
     ...rest,

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { WorkflowView } from '@drydock/contracts/workflows';
 import type { Caller } from '@drydock/service-kit/internal-token';
 import { createSiteHostClient, type SiteHostClient } from '@drydock/site-host/client';
 import { composeSiteHost } from '@drydock/site-host/compose';
-import type { LedgerEntry } from '@drydock/test-kit/ledger';
+import { type LedgerEntry, readLedger } from '@drydock/test-kit/ledger';
 import type { QueueBackend } from '@drydock/test-kit/queue-backends';
 import { readSharedCluster } from '@drydock/test-kit/test-cluster';
 import { testQueue } from '@drydock/test-kit/test-queue';
