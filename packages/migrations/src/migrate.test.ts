@@ -47,13 +47,24 @@ test('a schema in several files becomes a migration, which the unprivileged owne
   expect(await call(['create', serviceDir, 'nothing'], server.adminUrl)).toBeNull();
 });
 
+test('a check that was written by hand is read back, and is no difference from the schema', async () => {
+  const folder = path.join(serviceDir, 'prisma/migrations/20990101000000_check');
+  fs.mkdirSync(folder);
+  fs.writeFileSync(path.join(folder, 'migration.sql'), "ALTER TABLE note ADD CONSTRAINT note_said CHECK (text <> '');");
+  expect(await runMigrations(serviceDir, ownerUrl)).toEqual(['20990101000000_check']);
+  expect(await call(['pending', serviceDir], server.adminUrl)).toBeNull();
+});
+
 test('the history is the one that the native CLI keeps', async () => {
   const client = new pg.Client({ connectionString: ownerUrl });
   await client.connect();
-  const { rows } = await client.query('SELECT migration_name, checksum, finished_at IS NOT NULL AS finished FROM _prisma_migrations');
+  const { rows } = await client.query(
+    'SELECT migration_name, checksum, finished_at IS NOT NULL AS finished FROM _prisma_migrations ORDER BY 1',
+  );
   await client.end();
   expect(rows).toEqual([
     { migration_name: expect.stringMatching(/_notes$/), checksum: expect.stringMatching(/^[0-9a-f]{64}$/), finished: true },
+    expect.objectContaining({ migration_name: '20990101000000_check', finished: true }),
   ]);
 });
 

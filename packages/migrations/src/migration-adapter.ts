@@ -1,18 +1,37 @@
 import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
+import { ColumnTypeEnum, type SqlQueryable } from '@prisma/driver-adapter-utils';
 import pg from 'pg';
 
 type QueryCallback = (error: unknown, result: unknown) => unknown;
 type AnyQuery = (...args: unknown[]) => unknown;
 
-/** Postgres' internal type "char", which introspection reads and adapter-pg 7.10.0 has no mapping for. */
+/** Postgres' internal type "char", which introspection reads and adapter-pg 7.10.0 refuses to pass on. */
 const internalCharOid = 18;
 const textOid = 25;
 
+/** Which columns of a result were of type "char", by its rows: the adapter hands on the same array, and of the columns only what it knows. */
+const charColumns = new WeakMap<object, number[]>();
+
+/** Lets the adapter take a "char" for a text, and notes which columns that was done to. */
 function reportCharAsText<T>(result: T): T {
   if (typeof result !== 'object' || result === null || !('fields' in result) || !Array.isArray(result.fields)) return result;
-  for (const field of result.fields) if (field.dataTypeID === internalCharOid) field.dataTypeID = textOid;
+  const fields: { dataTypeID: number }[] = result.fields;
+  const found = [...fields.keys()].filter((column) => fields[column]?.dataTypeID === internalCharOid);
+  for (const field of fields) if (field.dataTypeID === internalCharOid) field.dataTypeID = textOid;
+  if (found.length > 0 && 'rows' in result && Array.isArray(result.rows)) charColumns.set(result.rows, found);
   return result;
+}
+
+/** The engine takes a "char" (the kind of a constraint, say) for nothing but a character, and panics at a text. */
+function reportCharAsCharacter<Adapter extends SqlQueryable>(adapter: Adapter): Adapter {
+  const queryRaw = adapter.queryRaw.bind(adapter);
+  adapter.queryRaw = async (query) => {
+    const result = await queryRaw(query);
+    for (const column of charColumns.get(result.rows) ?? []) result.columnTypes[column] = ColumnTypeEnum.Character;
+    return result;
+  };
+  return adapter;
 }
 
 /** A pg client whose results have no column of a type that the adapter would refuse. */
@@ -54,12 +73,16 @@ export class MigrationAdapter extends PrismaPg {
     this.#settings = settings;
   }
 
+  override async connect(): ReturnType<PrismaPg['connect']> {
+    return reportCharAsCharacter(await super.connect());
+  }
+
   /** adapter-pg 7.10.0 drops the shadow database while its own pool still holds it, which Postgres refuses: close first, then drop. */
   override async connectToShadowDb(): ReturnType<PrismaPg['connectToShadowDb']> {
     const database = `prisma_migrate_shadow_db_${randomUUID()}`;
     const admin = await this.connect();
     await admin.executeScript(`CREATE DATABASE "${database}"`);
-    const shadow = await new PrismaPg({ ...this.#settings, database }).connect();
+    const shadow = reportCharAsCharacter(await new PrismaPg({ ...this.#settings, database }).connect());
     const close = shadow.dispose.bind(shadow);
     shadow.dispose = async () => {
       await close();
