@@ -19,6 +19,7 @@ const commands = {
   chaos: { program: 'infra/dev/dist/run-tests.js', args: ['--chaos'], needs: ['install', 'build'] },
   'dev:call': { program: 'infra/dev/dist/dev-call.js', needs: [] },
   'migrate:new': { program: 'infra/dev/dist/migrate-new.js', needs: ['install', 'build'] },
+  errors: { program: 'services/gateway/dist/write-errors.js', needs: ['install', 'build'] },
   openapi: { program: 'services/gateway/dist/write-openapi.js', needs: ['install', 'build'] },
 };
 
