@@ -34,9 +34,9 @@ export function readSource(file: string): SourceFile {
 }
 
 export const sourceFiles: SourceFile[] = listFiles('packages/*.ts', 'services/*.ts', 'infra/*.ts').map(readSource);
-/** Tests and what only tests use: files ending in .test.ts, a `testing` or `test` folder, test-kit itself. */
+/** Tests and what only tests use: files ending in .test.ts, a `testing`, `test` or `e2e` folder, test-kit itself. */
 export const isTest = ({ path: file }: SourceFile): boolean =>
-  /\.test\.ts$|\/(testing|test)\/|^packages\/test-kit\/|^infra\/bench\//.test(file);
+  /\.test\.ts$|\/(testing|test|e2e)\/|^packages\/test-kit\/|^infra\/bench\//.test(file);
 
 /** `packages/archive` of `packages/archive/src/pack.ts`. */
 export const homeOf = ({ path: file }: SourceFile): string => file.split('/').slice(0, 2).join('/');

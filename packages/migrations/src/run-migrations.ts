@@ -13,6 +13,16 @@ export async function runMigrations(serviceDir: string, databaseUrl: string): Pr
   return Array.isArray(output) ? output.map(String) : [];
 }
 
+/**
+ * The SQL that is missing between a service's history and its schema files, or null; in a process of its own.
+ * `adminUrl` must be allowed to create databases.
+ * @throws with the engine's message
+ */
+export async function readPendingSql(serviceDir: string, adminUrl: string): Promise<string | null> {
+  const output: unknown = JSON.parse(await runCli(['pending', serviceDir], adminUrl));
+  return typeof output === 'string' ? output : null;
+}
+
 /** Runs the command line tool from the build output, wherever this module itself was loaded from; returns what it printed. */
 async function runCli(args: readonly string[], databaseUrl: string): Promise<string> {
   const cli = path.resolve(__dirname, '../dist/cli.js');
