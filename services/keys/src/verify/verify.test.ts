@@ -3,7 +3,6 @@ import { formatToken, parseToken } from '@drydock/contracts/api-token';
 import { createLog } from '@drydock/service-kit/log';
 import { until } from '@drydock/test-kit/wait';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
-import { createKeySecrets } from '../api-keys/api-key.secret';
 import { openDatabase } from '../database.store';
 import { keepHouse } from '../housekeeping';
 import { createLastUses } from './last-uses';
@@ -67,34 +66,6 @@ test('only the gateway may ask, and only with a token for this very question', a
     const answer = await api.internal('/internal/verify', { token: root.token }, signed);
     expect([answer.status, answer.text.includes('"valid"')]).toEqual([401, false]);
   }
-});
-
-test('a secret is compared under the pepper that it was hashed with, and new ones are hashed with the newest', () => {
-  const serviceSecret = 'a1'.repeat(32);
-  const [old, rotated, lost] = [
-    createKeySecrets(serviceSecret),
-    createKeySecrets(serviceSecret, { 2: 'b2'.repeat(32) }),
-    createKeySecrets('c3'.repeat(32)),
-  ];
-  const secret = old.newSecret(null);
-  expect(secret).toMatch(/^[0-9A-Za-z]{43}$/);
-  const [before, after] = [old.hash(secret), rotated.hash(secret)];
-  expect([before.pepperVersion, after.pepperVersion]).toEqual([1, 2]);
-  expect(Buffer.from(before.secretHash).equals(after.secretHash)).toBe(false);
-  expect([rotated.matches(secret, before), rotated.matches(secret, after)]).toEqual([true, true]);
-  expect([old.matches(secret, after), lost.matches(secret, before), old.matches(secret, null)]).toEqual([false, false, false]);
-});
-
-test('random secrets and prefixes use every letter about equally', () => {
-  const secrets = createKeySecrets('a1'.repeat(32));
-  const counts = new Map<string, number>();
-  for (let round = 0; round < 1_000; round += 1) {
-    for (const letter of secrets.newSecret(null) + secrets.newPrefix()) counts.set(letter, (counts.get(letter) ?? 0) + 1);
-  }
-  const mean = (1_000 * 55) / 62;
-  // Six standard deviations: 180.
-  expect(counts.size).toBe(62);
-  expect([...counts.values()].every((count) => Math.abs(count - mean) < 6 * Math.sqrt(mean))).toBe(true);
 });
 
 test('the last use is written soon, at most once a minute, and never for a refused call', async () => {

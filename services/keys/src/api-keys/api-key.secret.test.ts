@@ -1,0 +1,47 @@
+import { uuidv7 } from 'uuidv7';
+import { createKeySecrets } from './api-key.secret';
+
+test('a derived secret is the same in every process, and another one for another caller, Idempotency-Key, record or service secret', () => {
+  const origin = { callerKeyId: uuidv7(), rawIdempotencyKey: 'retry', recordId: uuidv7() };
+  const derive = (change: Partial<typeof origin> = {}, serviceSecret = 'a1'.repeat(32)) =>
+    createKeySecrets(serviceSecret).newSecret({ ...origin, ...change });
+  expect(derive()).toMatch(/^[0-9A-Za-z]{43}$/);
+  expect(derive()).toBe(derive());
+  const others = [
+    derive({ callerKeyId: uuidv7() }),
+    derive({ rawIdempotencyKey: 'retry2' }),
+    derive({ recordId: uuidv7() }),
+    derive({}, 'b2'.repeat(32)),
+    // The same letters, parted elsewhere.
+    derive({ callerKeyId: `${origin.callerKeyId}r`, rawIdempotencyKey: 'etry' }),
+  ];
+  expect(new Set([derive(), ...others]).size).toBe(6);
+});
+
+test('a secret is compared under the pepper that it was hashed with, and new ones are hashed with the newest', () => {
+  const serviceSecret = 'a1'.repeat(32);
+  const [old, rotated, lost] = [
+    createKeySecrets(serviceSecret),
+    createKeySecrets(serviceSecret, { 2: 'b2'.repeat(32) }),
+    createKeySecrets('c3'.repeat(32)),
+  ];
+  const secret = old.newSecret(null);
+  expect(secret).toMatch(/^[0-9A-Za-z]{43}$/);
+  const [before, after] = [old.hash(secret), rotated.hash(secret)];
+  expect([before.pepperVersion, after.pepperVersion]).toEqual([1, 2]);
+  expect(Buffer.from(before.secretHash).equals(after.secretHash)).toBe(false);
+  expect([rotated.matches(secret, before), rotated.matches(secret, after)]).toEqual([true, true]);
+  expect([old.matches(secret, after), lost.matches(secret, before), old.matches(secret, null)]).toEqual([false, false, false]);
+});
+
+test('random secrets and prefixes use every letter about equally', () => {
+  const secrets = createKeySecrets('a1'.repeat(32));
+  const counts = new Map<string, number>();
+  for (let round = 0; round < 1_000; round += 1) {
+    for (const letter of secrets.newSecret(null) + secrets.newPrefix()) counts.set(letter, (counts.get(letter) ?? 0) + 1);
+  }
+  const mean = (1_000 * 55) / 62;
+  // Six standard deviations: 180.
+  expect(counts.size).toBe(62);
+  expect([...counts.values()].every((count) => Math.abs(count - mean) < 6 * Math.sqrt(mean))).toBe(true);
+});
