@@ -52,6 +52,16 @@ describe('the tree keeps the rules of the house', () => {
     expect(named).toEqual([]);
   });
 
+  it('has an .env.example in every service, and a test that compares it with the config', () => {
+    const services = listFiles('services/*/src/config.ts').map((file) => path.dirname(path.dirname(file)));
+    const isCompared = (service: string): boolean => {
+      const test = sourceFiles.find((file) => file.path === `${service}/src/config.test.ts`);
+      return listFiles(`${service}/.env.example`).length === 1 && /describeConfig[^]*\.env\.example/.test(test?.text ?? '');
+    };
+    expect(services.length).toBeGreaterThan(0);
+    expect(services.filter((service) => !isCompared(service))).toEqual([]);
+  });
+
   it('has a README in every package and service', () => {
     const homes = new Set(listFiles('packages/*/package.json', 'services/*/package.json').map((file) => path.dirname(file)));
     const readmes = new Set(listFiles('packages/*/README.md', 'services/*/README.md').map((file) => path.dirname(file)));

@@ -25,9 +25,11 @@ describe('the settings', () => {
     });
   });
 
-  it('all stand in .env.example', () => {
-    const example = readFileSync(path.join(__dirname, '../.env.example'), 'utf8');
-    const names = [...example.matchAll(/^#? ?([A-Z_]+)=/gm)].map((match) => match[1]);
-    expect(names).toEqual(describeConfig(configShape).map(({ name }) => name));
+  it('all stand in .env.example, with what they are for', () => {
+    const lines = describeConfig(configShape).flatMap(({ name, description, required, default: fallback }) => [
+      `# ${description}`,
+      `${required ? '' : '# '}${name}=${fallback ?? ''}`,
+    ]);
+    expect(readFileSync(path.join(__dirname, '../.env.example'), 'utf8')).toBe(`${lines.join('\n')}\n`);
   });
 });
