@@ -18,9 +18,9 @@ test('a frame that declares more than allowed, nothing, or no size is refused', 
   const frame = await compressFrame(Buffer.alloc(1000));
   expect(() => checkFrame(frame, 999)).toThrow('limit_exceeded');
   expect(() => checkFrame(frame.subarray(0, -1), 1000)).toThrow('limit_exceeded');
-  expect(() => checkFrame(declareContentSize(Buffer.from(frame), 0), 1000)).toThrow();
   const undeclared = await compress(Buffer.alloc(1000), 3);
   expect(() => checkFrame(undeclared, 1000)).toThrow('without a content size');
+  expect(() => checkFrame(declareContentSize(undeclared, 0), 1000)).toThrow('limit_exceeded');
 });
 
 /** A frame of run-length blocks: 128 kB of content in 4 bytes each. */
