@@ -72,18 +72,13 @@ test.each([
   ['one small organisation', () => oneOrgQuery(root.caller, smallOrgId, page)],
   ['one organisation that is not there', () => oneOrgQuery(root.caller, uuidv7(), page)],
   ['one organisation of hundreds of keys', () => oneOrgQuery(root.caller, root.caller.orgId, page)],
-  [
-    'a verification',
-    () =>
-      new Prisma.Sql(
-        [verifySql.replace('$1', ''), ''].map((text) => text),
-        ['000000000042'],
-      ),
-  ],
+  ['a verification', () => new Prisma.Sql(verifySql.split('$1'), ['000000000042'])],
 ])('with 100,000 keys %s reads by index, and hardly more rows than it shows', async (_what, query) => {
   const nodes = await nodesRun(query());
   expect(nodes.length).toBeGreaterThan(0);
-  expect(nodes.filter((node) => node['Node Type'] === 'Seq Scan').map((node) => node['Relation Name'])).toEqual([]);
+  expect(nodes.filter((node) => node['Node Type'] === 'Seq Scan' && node['Actual Loops'] > 0).map((node) => node['Relation Name'])).toEqual(
+    [],
+  );
   const rowsRead = nodes.filter((node) => node['Relation Name'] !== undefined).map((node) => node['Actual Rows'] * node['Actual Loops']);
   expect(Math.max(...rowsRead)).toBeLessThanOrEqual(page.take);
   const [top] = nodes;
