@@ -21,7 +21,8 @@ const ledger = async (): Promise<Record<string, string>[]> =>
 test('making a site twice is making it once', async () => {
   const siteId = newSiteId();
   const [first, second] = await Promise.all([1, 2].map(() => host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1))));
-  expect(second).toEqual(first);
+  // Others write to the same disk between the two answers.
+  expect(second).toEqual({ ...first, free_bytes: second?.free_bytes });
   expect(first).toMatchObject({ site_id: siteId, mode: 'live', current_release: 'initial', frozen: false, releases: ['initial'] });
   expect(first?.free_bytes).toBeGreaterThan(0);
   const folder = path.join(host.config.SITES_DIR, 'live', siteId);
