@@ -1,9 +1,19 @@
 // `pnpm bench [name …]`: ours and the peer side by side in one run, and their ratio. Never a test; timings depend on the machine, ratios hardly.
+import { benchAccept } from './accept';
 import { benchExtraction, benchMemory } from './extraction';
+import { benchFirstStep } from './first-step';
 import { benchGateway } from './gateway';
+import { benchListKeys } from './list-keys';
 import { say } from './report';
 
-const benches: Record<string, () => Promise<void>> = { extraction: benchExtraction, memory: benchMemory, gateway: benchGateway };
+const benches: Record<string, () => Promise<void>> = {
+  extraction: benchExtraction,
+  memory: benchMemory,
+  gateway: benchGateway,
+  'list-keys': benchListKeys,
+  accept: benchAccept,
+  'first-step': benchFirstStep,
+};
 
 async function main(names: string[]): Promise<void> {
   const unknown = names.filter((name) => !Object.hasOwn(benches, name));

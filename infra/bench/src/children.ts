@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
@@ -12,8 +13,12 @@ export const freePort = (): Promise<number> =>
     server.on('error', reject);
   });
 
+/** Microseconds of processor time since the process began; undefined where there is no /proc. */
+export type CpuTime = number | undefined;
+
 export interface Child {
   url: string;
+  cpuTime(): CpuTime;
   stop(): Promise<void>;
 }
 
@@ -40,9 +45,24 @@ export async function startChild(script: string, env: Record<string, string>, pa
       },
       () => false,
     );
-    if (answered) return { url, stop };
+    if (answered) return { url, cpuTime: () => cpuTimeOf(child.pid), stop };
     await sleep(50);
   }
   await stop();
   throw new Error(`${script} did not answer`);
+}
+
+/** Linux counts in hundredths of a second, whatever its clock: fine enough for a load of seconds. */
+const microsecondsPerTick = 10_000;
+
+function cpuTimeOf(pid: number | undefined): CpuTime {
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  } catch {
+    return undefined;
+  }
+  // After the name, which alone may hold spaces: user time is the 12th field, system time the 13th.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * microsecondsPerTick;
 }

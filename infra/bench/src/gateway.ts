@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { crcOf } from '@drydock/contracts/api-token';
 import { type Child, startChild } from './children';
-import { requestsPerSecond } from './load';
+import { type LoadResult, runLoad } from './load';
 import { median } from './measure';
 import { printRows, type Row, say } from './report';
 
@@ -43,27 +43,23 @@ export async function benchGateway(): Promise<void> {
     const contestants = new Map<string, Child>([['gateway', gateway]]);
     for (const role of ['http-proxy-3', 'http-proxy-middleware'])
       contestants.set(role, await start(peersScript, { ROLE: role, UPSTREAM: upstream.url }));
-    const rates = new Map<string, number[]>();
+    const results = new Map<string, LoadResult[]>();
     for (let round = 0; round < rounds; round += 1) {
       for (const [name, child] of contestants) {
-        const rate = await requestsPerSecond({ url: `${child.url}/v1/sites`, headers: { authorization: `Bearer ${token()}` } });
-        rates.set(name, [...(rates.get(name) ?? []), rate]);
-        say(`round ${round + 1}: ${name} ${rate.toFixed(0)} requests/s`);
+        const result = await runLoad({ url: `${child.url}/v1/sites`, headers: { authorization: `Bearer ${token()}` } }, child.cpuTime);
+        results.set(name, [...(results.get(name) ?? []), result]);
+        say(`round ${round + 1}: ${name} ${shown(result)}`);
       }
     }
-    const rateOf = (name: string): number => median(rates.get(name) ?? []);
+    const ours = middle(results.get('gateway') ?? []);
     const rows = [...contestants.keys()]
       .filter((name) => name !== 'gateway')
-      .map(
-        (name): Row => ({
-          what: 'GET before a trivial upstream, 32 connections',
-          ours: `${rateOf('gateway').toFixed(0)} req/s`,
-          peer: name,
-          peerValue: `${rateOf(name).toFixed(0)} req/s`,
-          ratio: rateOf('gateway') / rateOf(name),
-          bar: 1,
-        }),
-      );
+      .map((name): Row => {
+        const peer = middle(results.get(name) ?? []);
+        const ratio = ours.requestsPerSecond / peer.requestsPerSecond;
+        const what = 'GET before a trivial upstream, 32 connections';
+        return { what, ours: shown(ours), peer: name, peerValue: shown(peer), ratio, bar: 1 };
+      });
     printRows(
       'Gateway',
       rows,
@@ -73,3 +69,15 @@ export async function benchGateway(): Promise<void> {
     await Promise.all(started.map((child) => child.stop()));
   }
 }
+
+/** Medians of both figures. CPU time hardly depends on what else the machine does; requests per second do. */
+function middle(results: readonly LoadResult[]): LoadResult {
+  const known = results.flatMap(({ cpuMicroseconds }) => (cpuMicroseconds === undefined ? [] : [cpuMicroseconds]));
+  return {
+    requestsPerSecond: median(results.map(({ requestsPerSecond }) => requestsPerSecond)),
+    cpuMicroseconds: known.length === 0 ? undefined : median(known),
+  };
+}
+
+const shown = ({ requestsPerSecond, cpuMicroseconds }: LoadResult): string =>
+  `${requestsPerSecond.toFixed(0)} req/s${cpuMicroseconds === undefined ? '' : `, ${cpuMicroseconds.toFixed(0)} µs CPU each`}`;

@@ -1,4 +1,5 @@
 import autocannon from 'autocannon';
+import type { CpuTime } from './children';
 
 export interface Load {
   url: string;
@@ -7,11 +8,26 @@ export interface Load {
   seconds?: number;
 }
 
-/** Requests per second after two seconds of warming up; refuses a run in which anything but 2xx was answered. */
-export async function requestsPerSecond({ url, headers = {}, connections = 32, seconds = 5 }: Load): Promise<number> {
+export interface LoadResult {
+  requestsPerSecond: number;
+  /** What one request cost the process under load, all its threads; undefined where nobody could say. */
+  cpuMicroseconds: number | undefined;
+}
+
+/** Loads for `seconds` after two of warming up; refuses a run in which anything but 2xx was answered. */
+export async function runLoad({ url, headers = {}, connections = 32, seconds = 5 }: Load, cpuOf?: () => CpuTime): Promise<LoadResult> {
   await autocannon({ url, headers, connections, duration: 2 });
+  const before = cpuOf?.();
   const result = await autocannon({ url, headers, connections, duration: seconds });
+  const after = cpuOf?.();
   const refused = result.non2xx + result.errors + result.timeouts;
   if (refused > 0) throw new Error(`${url}: ${refused} of ${result.requests.total} requests were not answered with 2xx`);
-  return result.requests.average;
+  const used = before === undefined || after === undefined ? undefined : after - before;
+  return {
+    requestsPerSecond: result.requests.average,
+    cpuMicroseconds: used === undefined ? undefined : used / result.requests.total,
+  };
 }
+
+/** Requests per second, for whoever wants nothing else. */
+export const requestsPerSecond = async (load: Load): Promise<number> => (await runLoad(load)).requestsPerSecond;

@@ -14,6 +14,7 @@ export class ContentReader {
   private block: NumberedBlock | null = null;
   private content: BlockContent | null = null;
   private row = 0;
+  private isReading = false;
 
   constructor(archive: OpenArchive) {
     this.archive = archive;
@@ -21,6 +22,9 @@ export class ContentReader {
 
   /** Content of the file at `row` of `block`, in pieces; after the last one its SHA-256 has been compared. To be read to its end at once. */
   async *read(block: NumberedBlock, row: number): AsyncGenerator<Buffer> {
+    // Two at once would share one position and give each other's bytes.
+    if (this.isReading) throw new TypeError('contents are read one at a time');
+    this.isReading = true;
     const content = await this.moveTo(block, row);
     const entry = entryAt(block, row);
     const digest = createHash('sha256');
@@ -34,6 +38,7 @@ export class ContentReader {
       }
     } finally {
       await content.skip(left); // a reader that stops early does not disturb the next one
+      this.isReading = false;
     }
     if (!digest.digest().equals(entry.sha256)) refuse('mismatch', `content of ${entry.path} has another SHA-256 than recorded`);
   }

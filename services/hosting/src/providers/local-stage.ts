@@ -1,10 +1,10 @@
 import { extract } from '@drydock/archive/extract';
 import { openEntries } from '@drydock/archive/open-entries';
 import { loadDatabase } from '@drydock/pg-transfer/load-database';
-import type { Section } from '@drydock/pg-transfer/section';
 import pg from 'pg';
 import { withSpan } from './driver-span';
 import { archiveRoots, type LocalTools } from './local-pack';
+import { sectionsInTurn } from './sections-in-turn';
 import type { ArchiveToStage, MovingOrder, SiteRef } from './site-host';
 import { syncFileSystem } from './sync-file-system';
 
@@ -28,7 +28,7 @@ export async function stageArchive(
     await syncFileSystem(release.files_dir, both);
   });
   const database = withSpan('site_host.stage.database', {}, async () => {
-    const sections = sectionsOf(openEntries({ chain, key, root: archiveRoots.database, signal: both }));
+    const sections = sectionsInTurn(openEntries({ chain, key, root: archiveRoots.database, signal: both }));
     await loadDatabase({ url: release.database_url, sections, signal: both });
     await flushDatabase(release.database_url);
   });
@@ -43,10 +43,6 @@ async function bothOf(files: Promise<void>, database: Promise<void>, stop: Abort
     stop.abort();
     await Promise.allSettled([files, database]);
   }
-}
-
-async function* sectionsOf(entries: ReturnType<typeof openEntries>): AsyncGenerator<Section> {
-  for await (const { path, content } of entries) yield { path, content: content() };
 }
 
 /** The load commits without waiting for the disk; one commit that does wait has everything before it on disk too. */

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { Pool } from 'pg';
+import { request } from 'undici';
+import { uuidv7 } from 'uuidv7';
+import { median } from './measure';
+import { printRows } from './report';
+import { environmentOf, startBenchStack } from './stack';
+
+const samples = 100;
+
+/** The same rows as an accepted restore writes, copied from one that was accepted, in one transaction and nothing else. */
+const bareStatements = [
+  'SELECT id FROM sites WHERE id = $1::uuid FOR UPDATE',
+  `INSERT INTO workflow SELECT (jsonb_populate_record(w, jsonb_build_object('id', $2::text, 'resource_key', $2::text, 'subject_id', $1::text))).*
+   FROM workflow w WHERE w.id = $3::uuid`,
+  `INSERT INTO workflow_step SELECT (jsonb_populate_record(s, jsonb_build_object('workflow_id', $2::text))).* FROM workflow_step s WHERE s.workflow_id = $3::uuid`,
+  "UPDATE sites SET status = 'restoring' WHERE id = $1::uuid",
+  `INSERT INTO audit_outbox (id, org_id, mode, action, target, workflow_id) SELECT $4::uuid, org_id, mode::text, 'backup.restore', 'bench', $2::uuid FROM sites WHERE id = $1::uuid`,
+];
+const parametersOf: ReadonlyArray<readonly number[]> = [[0], [0, 1, 2], [1, 2], [0], [0, 1, 3]];
+
+/** Each statement numbers its own parameters from $1. */
+const renumber = (statement: string, used: readonly number[]): string =>
+  statement.replace(/\$(\d)/g, (_, digit: string) => `$${used.indexOf(Number(digit) - 1) + 1}`);
+
+async function copySites(pool: Pool, siteId: string, backupId: string): Promise<Array<{ siteId: string; backupId: string }>> {
+  const made = Array.from({ length: samples }, () => ({ siteId: uuidv7(), backupId: uuidv7() }));
+  for (const copy of made) {
+    await pool.query(
+      `INSERT INTO sites SELECT (jsonb_populate_record(s, jsonb_build_object('id', $1::text, 'primary_domain', $1::text || '.example'))).* FROM sites s WHERE id = $2::uuid`,
+      [copy.siteId, siteId],
+    );
+    await pool.query(
+      `INSERT INTO backups SELECT (jsonb_populate_record(b, jsonb_build_object('id', $1::text, 'site_id', $2::text))).* FROM backups b WHERE id = $3::uuid`,
+      [copy.backupId, copy.siteId, backupId],
+    );
+  }
+  return made;
+}
+
+/** 202 of a restore through the gateway, against a bare transaction with the same inserts on the same database. The worker sleeps meanwhile. */
+export async function benchAccept(): Promise<void> {
+  const stack = await startBenchStack();
+  const pool = new Pool({ connectionString: environmentOf(stack.processes(), 'hosting', 'DATABASE_URL'), max: 1 });
+  try {
+    stack.kill('hosting-worker', 'SIGSTOP');
+    const found = await pool.query<{ site_id: string; id: string }>("SELECT site_id, id FROM backups WHERE status = 'completed' LIMIT 1");
+    const [origin] = found.rows;
+    if (origin === undefined) throw new Error('the demo has no backup');
+    const copies = await copySites(pool, origin.site_id, origin.id);
+    const accepted: number[] = [];
+    for (const { siteId, backupId } of copies) {
+      const startedMs = performance.now();
+      const answer = await request(`${stack.demo.base_url}/v1/sites/${siteId}/backups/restore`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${stack.demo.live_key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ backup_id: backupId }),
+      });
+      await answer.body.dump();
+      accepted.push(performance.now() - startedMs);
+      if (answer.statusCode !== 202) throw new Error(`a restore was answered ${answer.statusCode}`);
+    }
+    const bare = await bareTransactions(pool, copies);
+    const [ours, peer] = [median(accepted.slice(10)), median(bare.slice(10))];
+    const row = {
+      what: 'accepting a restore (202) through the gateway, p50 (at most twice)',
+      ours: `${ours.toFixed(2)} ms (${(ours / peer).toFixed(1)} times)`,
+      peer: 'bare transaction with the same inserts',
+      peerValue: `${peer.toFixed(2)} ms`,
+      ratio: (peer * 2) / ours,
+      bar: 1,
+    };
+    printRows('Accepting', [row], `${samples} samples, one at a time. The ratio is the allowed multiple over the measured one.`);
+  } finally {
+    await pool.end();
+    stack.kill('hosting-worker', 'SIGKILL');
+    await stack.stop();
+  }
+}
+
+async function bareTransactions(pool: Pool, copies: ReadonlyArray<{ siteId: string }>): Promise<number[]> {
+  const client = await pool.connect();
+  const [model] = (
+    await client.query<{ id: string }>("SELECT id FROM workflow WHERE kind = 'restore_backup' ORDER BY created_at DESC LIMIT 1")
+  ).rows;
+  const taken: number[] = [];
+  for (const { siteId } of copies) {
+    const all = [siteId, randomUUID(), model?.id ?? '', randomUUID()];
+    const startedMs = performance.now();
+    await client.query('BEGIN');
+    for (const [at, statement] of bareStatements.entries()) {
+      const used = parametersOf[at] ?? [];
+      await client.query(
+        renumber(statement, used),
+        used.map((number) => all[number]),
+      );
+    }
+    await client.query('COMMIT');
+    taken.push(performance.now() - startedMs);
+  }
+  client.release();
+  return taken;
+}

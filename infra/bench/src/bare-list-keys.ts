@@ -1,0 +1,22 @@
+// The peer of `list-keys`: Express and Prisma and nothing else, with the very query that the keys service runs.
+import path from 'node:path';
+import express from 'express';
+
+interface Store {
+  listSubtree(tx: unknown, scope: { orgId: string; mode: 'live' }, page: { after: null; take: number }): Promise<unknown[]>;
+}
+interface DatabaseStore {
+  openDatabase(url: string, limits: { max: number; applicationName: string }): { pool: unknown };
+}
+
+const keysDist = path.resolve(__dirname, '../../../services/keys/dist');
+const { listSubtree }: Store = require(path.join(keysDist, 'api-keys/api-key-list.store.js'));
+const { openDatabase }: DatabaseStore = require(path.join(keysDist, 'database.store.js'));
+
+const { pool } = openDatabase(process.env['DATABASE_URL'] ?? '', { max: 10, applicationName: 'bench-bare' });
+const orgId = process.env['ORG_ID'] ?? '';
+const app = express();
+app.get('/', async (_request, response) => {
+  response.json({ data: await listSubtree(pool, { orgId, mode: 'live' }, { after: null, take: 51 }) });
+});
+app.listen(Number(process.env['PORT']), '127.0.0.1');

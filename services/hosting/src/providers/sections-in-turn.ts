@@ -1,0 +1,42 @@
+import type { OpenedEntry } from '@drydock/archive/open-entries';
+import type { Section } from '@drydock/pg-transfer/section';
+
+/**
+ * Entries of an archive as sections of a dump, one at a time: an archive is read in order, so the next section is given once the one before
+ * has been read to its end. A loader that asks ahead waits; one that gives up (`return`) is let go at once.
+ */
+export function sectionsInTurn(entries: AsyncGenerator<OpenedEntry>): AsyncIterable<Section> {
+  let read: Promise<void> = Promise.resolve();
+  let isClosed = false;
+  let giveUp: () => void = () => {};
+  const closed = new Promise<void>((resolve) => {
+    giveUp = resolve;
+  });
+  const end = { done: true, value: undefined } as const;
+  const next = async (): Promise<IteratorResult<Section>> => {
+    await Promise.race([read, closed]);
+    const result = isClosed ? end : await entries.next();
+    if (result.done === true) return end;
+    const { path, content } = result.value;
+    let finish: () => void = () => {};
+    read = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    return { done: false, value: { path, content: untilRead(content(), finish) } };
+  };
+  const close = async (): Promise<IteratorResult<Section>> => {
+    isClosed = true;
+    giveUp();
+    await entries.return(undefined);
+    return end;
+  };
+  return { [Symbol.asyncIterator]: () => ({ next, return: close }) };
+}
+
+async function* untilRead(content: AsyncIterable<Buffer>, finish: () => void): AsyncGenerator<Buffer> {
+  try {
+    yield* content;
+  } finally {
+    finish();
+  }
+}
