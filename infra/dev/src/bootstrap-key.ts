@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { z } from 'zod';
+import { keysEnvironment } from './programs/keys';
+import type { Surroundings } from './programs/program';
 import { inRepo } from './repo-root';
-import { keysEnvironment, type Surroundings } from './service-programs';
 
 const run = promisify(execFile);
 const bootstrapSchema = z.object({ org_id: z.string(), key_id: z.string(), token: z.string() });

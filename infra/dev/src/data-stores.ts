@@ -5,8 +5,9 @@ import type { DeriveSecret } from './derive-secret';
 import type { DevConfig } from './dev-config';
 import type { PortBook } from './ports';
 import { postgresMember } from './postgres-member';
+import { databaseOf } from './programs/program';
 import { ensureServiceDatabases, serviceDatabaseUrl } from './service-databases';
-import { databaseOf, type ServiceWithDatabase } from './service-programs';
+import type { ServiceWithDatabase } from './service-names';
 import { chooseQueue, redisMember } from './settle-queue';
 import type { Supervisor } from './supervisor';
 

@@ -5,7 +5,7 @@ import { permissions } from '@drydock/contracts/permissions';
 import { signRequestToken, tokenKey } from '@drydock/service-kit/internal-token';
 import { request } from 'undici';
 import { type DevEnvironment, readDevEnvironment } from './dev-environment';
-import { servicesWithDatabase } from './service-programs';
+import { servicesWithDatabase } from './service-names';
 
 const usage = `usage: pnpm dev:call METHOD PATH [BODY]
   SERVICE=hosting names the service where the path alone does not; ORG_ID, KEY_ID and MODE=sandbox change who calls`;

@@ -6,7 +6,7 @@ import { readDevConfig } from './dev-config';
 import { type DevEnvironment, devDataDir, publishDevEnvironment, readDevEnvironment } from './dev-environment';
 import { startDevStores } from './dev-stores';
 import { inRepo } from './repo-root';
-import { type ServiceWithDatabase, servicesWithDatabase } from './service-programs';
+import { type ServiceWithDatabase, servicesWithDatabase } from './service-names';
 import { stopOnSignal } from './stop-on-signal';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);

@@ -7,9 +7,11 @@ import type { DevConfig } from './dev-config';
 import { nodeMember } from './node-member';
 import { openPortBook } from './ports';
 import { openProcessTable } from './process-table';
+import { listPrograms, settlePorts, stopOrder } from './programs/domains';
+import type { Surroundings } from './programs/program';
 import type { Step } from './progress';
 import { inRepo } from './repo-root';
-import { listPrograms, type Surroundings, servicesWithDatabase, stopOrder } from './service-programs';
+import { servicesWithDatabase } from './service-names';
 import { createSupervisor } from './supervisor';
 import { waitUntilReady } from './wait-until-ready';
 
@@ -42,18 +44,11 @@ export async function openStack(config: DevConfig, say: (line: string) => void):
     if (around === undefined) throw new Error('The data stores are not up yet');
     return around;
   };
-  const settlePorts = async (): Promise<Surroundings['ports']> => ({
-    gateway: config.port === 0 ? await ports.settle('gateway') : await ports.insist('gateway', config.port),
-    keys: await ports.settle('keys'),
-    hosting: await ports.settle('hosting'),
-    'hosting-worker': await ports.settle('hosting-worker'),
-    'site-host': await ports.settle('site-host'),
-  });
   const startStores = async (): Promise<void> => {
-    const servicePorts = await settlePorts();
+    const portOf = await settlePorts(ports, { gateway: config.port });
     stores = await startDataStores({ config, supervisor, ports, derive }, servicesWithDatabase);
     const { dataDir, rateLimitScale, commonEnvironment: common } = config;
-    around = { ...stores, dataDir, ports: servicePorts, rateLimitScale, derive, common };
+    around = { ...stores, dataDir, portOf, rateLimitScale, derive, common };
   };
   const migrate = async (): Promise<void> => {
     const programs = listPrograms(surroundings());

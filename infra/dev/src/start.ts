@@ -36,7 +36,7 @@ async function bringUp(stack: Stack, config: DevConfig): Promise<Demo> {
     const around = stack.surroundings();
     demo = await seedDemo({
       dataDir: config.dataDir,
-      baseUrl: `http://127.0.0.1:${around.ports.gateway}`,
+      baseUrl: `http://127.0.0.1:${around.portOf('gateway')}`,
       processesFile: stack.processesFile,
       describeSite: (siteId) => describeSite(around, siteId),
       bootstrap: (name) => bootstrapKey(around, name),

@@ -1,32 +1,14 @@
 import fs from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { z } from 'zod';
 import type { Api } from './api';
+import { poll } from './poll';
+import type { Seed, SitePlace } from './seed';
 import { type DemoSite, demoSites } from './site-content';
-
-export interface SitePlace {
-  url: string;
-  files_dir: string;
-  database_url: string;
-}
 
 const siteSchema = z.looseObject({ id: z.string(), status: z.string(), name: z.string() });
 const surfaceSchema = z.looseObject({ in_progress: z.boolean(), backups: z.array(z.looseObject({ status: z.string() })) });
-
-/** Longest time that one operation on a little site may take on a slow machine. */
-const operationSecondsMax = 120;
-
-async function poll<T>(what: string, look: () => Promise<T | null>): Promise<T> {
-  const end = performance.now() + operationSecondsMax * 1000;
-  for (;;) {
-    const found = await look();
-    if (found !== null) return found;
-    if (performance.now() > end) throw new Error(`${what} took longer than ${operationSecondsMax} s; see the logs folder`);
-    await sleep(200);
-  }
-}
 
 async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
   for (const [name, content] of Object.entries(site.files)) {
@@ -71,5 +53,10 @@ async function seedSite(
 }
 
 /** Two real little sites whose pages read their database, each with a first backup. */
-export const seedSites = (api: Api, describeSite: (siteId: string) => Promise<SitePlace>) =>
-  Promise.all(demoSites.map((site) => seedSite(api, site, describeSite)));
+export const sitesSeed: Seed = {
+  title: 'Making two sites and a first backup of each',
+  fields: ['sites'],
+  seed: async ({ api, describeSite, keep }) => {
+    keep({ sites: await Promise.all(demoSites.map((site) => seedSite(api('live_key'), site, describeSite))) });
+  },
+};

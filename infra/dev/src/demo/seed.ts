@@ -1,0 +1,39 @@
+import type { Api } from './api';
+import type { Demo, PartialDemo } from './demo-file';
+
+/** Where a site lives on its host, asked of the site host: the public API does not tell folders or passwords. */
+export interface SitePlace {
+  url: string;
+  files_dir: string;
+  database_url: string;
+}
+
+export interface Bootstrapped {
+  org_id: string;
+  key_id: string;
+  token: string;
+}
+
+/** What a seed may use. */
+export interface SeedContext {
+  /** What was made before it. */
+  demo: PartialDemo;
+  /** Keeps a part the moment it is made. */
+  keep(more: PartialDemo): void;
+  /** The public API by the key of that name. @throws before that key was minted */
+  api(key: 'live_key' | 'sandbox_key' | 'staff_key' | 'other_org_key'): Api;
+  describeSite(siteId: string): Promise<SitePlace>;
+  /** Runs the keys service's command: a root organisation of that name and its first key. */
+  bootstrap(name: string): Promise<Bootstrapped>;
+}
+
+/**
+ * One part of the demo content. It is called until all its fields are in demo.json, and so is made of calls that can be repeated:
+ * each POST has an idempotency key of its own.
+ */
+export interface Seed {
+  /** For the terminal: what is being made. */
+  title: string;
+  fields: readonly (keyof Demo)[];
+  seed(context: SeedContext): Promise<void>;
+}
