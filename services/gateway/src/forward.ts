@@ -29,8 +29,8 @@ export function createForward({ upstreams, log, closing }: ForwardOptions): Forw
     const upstream = upstreams[endpoint.service];
     if (upstream === undefined) throw unavailable(endpoint.service, { internal: 'not configured' });
     const options = upstreamRequest(upstream, exchange, match, caller, body);
-    const relay = (): Promise<RelayOutcome> =>
-      relayAnswer({ pool: upstream.pool, options, exchange, closing, isStream: match.route.isStream });
+    const whole = { pool: upstream.pool, options, exchange, closing, isStream: match.route.isStream };
+    const relay = (): Promise<RelayOutcome> => relayAnswer(whole);
     const isRead = endpoint.method === 'GET';
     // The service may have closed a kept connection while our request was on its way. Reading twice harms nobody, writing twice might.
     const call = isRead

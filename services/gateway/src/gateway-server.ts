@@ -8,16 +8,25 @@ import { headersMax } from './hygiene';
 /** Above the 15 s between the beats of an event stream; a client that takes nothing in for this long is gone. */
 const idleMs = 75_000;
 
+interface Connection {
+  /** Requests that were read and have no answer yet. */
+  unanswered: number;
+}
+
 /** Service-kit's server with what an edge needs beyond it. */
 export function createGatewayServer(listener: RequestListener): Server {
-  const unanswered = new WeakMap<Socket, number>();
-  const count = (socket: Socket, change: number): void => {
-    unanswered.set(socket, (unanswered.get(socket) ?? 0) + change);
+  const connections = new WeakMap<Socket, Connection>();
+  const remember = (socket: Socket): Connection => {
+    const connection = { unanswered: 0 };
+    connections.set(socket, connection);
+    return connection;
   };
   const counted: RequestListener = (request, response) => {
-    const { socket } = request;
-    count(socket, 1);
-    response.once('close', () => count(socket, -1));
+    const connection = connections.get(request.socket) ?? remember(request.socket);
+    connection.unanswered += 1;
+    response.once('close', () => {
+      connection.unanswered -= 1;
+    });
     listener(request, response);
   };
   const server = createHttpServer(counted);
@@ -27,7 +36,7 @@ export function createGatewayServer(listener: RequestListener): Server {
   server.on('checkContinue', counted);
   server.on('checkExpectation', counted);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    refuseUnparsed(error, socket, (unanswered.get(socket) ?? 0) > 0);
+    refuseUnparsed(error, socket, (connections.get(socket)?.unanswered ?? 0) > 0);
   });
   return server;
 }

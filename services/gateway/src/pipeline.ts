@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { problem } from '@drydock/contracts/problem';
 import { authorise } from '@drydock/service-kit/authorise';
-import type { Caller } from '@drydock/service-kit/internal-token';
 import { assertJsonContentType } from '@drydock/service-kit/json-body';
 import { readBody } from '@drydock/service-kit/raw-body';
 import type { Authenticate } from './authenticate';
@@ -11,10 +10,10 @@ import type { Forward } from './forward';
 import { assertClean } from './hygiene';
 import type { Places } from './in-flight';
 import type { Limit } from './limit';
-import { type Quota, type QuotaName, quotaPolicy, quotaState } from './quota';
+import { type Quota, type QuotaName, type QuotaUse, quotaPolicy, quotaState } from './quota';
 import { refuse } from './refuse';
 import type { RequestLog } from './request-log';
-import type { CompiledRoute, RouteTable } from './route-table';
+import type { RouteTable } from './route-table';
 
 export interface PipelineKit {
   routes: RouteTable;
@@ -31,7 +30,10 @@ export interface PipelineKit {
 
 export type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** The way of every API request. The order of the checks is the specification's: a later one never answers for an earlier one. */
+/**
+ * The way of every API request. The order of the checks is the specification's: a later one never answers for an earlier one.
+ * Nothing is awaited that is there already: a wait costs as much as a check.
+ */
 export function createPipeline(kit: PipelineKit): Handle {
   return (request, response) => {
     const exchange = openExchange(request, response);
@@ -55,14 +57,17 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   const caller = known instanceof Promise ? await known : known;
   exchange.caller = caller;
   if (caller.mode === 'sandbox') exchange.headers.push('X-Drydock-Mode', 'sandbox');
-  if (quota !== undefined) await assertWithin(kit.limit, quota, caller, exchange);
+  if (quota !== undefined) {
+    const use = kit.limit(quota, caller);
+    assertWithin(quota, use instanceof Promise ? await use : use, exchange);
+  }
   authorise(route.endpoint.permissions, caller);
-  const body = await takeBody(route, exchange, repeated);
+  if (route.endpoint.idempotency === 'accepted' && repeated.has('idempotency-key')) throw problem('idempotency_key_invalid');
+  const body = route.endpoint.body === undefined ? nothing : await takeBody(exchange);
   await kit.forward(exchange, match, caller, body);
 }
 
-async function assertWithin(limit: Limit, quota: Quota, caller: Caller, exchange: Exchange): Promise<void> {
-  const use = await limit(quota, caller);
+function assertWithin(quota: Quota, use: QuotaUse, exchange: Exchange): void {
   exchange.headers.push('RateLimit', quotaState(quota, use));
   if (use.isExceeded) throw problem('rate_limited', { retryAfterSeconds: use.resetSeconds });
 }
@@ -70,11 +75,8 @@ async function assertWithin(limit: Limit, quota: Quota, caller: Caller, exchange
 const nothing = Buffer.alloc(0);
 
 /** The syntax that the gateway alone can see; the rest is the service's. An endpoint without a body never reads one. */
-async function takeBody({ endpoint }: CompiledRoute, exchange: Exchange, repeated: ReadonlySet<string>): Promise<Buffer> {
-  const { request, response } = exchange;
+async function takeBody({ request, response }: Exchange): Promise<Buffer> {
   const { headers } = request;
-  if (endpoint.idempotency === 'accepted' && repeated.has('idempotency-key')) throw problem('idempotency_key_invalid');
-  if (endpoint.body === undefined) return nothing;
   if (request.destroyed && !request.complete) throw problem('invalid_request', { internal: 'the client went away' });
   if (headers.expect !== undefined) response.writeContinue();
   const body = await readBody(request);

@@ -36,58 +36,109 @@ export interface Relay {
  * Resolves once the answer has begun. Rejects with {@link UnansweredError} or undici's timeout when none did; an answer that breaks off later
  * breaks off for the client too. A client that leaves cancels a GET; anything else is let finish, for it may have begun to take effect.
  */
-export function relayAnswer({ pool, options, exchange, closing, isStream }: Relay): Promise<RelayOutcome> {
-  const { response } = exchange;
-  const isRead = options.method === 'GET';
-  return new Promise((resolve, reject) => {
-    let controller: Dispatcher.DispatchController | undefined;
-    let ignored = false;
-    const leave = (outcome: RelayOutcome): void => {
-      ignored = true;
-      if (isRead) controller?.abort(clientGone);
-      else controller?.resume();
-      resolve(outcome);
-    };
-    const endStream = (): void => {
-      leave('relayed');
-      response.end();
-    };
-    exchange.onClientGone = () => leave('client_gone');
-    if (response.destroyed) return leave('client_gone');
-    if (isStream) {
-      closing.addEventListener('abort', endStream, { once: true });
-      response.once('close', () => closing.removeEventListener('abort', endStream));
-    }
-    pool.dispatch(options, {
-      onRequestStart: (given) => {
-        controller = given;
-        if (ignored && isRead) given.abort(clientGone);
-      },
-      onResponseStart: (_controller, status, headers) => {
-        if (status < 200 || ignored) return;
-        if (status === 401) return leave('token_refused');
-        response.writeHead(status, headOf(exchange, closing.aborted, pickHeaders(headers)));
-        if (isStream) response.flushHeaders();
-        resolve('relayed');
-      },
-      onResponseData: (given, chunk) => {
-        if (ignored || response.write(chunk)) return;
-        given.pause();
-        response.once('drain', () => given.resume());
-      },
-      onResponseEnd: () => {
-        if (!ignored) response.end();
-      },
-      onResponseError: (_controller, error) => {
-        if (ignored) return;
-        if (response.headersSent) response.destroy();
-        else reject(isDeadConnection(error) ? new UnansweredError('connection lost', { cause: error }) : error);
-      },
-    });
+export const relayAnswer = (relay: Relay): Promise<RelayOutcome> =>
+  new Promise((resolve, reject) => {
+    const { pool, options, exchange } = relay;
+    const answer = new RelayedAnswer(relay, resolve, reject);
+    exchange.onClientGone = () => answer.leave('client_gone');
+    if (exchange.response.destroyed) return answer.leave('client_gone');
+    if (relay.isStream) endWithGateway(relay, answer);
+    pool.dispatch(options, answer);
   });
+
+function endWithGateway({ closing, exchange: { response } }: Relay, answer: RelayedAnswer): void {
+  const endStream = (): void => {
+    answer.leave('relayed');
+    response.end();
+  };
+  closing.addEventListener('abort', endStream, { once: true });
+  response.once('close', () => closing.removeEventListener('abort', endStream));
 }
 
-function pickHeaders(headers: Readonly<Record<string, string | string[] | undefined>>): string[] {
+/** What undici tells of one answer. A class and no closures: there is one for every request. */
+class RelayedAnswer implements Dispatcher.DispatchHandler {
+  private readonly relay: Relay;
+  private readonly resolve: (outcome: RelayOutcome) => void;
+  private readonly reject: (error: Error) => void;
+  private controller: Dispatcher.DispatchController | undefined;
+  private ignored = false;
+  private begun = false;
+  /** The body so far of a small answer, one character a byte. */
+  private held: string | undefined;
+
+  constructor(relay: Relay, resolve: (outcome: RelayOutcome) => void, reject: (error: Error) => void) {
+    this.relay = relay;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+
+  /** Whatever still comes is for nobody. */
+  leave(outcome: RelayOutcome): void {
+    this.ignored = true;
+    if (this.relay.options.method === 'GET') this.controller?.abort(clientGone);
+    else this.controller?.resume();
+    this.resolve(outcome);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    if (this.ignored && this.relay.options.method === 'GET') controller.abort(clientGone);
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: AnswerHeaders): void {
+    if (status < 200 || this.ignored) return;
+    if (status === 401) {
+      this.leave('token_refused');
+      return;
+    }
+    const { exchange, closing, isStream } = this.relay;
+    this.begun = true;
+    exchange.response.writeHead(status, headOf(exchange, closing.aborted, pickHeaders(headers)));
+    if (isStream) exchange.response.flushHeaders();
+    else if (isSmall(headers['content-length'])) this.held = '';
+    this.resolve('relayed');
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.ignored) return;
+    const { response } = this.relay.exchange;
+    if (this.held !== undefined) this.held += chunk.toString('latin1');
+    else if (!response.write(chunk)) {
+      controller.pause();
+      response.once('drain', () => controller.resume());
+    }
+  }
+
+  onResponseEnd(): void {
+    if (this.ignored) return;
+    const { response } = this.relay.exchange;
+    if (this.held === undefined) response.end();
+    else response.end(this.held, 'latin1');
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.ignored) return;
+    if (this.begun) this.breakOff();
+    else this.reject(isDeadConnection(error) ? new UnansweredError('connection lost', { cause: error }) : error);
+  }
+
+  /** The client sees as much of the answer as there was. */
+  private breakOff(): void {
+    const { response } = this.relay.exchange;
+    response.flushHeaders();
+    if (this.held !== undefined && this.held !== '') response.write(this.held, 'latin1', () => response.destroy());
+    else response.destroy();
+  }
+}
+
+type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** Such a body waits for its end: head and body in one string are one plain write, in two pieces Node allocates memory for them anew each time. */
+const heldBytesMax = 12_288;
+
+const isSmall = (length: string | string[] | undefined): boolean => typeof length === 'string' && Number(length) <= heldBytesMax;
+
+function pickHeaders(headers: AnswerHeaders): string[] {
   const picked: string[] = [];
   for (const name of relayedHeaders) {
     const value = headers[name];

@@ -1,0 +1,35 @@
+import { performance } from 'node:perf_hooks';
+import type { WindowCount } from './batch-counter';
+
+interface Window {
+  consumed: number;
+  endsMs: number;
+}
+
+/** Whole milliseconds: a fraction would make a minute's window last 61 s in the header. */
+const wholeMs = (): number => Math.floor(performance.now());
+
+/**
+ * Counts calls in this process alone, at once: a fixed window per holder that begins with its first call. Holders are verified keys and
+ * organisations, so that nobody can make many; those whose window has ended go before the next one begins, once per window.
+ */
+export function createLocalCounter(windowMs: number, nowMs: () => number = wholeMs): (holder: string) => WindowCount {
+  const windows = new Map<string, Window>();
+  let sweepMs = nowMs() + windowMs;
+  const open = (holder: string, now: number): Window => {
+    if (now >= sweepMs) {
+      sweepMs = now + windowMs;
+      for (const [old, { endsMs }] of windows) if (now >= endsMs) windows.delete(old);
+    }
+    const window = { consumed: 0, endsMs: now + windowMs };
+    windows.set(holder, window);
+    return window;
+  };
+  return (holder) => {
+    const now = nowMs();
+    const known = windows.get(holder);
+    const window = known !== undefined && now < known.endsMs ? known : open(holder, now);
+    window.consumed += 1;
+    return { consumed: window.consumed, msBeforeNext: window.endsMs - now };
+  };
+}
