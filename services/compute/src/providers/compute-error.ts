@@ -1,0 +1,22 @@
+import type { ComputeReason } from './compute-reason.types';
+
+const passing: readonly ComputeReason[] = ['locked', 'conflict', 'rate_limited', 'unavailable'];
+
+/** `message` is for the log alone: it may carry the provider's words. */
+export class ComputeError extends Error {
+  readonly reason: ComputeReason;
+  /** With `rate_limited` and `unavailable`, when it is known; at least 1. */
+  readonly retryAfterSeconds: number | null;
+
+  constructor(reason: ComputeReason, message: string, options: ErrorOptions & { retryAfterSeconds?: number } = {}) {
+    super(`${reason}: ${message}`, options);
+    this.name = 'ComputeError';
+    this.reason = reason;
+    this.retryAfterSeconds = options.retryAfterSeconds ?? null;
+  }
+
+  /** Worth a later attempt of the same call: nothing was accepted. */
+  get mayPass(): boolean {
+    return passing.includes(this.reason);
+  }
+}

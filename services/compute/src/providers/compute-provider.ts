@@ -1,0 +1,49 @@
+import type { Accepted, Change, Checkpoint, ProviderAction } from './compute-change.types';
+import type { Machine, MachineSnapshot } from './compute-machine.types';
+
+/**
+ * What handlers may ask a provider. One instance stands for one account (project, cluster) of one deploy target in one mode; an id of
+ * another account is not found. Ids are the provider's, opaque to us. Every rejection is a ComputeError; reading is always `unavailable`
+ * or `rate_limited` when it may pass, never `ambiguous`, and has already been repeated as often as makes sense. No answer takes longer
+ * than the driver's deadline (10 s a call unless configured).
+ */
+export interface ComputeReader {
+  /** The service's word for it: `hetzner`, `proxmox` or `qemu`. */
+  readonly provider: string;
+  /** Tokens of ComputeServer.capabilities, such as `compute:snapshots`, `compute:rebuild`. A change that is missing here rejects with `unsupported`. */
+  readonly capabilities: readonly string[];
+  /** Null when the provider says that there is no such machine (any more). */
+  readMachine(machineId: string, signal?: AbortSignal): Promise<Machine | null>;
+  /** The machine that carries the name given by its order; null when there is none. */
+  findMachine(name: string, signal?: AbortSignal): Promise<Machine | null>;
+  /** All machines of the account, for reconciliation: far fewer calls than one each. A machine that is missing here has vanished. */
+  listMachines(signal?: AbortSignal): Promise<readonly Machine[]>;
+  /** Of this machine, newest first. Empty when the machine is gone: ask readMachine when that matters. */
+  listSnapshots(machineId: string, signal?: AbortSignal): Promise<readonly MachineSnapshot[]>;
+  /** Null when there is none of that id that was made from this machine: another machine's is told from none by nobody. */
+  readSnapshot(machineId: string, snapshotId: string, signal?: AbortSignal): Promise<MachineSnapshot | null>;
+  /** The action that holds the machine now, hidden ones aside; null when there is none. */
+  readRunningAction(machineId: string, signal?: AbortSignal): Promise<ProviderAction | null>;
+  /** `foreign` when the provider answers with another action or another machine's, `action_not_found` when it has forgotten it. */
+  readAction(machineId: string, actionId: string, signal?: AbortSignal): Promise<ProviderAction>;
+}
+
+/**
+ * What workflow steps do. No provider takes an idempotency key, so each change is made in three calls, the result of each checkpointed
+ * before the next:
+ *
+ * 1. `prepare` remembers what was there before. It changes nothing and may be repeated until the first `send`.
+ * 2. `send` sends once, and never repeats by itself what may have been accepted. When it rejects with a reason other than `ambiguous`,
+ *    nothing was accepted and it may be called again.
+ * 3. `find`, after `ambiguous`, and first of all in a step that is resumed and cannot know whether it has sent: the work begun since
+ *    `prepare`, whatever became of it. Null for longer than `lostAnswerSeconds` after the send means that the provider never got it.
+ *
+ * Then `readAction` until it ends.
+ */
+export interface ComputeDriver extends ComputeReader {
+  /** How long an accepted call may stay invisible to `find`. */
+  readonly lostAnswerSeconds: number;
+  prepare(change: Change, signal?: AbortSignal): Promise<Checkpoint>;
+  send(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted>;
+  find(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted | null>;
+}
