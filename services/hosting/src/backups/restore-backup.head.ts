@@ -1,28 +1,8 @@
-import { sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/sites';
 import { z } from 'zod';
+import { switchOverInput, switchOverSteps } from './switch-over.head';
 
-const names = [
-  'recheck',
-  'fetch',
-  'verify',
-  'stage',
-  'freeze',
-  'switch',
-  'probe',
-  'thaw',
-  'pack_safety_copy',
-  'verify_safety_copy',
-  'retire',
-] as const;
-
-/** `safetyCopyId`: the backup that the replaced state becomes. `statusBefore`: what the site goes back to afterwards. */
 export const restoreBackupHead = {
   kind: 'restore_backup',
-  input: z.strictObject({
-    backupId: z.uuid(),
-    safetyCopyId: z.uuid(),
-    platform: sitePlatformSchema,
-    statusBefore: siteStatusSchema,
-  }),
-  steps: names.map((name) => ({ name })),
+  input: z.strictObject({ backupId: z.uuid(), ...switchOverInput }),
+  steps: ['recheck', 'fetch', 'verify', 'stage', ...switchOverSteps].map((name) => ({ name })),
 };

@@ -1,27 +1,25 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { SitePlatform } from '@drydock/contracts/sites';
 import type { StepContext } from '@drydock/workflow/definition';
-import { hostOf } from '../providers/site-host';
+import { type ArchiveToStage, hostOf } from '../providers/site-host';
 import { orderOf, refOf, type WorkContext } from '../sites/work';
 import { definitely } from './definite-failure';
-import type { RestoreInput, RestorePlan } from './restore-recheck';
 
 type Step = StepContext<unknown, unknown>;
 
 /** Each attempt stages a release of its own, so that one which lost its lease can never write into what another has made live. */
 const releaseOf = ({ workflowId, fence }: Step): string => `${workflowId}-${fence}`;
 
-/** The backup as a whole release beside the live one. Resolves with its id. */
+/** An archive, or a chain of them, as a whole release beside the live one. Resolves with its id. */
 export async function stageRelease(
   context: WorkContext,
   step: Step,
-  { backupId, platform }: RestoreInput,
-  { archive, slowsOnPurpose }: RestorePlan,
+  { platform, slowsOnPurpose }: { platform: SitePlatform; slowsOnPurpose: boolean },
+  toStage: ArchiveToStage,
 ): Promise<{ releaseId: string }> {
   await discardStaged(context, step, platform);
   if (slowsOnPurpose) await wait(context.slowMs, undefined, { signal: step.signal });
   const releaseId = releaseOf(step);
-  const toStage = { source: context.backupStorage.source(archive.storageKey), archiveId: backupId, manifestMac: archive.manifestMac };
   const order = { ...orderOf(step), progress: step.progress };
   await definitely(hostOf(context.siteHosts, platform).stage(refOf(step), releaseId, toStage, order));
   return { releaseId };

@@ -5,19 +5,19 @@ import pg from 'pg';
 import { withSpan } from './driver-span';
 import { archiveRoots, type LocalTools } from './local-pack';
 import { sectionsInTurn } from './sections-in-turn';
-import type { ArchiveToStage, MovingOrder, SiteRef } from './site-host';
+import { type ArchiveToStage, linksOf, type MovingOrder, type SiteRef } from './site-host';
 import { syncFileSystem } from './sync-file-system';
 
 /** Files and database at once: the one waits for the disk, the other for Postgres. The first failure stops the other. */
 export async function stageArchive(
   { client, archiveKey: key }: LocalTools,
-  { siteId, orgId }: SiteRef,
+  site: SiteRef,
   releaseId: string,
-  { source, archiveId, manifestMac }: ArchiveToStage,
+  { parents = [], ...newest }: ArchiveToStage,
   { fence, workflowId, signal, progress }: MovingOrder,
 ): Promise<void> {
-  const release = await client.stageRelease(siteId, releaseId, { fence, workflowId, signal });
-  const chain = [{ source, expected: { archiveId, siteId, orgId, manifestMac } }];
+  const release = await client.stageRelease(site.siteId, releaseId, { fence, workflowId, signal });
+  const chain = linksOf(site, [...parents, newest]);
   const stop = new AbortController();
   const both = AbortSignal.any([signal, stop.signal]);
   const owner = release.owner === null ? {} : { owner: release.owner };

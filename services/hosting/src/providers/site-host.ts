@@ -1,4 +1,5 @@
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive/archive-objects';
+import type { ArchiveLink } from '@drydock/archive/open-archive';
 import type { SitePlatform } from '@drydock/contracts/sites';
 import type { Mode } from '@drydock/contracts/values';
 
@@ -34,10 +35,15 @@ export interface MovingOrder extends Order {
 }
 
 /** An archive as it must be, and where it is read. */
-export interface ArchiveToStage {
+export interface ArchiveAtHand {
   source: ArchiveSource;
   archiveId: string;
   manifestMac: string;
+}
+
+/** With the archives that it depends on, full one first; left out: it is a full one itself. */
+export interface ArchiveToStage extends ArchiveAtHand {
+  parents?: readonly ArchiveAtHand[];
 }
 
 export interface ArchiveToWrite {
@@ -48,6 +54,8 @@ export interface ArchiveToWrite {
   createdAt: Date;
   /** About how much there is to pack, for the progress; null when nobody knows. */
   expectedRawBytes: number | null;
+  /** The chain that the archive continues, full one first: only what differs is packed. Left out: a full archive. */
+  parents?: readonly ArchiveAtHand[];
 }
 
 export interface PackedArchive {
@@ -99,6 +107,10 @@ export interface SiteHost extends SiteHostReader {
   /** Out of the way at once, removed slowly afterwards. Never the current one: SiteHostError `current`. Not there is no error. */
   retire(site: SiteRef, releaseId: string, order: Order): Promise<void>;
 }
+
+/** A chain as packages/archive takes it: every archive of it must be of this site. */
+export const linksOf = ({ siteId, orgId }: SiteRef, archives: readonly ArchiveAtHand[]): ArchiveLink[] =>
+  archives.map(({ source, archiveId, manifestMac }) => ({ source, expected: { archiveId, siteId, orgId, manifestMac } }));
 
 export type SiteHostRefusal = 'archive_refused' | 'no_space' | 'moved' | 'current' | 'stale_fence';
 

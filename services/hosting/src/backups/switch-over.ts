@@ -1,0 +1,120 @@
+import type { SitePlatform, SiteStatus } from '@drydock/contracts/sites';
+import type { SettleHooks } from '@drydock/workflow/definition';
+import type { WorkflowBuilder } from '@drydock/workflow/workflow';
+import type { Tx } from '../database.store';
+import { hostOf } from '../providers/site-host';
+import { changeStatus } from '../sites/site.store';
+import { orderOf, refOf, type WorkContext } from '../sites/work';
+import { expiryOf } from './backup.rules';
+import { insertBackup, markCompleted, markFailed } from './backup.store';
+import { definitely } from './definite-failure';
+import { packBackup } from './pack-backup';
+import { assertServes } from './restore-probe';
+import { freezeTtlMs, frozenLimits, movingLimits } from './step-limits';
+import { verifyWritten } from './verify-stored';
+
+export interface SwitchOverInput {
+  /** The backup that the replaced state becomes. */
+  safetyCopyId: string;
+  platform: SitePlatform;
+  /** What the site goes back to afterwards. */
+  statusBefore: SiteStatus;
+}
+
+/** What the steps before must have found out and made. */
+interface Staged {
+  readonly recheck: { oldRelease: string; retentionDays: number; failsOnPurpose: boolean };
+  readonly stage: { releaseId: string };
+}
+
+/**
+ * The second half of every restore: a staged release becomes the live one, and what it replaced a safety copy. Until `thaw` has succeeded
+ * everything can be taken back, and is. After it the site is the restored one, and what remains is to keep the replaced state before it is removed.
+ */
+export function switchOver<Input extends SwitchOverInput, Outputs extends Staged>(
+  context: WorkContext,
+  staged: WorkflowBuilder<Tx, Input, Outputs>,
+) {
+  const live = goLive(context, staged);
+  return keepReplaced(context, live);
+}
+
+function goLive<Input extends SwitchOverInput, Outputs extends Staged>(context: WorkContext, staged: WorkflowBuilder<Tx, Input, Outputs>) {
+  return staged
+    .step('freeze', {
+      ...frozenLimits,
+      weight: 0.2,
+      do: (step) => hostOf(context.siteHosts, step.input.platform).freeze(refOf(step), freezeTtlMs, orderOf(step)),
+      undo: (step) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), orderOf(step)),
+    })
+    .step('switch', {
+      ...frozenLimits,
+      weight: 0.2,
+      do: async (step) => {
+        const move = { from: step.outputs.recheck.oldRelease, to: step.outputs.stage.releaseId };
+        await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, orderOf(step)));
+      },
+      undo: async (step) => {
+        const move = { from: step.outputs.stage.releaseId, to: step.outputs.recheck.oldRelease };
+        await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, orderOf(step)));
+      },
+    })
+    .step('probe', {
+      ...frozenLimits,
+      weight: 0.2,
+      do: (step) => assertServes(context, step, step.input.platform, step.outputs.recheck.failsOnPurpose),
+    })
+    .step('thaw', {
+      ...frozenLimits,
+      weight: 0.2,
+      do: (step) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), orderOf(step)),
+      commit: async (tx, step) => {
+        const { workflowId, input, subject } = step;
+        const copy = { id: input.safetyCopyId, siteId: subject.id, kind: 'pre_restore', workflowId, createdAt: context.now() } as const;
+        await insertBackup(tx, step, copy);
+      },
+    })
+    .pointOfNoReturn();
+}
+
+function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged>(
+  context: WorkContext,
+  live: WorkflowBuilder<Tx, Input, Outputs>,
+) {
+  return live
+    .step('pack_safety_copy', {
+      ...movingLimits,
+      weight: 6,
+      do: (step) => {
+        const { safetyCopyId: backupId, platform } = step.input;
+        return packBackup(context, step, { backupId, platform, releaseId: step.outputs.recheck.oldRelease });
+      },
+    })
+    .step('verify_safety_copy', {
+      ...movingLimits,
+      weight: 3,
+      do: async (step) => {
+        await verifyWritten(context, step, step.input.safetyCopyId, step.outputs.pack_safety_copy);
+        return { completedAt: context.now().toISOString() };
+      },
+      commit: async (tx, step, { completedAt: at }) => {
+        const completedAt = new Date(at);
+        const expiresAt = expiryOf(completedAt, step.outputs.recheck.retentionDays);
+        await markCompleted(tx, step.input.safetyCopyId, step.outputs.pack_safety_copy, { completedAt, expiresAt });
+      },
+    })
+    .step('retire', {
+      weight: 0.2,
+      do: (step) =>
+        definitely(hostOf(context.siteHosts, step.input.platform).retire(refOf(step), step.outputs.recheck.oldRelease, orderOf(step))),
+    });
+}
+
+/** How every restore ends: the site is what it was before, and a safety copy that came to nothing says why. */
+export const settleRestore: Required<SettleHooks<Tx, SwitchOverInput>> = {
+  succeeded: (tx, run) => changeStatus(tx, run.subject.id, run.input.statusBefore),
+  failed: async (tx, run, { code }) => {
+    await changeStatus(tx, run.subject.id, run.input.statusBefore);
+    await markFailed(tx, run.input.safetyCopyId, code);
+  },
+};
