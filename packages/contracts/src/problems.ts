@@ -105,6 +105,11 @@ export const problems = define({
   site_not_found: { status: 404, title: 'No such site', advice: 'GET /v1/sites lists your sites.' },
   deleted_site_not_found: { status: 404, title: 'No such deleted site', advice: 'GET /v1/sites/deleted lists them.' },
   workflow_not_found: { status: 404, title: 'No such workflow', advice: "List the resource's workflows." },
+  no_vendor_package: {
+    status: 404,
+    title: 'The site has no hosting package at a vendor',
+    advice: 'Only a site of platform vendor has one; restore any other site from its backups.',
+  },
   // What never became a request
   malformed_request: { status: 400, title: 'The bytes are not a valid HTTP request', advice: 'Check the client or the proxy in between.' },
   request_timeout: {
@@ -123,6 +128,43 @@ export const problems = define({
     transient: true,
   },
   backup_expired: { status: 422, title: 'The backup has expired', advice: 'Its data is gone; name a newer backup.' },
+  offsite_not_configured: {
+    status: 422,
+    title: 'The site has no storage of yours for its copies',
+    advice: 'Name a bucket with PUT /v1/sites/{siteId}/offsite first.',
+    transient: true,
+  },
+  offsite_endpoint_refused: {
+    status: 422,
+    title: 'Drydock does not connect to this address',
+    advice: 'Name an https endpoint on the public internet whose name leads to public addresses only; redirects are not followed.',
+    transient: true,
+  },
+  offsite_credentials_rejected: {
+    status: 422,
+    title: 'Your storage rejected the credentials',
+    advice: 'Send valid ones with PUT /v1/sites/{siteId}/offsite; they must be allowed to read, write and delete below the prefix.',
+    transient: true,
+  },
+  offsite_bucket_unusable: {
+    status: 422,
+    title: 'The bucket cannot be used',
+    advice: 'See that it exists in the region that you named and takes objects, then try again.',
+    transient: true,
+  },
+  copy_not_found: { status: 422, title: 'No such copy of this site', advice: 'Name a copy that GET /v1/sites/{siteId}/offsite lists.' },
+  copy_chain_incomplete: {
+    status: 422,
+    title: 'A copy that this one depends on is missing',
+    advice: 'Put the missing objects back, or name another copy; a full one begins a new chain.',
+    transient: true,
+  },
+  copy_tampered: {
+    status: 422,
+    title: 'The copy is not what was written',
+    advice: 'Nothing was changed. Name a copy of another chain, or put the original objects back.',
+    transient: true,
+  },
   platform_unsupported: {
     status: 422,
     title: "The site's hosting platform cannot do this",
@@ -132,6 +174,55 @@ export const problems = define({
     status: 422,
     title: 'No host of this platform is configured',
     advice: 'Choose a platform that this installation offers, or ask its operator to configure one.',
+    transient: true,
+  },
+  restore_point_stale: {
+    status: 422,
+    title: 'The platform no longer lists this restore point',
+    advice: 'Read the vendor snapshots of the site again and send a timestamp exactly as it stands there.',
+    transient: true,
+  },
+  scope_not_restorable: {
+    status: 422,
+    title: 'The platform cannot restore this',
+    advice: 'restorable and dead of the item say so; choose another item, or ask support about a broken timeline.',
+    transient: true,
+  },
+  item_required: { status: 422, title: 'A database or mailbox must be named', advice: 'Send the item_id that the listing gives.' },
+  item_not_allowed: { status: 422, title: 'The website is restored as a whole', advice: 'Leave item_id out, or empty, for the scope web.' },
+  item_not_found: { status: 422, title: 'No such database or mailbox of this site', advice: 'Send an item_id that the listing gives.' },
+  temp_mailbox_not_allowed: {
+    status: 422,
+    title: 'Only a mailbox can be restored beside itself',
+    advice: 'Leave temp_mailbox out, or send it with the scope mailbox.',
+  },
+  snapshot_unavailable: {
+    status: 422,
+    title: 'The platform takes no snapshot of this now',
+    advice: 'can_back_up says whether it would take one; mailboxes are snapshotted by the platform itself and never on demand.',
+    transient: true,
+  },
+  already_restored: {
+    status: 422,
+    title: 'The site was brought back already',
+    advice: 'GET /v1/sites/{site_id} shows it. If its rebuild fails the record can be restored again.',
+    transient: true,
+  },
+  purged: {
+    status: 422,
+    title: 'The backup is gone',
+    advice: 'The retention window has closed or the data was purged; nothing can bring it back.',
+  },
+  abuse_hold: {
+    status: 422,
+    title: 'The site was deleted for abuse',
+    advice: 'Only staff can bring it back; contact support.',
+    transient: true,
+  },
+  no_backup: {
+    status: 422,
+    title: 'There is no backup to restore from',
+    advice: 'The site held nothing, its platform kept no backup of it, or the backup is not in the storage; ask support.',
     transient: true,
   },
   // The state of the resource
@@ -193,6 +284,18 @@ export const problems = define({
     status: 503,
     title: 'Not enough space to stage the restore',
     advice: 'Nothing was changed. Free space or ask support, then try again.',
+    transient: true,
+  },
+  vendor_restore_failed: {
+    status: 422,
+    title: 'The platform says that its restore failed',
+    advice: 'Look at the site before anything else, then try again or choose another restore point.',
+  },
+  vendor_snapshot_failed: { status: 422, title: 'The platform says that its snapshot failed', advice: 'Nothing was changed. Try again.' },
+  vendor_not_accepted: {
+    status: 503,
+    title: 'The platform did not take the order',
+    advice: 'The order was sent once and no job came of it. Read the vendor snapshots, then try again.',
     transient: true,
   },
   // Ours
