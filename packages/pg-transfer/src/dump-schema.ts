@@ -14,6 +14,10 @@ export interface SchemaRequest {
   section: 'pre-data' | 'post-data';
   /** Exported by a transaction that stays open until this returns. */
   snapshotId?: string;
+  /** With owners, privileges and publications, for a superuser who makes the same database again; without them by default. */
+  isComplete?: boolean;
+  /** A schema that is left out. */
+  excludeSchema?: string;
   signal?: AbortSignal | undefined;
 }
 
@@ -34,7 +38,9 @@ function conninfoOf(url: URL): string {
 }
 
 function argumentsOf(request: SchemaRequest): string[] {
-  const fixed = ['--no-owner', '--no-privileges', '--no-large-objects', '--no-publications', '--no-subscriptions'];
+  const fixed = ['--no-large-objects', '--no-subscriptions'];
+  if (request.isComplete !== true) fixed.push('--no-owner', '--no-privileges', '--no-publications');
+  if (request.excludeSchema !== undefined) fixed.push(`--exclude-schema=${request.excludeSchema}`);
   const rest = ['--no-security-labels', '--no-tablespaces', '--lock-wait-timeout=60000', `--section=${request.section}`];
   return [...fixed, ...rest, ...(request.snapshotId === undefined ? [] : [`--snapshot=${request.snapshotId}`])];
 }

@@ -18,6 +18,11 @@ export interface DatabaseFingerprint {
   digest: string;
 }
 
+/** Rows of one table and a hash over them, whatever their order. `name` is quoted and qualified. */
+export async function hashTable(client: pg.ClientBase, name: string): Promise<{ rows: number; hash: string }> {
+  return contentsSchema.parse((await client.query(contentsSql(name))).rows[0]);
+}
+
 const contentsSchema = z.object({ rows: z.coerce.number(), hash: z.string() });
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
@@ -29,7 +34,7 @@ const contentsSql = (table: string): string => `select count(*) as rows,
 async function hashTables(client: pg.Client): Promise<DatabaseFingerprint['tables']> {
   const names = (await listTables(client)).map(qualify).sort();
   const tables: DatabaseFingerprint['tables'] = {};
-  for (const name of names) tables[name] = contentsSchema.parse((await client.query(contentsSql(name))).rows[0]);
+  for (const name of names) tables[name] = await hashTable(client, name);
   return tables;
 }
 

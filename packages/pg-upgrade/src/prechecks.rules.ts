@@ -1,0 +1,186 @@
+/** What was looked up about a database that is to move, and about the server that it would move to. */
+export interface Facts {
+  fromMajor: number;
+  toMajor: number;
+  sizeBytes: number;
+  freeBytes: number;
+  preparedTransactions: number;
+  /** Logical slots that are not the move's own. */
+  foreignSlots: number;
+  subscriptions: number;
+  /** Seconds since the oldest transaction began that is still open; 0 when there is none. */
+  oldestTransactionSeconds: number;
+  sessions: number;
+  extensions: readonly string[];
+  extensionsOfTarget: readonly string[];
+  /** Tables of extensions that hold rows. */
+  extensionTables: readonly string[];
+  /** Tables without a usable key. `cannotCompare`: a column of a type without equality. */
+  keyless: readonly { table: string; rows: number; changes: number; cannotCompare: boolean }[];
+  unlogged: { count: number; bytes: number };
+  largeObjects: { count: number; bytes: number };
+  sequences: number;
+  materializedViews: number;
+  regColumns: number;
+  md5Passwords: number;
+  roles: number;
+}
+
+export interface Finding {
+  level: 'INFO' | 'WARNING' | 'ERROR';
+  code: string;
+  detail: string;
+}
+
+export interface Judgement {
+  path: 'logical' | 'offline';
+  findings: Finding[];
+  sizeBytes: number;
+  neededBytes: number;
+  freeBytes: number;
+  pauseSeconds: number;
+}
+
+/** The copy beside, and as much again for the log while it is made. */
+const spaceFactor = 2.2;
+/** 390 MB took 8.3 s with everything blocked, of which a small database takes a second or two whatever it holds. */
+const offlineBytesPerSecond = 45_000_000;
+/** A change of a row that has no key makes the subscriber read the whole table. */
+const keylessRowsMax = 20_000;
+const inPauseBytesMax = 64 * 1024 * 1024;
+const longTransactionSeconds = 60;
+
+const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1e6)} MB`;
+const namesOf = (names: readonly string[]): string =>
+  `${names.slice(0, 5).join(', ')}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`;
+
+function errorsOf(facts: Facts, neededBytes: number): Finding[] {
+  const error = (code: string, detail: string): Finding => ({ level: 'ERROR', code, detail });
+  const missing = facts.extensions.filter((name) => !facts.extensionsOfTarget.includes(name));
+  const findings: Finding[] = [];
+  if (facts.preparedTransactions > 0)
+    findings.push(
+      error('prepared_transactions', `${facts.preparedTransactions} prepared transactions are open: commit them or roll them back.`),
+    );
+  if (missing.length > 0)
+    findings.push(
+      error('extension_missing', `Version ${facts.toMajor} does not have the extensions ${namesOf(missing)}: drop them first.`),
+    );
+  if (facts.extensionTables.length > 0)
+    findings.push(
+      error('extension_tables', `Tables of extensions hold rows that cannot be carried over: ${namesOf(facts.extensionTables)}.`),
+    );
+  if (facts.freeBytes < neededBytes)
+    findings.push(
+      error('not_enough_space', `${megabytes(neededBytes)} are needed beside the database, ${megabytes(facts.freeBytes)} are free.`),
+    );
+  return findings;
+}
+
+/** What replication could not carry, or not in time. */
+function offlineReasons(facts: Facts): Finding[] {
+  const blind = facts.keyless.filter(({ cannotCompare }) => cannotCompare).map(({ table }) => table);
+  const slow = facts.keyless
+    .filter((table) => !table.cannotCompare && table.rows > keylessRowsMax && table.changes > 0)
+    .map(({ table }) => table);
+  const findings: Finding[] = [];
+  const offline = (detail: string): Finding => ({ level: 'WARNING', code: 'offline_path', detail });
+  if (blind.length > 0)
+    findings.push(
+      offline(
+        `No primary key, and values that cannot be compared: ${namesOf(blind)}. Reads and writes wait while the data is copied; a primary key avoids that.`,
+      ),
+    );
+  if (slow.length > 0)
+    findings.push(
+      offline(
+        `Large tables without a primary key whose rows are changed: ${namesOf(slow)}. Reads and writes wait while the data is copied; a primary key avoids that.`,
+      ),
+    );
+  return findings;
+}
+
+function warningsOf(facts: Facts): Finding[] {
+  const warning = (code: string, detail: string): Finding => ({ level: 'WARNING', code, detail });
+  const findings: Finding[] = [];
+  if (facts.foreignSlots > 0)
+    findings.push(warning('replication_slots', `${facts.foreignSlots} logical replication slots are not carried over.`));
+  if (facts.subscriptions > 0) findings.push(warning('subscriptions', `${facts.subscriptions} subscriptions are not carried over.`));
+  if (facts.oldestTransactionSeconds > longTransactionSeconds)
+    findings.push(
+      warning(
+        'long_transaction',
+        `A transaction has been open for ${facts.oldestTransactionSeconds} s; the upgrade waits for it, for a minute at most.`,
+      ),
+    );
+  if (facts.unlogged.bytes > inPauseBytesMax)
+    findings.push(
+      warning(
+        'unlogged_tables',
+        `${megabytes(facts.unlogged.bytes)} of unlogged tables are copied within the pause, which makes it longer.`,
+      ),
+    );
+  if (facts.largeObjects.bytes > 8 * inPauseBytesMax)
+    findings.push(
+      warning(
+        'large_objects',
+        `${megabytes(facts.largeObjects.bytes)} of large objects are looked through within the pause, which makes it longer.`,
+      ),
+    );
+  if (facts.md5Passwords > 0)
+    findings.push(
+      warning('md5_passwords', `${facts.md5Passwords} roles have an md5 password, which newer versions give up: set them again.`),
+    );
+  return findings;
+}
+
+function notesOf(facts: Facts): Finding[] {
+  const info = (count: number, code: string, detail: string): Finding[] => (count > 0 ? [{ level: 'INFO', code, detail }] : []);
+  const keyless = facts.keyless.map(({ table }) => table);
+  return [
+    ...info(1, 'ddl_refused', 'While the upgrade runs, changes of the schema are refused; reading and writing rows goes on.'),
+    ...info(
+      facts.sessions,
+      'sessions_end',
+      `${facts.sessions} sessions are open; those of the moment are ended at the cutover and reconnect at the same address.`,
+    ),
+    ...info(facts.roles, 'roles', `${facts.roles} roles go over with their passwords, memberships and settings.`),
+    ...info(facts.sequences, 'sequences', `${facts.sequences} sequences are set at the cutover and go on where they were.`),
+    ...info(
+      facts.extensions.length,
+      'extensions',
+      `Extensions go over in the version that ${facts.toMajor} brings: ${namesOf(facts.extensions)}.`,
+    ),
+    ...info(facts.largeObjects.count, 'large_objects_copied', `${facts.largeObjects.count} large objects are copied.`),
+    ...info(facts.unlogged.count, 'unlogged_copied', `${facts.unlogged.count} unlogged tables are copied at the cutover.`),
+    ...info(
+      facts.materializedViews,
+      'materialized_views',
+      `${facts.materializedViews} materialised views are made anew from the rows as they are then.`,
+    ),
+    ...info(
+      keyless.length,
+      'keyless_tables',
+      `Without a primary key, changes carry whole rows for the time of the upgrade: ${namesOf(keyless)}.`,
+    ),
+    ...info(
+      facts.regColumns,
+      'reg_columns',
+      `${facts.regColumns} columns name objects of the database (regclass and such); they go over by name.`,
+    ),
+  ];
+}
+
+/** Errors first. Any ERROR means that an upgrade must not begin. */
+export function judgeUpgrade(facts: Facts): Judgement {
+  const neededBytes = Math.ceil(facts.sizeBytes * spaceFactor);
+  const reasons = offlineReasons(facts);
+  return {
+    path: reasons.length > 0 ? 'offline' : 'logical',
+    findings: [...errorsOf(facts, neededBytes), ...reasons, ...warningsOf(facts), ...notesOf(facts)],
+    sizeBytes: facts.sizeBytes,
+    neededBytes,
+    freeBytes: facts.freeBytes,
+    pauseSeconds: reasons.length > 0 ? Math.ceil(facts.sizeBytes / offlineBytesPerSecond) + 2 : 0,
+  };
+}
