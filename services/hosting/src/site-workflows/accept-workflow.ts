@@ -18,8 +18,10 @@ interface Asking {
 export interface Acceptance {
   definition: NonNullable<WorkflowStart['definition']>;
   input: unknown;
-  /** `backup.restore`: resource and verb. */
-  action: string;
+  /** `backup.restore`: resource and verb. Null: a step notes it, in the transaction that records the platform's acceptance. */
+  action: string | null;
+  /** Unclaimed by then it is cancelled; see {@link readStartBy}. */
+  startBy?: Date;
 }
 
 /**
@@ -31,7 +33,7 @@ export async function acceptWorkflow(
   tx: Tx,
   request: Asking,
   site: Pick<Site, 'id'>,
-  { definition, input, action }: Acceptance,
+  { definition, input, action, startBy }: Acceptance,
 ): Promise<string> {
   const { caller, requestId, traceparent } = request;
   const sql = context.database.sql(tx);
@@ -46,11 +48,12 @@ export async function acceptWorkflow(
     input,
     actorKeyId,
     requestId,
+    ...(startBy === undefined ? {} : { startBy }),
     ...(traceparent === undefined ? {} : { traceparent }),
   });
   const { workflowId } = started;
   if (!started.started) assertAllowed(refusalByWorkflow({ id: workflowId, kind: '', status: started.status }));
-  await audit(sql, { orgId, mode, actorKeyId, action, target: sitePath(site.id), workflowId });
+  if (action !== null) await audit(sql, { orgId, mode, actorKeyId, action, target: sitePath(site.id), workflowId });
   request.afterCommit(() => context.ring(workflowId));
   return workflowId;
 }
