@@ -23,9 +23,13 @@ export interface Child {
 }
 
 /** Starts a Node program that listens on PORT and waits until `path` answers anything at all. */
-export async function startChild(script: string, env: Record<string, string>, path = '/'): Promise<Child> {
+export async function startChild(
+  script: string,
+  env: Record<string, string>,
+  { path = '/', flags = [] }: { path?: string; flags?: readonly string[] } = {},
+): Promise<Child> {
   const port = await freePort();
-  const child: ChildProcess = spawn(process.execPath, [script], {
+  const child: ChildProcess = spawn(process.execPath, [...flags, script], {
     env: { ...process.env, NODE_ENV: 'production', LOG_LEVEL: 'warn', HOST: '127.0.0.1', ...env, PORT: String(port) },
     stdio: ['ignore', 'ignore', 'inherit'],
   });

@@ -9,6 +9,8 @@ export interface NodeProgram {
   /** Built entry point, relative to the clone's root. */
   entry: string;
   port: number;
+  /** Node's own. */
+  flags: readonly string[];
   environment: Readonly<Record<string, string>>;
 }
 
@@ -23,7 +25,7 @@ export function nodeMember(program: NodeProgram, logsDir: string, say: (line: st
     const log = openChildLog(logsDir, name);
     const summarise = createErrorSummary(name, say);
     const preload = inRepo('packages/service-kit/dist/telemetry.js');
-    const child = await spawnGuarded(process.execPath, ['--require', preload, '--enable-source-maps', entry], {
+    const child = await spawnGuarded(process.execPath, [...program.flags, '--require', preload, '--enable-source-maps', entry], {
       cwd: repoRoot,
       env: { ...program.environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: String(port) },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -37,9 +37,10 @@ export async function settlePorts(book: PortBook, given: Readonly<Record<string,
   };
 }
 
-const programOf = ({ name, entry, environment }: ProgramPlan, around: Surroundings): NodeProgram => ({
+const programOf = ({ name, entry, flags = [], environment }: ProgramPlan, around: Surroundings): NodeProgram => ({
   name,
   entry,
+  flags,
   port: around.portOf(name),
   environment: environment(around),
 });

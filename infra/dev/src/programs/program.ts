@@ -27,6 +27,8 @@ export interface ProgramPlan {
   /** Built entry point, relative to the clone's root. */
   entry: string;
   tier: Tier;
+  /** Node's own flags. */
+  flags?: readonly string[];
   /** Its own secrets and no one else's. */
   environment(around: Surroundings): Record<string, string>;
 }
