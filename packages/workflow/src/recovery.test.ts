@@ -5,6 +5,7 @@ import { until } from '@drydock/test-kit/wait';
 import { z } from 'zod';
 import { abandonWorkflow, retryWorkflow } from './attention';
 import { readWorkflowById } from './read-workflow';
+import { conclude } from './step-error';
 import { createDawdle } from './testing/dawdle';
 import { createRefillBox } from './testing/refill-box';
 import { type Definition, openWorld, type World } from './testing/world';
@@ -108,6 +109,27 @@ describe('recovery', () => {
     await reaches(second.workflowId, 'failed');
     expect(failed).toEqual([`${second.workflowId} abandoned`]);
     expect(calls).not.toContain('undo before');
+  });
+
+  it('ends as failed, without staff, when the target itself refuses behind the point of no return', async () => {
+    const calls: string[] = [];
+    const refused: Definition = workflow({ kind: 'refused', input: z.object({}) })
+      .step('before', { do: async () => void calls.push('before'), undo: async () => void calls.push('undo before') })
+      .pointOfNoReturn()
+      .step('after', {
+        do: async () => {
+          throw conclude('backup_not_found', { internal: 'the target said so' });
+        },
+      })
+      .build();
+    world.engine([refused]);
+    const { workflowId } = await world.start({ kind: 'refused' });
+    await reaches(workflowId, 'failed');
+    expect(await view(workflowId)).toMatchObject({
+      error: { code: 'backup_not_found' },
+      steps: [{ status: 'undone' }, { status: 'failed' }],
+    });
+    expect(calls).toEqual(['before', 'undo before']);
   });
 
   it('calls staff when an undo fails, and goes on undoing when they say so', async () => {

@@ -11,7 +11,7 @@ import { handBackClaim, parkClaim } from './leave-claim';
 import { percentDone } from './percent';
 import { runUndo } from './run-undo';
 import { settleWorkflow } from './settle-workflow';
-import { LeaseLost, messageOf, StepFailure, type WorkflowProblem } from './step-error';
+import { LeaseLost, messageOf, StepFailure } from './step-error';
 import { markFailed, withSpan } from './trace';
 
 /** Runs the steps from `next` on, each checkpointed before the one after it starts, and settles the end. */
@@ -110,20 +110,27 @@ async function leaveStep<Tx>(
   if (ended.end === 'wait' && (row?.age_seconds ?? 0) < waitMaxSeconds) return handBackClaim(execution, { afterSeconds: ended.seconds });
   if (ended.end === 'failed') {
     execution.log.warn({ step: step.name, code: ended.problem.code, internal: ended.problem.internal }, 'step failed');
-    return failStep(execution, step, index, ended.problem);
+    return failStep(execution, step, index, ended);
   }
   const internal = ended.end === 'wait' ? `still not ready after ${waitMaxSeconds} s` : messageOf(ended.error);
   if (ended.end === 'again' && classifyDatabaseError(ended.error) === 'unavailable')
     return handBackClaim(execution, { afterSeconds: backoffSeconds(1) });
   const failures = (row?.failures ?? 0) + 1;
   execution.log.warn({ step: step.name, failures, attempts_max: step.attemptsMax, internal }, 'step attempt failed');
-  if (failures >= step.attemptsMax) return failStep(execution, step, index, { code: 'step_failed', internal });
+  if (failures >= step.attemptsMax)
+    return failStep(execution, step, index, { problem: { code: 'step_failed', internal }, error: undefined });
   return handBackClaim(execution, { afterSeconds: backoffSeconds(failures), failed: { what: 'step', step: step.name } });
 }
 
-/** Before the point of no return the steps are taken back; past it nobody but staff knows what is right. */
-async function failStep<Tx>(execution: Execution<Tx>, step: StepDefinition<Tx>, index: number, problem: WorkflowProblem): Promise<RunEnd> {
-  if (index >= execution.definition.pointOfNoReturn) return parkClaim(execution, { step: step.name, problem });
+/** Before the point of no return the steps are taken back; past it nobody but staff knows what is right, unless the target itself has said so. */
+async function failStep<Tx>(
+  execution: Execution<Tx>,
+  step: StepDefinition<Tx>,
+  index: number,
+  { problem, error }: Pick<Extract<AttemptEnd<void>, { end: 'failed' }>, 'problem' | 'error'>,
+): Promise<RunEnd> {
+  const isConcluded = error instanceof StepFailure && error.isConcluded;
+  if (index >= execution.definition.pointOfNoReturn && !isConcluded) return parkClaim(execution, { step: step.name, problem });
   await beginUndo(execution.runner.database.sql(), execution.hold, step.name, problem);
   execution.runner.changed(execution.hold.id);
   return runUndo(execution, [...execution.begun].reverse(), problem);

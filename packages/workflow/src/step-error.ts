@@ -11,10 +11,13 @@ export interface WorkflowProblem {
 /** A definite failure: never retried. */
 export class StepFailure extends Error {
   readonly problem: WorkflowProblem;
-  constructor(problem: WorkflowProblem, options?: ErrorOptions) {
+  /** The target itself has told how it ended: see {@link conclude}. */
+  readonly isConcluded: boolean;
+  constructor(problem: WorkflowProblem, options: ErrorOptions & { isConcluded?: boolean } = {}) {
     super(problem.internal ?? problem.detail ?? problem.code, options);
     this.name = 'StepFailure';
     this.problem = problem;
+    this.isConcluded = options.isConcluded ?? false;
   }
 }
 
@@ -34,8 +37,17 @@ export function fail(
   options: { internal?: string; detail?: string; extra?: Record<string, unknown>; cause?: unknown } = {},
 ): StepFailure {
   const { cause, ...rest } = options;
-  return new StepFailure({ code, ...rest }, cause === undefined ? undefined : { cause });
+  return new StepFailure({ code, ...rest }, cause === undefined ? {} : { cause });
 }
+
+/**
+ * Like {@link fail}, but behind the point of no return too: the target has refused, or says that its part has failed, so that nobody has to find out.
+ * What can be undone is, and the workflow ends as failed instead of waiting for staff.
+ */
+export const conclude = (
+  code: ProblemCode,
+  options: { internal?: string; detail?: string; extra?: Record<string, unknown> } = {},
+): StepFailure => new StepFailure({ code, ...options }, { isConcluded: true });
 
 /**
  * `throw retryLater({ seconds })` in a step: run it again then, under a new fence, without using up its attempts.
