@@ -1,0 +1,13 @@
+import type { ActionSeconds } from './hetzner-world';
+
+/** Of the order that the real ones take, in the stand-in's time; a command that is missing takes one second. */
+export const usualActionSeconds: ActionSeconds = {
+  create_server: 8,
+  rebuild_server: 12,
+  create_image: 6,
+  delete_server: 2,
+  start_server: 2,
+  stop_server: 1,
+  shutdown_server: 3,
+  reboot_server: 3,
+};

@@ -1,0 +1,16 @@
+import { runStandIn } from '../protocol/run-stand-in';
+import { parseTokens } from '../protocol/tokens';
+import { usualActionSeconds } from './action-seconds';
+import { readHetznerStandInConfig } from './config';
+import { createHetznerStandIn } from './hetzner-stand-in';
+
+runStandIn(readHetznerStandInConfig, (config) =>
+  createHetznerStandIn({
+    stateDir: config.STATE_DIR,
+    tokens: parseTokens(config.PROJECT_TOKENS),
+    adminToken: config.ADMIN_TOKEN,
+    clockScale: config.CLOCK_SCALE,
+    callsPerHour: config.CALLS_PER_HOUR,
+    actionSeconds: usualActionSeconds,
+  }),
+);

@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { clockAnchorSchema } from '../protocol/clock';
+import { diskSchema } from '../protocol/disk';
+import { ledgerEntrySchema } from '../protocol/ledger';
+
+const labels = z.record(z.string(), z.string());
+
+export const serverStatuses = [
+  'initializing',
+  'starting',
+  'running',
+  'stopping',
+  'off',
+  'deleting',
+  'migrating',
+  'rebuilding',
+  'unknown',
+] as const;
+
+/** Times are milliseconds since 1970 in the stand-in's time. */
+const serverSchema = z.strictObject({
+  id: z.int(),
+  project: z.string(),
+  name: z.string(),
+  serverType: z.string(),
+  location: z.string(),
+  imageId: z.int().nullable(),
+  status: z.enum(serverStatuses),
+  /** By a hidden action, which no listing shows. */
+  isHiddenLocked: z.boolean(),
+  isProtected: z.boolean(),
+  labels,
+  created: z.number(),
+  ipv4: z.string().nullable(),
+  ipv6: z.string().nullable(),
+  disk: diskSchema,
+});
+
+const imageSchema = z.strictObject({
+  id: z.int(),
+  /** Null: the provider's own. */
+  project: z.string().nullable(),
+  type: z.enum(['system', 'app', 'snapshot', 'backup']),
+  status: z.enum(['creating', 'available', 'unavailable']),
+  name: z.string().nullable(),
+  description: z.string(),
+  imageSize: z.number().nullable(),
+  diskSize: z.number(),
+  created: z.number(),
+  createdFrom: z.strictObject({ id: z.int(), name: z.string() }).nullable(),
+  boundTo: z.int().nullable(),
+  architecture: z.enum(['x86', 'arm']),
+  isDeleteProtected: z.boolean(),
+  labels,
+  disk: diskSchema,
+});
+
+const actionSchema = z.strictObject({
+  id: z.int(),
+  project: z.string(),
+  command: z.string(),
+  status: z.enum(['running', 'success', 'error']),
+  started: z.number(),
+  endsAt: z.number(),
+  finished: z.number().nullable(),
+  serverId: z.int(),
+  imageId: z.int().nullable(),
+  willFail: z.boolean(),
+  /** What the machine's disk becomes at the end, as it was at the start. */
+  disk: diskSchema.nullable(),
+  /** What the machine was before, for a failure. */
+  statusBefore: z.enum(serverStatuses),
+});
+
+export const hetznerStateSchema = z.strictObject({
+  clock: clockAnchorSchema,
+  lastId: z.int(),
+  lastEntry: ledgerEntrySchema.nullable(),
+  servers: z.array(serverSchema),
+  images: z.array(imageSchema),
+  actions: z.array(actionSchema),
+});
+
+export type HetznerState = z.infer<typeof hetznerStateSchema>;
+export type Server = z.infer<typeof serverSchema>;
+export type Image = z.infer<typeof imageSchema>;
+export type Action = z.infer<typeof actionSchema>;

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { type Call, emptyReply, jsonReply, Refusal } from './call';
+import type { CallLog } from './call-log';
+import type { Clock } from './clock';
+import { type FaultOrders, faultOrderSchema } from './fault-orders';
+import type { LedgerFile } from './ledger';
+import { type Route, routeAt } from './routes';
+
+export interface AdminTools {
+  clock: Clock;
+  faults: FaultOrders;
+  calls: CallLog;
+  ledger: LedgerFile;
+  /** Keeps the clock. */
+  save(): void;
+}
+
+const clockSchema = z.strictObject({ scale: z.number().min(0).max(100_000).optional(), advanceSeconds: z.number().min(0).optional() });
+
+/** Of a body that a test or a person sends. */
+export function parseAdmin<T>(schema: z.ZodType<T>, call: Call): T {
+  try {
+    return schema.parse(JSON.parse(call.body.toString('utf8')));
+  } catch (error) {
+    throw new Refusal(jsonReply(422, { error: error instanceof Error ? error.message : String(error) }));
+  }
+}
+
+/** What every stand-in can be told, under /stand-in and by its admin token. */
+export const adminRoutes = ({ clock, faults, calls, ledger, save }: AdminTools): Route[] => [
+  routeAt('GET', '/stand-in/clock', () => jsonReply(200, { now: new Date(clock.now()).toISOString(), scale: clock.anchor.scale })),
+  routeAt('PUT', '/stand-in/clock', (call) => {
+    clock.change(parseAdmin(clockSchema, call));
+    save();
+    return jsonReply(200, { now: new Date(clock.now()).toISOString(), scale: clock.anchor.scale });
+  }),
+  routeAt('GET', '/stand-in/faults', () => jsonReply(200, { faults: faults.list() })),
+  routeAt('POST', '/stand-in/faults', (call) => {
+    faults.add(parseAdmin(faultOrderSchema, call));
+    return emptyReply(204);
+  }),
+  routeAt('DELETE', '/stand-in/faults', () => {
+    faults.clear();
+    return emptyReply(204);
+  }),
+  routeAt('GET', '/stand-in/calls', () => jsonReply(200, { calls: calls.list() })),
+  routeAt('GET', '/stand-in/ledger', () => jsonReply(200, { entries: ledger.read() })),
+];

@@ -1,0 +1,45 @@
+import { appendFileSync, existsSync, readFileSync, truncateSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+
+export const ledgerEntrySchema = z.strictObject({
+  /** Counts up without gaps; the state holds the last one. */
+  seq: z.int(),
+  time: z.string(),
+  project: z.string(),
+  /** Id of the server or VM. */
+  resource: z.string(),
+  op: z.string(),
+  action_id: z.string(),
+  /** What it was done with: image, snapshot. */
+  detail: z.string(),
+  /** Providers know no fences: always "0", for whoever reads all ledgers by one schema. */
+  fence: z.literal('0'),
+  workflow_id: z.string().nullable(),
+  outcome: z.literal('accepted'),
+});
+export type LedgerEntry = z.infer<typeof ledgerEntrySchema>;
+
+/** What was really taken on, and nothing else: the oracle of tests. Written after the state that holds its newest entry. */
+export interface LedgerFile {
+  append(entry: LedgerEntry): void;
+  read(): LedgerEntry[];
+}
+
+/** `last` is the newest entry by the state: it is added when its process died between the state and the ledger. */
+export function openLedger(stateDir: string, last: LedgerEntry | null): LedgerFile {
+  const file = path.join(stateDir, 'ledger.ndjson');
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+  const whole = text.slice(0, text.lastIndexOf('\n') + 1);
+  if (whole !== text) truncateSync(file, Buffer.byteLength(whole));
+  const append = (entry: LedgerEntry): void => appendFileSync(file, `${JSON.stringify(entry)}\n`, { mode: 0o600 });
+  const read = (): LedgerEntry[] =>
+    existsSync(file)
+      ? readFileSync(file, 'utf8')
+          .split('\n')
+          .filter((line) => line !== '')
+          .map((line) => ledgerEntrySchema.parse(JSON.parse(line)))
+      : [];
+  if (last !== null && (read().at(-1)?.seq ?? 0) < last.seq) append(last);
+  return { append, read };
+}

@@ -1,0 +1,67 @@
+import type { ServerResponse } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Reply } from './call';
+import { editJson } from './edit-json';
+import type { FaultAnswer } from './fault-orders';
+
+export function sendReply(response: ServerResponse, { status, headers, body }: Reply): void {
+  response.writeHead(status, { ...headers, ...(status === 204 ? {} : { 'content-length': String(Buffer.byteLength(body)) }) });
+  response.end(status === 204 ? undefined : body);
+}
+
+/** `reply` is what the call came to; an empty 200 when it was not carried out. */
+export async function sendFaulty(response: ServerResponse, reply: Reply, answer: FaultAnswer): Promise<void> {
+  switch (answer.kind) {
+    case 'as_usual':
+      return sendReply(response, reply);
+    case 'fixed':
+      return sendReply(response, answer);
+    case 'edited':
+      return sendReply(response, { ...reply, body: editJson(reply.body, answer.set) });
+    case 'reset':
+      response.socket?.resetAndDestroy();
+      return;
+    case 'silence':
+      return;
+    case 'truncated':
+      return sendTruncated(response, reply, answer.bytes);
+    case 'endless':
+      return await sendEndless(response, answer.bytes ?? Number.POSITIVE_INFINITY);
+    case 'drip':
+      return await sendDrip(response, reply, answer.intervalMs);
+  }
+}
+
+function sendTruncated(response: ServerResponse, { status, headers, body }: Reply, bytes: number): void {
+  const whole = Buffer.from(body);
+  response.writeHead(status, { ...headers, 'content-length': String(whole.length) });
+  response.write(whole.subarray(0, bytes), () => response.socket?.destroy());
+}
+
+async function sendEndless(response: ServerResponse, bytes: number): Promise<void> {
+  const piece = Buffer.alloc(64 * 1024, 'a');
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.write('{"action":"');
+  for (let sent = 0; sent < bytes && !response.destroyed; sent += piece.length) {
+    if (!response.write(piece)) await drained(response);
+    // Others' requests must be answered while one reader takes all it can.
+    await wait(bytes === Number.POSITIVE_INFINITY ? 5 : 0);
+  }
+  response.end('"}');
+}
+
+const drained = (response: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    response.once('drain', resolve);
+    response.once('close', resolve);
+  });
+
+async function sendDrip(response: ServerResponse, { status, headers, body }: Reply, intervalMs: number): Promise<void> {
+  response.writeHead(status, headers);
+  for (const byte of Buffer.from(body)) {
+    if (response.destroyed) return;
+    response.write(Buffer.of(byte));
+    await wait(intervalMs);
+  }
+  response.end();
+}

@@ -1,0 +1,78 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
+import { type Call, emptyReply, jsonReply, Refusal, type Reply } from './call';
+import type { CallLog } from './call-log';
+import type { FaultOrders } from './fault-orders';
+import { matchRoute, type Route } from './routes';
+import { sendFaulty, sendReply } from './send-reply';
+
+export interface StandIn {
+  faults: FaultOrders;
+  calls: CallLog;
+  /** The protocol itself. */
+  answer(call: Call): Reply | Promise<Reply>;
+  /** Under /stand-in. They check for themselves who asks. */
+  adminRoutes: readonly Route[];
+}
+
+/** Larger than any request of the protocols. */
+const bodyBytesMax = 8 * 1024 * 1024;
+
+/** Admin calls are never struck by faults, calls of the protocol by those that were ordered. */
+export function createStandInServer(standIn: StandIn): Server {
+  return createServer((request, response) => {
+    void (async () => {
+      const call = await readCall(request);
+      if (call === null) return response.destroy();
+      if (call.path === '/healthz' || call.path === '/readyz') return sendReply(response, jsonReply(200, { status: 'ok' }));
+      if (call.path.startsWith('/stand-in/')) return sendReply(response, await answerAdmin(standIn.adminRoutes, call));
+      const fault = standIn.faults.take(call.method, call.path);
+      if (fault === null || (fault.answer.kind === 'as_usual' && fault.delayMs === 0)) {
+        const reply = await refusing(() => standIn.answer(call));
+        standIn.calls.add({ at: Date.now(), method: call.method, path: call.path, status: reply.status });
+        return sendReply(response, reply);
+      }
+      if (fault.delayMs > 0) await wait(fault.delayMs);
+      const isReal = fault.isCarriedOut || fault.answer.kind === 'as_usual' || fault.answer.kind === 'edited';
+      const reply = isReal ? await refusing(() => standIn.answer(call)) : emptyReply(200);
+      standIn.calls.add({
+        at: Date.now(),
+        method: call.method,
+        path: call.path,
+        status: 'status' in fault.answer ? fault.answer.status : 0,
+      });
+      await sendFaulty(response, reply, fault.answer);
+    })().catch(() => response.destroy());
+  });
+}
+
+async function answerAdmin(routes: readonly Route[], call: Call): Promise<Reply> {
+  const match = matchRoute(routes, call);
+  if (match.kind === 'found') return await refusing(match.handle);
+  return jsonReply(match.kind === 'unknown' ? 404 : 405, { error: 'no such route' });
+}
+
+async function refusing(work: () => Reply | Promise<Reply>): Promise<Reply> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Refusal) return error.reply;
+    throw error;
+  }
+}
+
+async function readCall(request: IncomingMessage): Promise<Call | null> {
+  const pieces: Buffer[] = [];
+  let length = 0;
+  for await (const piece of request) {
+    if (!Buffer.isBuffer(piece)) return null;
+    length += piece.length;
+    if (length > bodyBytesMax) return null;
+    pieces.push(piece);
+  }
+  const url = new URL(request.url ?? '/', 'http://stand-in');
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
+  );
+  return { method: request.method ?? 'GET', path: url.pathname, query: url.searchParams, headers, body: Buffer.concat(pieces) };
+}

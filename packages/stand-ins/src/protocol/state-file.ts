@@ -1,0 +1,21 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { z } from 'zod';
+
+/** Replaced in one step: after a kill -9 the file holds the state before a change or the one after it. */
+export interface StateFile<State> {
+  read(fallback: () => State): State;
+  write(state: State): void;
+}
+
+export function openStateFile<State>(stateDir: string, schema: z.ZodType<State>): StateFile<State> {
+  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+  const file = path.join(stateDir, 'state.json');
+  return {
+    read: (fallback) => (existsSync(file) ? schema.parse(JSON.parse(readFileSync(file, 'utf8'))) : fallback()),
+    write: (state) => {
+      writeFileSync(`${file}.new`, JSON.stringify(state), { mode: 0o600 });
+      renameSync(`${file}.new`, file);
+    },
+  };
+}
