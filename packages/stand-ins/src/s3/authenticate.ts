@@ -1,0 +1,93 @@
+import { isSame } from '../protocol/tokens';
+import type { S3Call } from './s3-call';
+import { refuse } from './s3-errors';
+import { type SignatureScope, signRequest } from './signature-v4';
+
+/** One who may call. */
+export interface S3Account {
+  accessKeyId: string;
+  secretAccessKey: string;
+  /** Names of the buckets that it sees; '*' for all. */
+  buckets: readonly string[];
+  /** Default true. Without it every write is AccessDenied. */
+  mayWrite?: boolean | undefined;
+  /** Default true. Without it every delete is AccessDenied, locked or not. */
+  mayDelete?: boolean | undefined;
+}
+
+export interface Caller {
+  account: S3Account;
+  scope: SignatureScope;
+  /** Of the request: the first link of a chain of signed chunks. */
+  signature: string;
+  payloadHash: string;
+}
+
+interface Claim {
+  credential: string;
+  signedHeaders: string[];
+  signature: string;
+  at: string;
+  payloadHash: string;
+}
+
+const skewMaxMs = 15 * 60_000;
+
+/** @throws S3Refusal for whoever cannot prove a key */
+export function authenticate(call: S3Call, accounts: readonly S3Account[], nowMs: number): Caller {
+  const claim = call.query.has('X-Amz-Signature') ? presignedClaim(call, nowMs) : headerClaim(call, nowMs);
+  const [accessKeyId = '', day = '', region = '', service, terminator] = claim.credential.split('/');
+  const account = accounts.find((candidate) => candidate.accessKeyId === accessKeyId);
+  if (account === undefined) refuse('InvalidAccessKeyId', 'The AWS Access Key Id you provided does not exist in our records.');
+  if (service !== 's3' || terminator !== 'aws4_request' || !claim.at.startsWith(day) || !claim.signedHeaders.includes('host'))
+    refuse('SignatureDoesNotMatch', 'The scope of the signature is not this service.');
+  const unsigned = Object.keys(call.headers).find((name) => name.startsWith('x-amz-') && !claim.signedHeaders.includes(name));
+  if (unsigned !== undefined) refuse('AccessDenied', `There were headers present in the request which were not signed: ${unsigned}`);
+  const scope = { secret: account.secretAccessKey, day, region, at: claim.at };
+  const { method, rawPath: path, query, headers } = call;
+  const expected = signRequest({ method, path, query, headers, signedHeaders: claim.signedHeaders, payloadHash: claim.payloadHash }, scope);
+  if (!isSame(expected, claim.signature))
+    refuse('SignatureDoesNotMatch', 'The request signature we calculated does not match the signature you provided.');
+  return { account, scope, signature: claim.signature, payloadHash: claim.payloadHash };
+}
+
+function headerClaim({ headers }: S3Call, nowMs: number): Claim {
+  const match = /^AWS4-HMAC-SHA256 Credential=([^,]+),\s*SignedHeaders=([^,]+),\s*Signature=([0-9a-f]{64})$/.exec(
+    headers['authorization'] ?? '',
+  );
+  if (match === null) refuse('AccessDenied', 'Access Denied');
+  const [, credential = '', signedHeaders = '', signature = ''] = match;
+  const at = headers['x-amz-date'] ?? '';
+  if (Math.abs(timeOf(at) - nowMs) > skewMaxMs)
+    refuse('RequestTimeTooSkewed', 'The difference between the request time and the server time is too large.');
+  const payloadHash = headers['x-amz-content-sha256'];
+  if (payloadHash === undefined) refuse('InvalidRequest', 'Missing required header for this request: x-amz-content-sha256');
+  return { credential, signedHeaders: signedHeaders.split(';'), signature, at, payloadHash };
+}
+
+function presignedClaim({ query }: S3Call, nowMs: number): Claim {
+  const read = (name: string): string => query.get(name) ?? '';
+  const at = read('X-Amz-Date');
+  const expiresMs = timeOf(at) + Number(read('X-Amz-Expires')) * 1_000;
+  if (!(expiresMs > nowMs) || timeOf(at) > nowMs + skewMaxMs) refuse('AccessDenied', 'Request has expired');
+  return {
+    credential: read('X-Amz-Credential'),
+    signedHeaders: read('X-Amz-SignedHeaders').split(';'),
+    signature: read('X-Amz-Signature'),
+    at,
+    payloadHash: 'UNSIGNED-PAYLOAD',
+  };
+}
+
+/** Milliseconds since 1970; NaN when it is no time, which every comparison above refuses. */
+function timeOf(at: string): number {
+  const match = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(at);
+  if (match === null) refuse('AccessDenied', 'AWS authentication requires a valid Date or x-amz-date header');
+  const [, year, month, day, hour, minute, second] = match;
+  return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
+}
+
+/** @throws S3Refusal: a bucket of somebody else's is answered as AWS does */
+export function assertMayUse({ account }: Caller, bucket: string): void {
+  if (!account.buckets.includes('*') && !account.buckets.includes(bucket)) refuse('AccessDenied', 'Access Denied');
+}

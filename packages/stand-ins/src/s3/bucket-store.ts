@@ -1,0 +1,110 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type BucketSettings, bucketSettingsSchema, type Piece, type StoredVersion, storedVersionSchema } from './stored-version';
+
+/** A bucket on disk: a record per version beside the files of its content, all of the records in memory. */
+export interface BucketStore {
+  readonly settings: BucketSettings;
+  change(settings: BucketSettings): void;
+  /** Where bodies are written before they become an object's pieces. */
+  readonly incoming: string;
+  /** Newest first; empty when the key was never written. */
+  versionsOf(key: string): readonly StoredVersion[];
+  /** Of keys with this prefix, in their order. */
+  keys(prefix: string): string[];
+  /** Adds a version; in a bucket without versions it takes the place of the one before. Files become its own. */
+  add(version: NewVersion, files: readonly { file: string; bytes: number }[]): StoredVersion;
+  replace(version: StoredVersion): void;
+  remove(version: StoredVersion): void;
+  fileOf(piece: Piece): string;
+  isEmpty(): boolean;
+}
+
+export type NewVersion = Omit<StoredVersion, 'versionId' | 'seq' | 'pieces' | 'bytes'>;
+
+const newId = (): string => randomBytes(16).toString('hex');
+
+/** Written whole or not at all. */
+export function writeJson(file: string, value: unknown): void {
+  writeFileSync(`${file}.new`, JSON.stringify(value), { mode: 0o600 });
+  renameSync(`${file}.new`, file);
+}
+
+export function createBucketFolder(folder: string, settings: BucketSettings): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  writeJson(path.join(folder, 'bucket.json'), settings);
+}
+
+export function openBucket(folder: string): BucketStore {
+  let settings = bucketSettingsSchema.parse(JSON.parse(readFileSync(path.join(folder, 'bucket.json'), 'utf8')));
+  const incoming = path.join(folder, 'incoming');
+  rmSync(incoming, { recursive: true, force: true });
+  for (const name of ['incoming', 'versions', 'data']) mkdirSync(path.join(folder, name), { recursive: true, mode: 0o700 });
+  const byKey = readVersions(path.join(folder, 'versions'));
+  let sorted: string[] | null = null;
+  let seq = Math.max(0, ...[...byKey.values()].map(([newest]) => newest?.seq ?? 0));
+  const recordOf = ({ seq: number }: StoredVersion): string => path.join(folder, 'versions', `${number}.json`);
+
+  const forget = (version: StoredVersion): void => {
+    rmSync(recordOf(version), { force: true });
+    for (const { file } of version.pieces) rmSync(path.join(folder, file), { force: true });
+    const left = (byKey.get(version.key) ?? []).filter((other) => other.seq !== version.seq);
+    if (left.length > 0) byKey.set(version.key, left);
+    else byKey.delete(version.key);
+    sorted = null;
+  };
+
+  return {
+    get settings() {
+      return settings;
+    },
+    change: (changed) => {
+      writeJson(path.join(folder, 'bucket.json'), changed);
+      settings = changed;
+    },
+    incoming,
+    versionsOf: (key) => byKey.get(key) ?? [],
+    keys: (prefix) => {
+      sorted ??= [...byKey.keys()].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+      return prefix === '' ? sorted : sorted.filter((key) => key.startsWith(prefix));
+    },
+    add: (fresh, files) => {
+      seq += 1;
+      const pieces = files.map(({ file, bytes }) => {
+        const kept = path.join('data', newId());
+        renameSync(file, path.join(folder, kept));
+        return { file: kept, bytes };
+      });
+      const versionId = settings.hasVersions ? newId() : 'null';
+      const version = { ...fresh, versionId, seq, pieces, bytes: pieces.reduce((sum, { bytes }) => sum + bytes, 0) };
+      const before = byKey.get(version.key) ?? [];
+      writeJson(recordOf(version), version);
+      byKey.set(version.key, [version, ...before]);
+      if (before.length === 0) sorted = null;
+      for (const other of before) if (other.versionId === versionId) forget(other);
+      return version;
+    },
+    replace: (version) => {
+      writeJson(recordOf(version), version);
+      byKey.set(
+        version.key,
+        (byKey.get(version.key) ?? []).map((other) => (other.seq === version.seq ? version : other)),
+      );
+    },
+    remove: forget,
+    fileOf: ({ file }) => path.join(folder, file),
+    isEmpty: () => byKey.size === 0,
+  };
+}
+
+function readVersions(folder: string): Map<string, StoredVersion[]> {
+  const byKey = new Map<string, StoredVersion[]>();
+  if (!existsSync(folder)) return byKey;
+  const versions = readdirSync(folder)
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => storedVersionSchema.parse(JSON.parse(readFileSync(path.join(folder, name), 'utf8'))))
+    .sort((a, b) => b.seq - a.seq);
+  for (const version of versions) byKey.set(version.key, [...(byKey.get(version.key) ?? []), version]);
+  return byKey;
+}

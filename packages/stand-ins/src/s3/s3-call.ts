@@ -1,0 +1,59 @@
+import type { IncomingMessage } from 'node:http';
+
+/** A request before its body. */
+export interface S3Call {
+  method: string;
+  /** As it was sent, encoded. */
+  rawPath: string;
+  /** '' for the service itself. */
+  bucket: string;
+  /** '' for the bucket itself. */
+  key: string;
+  query: URLSearchParams;
+  headers: Readonly<Record<string, string | undefined>>;
+  request: IncomingMessage;
+  requestId: string;
+}
+
+/** Path style only: /bucket/key. @throws URIError when the path is no text */
+export function parseCall(request: IncomingMessage, requestId: string): S3Call {
+  const url = new URL(`http://s3${request.url ?? '/'}`);
+  const rawPath = (request.url ?? '/').split('?', 1)[0] ?? '/';
+  const [, bucket = '', ...rest] = rawPath.split('/');
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(',') : value]),
+  );
+  return {
+    method: request.method ?? 'GET',
+    rawPath,
+    bucket: decodeURIComponent(bucket),
+    key: decodeURIComponent(rest.join('/')),
+    query: url.searchParams,
+    headers,
+    request,
+    requestId,
+  };
+}
+
+export type S3Body =
+  | { kind: 'text'; text: string; contentType?: string }
+  | { kind: 'empty' }
+  | { kind: 'file'; stream: AsyncIterable<Buffer>; bytes: number };
+
+export interface S3Reply {
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  body: S3Body;
+}
+
+export const emptyAnswer = (status: number, headers: Readonly<Record<string, string>> = {}): S3Reply => ({
+  status,
+  headers,
+  body: { kind: 'empty' },
+});
+
+export const xmlAnswer = (text: string, headers: Readonly<Record<string, string>> = {}): S3Reply => ({
+  status: 200,
+  headers,
+  body: { kind: 'text', text },
+});

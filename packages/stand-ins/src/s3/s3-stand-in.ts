@@ -1,0 +1,86 @@
+import { mkdirSync } from 'node:fs';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { z } from 'zod';
+import { adminRoutes } from '../protocol/admin-routes';
+import { createCallLog } from '../protocol/call-log';
+import { clockAnchorSchema, openClock, startOfClock } from '../protocol/clock';
+import { createFaultOrders, type FaultOrders } from '../protocol/fault-orders';
+import { type LedgerFile, openLedger } from '../protocol/ledger';
+import { openStateFile } from '../protocol/state-file';
+import { answerAdmin } from './answer-admin';
+import type { S3Account } from './authenticate';
+import { openBuckets } from './bucket-folders';
+import { openUploads } from './multipart-store';
+import type { LockAnswer } from './object-lock';
+import type { S3World } from './s3-world';
+import { createS3Server } from './serve-s3';
+
+export interface S3Options {
+  stateDir: string;
+  accounts: readonly S3Account[];
+  /** Made when they are missing. */
+  buckets: ReadonlyArray<{ name: string; hasObjectLock: boolean }>;
+  adminToken: string;
+  region: string;
+  lockAnswer: LockAnswer;
+  /** How much faster than ours a new stand-in's time goes. */
+  clockScale: number;
+}
+
+/** What a test of the same process may look at and order. */
+export interface S3StandIn {
+  server: Server;
+  world: S3World;
+  faults: FaultOrders;
+  ledger: LedgerFile;
+}
+
+const stateSchema = z.strictObject({ clock: clockAnchorSchema });
+
+/** Speaks S3 as far as its common clients use it, over the objects in its folder. Not listening yet. */
+export function createS3StandIn(options: S3Options): S3StandIn {
+  const { stateDir, accounts, region, lockAnswer } = options;
+  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+  const file = openStateFile(stateDir, stateSchema);
+  const clock = openClock(file.read(() => ({ clock: startOfClock(options.clockScale) })).clock);
+  const save = (): void => file.write({ clock: clock.anchor });
+  save();
+  const ledger = openLedger(stateDir, null);
+  const buckets = openBuckets(stateDir);
+  const createdAt = new Date(clock.now()).toISOString();
+  for (const { name, hasObjectLock } of options.buckets)
+    if (!buckets.names().includes(name))
+      buckets.create({ name, createdAt, hasVersions: hasObjectLock, hasObjectLock, defaultRetention: null });
+  const world: S3World = {
+    clock,
+    region,
+    buckets,
+    uploadsOf: (bucket) => openUploads(buckets.folderOf(bucket)),
+    lockAnswer,
+    record: recordIn(ledger, () => new Date(clock.now()).toISOString()),
+  };
+  const [faults, calls] = [createFaultOrders(), createCallLog()];
+  const routes = adminRoutes({ clock, faults, calls, ledger, save });
+  const admin = (request: IncomingMessage, response: ServerResponse): void =>
+    answerAdmin({ request, response, routes, token: options.adminToken });
+  return { server: createS3Server({ world, accounts, faults, calls, admin }), world, faults, ledger };
+}
+
+function recordIn(ledger: LedgerFile, now: () => string): S3World['record'] {
+  let seq = ledger.read().at(-1)?.seq ?? 0;
+  return ({ account }, { op, bucket, key, id, detail = '' }) => {
+    seq += 1;
+    ledger.append({
+      seq,
+      time: now(),
+      project: account.accessKeyId,
+      resource: `${bucket}/${key}`,
+      op,
+      action_id: id,
+      detail,
+      fence: '0',
+      workflow_id: null,
+      outcome: 'accepted',
+    });
+  };
+}
