@@ -5,7 +5,7 @@ import type { Site } from '../sites/site.types';
 import { listBackups } from './backup.store';
 import { viewSurface } from './backup-surface.view';
 
-/** The surface as `tx` sees it: within a request's transaction, with what it has just accepted. */
+/** The surface as `tx` sees it. */
 export async function readSurface(tx: Tx, site: Site, now: Date): Promise<SiteBackupSurface> {
   const unfinished = await findUnfinished(tx, site.id);
   return viewSurface({ site, backups: await listBackups(tx, site.id), unfinished }, now);

@@ -9,8 +9,8 @@ import { findUnfinished } from '../site-workflows/unfinished.store';
 import { holdSite } from '../sites/find-site';
 import { changeStatus } from '../sites/site.store';
 import { refuseRestore } from './backup.rules';
-import { findBackup } from './backup.store';
-import { readSurface } from './backup-surface';
+import { listBackups } from './backup.store';
+import { viewSurface } from './backup-surface.view';
 import { restoreBackupHead } from './restore-backup.head';
 
 /** Endpoint 3: accepts that the site is overwritten with the named backup; {@link restoreBackupHead} does it. */
@@ -19,8 +19,9 @@ export const restoreBackup = (context: HandlerContext) =>
     act: async (tx: Tx, request) => {
       const { now, body } = request;
       const site = await holdSite(tx, request);
-      const backup = await findBackup(tx, site, body.backup_id);
-      const unfinished = await findUnfinished(tx, site.id);
+      // All of them, because the answer shows them: one look instead of two while the site is held.
+      const [backups, unfinished] = await Promise.all([listBackups(tx, site.id), findUnfinished(tx, site.id)]);
+      const backup = backups.find(({ id }) => id === body.backup_id) ?? null;
       assertAllowed(refuseRestore({ site, unfinished }, backup, now));
       const input = {
         backupId: body.backup_id,
@@ -34,7 +35,14 @@ export const restoreBackup = (context: HandlerContext) =>
         action: 'backup.restore',
       });
       await changeStatus(tx, site.id, 'restoring');
-      const restoring = { ...site, status: 'restoring' as const };
-      return { status: 202, headers: followHeaders(site.id, workflowId), body: await readSurface(tx, restoring, now) };
+      const surface = viewSurface(
+        {
+          site: { ...site, status: 'restoring' },
+          backups,
+          unfinished: { id: workflowId, kind: restoreBackupHead.kind, status: 'queued' },
+        },
+        now,
+      );
+      return { status: 202, headers: followHeaders(site.id, workflowId), body: surface };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

@@ -23,8 +23,11 @@ export async function findSite(tx: Tx, owner: Owner, siteId: string): Promise<Si
 
 /** The same, held until the transaction ends: what is decided about the site stays true until it is written. */
 export async function lockSite(tx: Tx, owner: Owner, siteId: string): Promise<Site | null> {
-  await tx.$queryRaw`SELECT id FROM sites WHERE id = ${siteId}::uuid AND org_id = ${owner.orgId}::uuid AND mode = ${owner.mode}::mode FOR UPDATE`;
-  return findSite(tx, owner, siteId);
+  const [row] = await tx.$queryRaw<Site[]>`
+    SELECT id, org_id AS "orgId", mode::text, name, primary_domain AS "primaryDomain", platform::text, status::text, url,
+           daily_backups AS "dailyBackups", backup_retention_days AS "backupRetentionDays", created_at AS "createdAt"
+    FROM sites WHERE id = ${siteId}::uuid AND org_id = ${owner.orgId}::uuid AND mode = ${owner.mode}::mode FOR UPDATE`;
+  return row ?? null;
 }
 
 /** Newest first, from behind the site `after`. */
