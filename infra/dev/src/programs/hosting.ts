@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { type ProgramPlan, type Surroundings, serviceEnvironment, urlOf } from './program';
+import { s3StandInProgram } from './s3-stand-in';
 
 /** What both hosting processes get: the backups and the site host are theirs. */
 const hostingEnvironment = (around: Surroundings): Record<string, string> => ({
@@ -25,6 +26,7 @@ const siteHostEnvironment = (around: Surroundings): Record<string, string> => ({
 });
 
 export const hostingPrograms: readonly ProgramPlan[] = [
+  s3StandInProgram,
   { name: 'site-host', entry: 'packages/site-host/dist/server.js', tier: 'host', environment: siteHostEnvironment },
   { name: 'hosting', entry: 'services/hosting/dist/server.js', tier: 'service', environment: hostingEnvironment },
   { name: 'hosting-worker', entry: 'services/hosting/dist/worker.js', tier: 'service', environment: workerEnvironment },
