@@ -6,12 +6,20 @@ import * as offsite from './offsite';
 import * as orgs from './orgs';
 import * as siteWorkflows from './site-workflows';
 import * as sites from './sites';
+import * as vendorSnapshots from './vendor-snapshots';
 
 /** An endpoint among the schemas of a domain's file. */
 const isEndpoint = (value: unknown): value is EndpointDefinition =>
   typeof value === 'object' && value !== null && 'path' in value && 'method' in value && 'service' in value && 'permissions' in value;
 
 /** Every endpoint behind the gateway. The gateway routes by it, OpenAPI is made of it, tests prove that each is mounted once. */
-export const endpoints: readonly EndpointDefinition[] = [apiKeys, orgs, auditLog, sites, backups, offsite, siteWorkflows].flatMap(
-  (domain) => Object.values(domain).filter(isEndpoint),
-);
+export const endpoints: readonly EndpointDefinition[] = [
+  apiKeys,
+  orgs,
+  auditLog,
+  sites,
+  backups,
+  offsite,
+  siteWorkflows,
+  vendorSnapshots,
+].flatMap((domain) => Object.values(domain).filter(isEndpoint));

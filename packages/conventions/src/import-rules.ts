@@ -52,7 +52,7 @@ export const importRules: ImportRule[] = [
     reason: 'only compose.ts picks a driver',
     forbids: (file, imported) =>
       file.path.startsWith('services/') &&
-      /providers\/.+\.(local|ssh|s3|hetzner|proxmox|qemu)$/.test(imported) &&
+      /providers\/.+\.(local|ssh|s3|hetzner|proxmox|qemu|vendor|twentyi)$/.test(imported) &&
       !isTest(file) &&
       !named(file, /^compose.*\.ts$/),
   },

@@ -10,10 +10,12 @@ import { createSiteHostClient } from '@drydock/site-host/client';
 import { createDispatcher } from '@drydock/workflow/dispatcher';
 import { createEngine } from '@drydock/workflow/engine';
 import { createListener } from '@drydock/workflow/listener';
+import { hasVendor, openVendors } from './compose-vendor';
 import type { ServerConfig, WorkerConfig } from './config';
 import { type HostingDatabase, openDatabase } from './database.store';
 import { localBackupStorage } from './providers/backup-storage.local';
 import { localSiteHost, localSiteHostReader } from './providers/site-host.local';
+import { vendorSiteHost, vendorSiteHostReader } from './providers/site-host.vendor';
 import { routes } from './routes';
 import { workflows } from './workflows';
 
@@ -56,11 +58,13 @@ export function composeApi(config: ServerConfig): ApiProcess {
   lifetime.onClose('dispatcher', () => dispatcher.close());
   const client = createSiteHostClient({ url: config.SITE_HOST_URL, secret: config.SITE_HOST_SECRET });
   lifetime.onClose('site-host', () => client.close());
+  const vendorTimelines = openVendors(config, lifetime);
   const context = {
     database,
     listener,
     pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')),
-    siteHosts: { local: localSiteHostReader(client) },
+    siteHosts: { local: localSiteHostReader(client), ...(hasVendor(vendorTimelines) ? { vendor: vendorSiteHostReader } : {}) },
+    vendorTimelines,
     backupStorage: localBackupStorage(config.BACKUPS_DIR),
     ring: dispatcher.ring,
   };
@@ -92,9 +96,14 @@ export function composeWorker(config: WorkerConfig): Process {
   const client = createSiteHostClient({ url: config.SITE_HOST_URL, secret: config.SITE_HOST_SECRET });
   lifetime.onClose('site-host', () => client.close());
   const archiveKey = Buffer.from(config.ARCHIVE_KEY, 'hex');
+  const vendorTimelines = openVendors(config, lifetime);
+  const vendor = hasVendor(vendorTimelines) ? { vendor: vendorSiteHost(vendorTimelines) } : {};
   const context = {
     database,
-    siteHosts: { local: localSiteHost({ client, archiveKey }) },
+    siteHosts: { local: localSiteHost({ client, archiveKey }), ...vendor },
+    vendorTimelines,
+    vendorPollMs: config.VENDOR_POLL_MS,
+    vendorWatchMs: config.VENDOR_WATCH_MS,
     backupStorage: localBackupStorage(config.BACKUPS_DIR),
     archiveKey,
     slowMs: config.SANDBOX_SLOW_MS,

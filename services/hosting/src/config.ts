@@ -8,14 +8,33 @@ const siteFields = {
   SITE_HOST_SECRET: secretField('Signs control calls to the site-host process'),
 };
 
+const optional = (name: string) => z.url('must be a URL').optional().meta({ description: name });
+const vendorKey = (description: string) => z.string().min(8).optional().meta({ description, secret: true });
+
+/** Without them the platform vendor is not offered. */
+const vendorFields = {
+  VENDOR_URL: optional("Base of the hosting vendor's API; unset, no live site can be of platform vendor"),
+  VENDOR_KEY: vendorKey('Bearer key of our account at the vendor'),
+  VENDOR_SANDBOX_URL: optional('The same for sandbox sites: a stand-in, never the vendor'),
+  VENDOR_SANDBOX_KEY: vendorKey('Bearer key of the account at the stand-in'),
+};
+
 /** The API opens no archive and has no key to one. */
-export const serverShape = { ...serviceFields('hosting'), QUEUE_URL: queueFields.QUEUE_URL, ...siteFields };
+export const serverShape = { ...serviceFields('hosting'), QUEUE_URL: queueFields.QUEUE_URL, ...siteFields, ...vendorFields };
 
 export const workerShape = {
   ...serviceFields('hosting'),
   ...processFields('hosting-worker'),
   ...queueFields,
   ...siteFields,
+  ...vendorFields,
+  VENDOR_POLL_MS: z.coerce.number().int().min(20).default(1_000).meta({ description: "How often the vendor's jobs are looked at" }),
+  VENDOR_WATCH_MS: z.coerce
+    .number()
+    .int()
+    .min(100)
+    .default(60_000)
+    .meta({ description: 'How long a job may take to show after an order whose answer was lost; then it was not taken on' }),
   ARCHIVE_KEY: z
     .string()
     .regex(/^[0-9a-f]{64}$/i, 'must be 32 bytes of hex')

@@ -4,6 +4,7 @@ import type { WorkflowListener } from '@drydock/workflow/listener';
 import type { HostingDatabase } from './database.store';
 import type { BackupReader } from './providers/backup-storage';
 import type { SiteHostReaders } from './providers/site-host';
+import type { VendorTimelineReaders } from './providers/vendor-timeline';
 import type { Owner } from './sites/site.types';
 
 /** What a handler may use: it looks at the world and never changes it. */
@@ -12,6 +13,7 @@ export interface HandlerContext {
   pager: Pager;
   siteHosts: SiteHostReaders;
   backupStorage: BackupReader;
+  vendorTimelines: VendorTimelineReaders;
   /** What Postgres says about workflows, for those who watch one. */
   listener: WorkflowListener;
   /** Tells the worker of a new workflow; called after the commit. */

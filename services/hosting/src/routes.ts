@@ -1,6 +1,7 @@
 import * as backups from '@drydock/contracts/backups';
 import * as siteWorkflows from '@drydock/contracts/site-workflows';
 import * as sites from '@drydock/contracts/sites';
+import * as vendorSnapshots from '@drydock/contracts/vendor-snapshots';
 import { type Route, route } from '@drydock/service-kit/route';
 import { listBackups } from './backups/list-backups';
 import { preflightRestore } from './backups/preflight-restore';
@@ -17,6 +18,9 @@ import { createSite } from './sites/create-site';
 import { deleteSite } from './sites/delete-site';
 import { getSite } from './sites/get-site';
 import { listSites } from './sites/list-sites';
+import { getVendorSnapshots } from './vendor-snapshots/get-vendor-snapshots';
+import { restoreVendorSnapshot } from './vendor-snapshots/restore-vendor-snapshot';
+import { takeVendorSnapshot } from './vendor-snapshots/take-vendor-snapshot';
 
 export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(sites.listSites, listSites(context)),
@@ -32,4 +36,7 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(siteWorkflows.watchSiteWorkflow, watchWorkflow(context)),
   route(siteWorkflows.retrySiteWorkflow, retryWorkflow(context)),
   route(siteWorkflows.abandonSiteWorkflow, abandonWorkflow(context)),
+  route(vendorSnapshots.getSiteVendorSnapshots, getVendorSnapshots(context)),
+  route(vendorSnapshots.takeSiteVendorSnapshot, takeVendorSnapshot(context)),
+  route(vendorSnapshots.restoreSiteVendorSnapshot, restoreVendorSnapshot(context)),
 ];

@@ -3,10 +3,12 @@ import { takeBackupHead } from './backups/take-backup.head';
 import { createSiteHead } from './sites/create-site.head';
 import { deleteSiteHead } from './sites/delete-site.head';
 import type { WorkContext } from './sites/work';
+import { vendorRestoreHead } from './vendor-snapshots/vendor-restore.head';
+import { vendorTakeSnapshotHead } from './vendor-snapshots/vendor-take-snapshot.head';
 import { workflows } from './workflows';
 
 it('requests announce the very steps that workers take', () => {
-  const heads = [createSiteHead, deleteSiteHead, takeBackupHead, restoreBackupHead];
+  const heads = [createSiteHead, deleteSiteHead, takeBackupHead, restoreBackupHead, vendorRestoreHead, vendorTakeSnapshotHead];
   const announced = heads.map(({ kind, steps }) => [kind, steps.map(({ name }) => name)]);
   const taken = workflows(Object.freeze({}) as WorkContext).map(({ kind, steps }) => [kind, steps.map(({ name }) => name)]);
   expect(announced).toEqual(taken);

@@ -5,6 +5,8 @@ import type { Tx } from './database.store';
 import { createSiteWorkflow } from './sites/create-site.workflow';
 import { deleteSiteWorkflow } from './sites/delete-site.workflow';
 import type { WorkContext } from './sites/work';
+import { vendorRestoreWorkflow } from './vendor-snapshots/vendor-restore.workflow';
+import { vendorTakeSnapshotWorkflow } from './vendor-snapshots/vendor-take-snapshot.workflow';
 
 /** Every workflow of this service; tests crash each of their steps. */
 export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
@@ -12,4 +14,6 @@ export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
   deleteSiteWorkflow(context),
   takeBackupWorkflow(context),
   restoreBackupWorkflow(context),
+  vendorRestoreWorkflow(context),
+  vendorTakeSnapshotWorkflow(context),
 ];

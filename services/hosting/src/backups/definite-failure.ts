@@ -25,6 +25,8 @@ const codeOfHost: Partial<Record<SiteHostRefusal, ProblemCode>> = {
   no_space: 'storage_full',
   moved: 'step_failed',
   current: 'step_failed',
+  unsupported: 'platform_unsupported',
+  domain_taken: 'domain_in_use',
 };
 
 function definiteFailure(error: unknown): StepFailure | undefined {

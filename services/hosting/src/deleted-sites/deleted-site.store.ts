@@ -1,4 +1,5 @@
 import type { Tx } from '../database.store';
+import { forgetVendorPackage } from '../vendor-snapshots/vendor-package.store';
 
 export interface Deletion {
   id: string;
@@ -15,5 +16,6 @@ export async function moveToDeleted(tx: Tx, siteId: string, deletion: Deletion):
     where: { id: siteId },
   });
   const site = { siteId, orgId, mode, name, primaryDomain, platform, dailyBackups, backupRetentionDays, backupSequence };
+  await forgetVendorPackage(tx, siteId);
   await tx.deletedSite.create({ data: { ...site, ...deletion } });
 }

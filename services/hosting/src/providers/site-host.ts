@@ -19,6 +19,8 @@ export interface HostedSite {
   releases: readonly string[];
   /** Of the file system that a new release would be staged on. */
   freeBytes: number;
+  /** Of a site that is a hosting package at a vendor: the vendor's id of it. */
+  vendorPackageId?: string;
 }
 
 /** On whose behalf a change is made. A host refuses a fence that is lower than one it has seen for the site. */
@@ -112,7 +114,7 @@ export interface SiteHost extends SiteHostReader {
 export const linksOf = ({ siteId, orgId }: SiteRef, archives: readonly ArchiveAtHand[]): ArchiveLink[] =>
   archives.map(({ source, archiveId, manifestMac }) => ({ source, expected: { archiveId, siteId, orgId, manifestMac } }));
 
-export type SiteHostRefusal = 'archive_refused' | 'no_space' | 'moved' | 'current' | 'stale_fence';
+export type SiteHostRefusal = 'archive_refused' | 'no_space' | 'moved' | 'current' | 'stale_fence' | 'unsupported' | 'domain_taken';
 
 /** A definite refusal. `message` is for the log. */
 export class SiteHostError extends Error {

@@ -8,7 +8,7 @@ import type { Site } from '../sites/site.types';
 import { sitePath, siteResourceKey, siteSubject } from '../sites/site-names';
 import { assertAllowed } from './refuse';
 
-interface Asking {
+export interface Asking {
   caller: Caller;
   requestId: string;
   traceparent: string | undefined;

@@ -1,5 +1,6 @@
 import { problem } from '@drydock/contracts/problem';
-import type { createSite as endpoint } from '@drydock/contracts/sites';
+import type { createSite as endpoint, SitePlatform } from '@drydock/contracts/sites';
+import type { Mode } from '@drydock/contracts/values';
 import type { ActHandlers } from '@drydock/service-kit/route';
 import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';
@@ -13,7 +14,7 @@ export const createSite = (context: HandlerContext) =>
   ({
     act: async (tx: Tx, request) => {
       const { name, primary_domain: primaryDomain, platform, plan } = request.body;
-      if (context.siteHosts[platform] === undefined) throw problem('platform_unavailable');
+      if (!offersPlatform(context, platform, request.caller.mode)) throw problem('platform_unavailable');
       const site = await insertSite(tx, {
         id: uuidv7(),
         ...ownerOf(request.caller),
@@ -30,3 +31,7 @@ export const createSite = (context: HandlerContext) =>
       return { status: 202, headers: followHeaders(site.id, workflowId), body: viewSite(site) };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+
+/** A vendor is configured for each mode by itself: the sandbox never reaches the live one. */
+const offersPlatform = ({ siteHosts, vendorTimelines }: HandlerContext, platform: SitePlatform, mode: Mode): boolean =>
+  siteHosts[platform] !== undefined && (platform !== 'vendor' || vendorTimelines[mode] !== undefined);

@@ -1,7 +1,9 @@
 import { fail } from '@drydock/workflow/step-error';
 import { workflowsIn } from '@drydock/workflow/workflow';
+import { definitely } from '../backups/definite-failure';
 import type { Tx } from '../database.store';
 import { hostOf } from '../providers/site-host';
+import { forgetVendorPackage, recordVendorPackage } from '../vendor-snapshots/vendor-package.store';
 import { createSiteHead } from './create-site.head';
 import { serves } from './probe.rules';
 import { changeStatus, recordUrl, releaseDomain } from './site.store';
@@ -12,11 +14,15 @@ export const createSiteWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(createSiteHead)
     .step('provision', {
       do: async (step) => {
-        const { url } = await hostOf(context.siteHosts, step.input.platform).create(refOf(step), step.input.domain, orderOf(step));
-        return { url };
+        const host = hostOf(context.siteHosts, step.input.platform);
+        const { url, vendorPackageId = null } = await definitely(host.create(refOf(step), step.input.domain, orderOf(step)));
+        return { url, vendorPackageId };
       },
       undo: (step) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), orderOf(step)),
-      commit: (tx, step, { url }) => recordUrl(tx, step.subject.id, url),
+      commit: async (tx, step, { url, vendorPackageId }) => {
+        await recordUrl(tx, step.subject.id, url);
+        if (vendorPackageId !== null) await recordVendorPackage(tx, refOf(step), vendorPackageId);
+      },
     })
     .step('probe', {
       do: async (step) => {
@@ -30,6 +36,7 @@ export const createSiteWorkflow = (context: WorkContext) =>
         await changeStatus(tx, run.subject.id, 'failed');
         await recordUrl(tx, run.subject.id, '');
         await releaseDomain(tx, run.subject.id);
+        await forgetVendorPackage(tx, run.subject.id);
       },
     })
     .build();

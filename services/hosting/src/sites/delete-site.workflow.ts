@@ -7,6 +7,7 @@ import type { Tx } from '../database.store';
 import { moveToDeleted } from '../deleted-sites/deleted-site.store';
 import { hostOf } from '../providers/site-host';
 import { deleteSiteHead } from './delete-site.head';
+import { unsupportedReasonOf } from './site.rules';
 import { changeStatus } from './site.store';
 import { orderOf, refOf, type WorkContext } from './work';
 
@@ -15,6 +16,8 @@ export const deleteSiteWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(deleteSiteHead)
     .step('inspect', {
       do: async (step) => {
+        // A platform without backups leaves nothing to come back from.
+        if (unsupportedReasonOf(step.input.platform) !== '') return { releaseId: null };
         const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
         return { releaseId: hosted?.currentRelease ?? null };
       },

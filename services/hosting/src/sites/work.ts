@@ -2,12 +2,17 @@ import type { Mode } from '@drydock/contracts/values';
 import type { HostingDatabase } from '../database.store';
 import type { BackupStorage } from '../providers/backup-storage';
 import type { Order, SiteHosts, SiteRef } from '../providers/site-host';
+import type { VendorTimelines } from '../providers/vendor-timeline';
 
 /** What workflow steps may use: here are the drivers that handlers never see. */
 export interface WorkContext {
   database: HostingDatabase;
   siteHosts: SiteHosts;
   backupStorage: BackupStorage;
+  vendorTimelines: VendorTimelines;
+  /** How often the vendor's jobs are looked at, and how long one may take to show after an order whose answer was lost. */
+  vendorPollMs: number;
+  vendorWatchMs: number;
   /** 32 bytes: every archive is sealed with a key derived from it. */
   archiveKey: Buffer;
   /** How long a sandbox site called slow takes over a restore. */

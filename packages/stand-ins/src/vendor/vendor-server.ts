@@ -1,0 +1,14 @@
+import { runStandIn } from '../protocol/run-stand-in';
+import { parseTokens } from '../protocol/tokens';
+import { readVendorStandInConfig } from './config';
+import { createVendorStandIn } from './vendor-stand-in';
+
+runStandIn(readVendorStandInConfig, (config) =>
+  createVendorStandIn({
+    stateDir: config.STATE_DIR,
+    keys: parseTokens(config.ACCOUNT_KEYS),
+    adminToken: config.ADMIN_TOKEN,
+    clockScale: config.CLOCK_SCALE,
+    jobSeconds: config.JOB_SECONDS,
+  }),
+);

@@ -1,0 +1,68 @@
+import type { Server as HttpServer } from 'node:http';
+import { adminRoutes } from '../protocol/admin-routes';
+import { type Call, jsonReply, Refusal, type Reply } from '../protocol/call';
+import { createCallLog } from '../protocol/call-log';
+import { openClock, startOfClock } from '../protocol/clock';
+import { createFaultOrders } from '../protocol/fault-orders';
+import { openLedger } from '../protocol/ledger';
+import { matchRoute, type Route } from '../protocol/routes';
+import { createStandInServer } from '../protocol/stand-in-server';
+import { openStateFile } from '../protocol/state-file';
+import { isSame } from '../protocol/tokens';
+import { openPackageContent } from './package-content';
+import { packageRoutes } from './package-routes';
+import { answerPreview, isPreview } from './preview';
+import { timelineRoutes } from './timeline-routes';
+import { vendorAdminRoutes } from './vendor-admin';
+import { vendorStateSchema } from './vendor-state';
+import { openVendorWorld, type VendorWorld } from './vendor-world';
+
+export interface VendorStandInOptions {
+  stateDir: string;
+  /** Account to its key. */
+  keys: ReadonlyMap<string, string>;
+  adminToken: string;
+  clockScale: number;
+  /** Of the stand-in's time, for a snapshot or a restore. */
+  jobSeconds: number;
+}
+
+const bearerOf = ({ headers }: Call): string => /^Bearer (\S+)$/.exec(headers['authorization'] ?? '')?.[1] ?? '';
+const accountRoutes = [...packageRoutes, ...timelineRoutes];
+
+/** One account's call, on a world that is up to date. */
+function answerAccount(world: VendorWorld, account: string, call: Call): Reply | Promise<Reply> {
+  world.settle();
+  const routes = accountRoutes.map(
+    ({ method, pattern, handle }): Route => ({ method, pattern, handle: (given, values) => handle(world, account, given, values) }),
+  );
+  const match = matchRoute(routes, call);
+  if (match.kind === 'found') return match.handle();
+  throw new Refusal(jsonReply(match.kind === 'unknown' ? 404 : 405, { error: { message: 'no such route' }, type: 'error' }));
+}
+
+/** The vendor's packages and timelines over HTTP. Everything it knows survives it in `stateDir`. */
+export function createVendorStandIn({ stateDir, keys, adminToken, clockScale, jobSeconds }: VendorStandInOptions): HttpServer {
+  const file = openStateFile(stateDir, vendorStateSchema);
+  const state = file.read(() => ({ clock: startOfClock(clockScale), lastId: 1_000, lastEntry: null, packages: [] }));
+  const clock = openClock(state.clock);
+  const ledger = openLedger(stateDir, state.lastEntry);
+  const world = openVendorWorld(state, { clock, file, ledger, content: openPackageContent(stateDir), jobSeconds });
+  const [faults, calls] = [createFaultOrders(), createCallLog()];
+  const guarded = (route: Route): Route => ({
+    ...route,
+    handle: (call, values) =>
+      isSame(bearerOf(call), adminToken) ? route.handle(call, values) : jsonReply(401, { error: 'admin token required' }),
+  });
+  return createStandInServer({
+    faults,
+    calls,
+    adminRoutes: [...vendorAdminRoutes(world), ...adminRoutes({ clock, faults, calls, ledger, save: () => world.save() })].map(guarded),
+    answer: (call) => {
+      if (isPreview(call)) return answerPreview(world, call);
+      const account = [...keys].find(([, key]) => isSame(key, bearerOf(call)))?.[0];
+      if (account === undefined) return jsonReply(401, { error: { message: 'unauthorized' }, type: 'error' });
+      return answerAccount(world, account, call);
+    },
+  });
+}

@@ -1,0 +1,49 @@
+import { type HostedSite, type SiteHost, SiteHostError, type SiteHostReader, type SiteRef } from './site-host';
+import { timelineOf, VendorError, type VendorPackage, type VendorTimelines } from './vendor-timeline';
+
+/** A package is one release, for as long as it lives: what is within it only the vendor changes. */
+const toHosted = ({ packageId, url }: VendorPackage): HostedSite => {
+  const release = `package-${packageId}`;
+  return { url, currentRelease: release, releases: [release], freeBytes: 0, vendorPackageId: packageId };
+};
+
+const unsupported = (what: string): Promise<never> =>
+  Promise.reject(new SiteHostError('unsupported', `a vendor's package cannot be ${what}; rules keep everybody from asking`));
+
+/** Handlers learn of a vendor's site by its timelines; there is no host to ask. */
+export const vendorSiteHostReader: SiteHostReader = { describe: async () => null };
+
+/** Sites that are hosting packages at a vendor: made and removed there, and nothing else. Restores are the vendor's own. */
+export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
+  const find = ({ siteId, mode }: SiteRef, signal?: AbortSignal) => timelineOf(timelines, mode).findPackage(siteId, signal);
+  return {
+    describe: async (site, signal) => {
+      const found = await find(site, signal);
+      return found === null ? null : toHosted(found);
+    },
+    create: async ({ siteId, mode }, domain, { signal }) => {
+      try {
+        return toHosted(await timelineOf(timelines, mode).ensurePackage(siteId, domain, signal));
+      } catch (error) {
+        if (error instanceof VendorError && error.fault === 'refused')
+          throw new SiteHostError('domain_taken', error.message, { cause: error });
+        throw error;
+      }
+    },
+    destroy: async (site, { signal }) => {
+      const found = await find(site, signal);
+      if (found !== null) await timelineOf(timelines, site.mode).removePackage(found.packageId, signal);
+    },
+    probe: async (site, { signal }) => {
+      const found = await find(site, signal);
+      const httpStatus = found === null ? 0 : await timelineOf(timelines, site.mode).probe(found.url, signal);
+      return { httpStatus, isSqlOk: true, detail: 'the databases of a package are not reached from here' };
+    },
+    pack: () => unsupported('packed'),
+    stage: () => unsupported('staged'),
+    freeze: () => unsupported('frozen'),
+    thaw: () => unsupported('thawed'),
+    switchRelease: () => unsupported('switched'),
+    retire: () => unsupported('retired'),
+  };
+}

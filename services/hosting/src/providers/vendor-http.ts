@@ -1,0 +1,143 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { BrokenCircuitError, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
+import { Agent, type Dispatcher, request } from 'undici';
+import type { z } from 'zod';
+import { readCapped } from './read-capped';
+import { retryAfterSecondsOf } from './retry-after';
+import { VendorError } from './vendor-timeline';
+
+export interface VendorCall<Answer> {
+  method: 'GET' | 'POST';
+  path: string;
+  body?: unknown;
+  answer: z.ZodType<Answer>;
+  signal?: AbortSignal | undefined;
+}
+
+export interface VendorHttp {
+  /** Reads are repeated twice when they fail in passing, changes never. Rejects with {@link VendorError}; a caller's abort as it is. */
+  call<Answer>(call: VendorCall<Answer>): Promise<Answer>;
+  /** The status of a page that is not the API's; 0 without an answer. */
+  probe(url: string, signal?: AbortSignal): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** The slowest answer of a healthy API is a listing of a few seconds. */
+const deadlineMs = { GET: 4_000, POST: 8_000 };
+const readsMax = 3;
+/** So many failures in a row open the circuit for so long; then one call tries. */
+const circuit = { failuresMax: 6, openMs: 15_000 };
+
+/** The vendor's HTTP API: bearer key, deadlines on the whole answer, no redirects, a cap on every body. */
+export function createVendorHttp({ url, key }: { url: string; key: string }): VendorHttp {
+  const agent = new Agent({ connections: 16, connect: { timeout: 2_000 } });
+  const isTrouble = (error: unknown): boolean =>
+    error instanceof VendorError && (error.fault === 'unavailable' || error.fault === 'unknown');
+  const breaker = circuitBreaker(handleWhen(isTrouble), {
+    halfOpenAfter: circuit.openMs,
+    breaker: new ConsecutiveBreaker(circuit.failuresMax),
+  });
+  const once = <Answer>(wanted: VendorCall<Answer>): Promise<Answer> =>
+    breaker
+      .execute(() => exchange(agent, { url, key }, wanted))
+      .catch((error: unknown) => {
+        throw error instanceof BrokenCircuitError
+          ? new VendorError('unavailable', 'the circuit is open', { retryAfterSeconds: 30 })
+          : error;
+      });
+  return {
+    call: async (wanted) => {
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await once(wanted);
+        } catch (error) {
+          const isLast = wanted.method !== 'GET' || attempt >= readsMax || !mayPass(error);
+          if (isLast) throw error;
+          await wait(100 * 2 ** attempt * (0.5 + Math.random()), undefined, wanted.signal === undefined ? {} : { signal: wanted.signal });
+        }
+      }
+    },
+    probe: async (pageUrl, signal) => {
+      try {
+        const { statusCode, body } = await request(pageUrl, { dispatcher: agent, signal: deadline('GET', signal) });
+        await body.dump();
+        return statusCode;
+      } catch {
+        signal?.throwIfAborted();
+        return 0;
+      }
+    },
+    close: () => agent.close(),
+  };
+}
+
+const mayPass = (error: unknown): boolean => error instanceof VendorError && error.fault === 'unavailable' && error.retryAfterSeconds < 30;
+
+const deadline = (method: 'GET' | 'POST', signal?: AbortSignal): AbortSignal =>
+  AbortSignal.any([AbortSignal.timeout(deadlineMs[method]), ...(signal === undefined ? [] : [signal])]);
+
+async function exchange<Answer>(
+  dispatcher: Dispatcher,
+  { url, key }: { url: string; key: string },
+  { method, path, body, answer, signal }: VendorCall<Answer>,
+): Promise<Answer> {
+  let isSent = false;
+  try {
+    const response = await request(new URL(path, url), {
+      method,
+      dispatcher,
+      headers: {
+        authorization: `Bearer ${key}`,
+        accept: 'application/json',
+        ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
+      },
+      signal: deadline(method, signal),
+      ...(method === 'POST' ? { body: JSON.stringify(body ?? {}) } : {}),
+    });
+    isSent = true;
+    const text = await readCapped(response.body);
+    return understood(method, response, text, answer);
+  } catch (error) {
+    if (error instanceof VendorError) throw error;
+    signal?.throwIfAborted();
+    // Without a connection nothing was begun; after that nobody knows what the vendor has read.
+    const isUnread = method === 'GET' || (!isSent && isConnectFailure(error));
+    throw new VendorError(isUnread ? 'unavailable' : 'unknown', `${method} ${path}: ${String(error)}`, { cause: error });
+  }
+}
+
+function understood<Answer>(
+  method: 'GET' | 'POST',
+  { statusCode, headers }: Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'>,
+  text: string,
+  answer: z.ZodType<Answer>,
+): Answer {
+  const told = `HTTP ${statusCode} ${text.slice(0, 200)}`;
+  if (statusCode === 401 || statusCode === 403) throw new VendorError('denied', told);
+  if (statusCode === 404) throw new VendorError('not_found', told);
+  if (statusCode === 409 || statusCode === 423 || statusCode === 429)
+    throw new VendorError('busy', told, { retryAfterSeconds: retryAfterSecondsOf(headers['retry-after']) });
+  if (statusCode >= 400 && statusCode < 500) throw new VendorError('refused', told);
+  const parsed = statusCode < 300 ? answer.safeParse(jsonOf(text)) : undefined;
+  if (parsed?.success) return parsed.data;
+  throw new VendorError(method === 'GET' ? 'unavailable' : 'unknown', told);
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const connectCodes: ReadonlySet<unknown> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+const isConnectFailure = (error: unknown): boolean => error instanceof Error && 'code' in error && connectCodes.has(error.code);

@@ -1,0 +1,79 @@
+import type { Mode } from '@drydock/contracts/values';
+import type { VendorItemRef, VendorJob, VendorListing } from './vendor-timeline.types';
+
+export interface VendorPackage {
+  packageId: string;
+  /** Where it is served before its domain points anywhere. */
+  url: string;
+}
+
+export interface VendorRestore {
+  item: VendorItemRef;
+  /** Of a mailbox: its name, which the one beside it is called after. */
+  name: string;
+  handle: string;
+  /** Into a mailbox beside the original, whose name begins with temp-. */
+  isBeside: boolean;
+}
+
+/** What handlers may ask the vendor. Rejections are {@link VendorError}s; a failed read was repeated before. */
+export interface VendorTimelineReader {
+  /** Null when the vendor knows no such package. */
+  read(packageId: string, signal?: AbortSignal): Promise<VendorListing | null>;
+}
+
+/**
+ * What workflow steps do at the vendor. It takes no idempotency key, so that no change here may be sent again after `unknown`: look first
+ * whether a job has come of it.
+ */
+export interface VendorTimeline extends VendorTimelineReader {
+  /** Of one timeline, oldest first; one that was reported twice is told once, by its furthest status. */
+  listJobs(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<VendorJob[]>;
+  takeSnapshot(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<void>;
+  restore(packageId: string, restore: VendorRestore, signal?: AbortSignal): Promise<void>;
+  /** The package of `owner` for `domain`, made if there is none; may be called again. `refused` when another owner's has the domain. */
+  ensurePackage(owner: string, domain: string, signal?: AbortSignal): Promise<VendorPackage>;
+  findPackage(owner: string, signal?: AbortSignal): Promise<VendorPackage | null>;
+  /** Not there is no error. `busy` while a job of it runs. */
+  removePackage(packageId: string, signal?: AbortSignal): Promise<void>;
+  /** The HTTP status of the page at `url`, 0 without an answer. No redirect is followed. */
+  probe(url: string, signal?: AbortSignal): Promise<number>;
+}
+
+export type VendorFault =
+  /** Nothing was begun; it may pass. */
+  | 'unavailable'
+  /** The answer to a change was lost or is none: it may have been made. */
+  | 'unknown'
+  /** Not now: another job runs, or too many calls. Nothing was begun. */
+  | 'busy'
+  /** A definite no. Nothing was begun. */
+  | 'refused'
+  | 'not_found'
+  /** Our key is not taken: staff have to look. Nothing was begun. */
+  | 'denied';
+
+/** `message` is for the log: nothing that the vendor says reaches a customer. */
+export class VendorError extends Error {
+  readonly fault: VendorFault;
+  /** Seconds; what the vendor asked for, within reason. */
+  readonly retryAfterSeconds: number;
+
+  constructor(fault: VendorFault, message: string, options: ErrorOptions & { retryAfterSeconds?: number } = {}) {
+    super(`${fault}: ${message}`, options);
+    this.name = 'VendorError';
+    this.fault = fault;
+    this.retryAfterSeconds = options.retryAfterSeconds ?? 2;
+  }
+}
+
+/** A mode without a vendor in this installation is left out. The two never share an account. */
+export type VendorTimelineReaders = Readonly<Partial<Record<Mode, VendorTimelineReader>>>;
+export type VendorTimelines = Readonly<Partial<Record<Mode, VendorTimeline>>>;
+
+/** Throws when the mode has no vendor here: its configuration was taken away under running work. */
+export function timelineOf(timelines: VendorTimelines, mode: Mode): VendorTimeline {
+  const timeline = timelines[mode];
+  if (timeline === undefined) throw new Error(`no vendor is configured for ${mode} sites`);
+  return timeline;
+}

@@ -1,0 +1,89 @@
+import type { VendorHttp } from './vendor-http';
+import { VendorError, type VendorPackage, type VendorTimeline, type VendorTimelineReader } from './vendor-timeline';
+import type { VendorItemRef } from './vendor-timeline.types';
+import {
+  acceptedSchema,
+  doneSchema,
+  jobsSchema,
+  madeSchema,
+  packagesSchema,
+  timelineSchema,
+  toJobs,
+  toListing,
+} from './vendor-timeline-answers';
+
+const timelinePath = (packageId: string): string => `/package/${encodeURIComponent(packageId)}/web/timelineBackup`;
+
+function itemPath(packageId: string, { scope, id }: VendorItemRef): string {
+  return `${timelinePath(packageId)}/${scope === 'web' ? 'web' : `${scope}/${encodeURIComponent(id)}`}`;
+}
+
+/** How a package is known to be ours, and whose. */
+const labelOf = (owner: string): string => `drydock ${owner}`;
+
+const missingAsNull = (error: unknown): null => {
+  if (error instanceof VendorError && error.fault === 'not_found') return null;
+  throw error;
+};
+
+/** Timelines by 20i's reseller API, as its public clients show it. */
+export function twentyiTimelineReader(http: VendorHttp): VendorTimelineReader {
+  return {
+    read: (packageId, signal) =>
+      http.call({ method: 'GET', path: timelinePath(packageId), answer: timelineSchema, signal }).then(toListing, missingAsNull),
+  };
+}
+
+export function twentyiTimeline(http: VendorHttp): VendorTimeline {
+  const listPackages = (signal?: AbortSignal) => http.call({ method: 'GET', path: '/package', answer: packagesSchema, signal });
+  const toPackage = ({ id, preview_url }: { id: number; preview_url: string }): VendorPackage => ({
+    packageId: String(id),
+    url: preview_url,
+  });
+  const findPackage = async (owner: string, signal?: AbortSignal): Promise<VendorPackage | null> => {
+    const found = (await listPackages(signal)).find(({ label }) => label === labelOf(owner));
+    return found === undefined ? null : toPackage(found);
+  };
+  return {
+    ...twentyiTimelineReader(http),
+    findPackage,
+    listJobs: async (packageId, item, signal) =>
+      toJobs(await http.call({ method: 'GET', path: `${itemPath(packageId, item)}/jobs`, answer: jobsSchema, signal })),
+    takeSnapshot: async (packageId, item, signal) => {
+      await http.call({ method: 'POST', path: `${itemPath(packageId, item)}/takeSnapshot`, answer: acceptedSchema, signal });
+    },
+    restore: async (packageId, { item, name, handle, isBeside }, signal) => {
+      const body = {
+        action: item.scope === 'database' ? 'mysqlrestore' : 'restore',
+        restoreAsOf: Number(handle),
+        restorePath: '/',
+        ...(isBeside ? { target: `temp-${name}` } : {}),
+      };
+      await http.call({ method: 'POST', path: `${itemPath(packageId, item)}/restoreSnapshot`, body, answer: acceptedSchema, signal });
+    },
+    ensurePackage: async (owner, domain, signal) => {
+      const there = await findPackage(owner, signal);
+      if (there !== null) return there;
+      const body = { type: 'linux', domain_name: domain, label: labelOf(owner) };
+      // A domain has one package at the vendor: sent again after a lost answer it is refused, and the look below finds what was made.
+      const made = await http.call({ method: 'POST', path: '/reseller/*/addWeb', body, answer: madeSchema, signal }).then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof VendorError && error.fault === 'busy') return false;
+          throw error;
+        },
+      );
+      const found = await findPackage(owner, signal);
+      if (found !== null) return found;
+      throw new VendorError(
+        made ? 'unknown' : 'refused',
+        made ? 'the new package is not listed' : `${domain} has a package of somebody else`,
+      );
+    },
+    removePackage: async (packageId, signal) => {
+      const body = { 'delete-id': [Number(packageId)] };
+      await http.call({ method: 'POST', path: '/reseller/*/deleteWeb', body, answer: doneSchema, signal }).catch(missingAsNull);
+    },
+    probe: (url, signal) => http.probe(url, signal),
+  };
+}

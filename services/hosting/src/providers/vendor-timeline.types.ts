@@ -1,0 +1,47 @@
+import type { VendorScope } from '@drydock/contracts/vendor-snapshots';
+
+/** One timeline of a package: the website's (id ''), a database's or a mailbox's. */
+export interface VendorItemRef {
+  scope: VendorScope;
+  id: string;
+}
+
+export interface VendorPoint {
+  /** Opaque; comes back exactly as it was listed. */
+  handle: string;
+  takenAt: Date;
+  kind: 'automatic' | 'manual';
+}
+
+export interface VendorItem {
+  id: string;
+  name: string;
+  isDead: boolean;
+  isRestorable: boolean;
+  isRunning: boolean;
+  /** Newest first. */
+  points: readonly VendorPoint[];
+}
+
+/** What the vendor says of a package's timelines now; every flag is its own word. */
+export interface VendorListing {
+  isAvailable: boolean;
+  isPermitted: boolean;
+  isPro: boolean;
+  isAttached: boolean;
+  canBackUp: boolean;
+  hasDeadWeb: boolean;
+  web: VendorItem | null;
+  databases: readonly VendorItem[];
+  mailboxes: readonly VendorItem[];
+}
+
+export interface VendorJob {
+  id: string;
+  kind: 'snapshot' | 'restore';
+  status: 'running' | 'finished' | 'failed';
+  /** Of a restore. */
+  handle: string | null;
+  /** Whether it makes a mailbox beside the original. */
+  isBeside: boolean;
+}

@@ -1,0 +1,33 @@
+import type { VendorScope } from '@drydock/contracts/vendor-snapshots';
+import type { WorkflowStart } from '@drydock/workflow/start-workflow';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { type Asking, acceptWorkflow } from '../site-workflows/accept-workflow';
+import { readStartBy } from '../site-workflows/start-by';
+import type { Site } from '../sites/site.types';
+import type { AcceptedOrder } from './await-acceptance';
+import type { Timelines } from './read-timelines';
+import { viewVendorSurface } from './vendor-snapshot.view';
+
+interface OrderToAccept {
+  definition: NonNullable<WorkflowStart['definition']>;
+  scope: VendorScope;
+  itemId: string;
+  /** What this kind of order adds to the input. */
+  more: object;
+}
+
+/** Commits an order that nobody has sent yet. It is noted in the audit log by the step that sees it accepted. */
+export async function acceptOrder(
+  context: HandlerContext,
+  tx: Tx,
+  request: Asking,
+  site: Site,
+  { packageId, listing }: Timelines,
+  { definition, scope, itemId, more }: OrderToAccept,
+): Promise<AcceptedOrder> {
+  const startBy = await readStartBy(context.database.sql(tx));
+  const input = { packageId, scope, itemId, sendBy: startBy.toISOString(), ...more };
+  const workflowId = await acceptWorkflow(context, tx, request, site, { definition, input, action: null, startBy });
+  return { workflowId, surface: viewVendorSurface(listing, null) };
+}

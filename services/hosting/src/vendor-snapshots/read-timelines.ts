@@ -1,0 +1,30 @@
+import { type Problem, problem } from '@drydock/contracts/problem';
+import type { HandlerContext } from '../context';
+import { VendorError } from '../providers/vendor-timeline';
+import type { VendorListing } from '../providers/vendor-timeline.types';
+import type { Site } from '../sites/site.types';
+import { findVendorPackageId } from './vendor-package.store';
+
+export interface Timelines {
+  packageId: string;
+  listing: VendorListing;
+}
+
+/** What a caller is told to do while the vendor does not answer, in seconds (decisions.md 1). */
+const retryAfterSeconds = 30;
+
+export const vendorUnavailable = (cause?: unknown): Problem =>
+  problem('dependency_unavailable', { extra: { dependency: 'vendor' }, retryAfterSeconds, ...(cause === undefined ? {} : { cause }) });
+
+/** The vendor's live listing of the site's package. Throws `no_vendor_package`, and 503 when the vendor does not answer. */
+export async function readTimelines(context: HandlerContext, site: Site): Promise<Timelines> {
+  const packageId = await findVendorPackageId(context.database.pool, site);
+  if (packageId === null) throw problem('no_vendor_package');
+  const timeline = context.vendorTimelines[site.mode];
+  if (timeline === undefined) throw vendorUnavailable();
+  const listing = await timeline.read(packageId).catch((error: unknown) => {
+    throw error instanceof VendorError ? vendorUnavailable(error) : error;
+  });
+  if (listing === null) throw problem('no_vendor_package', { internal: `the vendor has no package ${packageId}` });
+  return { packageId, listing };
+}

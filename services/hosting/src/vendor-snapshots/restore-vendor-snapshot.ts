@@ -1,0 +1,27 @@
+import type { restoreSiteVendorSnapshot as endpoint } from '@drydock/contracts/vendor-snapshots';
+import type { SettleHandlers } from '@drydock/service-kit/route';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { assertAllowed } from '../site-workflows/refuse';
+import { findUnfinished } from '../site-workflows/unfinished.store';
+import { holdSite, readSite } from '../sites/find-site';
+import { acceptOrder } from './accept-order';
+import { type AcceptedOrder, awaitAcceptance } from './await-acceptance';
+import { readTimelines, type Timelines } from './read-timelines';
+import { vendorRestoreHead } from './vendor-restore.head';
+import { refuseVendorRestore } from './vendor-snapshot.rules';
+
+/** Endpoint 4: the named point is checked against the live listing, the order is committed, and the answer is the vendor's own. */
+export const restoreVendorSnapshot = (context: HandlerContext) =>
+  ({
+    look: async (request) => readTimelines(context, await readSite(context, request)),
+    act: async (tx: Tx, request, timelines) => {
+      const { scope, timestamp: handle, item_id: itemId = '', temp_mailbox: isBeside = false } = request.body;
+      const site = await holdSite(tx, request);
+      const unfinished = await findUnfinished(tx, site.id);
+      assertAllowed(refuseVendorRestore({ listing: timelines.listing, unfinished }, { scope, itemId, handle, isBeside }));
+      const order = { definition: vendorRestoreHead, scope, itemId, more: { handle, isBeside } };
+      return acceptOrder(context, tx, request, site, timelines, order);
+    },
+    settle: async (request, accepted) => awaitAcceptance(context, await readSite(context, request), accepted),
+  }) satisfies SettleHandlers<typeof endpoint, Tx, Timelines, AcceptedOrder>;

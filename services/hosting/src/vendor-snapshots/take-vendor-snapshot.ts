@@ -1,0 +1,25 @@
+import type { takeSiteVendorSnapshot as endpoint } from '@drydock/contracts/vendor-snapshots';
+import type { SettleHandlers } from '@drydock/service-kit/route';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { assertAllowed } from '../site-workflows/refuse';
+import { findUnfinished } from '../site-workflows/unfinished.store';
+import { holdSite, readSite } from '../sites/find-site';
+import { acceptOrder } from './accept-order';
+import { type AcceptedOrder, awaitAcceptance } from './await-acceptance';
+import { readTimelines, type Timelines } from './read-timelines';
+import { refuseVendorSnapshot } from './vendor-snapshot.rules';
+import { vendorTakeSnapshotHead } from './vendor-take-snapshot.head';
+
+export const takeVendorSnapshot = (context: HandlerContext) =>
+  ({
+    look: async (request) => readTimelines(context, await readSite(context, request)),
+    act: async (tx: Tx, request, timelines) => {
+      const { scope, item_id: itemId = '' } = request.body;
+      const site = await holdSite(tx, request);
+      const unfinished = await findUnfinished(tx, site.id);
+      assertAllowed(refuseVendorSnapshot({ listing: timelines.listing, unfinished }, { scope, itemId }));
+      return acceptOrder(context, tx, request, site, timelines, { definition: vendorTakeSnapshotHead, scope, itemId, more: {} });
+    },
+    settle: async (request, accepted) => awaitAcceptance(context, await readSite(context, request), accepted),
+  }) satisfies SettleHandlers<typeof endpoint, Tx, Timelines, AcceptedOrder>;

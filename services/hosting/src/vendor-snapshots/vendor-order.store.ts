@@ -1,0 +1,32 @@
+import type { Tx } from '../database.store';
+
+/** `fresh`: this very call has noted it. `sent`: an earlier attempt has. `late`: it must not be sent any more. */
+export type OrderNote = 'fresh' | 'sent' | 'late';
+
+/**
+ * Notes that the workflow's one order is about to be sent, unless Postgres' clock is past `sendBy` or the request has given up on it: one row per
+ * workflow decides between the two.
+ */
+export async function noteSending(tx: Tx, workflowId: string, sendBy: Date): Promise<OrderNote> {
+  const noted = await tx.$executeRaw`
+    INSERT INTO vendor_orders (workflow_id, state)
+    SELECT ${workflowId}::uuid, 'sent' WHERE clock_timestamp() <= ${sendBy}::timestamptz
+    ON CONFLICT DO NOTHING`;
+  if (noted === 1) return 'fresh';
+  return (await isOrderSent(tx, workflowId)) ? 'sent' : 'late';
+}
+
+/** The vendor has taken nothing of it, for certain: it may be sent again. */
+export async function takeBackNote(tx: Tx, workflowId: string): Promise<void> {
+  await tx.vendorOrder.deleteMany({ where: { workflowId, state: 'sent' } });
+}
+
+/** From here on it is not sent any more. False when it was sent already. */
+export async function withdrawOrder(tx: Tx, workflowId: string): Promise<boolean> {
+  await tx.$executeRaw`INSERT INTO vendor_orders (workflow_id, state) VALUES (${workflowId}::uuid, 'withdrawn') ON CONFLICT DO NOTHING`;
+  return !(await isOrderSent(tx, workflowId));
+}
+
+export async function isOrderSent(tx: Tx, workflowId: string): Promise<boolean> {
+  return (await tx.vendorOrder.count({ where: { workflowId, state: 'sent' } })) > 0;
+}

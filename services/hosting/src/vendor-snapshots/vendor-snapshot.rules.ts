@@ -1,0 +1,62 @@
+import type { VendorScope } from '@drydock/contracts/vendor-snapshots';
+import type { VendorItem, VendorListing } from '../providers/vendor-timeline.types';
+import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
+import { type Refusal, refusalByWorkflow } from '../sites/site.rules';
+
+/** What a caller wants restored. */
+export interface VendorWish {
+  scope: VendorScope;
+  /** '' when none was named. */
+  itemId: string;
+  /** The restore point's handle. */
+  handle: string;
+  /** Into a mailbox beside the original. */
+  isBeside: boolean;
+}
+
+export interface VendorWorld {
+  /** As the vendor gives it now. */
+  listing: VendorListing;
+  unfinished: UnfinishedWorkflow | null;
+}
+
+export function itemsOf(listing: VendorListing, scope: VendorScope): readonly VendorItem[] {
+  if (scope === 'web') return listing.web === null ? [] : [listing.web];
+  return scope === 'database' ? listing.databases : listing.mailboxes;
+}
+
+/** The timeline that was named; the website needs no name. */
+export const findItem = (listing: VendorListing, { scope, itemId }: Pick<VendorWish, 'scope' | 'itemId'>): VendorItem | undefined =>
+  itemsOf(listing, scope).find(({ id }) => scope === 'web' || id === itemId);
+
+/** May it be restored? In the order of decisions.md: first the point, then what is wrong with the wish, then who is at work. */
+export function refuseVendorRestore({ listing, unfinished }: VendorWorld, wish: VendorWish): Refusal | null {
+  return refuseVendorPoint(listing, wish) ?? refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
+}
+
+/** What the listing alone says of the wish. */
+export function refuseVendorPoint(listing: VendorListing, { scope, itemId, handle, isBeside }: VendorWish): Refusal | null {
+  const named = itemsOf(listing, scope).filter(({ id }) => scope === 'web' || itemId === '' || id === itemId);
+  const holders = named.filter(({ points }) => points.some((point) => point.handle === handle));
+  if (holders.length === 0) return { code: 'restore_point_stale' };
+  if (!holders.some(({ isDead, isRestorable }) => isRestorable && !isDead)) return { code: 'scope_not_restorable' };
+  if (scope !== 'web' && itemId === '') return { code: 'item_required' };
+  if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
+  return isBeside && scope !== 'mailbox' ? { code: 'temp_mailbox_not_allowed' } : null;
+}
+
+/** May a snapshot be taken? What `can_back_up` says is the vendor's own word. */
+export function refuseVendorSnapshot({ listing, unfinished }: VendorWorld, wish: Pick<VendorWish, 'scope' | 'itemId'>): Refusal | null {
+  const { scope, itemId } = wish;
+  if (scope === 'mailbox') return { code: 'snapshot_unavailable' };
+  if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
+  if (scope === 'database' && itemId === '') return { code: 'item_required' };
+  // A website without a point yet is not listed and can have its first one taken.
+  if (scope === 'database' && findItem(listing, wish) === undefined) return { code: 'item_not_found' };
+  const busy = refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
+  return busy ?? (listing.canBackUp ? null : { code: 'snapshot_unavailable' });
+}
+
+/** A job that was begun at the vendor itself: no workflow of ours to follow. */
+const refusalByJob = (item: VendorItem | undefined): Refusal | null =>
+  item?.isRunning === true ? { code: 'operation_in_progress' } : null;
