@@ -32,6 +32,15 @@ function locateNative(major: number): string {
   }
 }
 
+/**
+ * Names of the extensions that a major brings along.
+ * @throws when no package for this platform and major is installed
+ */
+export function listExtensions(major: number): string[] {
+  const names = fs.readdirSync(path.join(locateNative(major), 'share/postgresql/extension'));
+  return names.filter((name) => name.endsWith('.control')).map((name) => path.basename(name, '.control'));
+}
+
 function copyToReach(native: string): string {
   const version: unknown = JSON.parse(fs.readFileSync(path.join(native, '../package.json'), 'utf8')).version;
   const copy = path.join(reachableHome, `postgres-${String(version)}`);

@@ -9,6 +9,9 @@ const pollMs = 2;
 const limitMs = 10_000;
 const countSchema = z.object({ left: z.coerce.number() });
 
+/** The seal itself is on disk before anything follows from it, and a frozen server takes it too. */
+const setup = 'set synchronous_commit = on; set default_transaction_read_only = off';
+
 const endSql = `select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity
   where datname = $1 and backend_type = 'client backend' and usename is distinct from $2`;
 /**
@@ -25,7 +28,7 @@ const leftSql = `select count(*) as left from (
  * resolved nobody writes. Again is harmless. Throws `not_sealed` after 10 s.
  */
 export async function sealDatabase(server: pg.ClientBase, databaseName: string): Promise<void> {
-  await server.query('set synchronous_commit = on');
+  await server.query(setup);
   await server.query(`alter database ${pg.escapeIdentifier(databaseName)} connection limit 0`);
   const untilMs = performance.now() + limitMs;
   for (;;) {
@@ -39,7 +42,7 @@ export async function sealDatabase(server: pg.ClientBase, databaseName: string):
 
 /** Lets customers in again, at most as many as before (-1: as many as the server takes). */
 export async function unsealDatabase(server: pg.ClientBase, databaseName: string, connectionLimit: number): Promise<void> {
-  await server.query('set synchronous_commit = on');
+  await server.query(setup);
   await server.query(`alter database ${pg.escapeIdentifier(databaseName)} connection limit ${Math.trunc(connectionLimit)}`);
 }
 

@@ -1,0 +1,181 @@
+import { statfs } from 'node:fs/promises';
+import type { Log } from '@drydock/service-kit/log';
+import { listenStubbornly } from '@drydock/site-host/listen-stubbornly';
+import type { PortAllocator } from '@drydock/site-host/ports';
+import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } from './database-folder';
+import { DatabaseHostError } from './database-host-error';
+import { Endpoint } from './endpoint';
+import { HeldSnapshot } from './held-snapshot';
+import { Instance } from './instance';
+import { customerRules, tuningOf } from './instance-settings';
+import { makeOwnDatabase, readSize, settleAccess } from './own-database';
+import type { Access, DatabaseDescription } from './protocol';
+import type { TlsMaterial } from './tls-authority';
+
+/** A restarted host gets its ports back from the one that it replaces. */
+const portWaitMs = 15_000;
+/** Longer than a crashed instance takes to come back, shorter than clients wait for a connection. */
+const holdMs = 20_000;
+
+export interface Surroundings {
+  /** Where endpoints listen, and what customers are told. */
+  bindHost: string;
+  publicHost: string;
+  tls: TlsMaterial;
+  ports: PortAllocator;
+  log: Log;
+}
+
+/** One database: its instances, the endpoint in front of them, and the record that says which of them serves. Changes come one after the other. */
+export class HostedDatabase {
+  readonly folder: DatabaseFolder;
+  readonly around: Surroundings;
+  readonly endpoint: Endpoint;
+  readonly snapshot = new HeldSnapshot();
+  record: DatabaseRecord;
+  /** While a cutover runs, who may enter is its business alone. */
+  isCutting = false;
+  private readonly instances = new Map<string, Instance>();
+
+  constructor(folder: DatabaseFolder, record: DatabaseRecord, around: Surroundings) {
+    this.folder = folder;
+    this.record = record;
+    this.around = around;
+    this.endpoint = new Endpoint({ target: () => this.serving.port, holdMs });
+  }
+
+  get serving(): Instance {
+    return this.instanceOf(this.record.serving);
+  }
+
+  instanceOf(instanceId: string): Instance {
+    const known = this.instances.get(instanceId);
+    if (known) return known;
+    const described = this.record.instances.find((instance) => instance.instance_id === instanceId);
+    if (described === undefined) throw new Error(`the record knows no instance ${instanceId}`);
+    const instance = this.makeInstance(described);
+    this.instances.set(instanceId, instance);
+    return instance;
+  }
+
+  /** By the platform's role; throws `instance_down` while it is not up. */
+  requireUrl(instanceId: string): string {
+    const instance = this.instanceOf(instanceId);
+    if (!instance.isUp || instance.adminUrl === null) throw new DatabaseHostError('instance_down', `instance ${instanceId} is not up`);
+    return instance.adminUrl;
+  }
+
+  /** The upgrade of this id; throws `unknown_upgrade`. */
+  requireUpgrade(upgradeId: string): UpgradeRecord {
+    const { upgrade } = this.record;
+    if (upgrade?.upgrade_id !== upgradeId) throw new DatabaseHostError('unknown_upgrade', `there is no upgrade ${upgradeId}`);
+    return upgrade;
+  }
+
+  /** Starts what the record says must run, and serves. */
+  async open(): Promise<void> {
+    const { upgrade } = this.record;
+    const needed = upgrade === null || upgrade.phase === 'finished' ? [] : [upgrade.old, upgrade.target];
+    await listenStubbornly(this.endpoint.server, this.record.endpoint_port, this.around.bindHost, portWaitMs);
+    const ids = [...new Set([this.record.serving, ...needed])];
+    await Promise.all(ids.map((id) => this.instanceOf(id).start()));
+  }
+
+  /** The customer's role and database in an instance that has neither. Done already, it changes nothing. */
+  async makeReady(password: string): Promise<void> {
+    if (this.record.is_ready) return;
+    const { database_name: databaseName, username, serving } = this.record;
+    await makeOwnDatabase(this.requireUrl(serving), { databaseName, username, password, mayMakeRoles: true });
+    await this.save({ is_ready: true });
+    this.endpoint.release();
+  }
+
+  async save(change: Partial<DatabaseRecord>): Promise<void> {
+    const next = { ...this.record, ...change };
+    try {
+      await this.folder.write(next);
+    } catch (error) {
+      // The rename may have happened all the same: what is on disk is what is true.
+      this.record = (await this.folder.read()) ?? this.record;
+      throw error;
+    }
+    this.record = next;
+  }
+
+  saveUpgrade(change: Partial<UpgradeRecord>): Promise<void> {
+    const { upgrade } = this.record;
+    if (upgrade === null) throw new Error('there is no upgrade');
+    return this.save({ upgrade: { ...upgrade, ...change } });
+  }
+
+  async removeInstance(instanceId: string): Promise<void> {
+    const instance = this.instances.get(instanceId);
+    if (instance === undefined) return;
+    this.instances.delete(instanceId);
+    await instance.remove();
+    this.around.ports.release(instance.port);
+  }
+
+  /** Lets customers in or keeps them out of an instance, as the record says, and lets those who wait go on. */
+  async settle(instanceId: string, adminUrl: string): Promise<void> {
+    if (this.isCutting || !this.record.is_ready) return;
+    const { upgrade, serving, database_name: databaseName } = this.record;
+    const isOpen = instanceId === serving && upgrade?.are_writes_blocked !== true;
+    await settleAccess(adminUrl, databaseName, { isOpen, connectionLimit: upgrade?.connection_limit ?? -1 });
+    if (isOpen) this.endpoint.release();
+  }
+
+  access(): Access {
+    const { serving, database_name } = this.record;
+    return { url: this.requireUrl(serving), database_name, major: this.serving.major };
+  }
+
+  async describe(): Promise<DatabaseDescription> {
+    const { database_id, mode, endpoint_port, database_name, username, upgrade } = this.record;
+    const { isUp, adminUrl, major } = this.serving;
+    const sizeBytes = isUp && adminUrl !== null ? await readSize(adminUrl, database_name) : null;
+    const { bavail, bsize } = await statfs(this.folder.root);
+    const told = upgrade && {
+      upgrade_id: upgrade.upgrade_id,
+      to_major: upgrade.to_major,
+      path: upgrade.path,
+      phase: upgrade.phase,
+      are_writes_blocked: upgrade.are_writes_blocked,
+      writes_blocked_ms: upgrade.writes_blocked_ms,
+    };
+    const address = { host: this.around.publicHost, port: endpoint_port, ca_certificate: this.around.tls.authority };
+    const state = { major, is_up: sizeBytes !== null, size_bytes: sizeBytes, free_bytes: bavail * bsize, upgrade: told };
+    return { database_id, mode, ...address, database_name, username, ...state };
+  }
+
+  async destroy(): Promise<void> {
+    await this.close();
+    for (const { instance_id } of this.record.instances) await this.instanceOf(instance_id).remove();
+    await this.folder.remove();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.endpoint.server.listening ? this.endpoint.close() : undefined, this.snapshot.drop()]);
+    await Promise.all([...this.instances.values()].map((instance) => instance.stop()));
+  }
+
+  private makeInstance({ instance_id: id, major, port }: InstanceRecord): Instance {
+    const { tls, log } = this.around;
+    return new Instance({
+      folder: this.folder.instanceFolder(id),
+      major,
+      port,
+      tls,
+      log,
+      tuning: () => {
+        const { upgrade, serving, size, database_name: databaseName } = this.record;
+        const isFrozen = id !== serving && upgrade?.target !== id;
+        return tuningOf(size, customerRules(databaseName), isFrozen);
+      },
+      onUp: (adminUrl) => this.settle(id, adminUrl),
+      onDown: () => {
+        if (id === this.record.serving) this.endpoint.hold();
+      },
+    });
+  }
+}

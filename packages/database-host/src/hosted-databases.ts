@@ -1,0 +1,177 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { settlePostgresFolder } from '@drydock/embedded/postgres-folder';
+import { SerialQueue } from '@drydock/site-host/serial-queue';
+import { DatabaseFolder, type DatabaseRecord } from './database-folder';
+import { DatabaseHostError } from './database-host-error';
+import { Fences } from './fences';
+import { HostedDatabase, type Surroundings } from './hosted-database';
+import type { Ledger } from './ledger';
+import type { Change, DatabaseDescription, EnsureDatabase } from './protocol';
+import { Scratches } from './scratch';
+import { extensionsOf } from './upgrade-changes';
+
+/** While something else holds its port, or it does not start. */
+const reopenMs = 5_000;
+const modes = ['live', 'sandbox'] as const;
+
+interface Known {
+  database: HostedDatabase;
+  scratches: Scratches;
+}
+
+/** All databases of this host. Every change of one goes through here: one after the other, its fence admitted, a line in the ledger. */
+export class HostedDatabases {
+  private readonly databasesDir: string;
+  private readonly around: Surroundings;
+  private readonly ledger: Ledger;
+  private readonly fences: Fences;
+  private readonly known = new Map<string, Known>();
+  private readonly queues = new Map<string, SerialQueue>();
+  private isClosing = false;
+
+  constructor(databasesDir: string, ledger: Ledger, around: Surroundings) {
+    this.databasesDir = databasesDir;
+    this.ledger = ledger;
+    this.around = around;
+    this.fences = new Fences(databasesDir);
+  }
+
+  /** Serves every database that is on disk. One that cannot be opened is tried again and does not keep the others from it. */
+  async open(): Promise<void> {
+    for (const mode of modes) {
+      await mkdir(path.join(this.databasesDir, mode), { recursive: true, mode: 0o711 });
+      for (const databaseId of await readdir(path.join(this.databasesDir, mode))) await this.find(mode, databaseId);
+    }
+    await Promise.all([...this.known.values()].map(({ database }) => this.openKnown(database)));
+  }
+
+  read(databaseId: string): HostedDatabase {
+    return this.require(databaseId).database;
+  }
+
+  /** One that was told to somebody; throws `unknown_database`. */
+  async describe(databaseId: string): Promise<DatabaseDescription> {
+    const database = this.read(databaseId);
+    if (!database.record.is_ready) throw new DatabaseHostError('unknown_database', `database ${databaseId} was never finished`);
+    return database.describe();
+  }
+
+  /** Runs one change of a database that exists. Throws `unknown_database`, `stale_fence`, and whatever `work` throws. */
+  change<T>(databaseId: string, op: string, change: Change, work: (known: Known) => Promise<T>): Promise<T> {
+    return this.queued(databaseId, op, change, () => work(this.require(databaseId)));
+  }
+
+  /** Makes the database, or completes one that a crash has left half made. */
+  ensure(databaseId: string, wanted: EnsureDatabase): Promise<DatabaseDescription> {
+    return this.queued(databaseId, 'ensure_database', wanted, async () => {
+      extensionsOf(wanted.major);
+      const { database } = this.known.get(databaseId) ?? (await this.record(databaseId, wanted));
+      if (!database.endpoint.server.listening) await database.open();
+      await database.makeReady(wanted.password);
+      return database.describe();
+    });
+  }
+
+  destroy(databaseId: string, change: Change): Promise<void> {
+    return this.queued(databaseId, 'destroy_database', change, async () => {
+      const found = this.known.get(databaseId);
+      if (found === undefined) return;
+      await found.scratches.close();
+      await found.database.destroy();
+      this.known.delete(databaseId);
+      for (const { port } of found.database.record.instances) this.around.ports.release(port);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.isClosing = true;
+    await Promise.all([...this.known.values()].map(({ scratches, database }) => Promise.all([scratches.close(), database.close()])));
+  }
+
+  private require(databaseId: string): Known {
+    const found = this.known.get(databaseId);
+    if (found === undefined) throw new DatabaseHostError('unknown_database', `there is no database ${databaseId}`);
+    return found;
+  }
+
+  private queued<T>(databaseId: string, op: string, { fence, workflow_id }: Change, work: () => Promise<T>): Promise<T> {
+    const queue = this.queues.get(databaseId) ?? new SerialQueue();
+    this.queues.set(databaseId, queue);
+    return queue.run(async () => {
+      const entry = { database: databaseId, op, fence, workflow_id: workflow_id ?? null };
+      try {
+        await this.fences.admit(databaseId, fence);
+      } catch (error) {
+        this.ledger.append({ ...entry, outcome: 'refused' });
+        throw error;
+      }
+      this.ledger.append({ ...entry, outcome: 'accepted' });
+      return work();
+    });
+  }
+
+  private async record(databaseId: string, wanted: EnsureDatabase): Promise<Known> {
+    const folder = new DatabaseFolder(this.databasesDir, wanted.mode, databaseId);
+    await folder.make();
+    const instance = {
+      instance_id: `pg${wanted.major}-${randomBytes(4).toString('hex')}`,
+      major: wanted.major,
+      port: await this.around.ports.allocate(),
+    };
+    const record: DatabaseRecord = {
+      database_id: databaseId,
+      mode: wanted.mode,
+      endpoint_port: await this.around.ports.allocate(),
+      database_name: wanted.database_name,
+      username: wanted.username,
+      size: wanted.size,
+      is_ready: false,
+      serving: instance.instance_id,
+      instances: [instance],
+      kept: [],
+      upgrade: null,
+    };
+    await folder.write(record);
+    return this.remember(folder, record);
+  }
+
+  private remember(folder: DatabaseFolder, record: DatabaseRecord): Known {
+    const known = { database: new HostedDatabase(folder, record, this.around), scratches: new Scratches(folder, this.around) };
+    this.known.set(record.database_id, known);
+    return known;
+  }
+
+  private async find(mode: string, databaseId: string): Promise<void> {
+    const folder = new DatabaseFolder(this.databasesDir, mode, databaseId);
+    const record = await folder.read();
+    await clearUnnamed(folder, record?.instances.map(({ instance_id }) => instance_id) ?? []);
+    if (record === null) return folder.remove();
+    for (const port of [record.endpoint_port, ...record.instances.map((instance) => instance.port)]) this.around.ports.reserve(port);
+    this.remember(folder, record);
+  }
+
+  private async openKnown(database: HostedDatabase): Promise<void> {
+    try {
+      await database.open();
+    } catch (err) {
+      this.around.log.error({ err, database_id: database.record.database_id }, 'a database could not be opened');
+      await database.close();
+      const timer = setTimeout(() => {
+        if (!this.isClosing) void this.openKnown(database);
+      }, reopenMs);
+      timer.unref();
+    }
+  }
+}
+
+/** Folders of instances that the record does not know: of a proof, or of an upgrade that was given up when a crash came. */
+async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string[]): Promise<void> {
+  for (const entry of await readdir(folder.root, { withFileTypes: true })) {
+    if (!entry.isDirectory() || instanceIds.includes(entry.name)) continue;
+    const unnamed = folder.instanceFolder(entry.name);
+    await rm(settlePostgresFolder(unnamed, 0).home, { recursive: true, force: true });
+    await rm(unnamed, { recursive: true, force: true });
+  }
+}

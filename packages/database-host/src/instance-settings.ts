@@ -1,0 +1,51 @@
+import type { DatabaseRecord } from './database-folder';
+
+export interface Tuning {
+  sharedBuffersMb: number;
+  connectionsMax: number;
+  /** The whole pg_hba.conf. */
+  accessRules: string;
+  /** One that was replaced: whoever enters it reads only. */
+  isFrozen: boolean;
+}
+
+/** Postgres takes the first rule that fits. The platform's role is out of reach through the endpoint, since that passes TLS only. */
+const platformRule =
+  'hostnossl all postgres 127.0.0.1/32 scram-sha-256\nhostnossl replication postgres 127.0.0.1/32 scram-sha-256\nhost all postgres all reject\n';
+
+/** Customers come by TLS, with their passwords, to their own database. */
+export const customerRules = (databaseName: string): string => `${platformRule}hostssl "${databaseName}" all 127.0.0.1/32 scram-sha-256\n`;
+
+/** A scratch instance is filled by its ordinary role without TLS, from this machine, and then read with it. */
+export const scratchRules = `${platformRule}host all all 127.0.0.1/32 scram-sha-256\n`;
+
+/** Many instances share one machine here: far less than a size promises, and never more than 128 MB of buffers each. */
+export const tuningOf = (size: DatabaseRecord['size'], accessRules: string, isFrozen: boolean): Tuning => ({
+  sharedBuffersMb: Math.min(128, Math.max(32, Math.round(32 * size.ram_gb))),
+  connectionsMax: Math.min(200, 50 + 25 * size.vcpu),
+  accessRules,
+  isFrozen,
+});
+
+export function instanceSettings(tuning: Tuning, files: { hba: string; certificate: string; key: string }): Record<string, string> {
+  return {
+    hba_file: files.hba,
+    ssl: 'on',
+    ssl_cert_file: files.certificate,
+    ssl_key_file: files.key,
+    ssl_min_protocol_version: 'TLSv1.2',
+    max_connections: String(tuning.connectionsMax),
+    superuser_reserved_connections: '8',
+    shared_buffers: `${tuning.sharedBuffersMb}MB`,
+    max_wal_size: '1GB',
+    min_wal_size: '64MB',
+    max_worker_processes: '12',
+    max_logical_replication_workers: '6',
+    max_sync_workers_per_subscription: '2',
+    max_replication_slots: '10',
+    max_wal_senders: '10',
+    // A table's copy is begun when the one before has ended, not after the five seconds that suit a subscriber far away.
+    wal_retrieve_retry_interval: '100ms',
+    default_transaction_read_only: tuning.isFrozen ? 'on' : 'off',
+  };
+}
