@@ -47,3 +47,8 @@ export interface ComputeDriver extends ComputeReader {
   send(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted>;
   find(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted | null>;
 }
+
+/** What opened connections has to close them: for the process' shutdown. */
+export interface Closing {
+  close(): Promise<void>;
+}

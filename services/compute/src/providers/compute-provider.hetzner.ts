@@ -1,0 +1,28 @@
+import type { Closing, ComputeDriver, ComputeReader } from './compute-provider';
+import { type HetznerOptions, openHetznerApi } from './hetzner/hetzner-api';
+import { sendChange } from './hetzner/hetzner-changes';
+import { findChange, prepareChange } from './hetzner/hetzner-find';
+import { hetznerReader } from './hetzner/hetzner-reader';
+
+/** What the provider takes on is in its listings within moments. */
+const lostAnswerSecondsUsual = 30;
+
+/** One project of Hetzner Cloud, for handlers. */
+export function hetznerComputeReader(options: HetznerOptions): ComputeReader & Closing {
+  const api = openHetznerApi(options);
+  return { ...hetznerReader(api), close: () => api.close() };
+}
+
+/** One project of Hetzner Cloud, for workers. */
+export function hetznerCompute(options: HetznerOptions): ComputeDriver & Closing {
+  const api = openHetznerApi(options);
+  const reader = hetznerReader(api);
+  return {
+    ...reader,
+    lostAnswerSeconds: options.lostAnswerSeconds ?? lostAnswerSecondsUsual,
+    prepare: (change, signal) => prepareChange(api, change, signal),
+    send: (change, _checkpoint, signal) => sendChange(api, reader, change, signal),
+    find: (change, checkpoint, signal) => findChange(api, reader, change, checkpoint, signal),
+    close: () => api.close(),
+  };
+}

@@ -1,0 +1,126 @@
+import { z } from 'zod';
+import { assertRollbackAllowed } from '../assert-rollback-allowed';
+import type { Accepted, Change } from '../compute-change.types';
+import { ComputeError } from '../compute-error';
+import type { ComputeReader } from '../compute-provider';
+import type { HetznerApi } from './hetzner-api';
+import { isId } from './hetzner-reader';
+import { actionSchema, imageSchema, serverSchema } from './hetzner-schemas';
+import { concerns } from './hetzner-shapes';
+
+/** Label of a snapshot by which a lost answer is looked for. */
+export const referenceLabel = 'drydock-reference';
+
+const actionAnswer = z.object({ action: actionSchema });
+const imageAnswer = actionAnswer.extend({ image: imageSchema });
+const serverAnswer = actionAnswer.extend({ server: serverSchema });
+
+type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
+
+/** Sends one change, once. */
+export async function sendChange(api: HetznerApi, reader: ComputeReader, change: Change, signal?: AbortSignal): Promise<Accepted> {
+  if ('machineId' in change && !isId(change.machineId)) throw new ComputeError('machine_not_found', 'a server has a number');
+  switch (change.kind) {
+    case 'create':
+      return await sendCreate(api, change, signal);
+    case 'start':
+      return await sendStart(api, reader, change, signal);
+    case 'delete':
+      return await sendDelete(api, change, signal);
+    case 'take_snapshot':
+      return await sendSnapshot(api, change, signal);
+    case 'delete_snapshot':
+      return await sendDeleteSnapshot(api, reader, change, signal);
+    case 'rollback':
+      await assertRollbackAllowed(reader, change, signal);
+      return await sendRebuild(api, reader, change, change.snapshotId, signal);
+    case 'rebuild':
+      return await sendRebuild(api, reader, change, change.image, signal);
+  }
+}
+
+async function sendCreate(api: HetznerApi, { kind, order }: Of<'create'>, signal?: AbortSignal): Promise<Accepted> {
+  const { name, spec, image, zone, labels } = order;
+  const value = { name, server_type: spec, image, location: zone, labels };
+  const { server, action } = await api.change(
+    { method: 'POST', path: ['servers'], body: { kind: 'json', value } },
+    kind,
+    serverAnswer,
+    signal,
+  );
+  return accepted(String(server.id), action);
+}
+
+async function sendStart(
+  api: HetznerApi,
+  reader: ComputeReader,
+  { kind, machineId }: Of<'start'>,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  const machine = await reader.readMachine(machineId, signal);
+  if (machine === null) throw new ComputeError('machine_not_found', `no server ${machineId}`);
+  // Ordering starts it already.
+  if (machine.powerState === 'on' || machine.powerState === 'starting') return { actionId: null, machineId, snapshotId: null };
+  const { action } = await api.change({ method: 'POST', path: ['servers', machineId, 'actions', 'poweron'] }, kind, actionAnswer, signal);
+  return accepted(machineId, action);
+}
+
+async function sendDelete(api: HetznerApi, { kind, machineId }: Of<'delete'>, signal?: AbortSignal): Promise<Accepted> {
+  try {
+    const { action } = await api.change({ method: 'DELETE', path: ['servers', machineId] }, kind, actionAnswer, signal);
+    return accepted(machineId, action);
+  } catch (error) {
+    if (error instanceof ComputeError && error.reason === 'machine_not_found') return { actionId: null, machineId, snapshotId: null };
+    throw error;
+  }
+}
+
+async function sendSnapshot(api: HetznerApi, change: Of<'take_snapshot'>, signal?: AbortSignal): Promise<Accepted> {
+  const { kind, machineId, description, reference } = change;
+  const value = { type: 'snapshot', description, labels: { [referenceLabel]: reference } };
+  const call = { method: 'POST', path: ['servers', machineId, 'actions', 'create_image'], body: { kind: 'json', value } } as const;
+  const { action, image } = await api.change(call, kind, imageAnswer, signal);
+  return { ...accepted(machineId, action), snapshotId: String(image.id) };
+}
+
+async function sendDeleteSnapshot(
+  api: HetznerApi,
+  reader: ComputeReader,
+  { kind, machineId, snapshotId }: Of<'delete_snapshot'>,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  const done: Accepted = { actionId: null, machineId, snapshotId: null };
+  // Looked at first: the provider would delete another machine's as well.
+  if ((await reader.readSnapshot(machineId, snapshotId, signal)) === null) return done;
+  try {
+    await api.change({ method: 'DELETE', path: ['images', snapshotId] }, kind, z.unknown(), signal);
+  } catch (error) {
+    if (!(error instanceof ComputeError) || error.reason !== 'machine_not_found') throw error;
+  }
+  return done;
+}
+
+async function sendRebuild(
+  api: HetznerApi,
+  reader: ComputeReader,
+  { kind, machineId }: Of<'rollback'> | Of<'rebuild'>,
+  image: string,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  const call = { method: 'POST', path: ['servers', machineId, 'actions', 'rebuild'], body: { kind: 'json', value: { image } } } as const;
+  try {
+    const { action } = await api.change(call, kind, actionAnswer, signal);
+    return accepted(machineId, action);
+  } catch (error) {
+    // 404 is said of the server and of the image alike.
+    const isMissing = error instanceof ComputeError && error.reason === 'machine_not_found';
+    if (!isMissing || (await reader.readMachine(machineId, signal)) === null) throw error;
+    throw new ComputeError(kind === 'rollback' ? 'snapshot_not_found' : 'order_refused', error.message, { cause: error });
+  }
+}
+
+function accepted(machineId: string, action: z.infer<typeof actionSchema>): Accepted {
+  // It was taken on, for some machine: look which.
+  if (!concerns(action, machineId)) throw new ComputeError('ambiguous', `action ${action.id} is not of server ${machineId}`);
+  return { actionId: String(action.id), machineId, snapshotId: null };
+}

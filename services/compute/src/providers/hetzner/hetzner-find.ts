@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import type { Accepted, Change, Checkpoint } from '../compute-change.types';
+import type { ComputeReader } from '../compute-provider';
+import type { HetznerApi } from './hetzner-api';
+import { referenceLabel } from './hetzner-changes';
+import { readActions } from './hetzner-reader';
+import { imageSchema } from './hetzner-schemas';
+
+const checkpointSchema = z.strictObject({ highestActionId: z.int() });
+
+/** The machine's newest action: whatever a change begins has a higher id. */
+export async function prepareChange(api: HetznerApi, change: Change, signal?: AbortSignal): Promise<Checkpoint> {
+  const [newest] = 'machineId' in change ? await readActions(api, change.machineId, [], signal) : [];
+  return JSON.stringify({ highestActionId: newest?.id ?? 0 } satisfies z.infer<typeof checkpointSchema>);
+}
+
+const commandOf: Readonly<Record<Change['kind'], string>> = {
+  create: 'create_server',
+  start: 'start_server',
+  delete: 'delete_server',
+  take_snapshot: 'create_image',
+  delete_snapshot: '',
+  rollback: 'rebuild_server',
+  rebuild: 'rebuild_server',
+};
+
+export async function findChange(
+  api: HetznerApi,
+  reader: ComputeReader,
+  change: Change,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted | null> {
+  const { highestActionId } = checkpointSchema.parse(JSON.parse(checkpoint));
+  const machineId = 'machineId' in change ? change.machineId : ((await reader.findMachine(change.order.name, signal))?.id ?? null);
+  if (machineId === null) return null;
+  const done: Accepted = { actionId: null, machineId, snapshotId: null };
+  if (change.kind === 'delete_snapshot') return (await reader.readSnapshot(machineId, change.snapshotId, signal)) === null ? done : null;
+  if (change.kind === 'delete' && (await reader.readMachine(machineId, signal)) === null) return done;
+  const snapshot = change.kind === 'take_snapshot' ? await findByReference(api, change.reference, signal) : null;
+  if (change.kind === 'take_snapshot' && snapshot === null) return null;
+  const actions = await readActions(api, machineId, [], signal);
+  const begun = actions.find(
+    ({ id, command, resources }) =>
+      id > highestActionId &&
+      command === commandOf[change.kind] &&
+      (snapshot === null || resources.some((resource) => String(resource.id) === snapshot)),
+  );
+  if (begun === undefined && snapshot === null && change.kind !== 'create') return null;
+  return { actionId: begun === undefined ? null : String(begun.id), machineId, snapshotId: snapshot };
+}
+
+/** Id of the snapshot that carries our label. */
+async function findByReference(api: HetznerApi, reference: string, signal?: AbortSignal): Promise<string | null> {
+  const query = [
+    ['type', 'snapshot'],
+    ['label_selector', `${referenceLabel}=${reference}`],
+  ] as const;
+  const answer = await api.read(['images'], query, z.object({ images: z.array(imageSchema) }), signal);
+  const image = answer?.images[0];
+  return image === undefined ? null : String(image.id);
+}

@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { ComputeError } from '../compute-error';
+import type { ComputeReader } from '../compute-provider';
+import type { HetznerApi, Query } from './hetzner-api';
+import { createPolls } from './hetzner-polls';
+import { actionSchema, type HetznerAction, imageSchema, metaSchema, serverSchema } from './hetzner-schemas';
+import { actionOf, concerns, machineOf, snapshotOf } from './hetzner-shapes';
+
+const perPage = ['per_page', '50'] as const;
+/** 10,000 objects: more than a project may hold. */
+const pagesMax = 200;
+
+/** Ids are numbers; anything else is nobody's, and is not asked for. */
+export const isId = (id: string): boolean => /^[1-9]\d{0,15}$/.test(id) && Number.isSafeInteger(Number(id));
+
+/** One page of a listing whose items are under `name`. */
+const pageSchema = <T>(name: string, item: z.ZodType<T>) =>
+  z.looseObject({ meta: metaSchema }).transform((page, context) => {
+    const items = z.array(item).safeParse(page[name]);
+    if (items.success) return { items: items.data, nextPage: page.meta.pagination.next_page ?? null };
+    context.addIssue(`no list of ${name}`);
+    return z.NEVER;
+  });
+
+async function readPages<T>(api: HetznerApi, name: string, query: Query, item: z.ZodType<T>, signal?: AbortSignal): Promise<T[]> {
+  const schema = pageSchema(name, item);
+  const items: T[] = [];
+  for (let page: number | null = 1, read = 0; page !== null && read < pagesMax; read += 1) {
+    const answer: z.infer<typeof schema> | null = await api.read([name], [...query, perPage, ['page', String(page)]], schema, signal);
+    items.push(...(answer?.items ?? []));
+    page = answer?.nextPage ?? null;
+  }
+  return items;
+}
+
+/** Of the machine, newest first; empty when it is gone. */
+export async function readActions(api: HetznerApi, machineId: string, query: Query, signal?: AbortSignal): Promise<HetznerAction[]> {
+  const schema = z.object({ actions: z.array(actionSchema) });
+  const page = await api.read(['servers', machineId, 'actions'], [...query, ['sort', 'id:desc'], perPage], schema, signal);
+  const actions = page?.actions ?? [];
+  if (!actions.every((action) => concerns(action, machineId)))
+    throw new ComputeError('foreign', `actions of another server than ${machineId}`);
+  return actions;
+}
+
+export function hetznerReader(api: HetznerApi): ComputeReader {
+  const poll = createPolls(api);
+  return {
+    provider: 'hetzner',
+    capabilities: ['compute:snapshots', 'compute:rebuild'],
+    readMachine: async (machineId, signal) => {
+      if (!isId(machineId)) return null;
+      const answer = await api.read(['servers', machineId], [], z.object({ server: serverSchema }), signal);
+      if (answer === null) return null;
+      if (String(answer.server.id) !== machineId) throw new ComputeError('foreign', `asked for server ${machineId}, told of another`);
+      return machineOf(answer.server);
+    },
+    findMachine: async (name, signal) => {
+      const servers = await readPages(api, 'servers', [['name', name]], serverSchema, signal);
+      const server = servers.find((candidate) => candidate.name === name);
+      return server === undefined ? null : machineOf(server);
+    },
+    listMachines: async (signal) => (await readPages(api, 'servers', [], serverSchema, signal)).map(machineOf),
+    listSnapshots: async (machineId, signal) => {
+      const query: Query = [
+        ['type', 'snapshot'],
+        ['type', 'backup'],
+        ['sort', 'created:desc'],
+      ];
+      // The provider cannot filter by the machine that a snapshot was made from.
+      const images = await readPages(api, 'images', query, imageSchema, signal);
+      return images.map((image) => snapshotOf(image, machineId)).filter((snapshot) => snapshot !== null);
+    },
+    readSnapshot: async (machineId, snapshotId, signal) => {
+      if (!isId(snapshotId)) return null;
+      const answer = await api.read(['images', snapshotId], [], z.object({ image: imageSchema }), signal);
+      if (answer === null || String(answer.image.id) !== snapshotId) return null;
+      return snapshotOf(answer.image, machineId);
+    },
+    readRunningAction: async (machineId, signal) => {
+      if (!isId(machineId)) return null;
+      const [action] = await readActions(api, machineId, [['status', 'running']], signal);
+      return action === undefined ? null : actionOf(action);
+    },
+    readAction: (machineId, actionId, signal) => {
+      if (!isId(actionId)) return Promise.reject(new ComputeError('action_not_found', 'an action has a number'));
+      return poll(machineId, actionId, signal);
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import type { Change } from '../compute-change.types';
+import { ComputeError } from '../compute-error';
+import type { ComputeReason } from '../compute-reason.types';
+import type { HttpAnswer } from '../http/provider-http';
+import { retryAfterSeconds } from '../http/retry-after';
+import { errorSchema } from './hetzner-schemas';
+
+/** Definite refusals: the provider has read the request and done nothing. Every 5xx and whatever is not here is none. */
+const reasonOfCode: Readonly<Record<string, ComputeReason>> = {
+  unauthorized: 'credentials_refused',
+  forbidden: 'credentials_refused',
+  token_readonly: 'credentials_refused',
+  not_found: 'machine_not_found',
+  conflict: 'conflict',
+  locked: 'locked',
+  resource_locked: 'locked',
+  protected: 'protected',
+  rate_limit_exceeded: 'rate_limited',
+  invalid_input: 'rejected',
+  json_error: 'rejected',
+  method_not_allowed: 'rejected',
+  resource_limit_exceeded: 'rejected',
+};
+
+/** What the same code means for one kind of change. */
+const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<string, ComputeReason>>>>> = {
+  // The name is ours alone: a server that has it is the one that an earlier, lost call made.
+  create: {
+    uniqueness_error: 'ambiguous',
+    invalid_input: 'order_refused',
+    not_found: 'order_refused',
+    resource_unavailable: 'order_refused',
+    placement_error: 'order_refused',
+    unsupported_error: 'order_refused',
+  },
+  rollback: { invalid_input: 'incompatible' },
+  rebuild: { invalid_input: 'incompatible' },
+};
+
+/** Null when the answer refuses nothing definitely: what it means then depends on whether it was a read. */
+export function refusalIn({ status, headers, json }: HttpAnswer, kind?: Change['kind']): ComputeError | null {
+  const parsed = errorSchema.safeParse(json);
+  if (status < 400 || status >= 500 || (status !== 429 && !parsed.success)) return null;
+  const { code, message } = parsed.success ? parsed.data.error : { code: 'rate_limit_exceeded', message: 'too many requests' };
+  const reason = (kind === undefined ? undefined : reasonOfChange[kind]?.[code]) ?? reasonOfCode[code] ?? 'rejected';
+  const text = `${status} ${code}: ${message.slice(0, 500)}`;
+  return reason === 'rate_limited'
+    ? new ComputeError(reason, text, { retryAfterSeconds: retryAfterSeconds(headers) })
+    : new ComputeError(reason, text);
+}

@@ -1,0 +1,128 @@
+import { Agent, request } from 'undici';
+
+export interface HttpOptions {
+  /** With its path: `https://api.hetzner.cloud/v1`. */
+  baseUrl: string;
+  /** Sent with every request; carries the credential. */
+  headers: Readonly<Record<string, string>>;
+  /** From the first byte sent to the last one read. */
+  deadlineMs: number;
+  /** Longer answers are cut off. */
+  bodyBytesMax: number;
+  /** PEM of an authority to trust besides the known ones: for a provider on our own premises. */
+  ca?: string | undefined;
+}
+
+export interface HttpCall {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Segments are encoded here, so that no id can lead elsewhere. */
+  path: readonly (string | number)[];
+  query?: ReadonlyArray<readonly [string, string]>;
+  body?: { kind: 'json'; value: unknown } | { kind: 'form'; fields: Readonly<Record<string, string>> } | undefined;
+}
+
+export interface HttpAnswer {
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  /** Undefined when the body is empty or no JSON. */
+  json: unknown;
+  text: string;
+}
+
+/** There was no whole answer. `wasSent` is false only when the request certainly never left. */
+export class NoAnswer extends Error {
+  readonly wasSent: boolean;
+
+  constructor(wasSent: boolean, cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.name = 'NoAnswer';
+    this.wasSent = wasSent;
+  }
+}
+
+export interface ProviderHttp {
+  /** One request, never repeated, no redirect followed. @throws NoAnswer */
+  ask(call: HttpCall, signal?: AbortSignal): Promise<HttpAnswer>;
+  close(): Promise<void>;
+}
+
+/** A provider that does not even take a connection within this is not there. */
+const connectMs = 3_000;
+/** As many as workflows and requests of one process have use for at once; more would only wait at the provider. */
+const connectionsMax = 16;
+
+export function openProviderHttp(options: HttpOptions): ProviderHttp {
+  const agent = new Agent({
+    connections: connectionsMax,
+    pipelining: 1,
+    connect: { timeout: connectMs, ...(options.ca === undefined ? {} : { ca: options.ca }) },
+  });
+  return {
+    ask: async (call, signal) => {
+      const deadline = AbortSignal.timeout(options.deadlineMs);
+      const ends = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
+      try {
+        const answer = await request(urlOf(options.baseUrl, call), {
+          dispatcher: agent,
+          method: call.method,
+          headers: { accept: 'application/json', ...options.headers, ...contentType(call) },
+          body: bodyOf(call),
+          signal: ends,
+        });
+        const text = await readText(answer.body, options.bodyBytesMax, ends);
+        return { status: answer.statusCode, headers: flat(answer.headers), json: parseJson(text), text };
+      } catch (error) {
+        throw new NoAnswer(!wasNeverSent(error), error);
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function urlOf(baseUrl: string, { path, query }: HttpCall): URL {
+  const url = new URL(`${baseUrl.replace(/\/+$/, '')}/${path.map((segment) => encodeURIComponent(segment)).join('/')}`);
+  for (const [name, value] of query ?? []) url.searchParams.append(name, value);
+  return url;
+}
+
+const contentTypes = { json: 'application/json', form: 'application/x-www-form-urlencoded' };
+const contentType = ({ body }: HttpCall): Record<string, string> => (body === undefined ? {} : { 'content-type': contentTypes[body.kind] });
+
+function bodyOf({ body }: HttpCall): string | null {
+  if (body === undefined) return null;
+  return body.kind === 'json' ? JSON.stringify(body.value) : new URLSearchParams(body.fields).toString();
+}
+
+async function readText(body: AsyncIterable<Uint8Array> & { destroy(): unknown }, bytesMax: number, ends: AbortSignal): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of body) {
+    ends.throwIfAborted();
+    length += piece.length;
+    if (length > bytesMax) {
+      body.destroy();
+      throw new Error(`the answer is longer than ${bytesMax} bytes`);
+    }
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const flat = (headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? (value[0] ?? '') : (value ?? '')]));
+
+/** No connection was made. Whatever else went wrong, the provider may have read the request. */
+const unsentCodes = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
+
+function wasNeverSent(error: unknown): boolean {
+  const isCoded = error instanceof Error && 'code' in error && typeof error.code === 'string';
+  return isCoded && unsentCodes.has(String(error.code));
+}

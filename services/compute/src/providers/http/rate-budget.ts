@@ -1,0 +1,75 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { ComputeError } from '../compute-error';
+import type { HttpAnswer } from './provider-http';
+
+/**
+ * This process' share of a limit that all callers of one account have in common and only the provider counts. While plenty is left nobody
+ * waits. Below a tenth each process slows down in proportion to what is left, so that any number of them come to rest where together they
+ * use what is refilled, each the same, and the store never runs out.
+ */
+export interface RateBudget {
+  /** Resolves when a call may be sent. Rejects with `rate_limited` when that would be longer than `waitMsMax`. */
+  admit(signal?: AbortSignal): Promise<void>;
+  /** Reads RateLimit-Limit, -Remaining and -Reset of an answer. */
+  note(answer: Pick<HttpAnswer, 'status' | 'headers'>): void;
+}
+
+/** Longer waits are the workflow's, which gives its worker back meanwhile. */
+const waitMsMax = 4_000;
+/** Below this part of the limit the pace slows down. */
+const reserve = 0.1;
+/** However little is left, a process asks now and then, or it would never learn that there is more. */
+const leastPace = 0.02;
+
+interface Store {
+  limit: number;
+  remaining: number;
+  perSecond: number;
+  notedMs: number;
+}
+
+export function createRateBudget(now: () => number = () => performance.now(), random: () => number = Math.random): RateBudget {
+  let store: Store | null = null;
+  let freeAtMs = 0;
+  return {
+    admit: async (signal) => {
+      if (store === null) return;
+      const nowMs = now();
+      const left = leftNow(store, nowMs);
+      store = { ...store, remaining: Math.max(0, left - 1), notedMs: nowMs };
+      const fraction = left / (store.limit * reserve);
+      if (fraction >= 1) return;
+      const spacingMs = (1_000 / (store.perSecond * Math.max(fraction, leastPace))) * (0.75 + random() / 2);
+      const waitMs = Math.max(freeAtMs, nowMs) - nowMs;
+      if (waitMs > waitMsMax) throw spent(waitMs);
+      freeAtMs = nowMs + waitMs + spacingMs;
+      if (waitMs > 0) await wait(waitMs, undefined, { signal });
+    },
+    note: (answer) => {
+      const noted = storeOf(answer, now());
+      if (noted !== null) store = noted;
+    },
+  };
+}
+
+const leftNow = ({ limit, remaining, perSecond, notedMs }: Store, nowMs: number): number =>
+  Math.min(limit, remaining + (perSecond * (nowMs - notedMs)) / 1_000);
+
+const spent = (waitMs: number): ComputeError =>
+  new ComputeError('rate_limited', 'our share of the calls per hour is used up', { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
+
+function storeOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>, nowMs: number): Store | null {
+  const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) => Number(headers[`ratelimit-${name}`] ?? Number.NaN));
+  if (limit === undefined || remaining === undefined || !(limit > 0) || !(remaining >= 0)) return null;
+  const left = status === 429 ? 0 : Math.min(remaining, limit);
+  const untilFull = (reset ?? Number.NaN) - serverSeconds(headers);
+  // Seconds are whole in the headers, so a store that is nearly full tells nothing about its pace.
+  const isTelling = untilFull > 2 && limit - left > 10;
+  return { limit, remaining: left, perSecond: isTelling ? (limit - left) / untilFull : limit / 3_600, notedMs: nowMs };
+}
+
+/** By the provider's own clock, since ours may differ. */
+export function serverSeconds(headers: Readonly<Record<string, string>>): number {
+  const date = Date.parse(headers['date'] ?? '');
+  return (Number.isNaN(date) ? Date.now() : date) / 1_000;
+}
