@@ -1,10 +1,10 @@
 import { extract } from '@drydock/archive/extract';
 import { openEntries } from '@drydock/archive/open-entries';
 import { loadDatabase } from '@drydock/pg-transfer/load-database';
+import { sectionsInTurn } from '@drydock/pg-transfer/sections-in-turn';
 import pg from 'pg';
 import { withSpan } from './driver-span';
 import { archiveRoots, type LocalTools } from './local-pack';
-import { sectionsInTurn } from './sections-in-turn';
 import { type ArchiveToStage, linksOf, type MovingOrder, type SiteRef } from './site-host';
 import { syncFileSystem } from './sync-file-system';
 

@@ -1,11 +1,10 @@
-import type { OpenedEntry } from '@drydock/archive/open-entries';
-import { sectionsInTurn } from './sections-in-turn';
+import { type Entry, sectionsInTurn } from './sections-in-turn';
 
 async function* pieces(text: string): AsyncGenerator<Buffer> {
   for (const letter of text) yield Buffer.from(letter);
 }
-async function* entriesOf(...texts: string[]): AsyncGenerator<OpenedEntry> {
-  for (const text of texts) yield { path: text, size: text.length, content: () => pieces(text) };
+async function* entriesOf(...texts: string[]): AsyncGenerator<Entry> {
+  for (const text of texts) yield { path: text, content: () => pieces(text) };
 }
 
 const textOf = async (content: AsyncIterable<Buffer>): Promise<string> => {

@@ -1,11 +1,16 @@
-import type { OpenedEntry } from '@drydock/archive/open-entries';
-import type { Section } from '@drydock/pg-transfer/section';
+import type { Section } from './section';
+
+/** A named content that is there once, and before the next one is asked for. */
+export interface Entry {
+  path: string;
+  content(): AsyncIterable<Buffer>;
+}
 
 /**
  * Entries of an archive as sections of a dump, one at a time: an archive is read in order, so the next section is given once the one before
  * has been read to its end. A loader that asks ahead waits; one that gives up (`return`) is let go at once.
  */
-export function sectionsInTurn(entries: AsyncGenerator<OpenedEntry>): AsyncIterable<Section> {
+export function sectionsInTurn(entries: AsyncGenerator<Entry>): AsyncIterable<Section> {
   let read: Promise<void> = Promise.resolve();
   let isClosed = false;
   let giveUp: () => void = () => {};
