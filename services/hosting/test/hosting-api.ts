@@ -40,7 +40,7 @@ export const callerOf = (change: Partial<Caller> = {}): Caller => ({
 /** The real API process' inside over a real socket and a real Postgres; no worker, so that what was accepted stays queued. */
 export async function startApi(
   defaultCaller: Caller,
-  urls: { queue?: string; siteHost?: string; siteHostSecret?: string; backupsDir?: string } = {},
+  urls: { queue?: string; siteHost?: string; siteHostSecret?: string; backupsDir?: string; environment?: Record<string, string> } = {},
 ): Promise<HostingApi> {
   const postgres = await testPostgres({ serviceDir });
   const tokenSecret = secret();
@@ -56,6 +56,7 @@ export async function startApi(
       BACKUPS_DIR: urls.backupsDir ?? '/nonexistent',
       SITE_HOST_URL: urls.siteHost ?? `http://${nowhere}`,
       SITE_HOST_SECRET: urls.siteHostSecret ?? secret(),
+      ...urls.environment,
     }),
   );
   await api.start();

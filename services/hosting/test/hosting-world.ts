@@ -32,8 +32,8 @@ export interface HostingWorld {
 
 export const leaseSeconds = 1;
 
-/** API, queue, site host and both Postgres roles for real; workers are spawned by the tests, which may kill them. */
-export async function openWorld(backend: QueueBackend, caller: Caller): Promise<HostingWorld> {
+/** API, queue, site host and both Postgres roles for real; workers are spawned by the tests, which may kill them. `more` goes to API and workers. */
+export async function openWorld(backend: QueueBackend, caller: Caller, more: Record<string, string> = {}): Promise<HostingWorld> {
   const queue = await testQueue(backend);
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-hosting-'));
   const [sitesDir, backupsDir] = [path.join(folder, 'sites'), path.join(folder, 'backups')];
@@ -50,7 +50,7 @@ export async function openWorld(backend: QueueBackend, caller: Caller): Promise<
     SITES_DIR: sitesDir,
     SITES_DATABASE_URL: readSharedCluster().adminUrl,
   });
-  const api = await startApi(caller, { queue: queue.url, siteHost: site.url, siteHostSecret, backupsDir });
+  const api = await startApi(caller, { queue: queue.url, siteHost: site.url, siteHostSecret, backupsDir, environment: more });
   const host = createSiteHostClient({ url: site.url, secret: siteHostSecret });
   const environment = {
     PATH: process.env['PATH'] ?? '',
@@ -68,6 +68,7 @@ export async function openWorld(backend: QueueBackend, caller: Caller): Promise<
     SITE_HOST_URL: site.url,
     SITE_HOST_SECRET: siteHostSecret,
     ARCHIVE_KEY: secret(),
+    ...more,
   };
   return {
     api,
@@ -75,9 +76,9 @@ export async function openWorld(backend: QueueBackend, caller: Caller): Promise<
     host,
     sitesDir,
     backupsDir,
-    spawnWorker: (more = {}) =>
+    spawnWorker: (own = {}) =>
       spawn(process.execPath, ['--enable-source-maps', path.join(serviceDir, 'dist/worker.js')], {
-        env: { ...environment, ...more },
+        env: { ...environment, ...own },
         stdio: ['ignore', process.env['DRYDOCK_TEST_LOG'] === undefined ? 'ignore' : 'inherit', 'inherit'],
       }),
     ledger: () => readLedger(path.join(sitesDir, 'ledger.ndjson')),

@@ -1,0 +1,218 @@
+import { uuidv7 } from 'uuidv7';
+import { openVendor, type TestVendor, vendorContent } from '../../test/vendor';
+import { createVendorHttp, type VendorHttp } from './vendor-http';
+import type { VendorTimeline } from './vendor-timeline';
+import { twentyiTimeline } from './vendor-timeline.twentyi';
+import type { VendorItem, VendorItemRef, VendorListing } from './vendor-timeline.types';
+
+/** Every driver is one more line here; the promises are the same. */
+const drivers: Array<[name: string, open: (http: VendorHttp) => VendorTimeline]> = [['twentyi', twentyiTimeline]];
+const web: VendorItemRef = { scope: 'web', id: '' };
+
+describe.each(drivers)('the vendor timeline %s', (_name, open) => {
+  let vendor: TestVendor;
+  let http: VendorHttp;
+  let driver: VendorTimeline;
+  beforeAll(async () => {
+    vendor = await openVendor();
+  });
+  beforeEach(() => {
+    http = createVendorHttp({ url: vendor.url, key: vendor.keys.live });
+    driver = open(http);
+  });
+  afterEach(async () => {
+    await vendor.clearFaults();
+    await http.close();
+  });
+  afterAll(() => vendor.close());
+
+  const newPackage = async (): Promise<string> => {
+    const owner = uuidv7();
+    const { packageId } = await driver.ensurePackage(owner, `${owner}.example.com`);
+    await vendor.fill(packageId, vendorContent(1));
+    return packageId;
+  };
+  const listingOf = async (packageId: string): Promise<VendorListing> => {
+    const listing = await driver.read(packageId);
+    if (listing === null) throw new Error('the package is not there');
+    return listing;
+  };
+  const named = (items: readonly VendorItem[], name: string): VendorItem => {
+    const item = items.find((candidate) => candidate.name === name);
+    if (item === undefined) throw new Error(`no ${name}`);
+    return item;
+  };
+  const ended = async (packageId: string, item: VendorItemRef, count: number): Promise<void> => {
+    for (;;) {
+      const jobs = await driver.listJobs(packageId, item);
+      if (jobs.length >= count && jobs.every(({ status }) => status !== 'running')) return;
+    }
+  };
+
+  it('makes one package for an owner however often it is asked, and none for a domain that is another owner’s', async () => {
+    const owner = uuidv7();
+    const first = await driver.ensurePackage(owner, `${owner}.example.com`);
+    expect(await driver.ensurePackage(owner, `${owner}.example.com`)).toEqual(first);
+    expect(await driver.findPackage(owner)).toEqual(first);
+    expect(await driver.probe(first.url)).toBe(200);
+    await expect(driver.ensurePackage(uuidv7(), `${owner}.example.com`)).rejects.toMatchObject({ fault: 'refused' });
+    await driver.removePackage(first.packageId);
+    await driver.removePackage(first.packageId);
+    expect([await driver.findPackage(owner), await driver.read(first.packageId)]).toEqual([null, null]);
+  });
+
+  it('finds the package again whose making was never answered', async () => {
+    await vendor.fault({ method: 'POST', path: 'addWeb', isCarriedOut: true, answer: { kind: 'reset' } });
+    const owner = uuidv7();
+    await expect(driver.ensurePackage(owner, `${owner}.example.com`)).rejects.toMatchObject({ fault: 'unknown' });
+    await driver.ensurePackage(owner, `${owner}.example.com`);
+    expect((await vendor.ledger()).filter(({ op, detail }) => op === 'addWeb' && detail === `${owner}.example.com`)).toHaveLength(1);
+  });
+
+  it('knows nothing of another account’s packages', async () => {
+    const packageId = await newPackage();
+    const other = createVendorHttp({ url: vendor.url, key: vendor.keys.sandbox });
+    expect(await open(other).read(packageId)).toBeNull();
+    await other.close();
+  });
+
+  it('reads flags, timelines and points as the vendor has them', async () => {
+    const packageId = await newPackage();
+    await vendor.keepPoints(packageId);
+    await vendor.change(packageId, { flags: { pro: true, isFull: true } });
+    const { web: site, databases, mailboxes, ...flags } = await listingOf(packageId);
+    expect(flags).toEqual({
+      isAvailable: true,
+      isPermitted: true,
+      isPro: true,
+      isAttached: true,
+      canBackUp: false,
+      hasDeadWeb: false,
+    });
+    expect([site?.points.length, databases.map(({ name }) => name), mailboxes.map(({ name }) => name)]).toEqual([
+      1,
+      ['shop', 'blog'],
+      ['info', 'sales'],
+    ]);
+  });
+
+  it('brings back one timeline and touches no other', async () => {
+    const packageId = await newPackage();
+    await vendor.keepPoints(packageId);
+    await vendor.fill(packageId, vendorContent(2));
+    const shop = named((await listingOf(packageId)).databases, 'shop');
+    const item = { scope: 'database', id: shop.id } as const;
+    await driver.restore(packageId, { item, name: 'shop', handle: shop.points[0]?.handle ?? '', isBeside: false });
+    expect(named((await listingOf(packageId)).databases, 'shop').isRunning).toBe(true);
+    await ended(packageId, item, 1);
+    const [old, changed] = [vendorContent(1), vendorContent(2)];
+    expect(await vendor.content(packageId)).toEqual({
+      ...changed,
+      databases: { ...changed.databases, shop: old.databases['shop'] },
+    });
+  });
+
+  it('restores a mailbox beside the original, which stays as it is', async () => {
+    const packageId = await newPackage();
+    await vendor.keepPoints(packageId);
+    await vendor.fill(packageId, vendorContent(2));
+    const info = named((await listingOf(packageId)).mailboxes, 'info');
+    const item = { scope: 'mailbox', id: info.id } as const;
+    await driver.restore(packageId, { item, name: 'info', handle: info.points[0]?.handle ?? '', isBeside: true });
+    await ended(packageId, item, 1);
+    expect((await vendor.content(packageId)).mailboxes).toEqual({
+      ...vendorContent(2).mailboxes,
+      'temp-info': vendorContent(1).mailboxes['info'],
+    });
+  });
+
+  it('takes a snapshot that becomes a point', async () => {
+    const packageId = await newPackage();
+    await driver.takeSnapshot(packageId, web);
+    await expect(driver.takeSnapshot(packageId, web)).rejects.toMatchObject({ fault: 'busy' });
+    await ended(packageId, web, 1);
+    expect((await listingOf(packageId)).web?.points).toMatchObject([{ kind: 'manual' }]);
+  });
+
+  it('tells a job that was reported twice and out of order once, and never as running again', async () => {
+    const packageId = await newPackage();
+    await driver.takeSnapshot(packageId, web);
+    await ended(packageId, web, 1);
+    const [job] = (await (
+      await fetch(`${vendor.url}/package/${packageId}/web/timelineBackup/web/jobs`, {
+        headers: { authorization: `Bearer ${vendor.keys.live}` },
+      })
+    ).json()) as object[];
+    const stale = { ...job, status: 'running', finished: null };
+    await vendor.fault({ path: '/jobs$', answer: { kind: 'fixed', status: 200, body: JSON.stringify([job, stale, stale]) } });
+    expect(await driver.listJobs(packageId, web)).toMatchObject([{ status: 'finished' }]);
+  });
+
+  it.each([
+    ['500', { kind: 'fixed', status: 500 }],
+    ['503', { kind: 'fixed', status: 503 }],
+    ['HTML', { kind: 'fixed', status: 200, body: '<html>down for maintenance' }],
+    ['another shape', { kind: 'fixed', status: 200, body: '{"available":"yes"}' }],
+    ['half an answer', { kind: 'truncated', bytes: 40 }],
+    ['no answer', { kind: 'reset' }],
+    ['too much', { kind: 'endless', bytes: 8_000_000 }],
+  ] as const)('asks again after %s, and says that it is unavailable when it stays so', async (_what, answer) => {
+    const packageId = await newPackage();
+    await vendor.fault({ method: 'GET', path: 'timelineBackup$', times: 2, answer });
+    expect(await driver.read(packageId)).toMatchObject({ isAvailable: true });
+    await vendor.fault({ method: 'GET', path: 'timelineBackup$', times: 3, answer });
+    await expect(driver.read(packageId)).rejects.toMatchObject({ fault: 'unavailable' });
+  });
+
+  it.each([
+    ['500', { kind: 'fixed', status: 500 }],
+    ['HTML', { kind: 'fixed', status: 200, body: '<html>' }],
+    ['half an answer', { kind: 'truncated', bytes: 3 }],
+    ['no answer', { kind: 'reset' }],
+    ['a redirect', { kind: 'fixed', status: 302, headers: { location: 'http://127.0.0.1:1/' } }],
+    ['another shape', { kind: 'fixed', status: 202, body: '{"result":7}' }],
+  ] as const)('does not know what became of a change after %s, and does not send it again', async (_what, answer) => {
+    const packageId = await newPackage();
+    await vendor.fault({ method: 'POST', path: 'takeSnapshot$', isCarriedOut: true, answer });
+    await expect(driver.takeSnapshot(packageId, web)).rejects.toMatchObject({ fault: 'unknown' });
+    const sent = (await vendor.calls()).filter(({ method, path }) => method === 'POST' && path.includes(`/${packageId}/`));
+    expect(sent).toHaveLength(1);
+    expect(await driver.listJobs(packageId, web)).toHaveLength(1);
+  });
+
+  it.each([
+    [409, 'busy', 2],
+    [423, 'busy', 2],
+    [429, 'busy', 2],
+    [422, 'refused', 2],
+    [401, 'denied', 2],
+    [404, 'not_found', 2],
+  ])('tells %d as %s', async (status, fault, retryAfterSeconds) => {
+    await vendor.fault({ method: 'POST', path: 'takeSnapshot$', answer: { kind: 'fixed', status } });
+    await expect(driver.takeSnapshot('1', web)).rejects.toMatchObject({ fault, retryAfterSeconds });
+  });
+
+  it('follows no redirect, wherever it leads', async () => {
+    const packageId = await newPackage();
+    const before = (await vendor.calls()).length;
+    const location = `${vendor.url}/package`;
+    await vendor.fault({ method: 'GET', path: 'timelineBackup$', times: 3, answer: { kind: 'fixed', status: 302, headers: { location } } });
+    await expect(driver.read(packageId)).rejects.toMatchObject({ fault: 'unavailable' });
+    expect((await vendor.calls()).slice(before).every(({ path }) => path.endsWith('timelineBackup'))).toBe(true);
+  });
+
+  it('opens its circuit when the vendor is down: nothing more is sent, and the caller is told when to come back', async () => {
+    const packageId = await newPackage();
+    await vendor.fault({ path: '/package/', times: 100, answer: { kind: 'fixed', status: 503 } });
+    for (let time = 0; time < 2; time += 1) await driver.read(packageId).catch(() => undefined);
+    const before = (await vendor.calls()).length;
+    await expect(driver.read(packageId)).rejects.toMatchObject({ fault: 'unavailable', retryAfterSeconds: 30 });
+    expect(await vendor.calls()).toHaveLength(before);
+  });
+
+  it('gives up on an answer that drips', async () => {
+    const packageId = await newPackage();
+    await vendor.fault({ method: 'POST', path: 'takeSnapshot$', answer: { kind: 'drip', intervalMs: 2_000 } });
+    await expect(driver.takeSnapshot(packageId, web)).rejects.toMatchObject({ fault: 'unknown' });
+  }, 20_000);
+});
