@@ -1,6 +1,9 @@
 import * as apiKeys from './api-keys';
 import * as auditLog from './audit-log';
 import * as backups from './backups';
+import * as computeServers from './compute-servers';
+import * as computeSnapshots from './compute-snapshots';
+import * as computeWorkflows from './compute-workflows';
 import type { EndpointDefinition } from './endpoint';
 import * as offsite from './offsite';
 import * as orgs from './orgs';
@@ -22,4 +25,7 @@ export const endpoints: readonly EndpointDefinition[] = [
   offsite,
   siteWorkflows,
   vendorSnapshots,
+  computeServers,
+  computeSnapshots,
+  computeWorkflows,
 ].flatMap((domain) => Object.values(domain).filter(isEndpoint));

@@ -4,6 +4,8 @@ import { z } from 'zod';
 import { workflowStarted } from './metrics';
 
 const startSchema = z.object({
+  /** UUIDv7, for work that is known by the id of what it makes. Default: a fresh one. */
+  id: z.uuidv7().optional(),
   kind: z.string().min(1),
   /** What must not be worked on twice at once, such as `site:<id>`. */
   resourceKey: z.string().min(1),
@@ -38,7 +40,7 @@ export type WorkflowStarted =
 export async function startWorkflow(sql: Sql, start: WorkflowStart): Promise<WorkflowStarted> {
   const { definition, ...rest } = start;
   const row = startSchema.parse({ ...rest, ...(definition === undefined ? {} : { input: definition.input.parse(rest.input) }) });
-  const id = uuidv7();
+  const id = row.id ?? uuidv7();
   const stepNames = JSON.stringify(definition?.steps.map((step) => step.name) ?? []);
   const values = [
     id,
