@@ -1,16 +1,6 @@
 import { z } from 'zod';
-
-interface ProblemDefinition {
-  status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 422 | 429 | 431 | 500 | 503;
-  title: string;
-  /** What the caller can do next; the page `/problems/{code}` shows it and it is the default `detail`. */
-  advice: string;
-  /** A refusal that may pass by waiting: never stored for an Idempotency-Key, so that the retry is executed. */
-  transient?: true;
-}
-
-/** Keeps the codes as literal types while every entry is checked. */
-const define = <T extends Record<string, ProblemDefinition>>(codes: T): { readonly [Code in keyof T]: ProblemDefinition } => codes;
+import { computeProblems } from './compute-problems';
+import { define } from './problem-definition';
 
 /** Every code that Drydock can answer with. One registry: status, title, what to do next. */
 export const problems = define({
@@ -104,7 +94,6 @@ export const problems = define({
   org_not_found: { status: 404, title: 'No such organisation', advice: 'GET /v1/orgs lists the organisations you can manage.' },
   site_not_found: { status: 404, title: 'No such site', advice: 'GET /v1/sites lists your sites.' },
   deleted_site_not_found: { status: 404, title: 'No such deleted site', advice: 'GET /v1/sites/deleted lists them.' },
-  server_not_found: { status: 404, title: 'No such server', advice: 'GET /v1/compute/servers lists your servers.' },
   workflow_not_found: { status: 404, title: 'No such workflow', advice: "List the resource's workflows." },
   no_vendor_package: {
     status: 404,
@@ -226,51 +215,6 @@ export const problems = define({
     advice: 'The site held nothing, its platform kept no backup of it, or the backup is not in the storage; ask support.',
     transient: true,
   },
-  snapshot_not_on_server: {
-    status: 422,
-    title: 'No such snapshot of this server',
-    advice: 'Name a snapshot that GET /v1/compute/servers/{serverId}/snapshots lists.',
-  },
-  snapshot_not_ready: {
-    status: 422,
-    title: 'The snapshot is not ready',
-    advice: 'Wait until its status is available, or name another one.',
-    transient: true,
-  },
-  snapshots_unsupported: {
-    status: 422,
-    title: "The server's provider has no snapshots",
-    advice: 'capabilities of the server says what its provider can do.',
-  },
-  newer_snapshots_exist: {
-    status: 422,
-    title: 'The provider can only return to the newest snapshot',
-    advice: 'Name the newest one, or delete those that are newer than the one you want.',
-    transient: true,
-  },
-  snapshot_incompatible: {
-    status: 422,
-    title: 'The snapshot does not fit the machine',
-    advice: "Its architecture or the size of its disk is not this machine's; name another one.",
-  },
-  snapshot_protected: {
-    status: 422,
-    title: 'The snapshot is protected from deletion',
-    advice: 'Ask support to lift the protection at the provider, then try again.',
-    transient: true,
-  },
-  deploy_target_unknown: {
-    status: 422,
-    title: 'No such range of servers',
-    advice: 'Order from one of deploy_targets, or ask the operator of this installation to configure one.',
-    transient: true,
-  },
-  size_not_offered: {
-    status: 422,
-    title: 'This plan or size is not offered there',
-    advice: 'Order one of the plans or specs that this answer names.',
-    transient: true,
-  },
   // The state of the resource
   operation_in_progress: {
     status: 422,
@@ -289,23 +233,6 @@ export const problems = define({
     title: 'The site is not in a state for this',
     advice: 'Wait until the status of the site is active or suspended.',
     transient: true,
-  },
-  server_not_operable: {
-    status: 422,
-    title: 'The server cannot be acted on now',
-    advice: 'Wait until operable of the server is true; if it stays false, ask support.',
-    transient: true,
-  },
-  rebuild_protected: {
-    status: 422,
-    title: 'The machine is protected from being overwritten',
-    advice: 'Ask support to lift the protection at the provider, then try again.',
-    transient: true,
-  },
-  rebuild_unsupported: {
-    status: 422,
-    title: "The server's provider cannot rebuild it",
-    advice: 'capabilities of the server says what its provider can do; order a new server from the image instead.',
   },
   domain_in_use: {
     status: 422,
@@ -361,33 +288,7 @@ export const problems = define({
     advice: 'The order was sent once and no job came of it. Read the vendor snapshots, then try again.',
     transient: true,
   },
-  order_refused: {
-    status: 422,
-    title: 'The provider does not offer this',
-    advice: 'See that the image, the size and the zone exist there and fit each other, then order again.',
-  },
-  order_failed: { status: 422, title: 'The provider says that it could not make the machine', advice: 'Nothing is charged. Order again.' },
-  rollback_failed: {
-    status: 422,
-    title: 'The provider says that its rollback failed',
-    advice: 'Look at the server before anything else, then try again or name another snapshot.',
-  },
-  rebuild_failed: {
-    status: 422,
-    title: 'The provider says that its rebuild failed',
-    advice: 'Look at the server before anything else, then try again.',
-  },
-  snapshot_failed: {
-    status: 422,
-    title: 'The provider says that its work on the snapshot failed',
-    advice: 'The server was not changed. Try again.',
-  },
-  provider_not_accepted: {
-    status: 503,
-    title: 'The provider did not take the order',
-    advice: 'It was sent once and nothing came of it. Look at the server, then try again.',
-    transient: true,
-  },
+  ...computeProblems,
   // Ours
   dependency_unavailable: {
     status: 503,
