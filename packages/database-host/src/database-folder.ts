@@ -31,6 +31,8 @@ const recordSchema = z.object({
       phase: upgradePhaseSchema,
       /** Of the offline path: the old instance is sealed though it is the one that serves. */
       are_writes_blocked: z.boolean(),
+      /** When they were, for the report of how long it took. */
+      blocked_at: z.iso.datetime().nullable(),
       writes_blocked_ms: z.number().nullable(),
       /** How many sessions the customer allows; -1 without a limit. */
       connection_limit: z.int(),

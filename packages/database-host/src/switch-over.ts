@@ -85,7 +85,9 @@ async function pause(database: HostedDatabase, upgrade: UpgradeRecord, sessions:
     database.isCutting = false;
   }
   endpoint.release();
-  return performance.now() - startedMs;
+  const tookMs = performance.now() - startedMs;
+  const sinceMs = upgrade.blocked_at === null ? 0 : Date.now() - Date.parse(upgrade.blocked_at);
+  return Math.max(tookMs, sinceMs);
 }
 
 /** The record says who serves, the old one or the new one; whichever it is, customers are let in there. */

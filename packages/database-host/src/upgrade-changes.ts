@@ -64,6 +64,7 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
       target: target.instance_id,
       phase: 'prepared',
       are_writes_blocked: false,
+      blocked_at: null,
       writes_blocked_ms: null,
       connection_limit: connectionLimit,
     },
@@ -87,10 +88,10 @@ export async function accessUpgrade(database: HostedDatabase, upgradeId: string)
 
 /** Of the offline path: sessions end and new ones wait, until the upgrade is through or given up. On disk first. */
 export async function blockWrites(database: HostedDatabase, upgradeId: string): Promise<void> {
-  const { phase, old } = database.requireUpgrade(upgradeId);
+  const { phase, old, are_writes_blocked } = database.requireUpgrade(upgradeId);
   if (phase !== 'prepared') return;
   const url = database.requireUrl(old);
-  await database.saveUpgrade({ are_writes_blocked: true });
+  if (!are_writes_blocked) await database.saveUpgrade({ are_writes_blocked: true, blocked_at: new Date().toISOString() });
   database.endpoint.hold();
   await settleAccess(url, database.record.database_name, { isOpen: false, connectionLimit: -1 });
   database.endpoint.endSessions();
