@@ -13,6 +13,7 @@ import { createListener } from '@drydock/workflow/listener';
 import { hasVendor, openVendors } from './compose-vendor';
 import type { ServerConfig, WorkerConfig } from './config';
 import { type HostingDatabase, openDatabase } from './database.store';
+import { composeOffsiteDrivers, composeOffsiteReaders } from './offsite/compose-offsite';
 import { localBackupStorage } from './providers/backup-storage.local';
 import { localSiteHost, localSiteHostReader } from './providers/site-host.local';
 import { vendorSiteHost, vendorSiteHostReader } from './providers/site-host.vendor';
@@ -66,6 +67,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
     siteHosts: { local: localSiteHostReader(client), ...(hasVendor(vendorTimelines) ? { vendor: vendorSiteHostReader } : {}) },
     vendorTimelines,
     backupStorage: localBackupStorage(config.BACKUPS_DIR),
+    offsite: composeOffsiteReaders(config),
     ring: dispatcher.ring,
   };
   const service = createService({
@@ -105,6 +107,7 @@ export function composeWorker(config: WorkerConfig): Process {
     vendorPollMs: config.VENDOR_POLL_MS,
     vendorWatchMs: config.VENDOR_WATCH_MS,
     backupStorage: localBackupStorage(config.BACKUPS_DIR),
+    offsite: composeOffsiteDrivers(config),
     archiveKey,
     slowMs: config.SANDBOX_SLOW_MS,
     now: () => new Date(),

@@ -19,8 +19,27 @@ const vendorFields = {
   VENDOR_SANDBOX_KEY: vendorKey('Bearer key of the account at the stand-in'),
 };
 
+const offsiteFields = {
+  DRYDOCK_OFFSITE_ALLOW: z
+    .string()
+    .regex(/^[A-Za-z0-9.-]+:\d{1,5}(?:,[A-Za-z0-9.-]+:\d{1,5})*$/, 'must be host:port,host:port')
+    .optional()
+    .meta({ description: "Customers' storage that may be inside our network, host:port,host:port: stand-ins, and nothing in production" }),
+};
+
+/** Without it the system's folder for temporary files has it. */
+const spoolFields = {
+  SPOOL_DIR: z.string().min(1).optional().meta({ description: "Folder for copies out of customers' storage, verified there before use" }),
+};
+
 /** The API opens no archive and has no key to one. */
-export const serverShape = { ...serviceFields('hosting'), QUEUE_URL: queueFields.QUEUE_URL, ...siteFields, ...vendorFields };
+export const serverShape = {
+  ...serviceFields('hosting'),
+  QUEUE_URL: queueFields.QUEUE_URL,
+  ...siteFields,
+  ...vendorFields,
+  ...offsiteFields,
+};
 
 export const workerShape = {
   ...serviceFields('hosting'),
@@ -28,6 +47,8 @@ export const workerShape = {
   ...queueFields,
   ...siteFields,
   ...vendorFields,
+  ...offsiteFields,
+  ...spoolFields,
   VENDOR_POLL_MS: z.coerce.number().int().min(20).default(1_000).meta({ description: "How often the vendor's jobs are looked at" }),
   VENDOR_WATCH_MS: z.coerce
     .number()

@@ -2,6 +2,7 @@ import type { Caller } from '@drydock/service-kit/internal-token';
 import type { Pager } from '@drydock/service-kit/paging';
 import type { WorkflowListener } from '@drydock/workflow/listener';
 import type { HostingDatabase } from './database.store';
+import type { OffsiteReaders } from './offsite/offsite.types';
 import type { BackupReader } from './providers/backup-storage';
 import type { SiteHostReaders } from './providers/site-host';
 import type { VendorTimelineReaders } from './providers/vendor-timeline';
@@ -13,6 +14,8 @@ export interface HandlerContext {
   pager: Pager;
   siteHosts: SiteHostReaders;
   backupStorage: BackupReader;
+  /** Customers' own storage. */
+  offsite: OffsiteReaders;
   vendorTimelines: VendorTimelineReaders;
   /** What Postgres says about workflows, for those who watch one. */
   listener: WorkflowListener;

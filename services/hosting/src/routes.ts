@@ -1,4 +1,5 @@
 import * as backups from '@drydock/contracts/backups';
+import * as offsite from '@drydock/contracts/offsite';
 import * as siteWorkflows from '@drydock/contracts/site-workflows';
 import * as sites from '@drydock/contracts/sites';
 import * as vendorSnapshots from '@drydock/contracts/vendor-snapshots';
@@ -9,6 +10,12 @@ import { restoreBackup } from './backups/restore-backup';
 import { takeBackup } from './backups/take-backup';
 import type { HandlerContext } from './context';
 import type { Tx } from './database.store';
+import { configureOffsite } from './offsite/configure-offsite';
+import { copyOffsite } from './offsite/copy-offsite';
+import { getOffsite } from './offsite/get-offsite';
+import { preflightOffsite } from './offsite/preflight-offsite';
+import { removeOffsite } from './offsite/remove-offsite';
+import { restoreOffsite } from './offsite/restore-offsite';
 import { abandonWorkflow } from './site-workflows/abandon-workflow';
 import { getWorkflow } from './site-workflows/get-workflow';
 import { listWorkflows } from './site-workflows/list-workflows';
@@ -31,6 +38,12 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(backups.takeSiteBackup, takeBackup(context)),
   route(backups.restoreSiteBackup, restoreBackup(context)),
   route(backups.preflightSiteBackupRestore, preflightRestore(context)),
+  route(offsite.getSiteOffsite, getOffsite(context)),
+  route(offsite.putSiteOffsite, configureOffsite(context)),
+  route(offsite.deleteSiteOffsite, removeOffsite(context)),
+  route(offsite.takeSiteOffsiteCopy, copyOffsite(context)),
+  route(offsite.restoreSiteOffsite, restoreOffsite(context)),
+  route(offsite.preflightSiteOffsiteRestore, preflightOffsite(context)),
   route(siteWorkflows.listSiteWorkflows, listWorkflows(context)),
   route(siteWorkflows.getSiteWorkflow, getWorkflow(context)),
   route(siteWorkflows.watchSiteWorkflow, watchWorkflow(context)),

@@ -1,5 +1,8 @@
 import { restoreBackupHead } from './backups/restore-backup.head';
 import { takeBackupHead } from './backups/take-backup.head';
+import { configureOffsiteHead } from './offsite/configure-offsite.head';
+import { copyOffsiteHead } from './offsite/copy-offsite.head';
+import { restoreOffsiteHead } from './offsite/restore-offsite.head';
 import { createSiteHead } from './sites/create-site.head';
 import { deleteSiteHead } from './sites/delete-site.head';
 import type { WorkContext } from './sites/work';
@@ -8,7 +11,17 @@ import { vendorTakeSnapshotHead } from './vendor-snapshots/vendor-take-snapshot.
 import { workflows } from './workflows';
 
 it('requests announce the very steps that workers take', () => {
-  const heads = [createSiteHead, deleteSiteHead, takeBackupHead, restoreBackupHead, vendorRestoreHead, vendorTakeSnapshotHead];
+  const heads = [
+    createSiteHead,
+    deleteSiteHead,
+    takeBackupHead,
+    restoreBackupHead,
+    configureOffsiteHead,
+    copyOffsiteHead,
+    restoreOffsiteHead,
+    vendorRestoreHead,
+    vendorTakeSnapshotHead,
+  ];
   const announced = heads.map(({ kind, steps }) => [kind, steps.map(({ name }) => name)]);
   const taken = workflows(Object.freeze({}) as WorkContext).map(({ kind, steps }) => [kind, steps.map(({ name }) => name)]);
   expect(announced).toEqual(taken);

@@ -2,6 +2,9 @@ import type { WorkflowDefinition } from '@drydock/workflow/definition';
 import { restoreBackupWorkflow } from './backups/restore-backup.workflow';
 import { takeBackupWorkflow } from './backups/take-backup.workflow';
 import type { Tx } from './database.store';
+import { configureOffsiteWorkflow } from './offsite/configure-offsite.workflow';
+import { copyOffsiteWorkflow } from './offsite/copy-offsite.workflow';
+import { restoreOffsiteWorkflow } from './offsite/restore-offsite.workflow';
 import { createSiteWorkflow } from './sites/create-site.workflow';
 import { deleteSiteWorkflow } from './sites/delete-site.workflow';
 import type { WorkContext } from './sites/work';
@@ -14,6 +17,9 @@ export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
   deleteSiteWorkflow(context),
   takeBackupWorkflow(context),
   restoreBackupWorkflow(context),
+  configureOffsiteWorkflow(context),
+  copyOffsiteWorkflow(context),
+  restoreOffsiteWorkflow(context),
   vendorRestoreWorkflow(context),
   vendorTakeSnapshotWorkflow(context),
 ];

@@ -23,7 +23,9 @@ export const preflightRestore = (context: HandlerContext) =>
         describeSite(siteHosts, site).catch(() => null),
         backup === null || backup.archive === null ? false : backupStorage.has(backup.archive.storageKey).catch(() => false),
       ]);
-      const facts = { site, backup, freeBytes: hosted?.freeBytes ?? null, isStored };
+      const archive = backup?.archive ?? null;
+      const isMissing = archive !== null && !isStored;
+      const facts = { site, point: backup, rawBytes: archive?.rawBytes ?? null, freeBytes: hosted?.freeBytes ?? null, isMissing };
       return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

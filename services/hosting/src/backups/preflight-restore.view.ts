@@ -1,31 +1,33 @@
 import type { Preflight } from '@drydock/contracts/preflight';
 import type { Site } from '../sites/site.types';
 import { sitePath } from '../sites/site-names';
-import type { Backup } from './backup.types';
 import { hasSpace, neededBytes } from './space.rules';
 
 type Finding = Preflight['findings'][number];
 
 export interface PreflightFacts {
   site: Site;
-  backup: Backup | null;
+  /** The backup or copy that was named; null when there is no such. */
+  point: { id: string; createdAt: Date } | null;
+  /** What it holds, unpacked; null when that is not known. */
+  rawBytes: number | null;
   /** On the site's host; null when it does not answer. */
   freeBytes: number | null;
-  /** Whether the archive lies in the storage. */
-  isStored: boolean;
+  /** The archive should lie in our storage and does not. */
+  isMissing: boolean;
 }
 
 /** Older than this a backup is worth a second thought, in seconds. */
 const oldAfterSeconds = 7 * 86_400;
 
 export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal'], now: Date): Preflight {
-  const { site, backup, freeBytes } = facts;
-  const ageSeconds = backup === null ? 0 : Math.max(0, Math.floor((now.getTime() - backup.createdAt.getTime()) / 1000));
-  const needed = backup?.archive == null ? null : neededBytes(backup.archive);
+  const { site, point, rawBytes, freeBytes } = facts;
+  const ageSeconds = point === null ? 0 : Math.max(0, Math.floor((now.getTime() - point.createdAt.getTime()) / 1000));
+  const needed = rawBytes === null ? null : neededBytes({ rawBytes });
   return {
     would: `Overwrite the files and the database of ${site.primaryDomain}; a safety copy of what is replaced is kept as a backup`,
     resource: sitePath(site.id),
-    point: backup === null ? null : { id: backup.id, taken_at: backup.createdAt.toISOString(), age_seconds: ageSeconds },
+    point: point === null ? null : { id: point.id, taken_at: point.createdAt.toISOString(), age_seconds: ageSeconds },
     space: needed === null || freeBytes === null ? null : { needed_bytes: needed, free_bytes: freeBytes },
     refusal,
     findings: findingsOf(facts, needed, ageSeconds),
@@ -33,12 +35,12 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   };
 }
 
-function findingsOf({ site, backup, freeBytes, isStored }: PreflightFacts, needed: number | null, ageSeconds: number): Finding[] {
+function findingsOf({ site, point, freeBytes, isMissing }: PreflightFacts, needed: number | null, ageSeconds: number): Finding[] {
   const findings: Array<Finding | false> = [
     ageSeconds > oldAfterSeconds && {
       level: 'WARNING',
       code: 'old_backup',
-      detail: `Everything written since ${backup?.createdAt.toISOString()} is replaced.`,
+      detail: `Everything written since ${point?.createdAt.toISOString()} is replaced.`,
     },
     freeBytes === null && { level: 'WARNING', code: 'host_unreachable', detail: "The site's host does not answer; its space is unknown." },
     needed !== null &&
@@ -48,8 +50,7 @@ function findingsOf({ site, backup, freeBytes, isStored }: PreflightFacts, neede
         code: 'storage_full',
         detail: `${needed} bytes are needed and ${freeBytes} are free.`,
       },
-    backup?.archive != null &&
-      !isStored && { level: 'ERROR', code: 'backup_data_missing', detail: "The backup's data was not found in the storage." },
+    isMissing && { level: 'ERROR', code: 'backup_data_missing', detail: "The backup's data was not found in the storage." },
     site.status === 'suspended' && { level: 'INFO', code: 'site_suspended', detail: 'The site stays suspended.' },
   ];
   return findings.filter((finding) => finding !== false);

@@ -32,7 +32,7 @@ function refusalOf(error: unknown): SiteHostRefusal | undefined {
 const fullDiskCodes = new Set(['53100', 'ENOSPC', 'EDQUOT']);
 
 /** Postgres says 53100 when its disk is full, the file system ENOSPC or EDQUOT, wrapped or not. */
-function isDiskFull(error: unknown, depth = 0): boolean {
+export function isDiskFull(error: unknown, depth = 0): boolean {
   if (fullDiskCodes.has(systemErrorCode(error))) return true;
   return depth < 5 && error instanceof Error && isDiskFull(error.cause, depth + 1);
 }

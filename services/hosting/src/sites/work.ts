@@ -1,5 +1,6 @@
 import type { Mode } from '@drydock/contracts/values';
 import type { HostingDatabase } from '../database.store';
+import type { OffsiteDrivers } from '../offsite/offsite.types';
 import type { BackupStorage } from '../providers/backup-storage';
 import type { Order, SiteHosts, SiteRef } from '../providers/site-host';
 import type { VendorTimelines } from '../providers/vendor-timeline';
@@ -9,6 +10,8 @@ export interface WorkContext {
   database: HostingDatabase;
   siteHosts: SiteHosts;
   backupStorage: BackupStorage;
+  /** Customers' own storage. */
+  offsite: OffsiteDrivers;
   vendorTimelines: VendorTimelines;
   /** How often the vendor's jobs are looked at, and how long one may take to show after an order whose answer was lost. */
   vendorPollMs: number;

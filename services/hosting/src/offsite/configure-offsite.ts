@@ -1,0 +1,76 @@
+import type { putSiteOffsite as endpoint } from '@drydock/contracts/offsite';
+import { problem } from '@drydock/contracts/problem';
+import type { SettleHandlers } from '@drydock/service-kit/route';
+import { type StepWaited, waitForStep } from '@drydock/workflow/wait-for-step';
+import { uuidv7 } from 'uuidv7';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { acceptWorkflow } from '../site-workflows/accept-workflow';
+import { assertAllowed } from '../site-workflows/refuse';
+import { readStartBy, startWithinSeconds } from '../site-workflows/start-by';
+import { findUnfinished } from '../site-workflows/unfinished.store';
+import { holdSite, readSite } from '../sites/find-site';
+import { refusalByWorkflow } from '../sites/site.rules';
+import { configureOffsiteHead } from './configure-offsite.head';
+import { dropPending, insertPending } from './destination.store';
+import { probeSeconds } from './offsite-limits';
+import { readOffsiteState } from './offsite-state';
+import { storageUnavailable } from './storage-problem';
+
+/** A probe that was taken up at the last moment still ends in time, and the gateway waits no longer than 20 s. */
+const waitMs = (startWithinSeconds + probeSeconds) * 1_000;
+
+interface Accepted {
+  workflowId: string;
+}
+
+/**
+ * Names the bucket for a site's copies. A worker tries it (invariant 2: handlers change nothing outside) and the request waits for the outcome;
+ * what was configured before stays until a probe has succeeded.
+ */
+export const configureOffsite = (context: HandlerContext) =>
+  ({
+    act: async (tx: Tx, request): Promise<Accepted> => {
+      const { endpoint: origin, region, bucket, prefix, access_key_id: accessKeyId, secret_access_key: secretAccessKey } = request.body;
+      const site = await holdSite(tx, request);
+      assertAllowed(refusalByWorkflow(await findUnfinished(tx, site.id)));
+      if (!context.offsite.allows(origin, site.mode)) throw problem('offsite_endpoint_refused');
+      const place = { siteId: site.id, endpoint: origin, region, bucket, prefix };
+      const { orgId, mode } = site;
+      const destinationId = uuidv7();
+      const sealedCredentials = context.offsite.seal(place, { accessKeyId, secretAccessKey });
+      await insertPending(tx, { id: destinationId, orgId, mode, ...place, sealedCredentials });
+      const workflowId = await acceptWorkflow(context, tx, request, site, {
+        definition: configureOffsiteHead,
+        input: { destinationId },
+        action: 'offsite.configure',
+        startBy: await readStartBy(context.database.sql(tx)),
+      });
+      return { workflowId };
+    },
+    settle: async (request, { workflowId }: Accepted) => {
+      const { database, listener } = context;
+      const settleFailed = async (tx: Tx, run: { input: unknown }): Promise<void> =>
+        dropPending(tx, configureOffsiteHead.input.parse(run.input).destinationId);
+      const waited = await waitForStep(database, workflowId, 'probe', waitMs, { listener, settleFailed });
+      assertConfigured(waited);
+      return { status: 200, body: await readOffsiteState(context, database.pool, await readSite(context, request)) };
+    },
+  }) satisfies SettleHandlers<typeof endpoint, Tx, undefined, Accepted>;
+
+function assertConfigured(waited: StepWaited): void {
+  if (waited.state === 'succeeded') return;
+  if (waited.state === 'failed' && waited.problem.code !== 'step_failed') {
+    const isStorage = waited.problem.code === 'dependency_unavailable';
+    throw problem(waited.problem.code, isStorage ? storageUnavailable : {});
+  }
+  if (waited.state === 'pending')
+    throw problem('dependency_unavailable', {
+      ...storageUnavailable,
+      detail: 'Your storage is slow to answer. GET of the same path says whether it was configured after all.',
+    });
+  throw problem(
+    'dependency_unavailable',
+    waited.state === 'failed' ? storageUnavailable : { extra: { dependency: 'worker' }, retryAfterSeconds: 5 },
+  );
+}

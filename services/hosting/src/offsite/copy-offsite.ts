@@ -1,0 +1,33 @@
+import type { takeSiteOffsiteCopy as endpoint } from '@drydock/contracts/offsite';
+import type { ActHandlers } from '@drydock/service-kit/route';
+import { uuidv7 } from 'uuidv7';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { acceptWorkflow, followHeaders } from '../site-workflows/accept-workflow';
+import { assertAllowed } from '../site-workflows/refuse';
+import { holdSite } from '../sites/find-site';
+import { insertCopy } from './copy.store';
+import { copyOffsiteHead } from './copy-offsite.head';
+import { chainToContinue, refuseCopy } from './offsite.rules';
+import { readOffsiteState, readOffsiteWorld } from './offsite-state';
+
+export const copyOffsite = (context: HandlerContext) =>
+  ({
+    act: async (tx: Tx, request) => {
+      const { kind } = request.body;
+      const site = await holdSite(tx, request);
+      const world = await readOffsiteWorld(tx, site);
+      assertAllowed(refuseCopy(world, kind));
+      const { destination } = world;
+      if (destination === null) throw new Error('a copy was allowed without a destination');
+      const copyId = uuidv7();
+      const workflowId = await acceptWorkflow(context, tx, request, site, {
+        definition: copyOffsiteHead,
+        input: { copyId, destinationId: destination.id, kind, platform: site.platform },
+        action: 'offsite.copy',
+      });
+      const parentId = kind === 'full' ? null : (chainToContinue(world.copies)?.at(-1)?.id ?? null);
+      await insertCopy(tx, destination, { id: copyId, kind, parentId, workflowId, createdAt: request.now });
+      return { status: 202, headers: followHeaders(site.id, workflowId), body: await readOffsiteState(context, tx, site) };
+    },
+  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

@@ -1,0 +1,43 @@
+import type { ProblemCode } from '@drydock/contracts/problems';
+import type { HandlerContext } from '../context';
+import { OffsiteError } from '../providers/offsite-storage';
+import type { Refusal } from '../sites/site.rules';
+import type { Site } from '../sites/site.types';
+import { recordPresence } from './copy.store';
+import { lookAtChain } from './look-at-chain';
+import { type OffsiteWorld, presumably, refuseRestore, restorableChain } from './offsite.rules';
+import { lookMs } from './offsite-limits';
+import { readOffsiteWorld } from './offsite-state';
+import { codeOfRefusal, storageUnavailable } from './storage-problem';
+
+/** Ids are ours and UUIDs; any other text names no copy. */
+export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) => copies.find(({ id }) => id === copyId.toLowerCase()) ?? null;
+
+/**
+ * What the customer's storage says of the copy that is named: null when the manifests of its chain are what was written, or when the request
+ * is refused anyhow and the storage was not asked. What is missing there is noted in our own rows.
+ */
+export async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {
+  const { pool } = context.database;
+  const known = await readOffsiteWorld(pool, site);
+  const world = { ...known, copies: presumably(known.copies) };
+  const copy = findNamed(world.copies, copyId);
+  const chain = copy === null ? null : restorableChain(world.copies, copy);
+  if (world.destination === null || chain === null || refuseRestore(world, copy) !== null) return null;
+  const reader = context.offsite.open(world.destination, { signal: AbortSignal.timeout(lookMs) });
+  try {
+    const seen = await lookAtChain(reader, chain);
+    await recordPresence(pool, seen, now);
+    if (seen.missing.length > 0) return { code: 'copy_chain_incomplete' };
+    return seen.altered.length > 0 ? { code: 'copy_tampered' } : null;
+  } catch (error) {
+    return { ...refusalOf(error) };
+  } finally {
+    reader.close();
+  }
+}
+
+function refusalOf(error: unknown): Refusal {
+  const code: ProblemCode = error instanceof OffsiteError ? codeOfRefusal[error.refusal] : 'dependency_unavailable';
+  return code === 'dependency_unavailable' ? { code, ...storageUnavailable } : { code };
+}

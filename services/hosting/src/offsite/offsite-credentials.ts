@@ -1,0 +1,32 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import type { OffsiteCredentials } from '../providers/offsite-storage';
+import type { SealedPlace } from './offsite.types';
+
+const version = Buffer.from([1]);
+const ivBytes = 12;
+const tagBytes = 16;
+
+const credentialsSchema = z.strictObject({ accessKeyId: z.string(), secretAccessKey: z.string() });
+
+const boundTo = ({ siteId, endpoint, bucket, prefix }: SealedPlace): Buffer =>
+  Buffer.from(JSON.stringify([siteId, endpoint, bucket, prefix]));
+
+/** AES-256-GCM under `key`, bound to the place: version 1, IV 12, ciphertext, tag 16. */
+export function sealCredentials(key: Buffer, place: SealedPlace, credentials: OffsiteCredentials): Buffer {
+  const iv = randomBytes(ivBytes);
+  const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(boundTo(place));
+  const sealed = cipher.update(JSON.stringify(credentialsSchema.parse(credentials)));
+  return Buffer.concat([version, iv, sealed, cipher.final(), cipher.getAuthTag()]);
+}
+
+/** Throws when they were sealed with another key, for another place, or altered. */
+export function openCredentials(key: Buffer, place: SealedPlace, sealed: Buffer): OffsiteCredentials {
+  if (sealed.length < 1 + ivBytes + tagBytes || sealed[0] !== version[0]) throw new Error('sealed credentials of an unknown form');
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + ivBytes), { authTagLength: tagBytes }).setAAD(
+    boundTo(place),
+  );
+  decipher.setAuthTag(sealed.subarray(-tagBytes));
+  const opened = Buffer.concat([decipher.update(sealed.subarray(1 + ivBytes, -tagBytes)), decipher.final()]);
+  return credentialsSchema.parse(JSON.parse(opened.toString('utf8')));
+}

@@ -1,0 +1,16 @@
+import type { OffsiteDeadlines } from '../providers/offsite-storage';
+
+/** A whole probe of a customer's bucket: what a customer waits for an answer, with room for a slow handshake. */
+export const probeSeconds = 7;
+
+/** Of one call of a probe. */
+export const probeDeadlines: OffsiteDeadlines = { connectMs: 3_000, idleMs: 3_000, objectMs: 5_000 };
+
+/** Of the look that a request takes at the manifests of a chain, in milliseconds: all of them together. */
+export const lookMs = 8_000;
+
+/** Steps that move a site to or from a customer's storage: 200 GB over a line of 100 Mbit/s; failures that may pass are tried more often. */
+export const offsiteLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
+
+/** Objects read at once: each is in memory, of 8 MB in the main. */
+export const readsAtOnce = 6;

@@ -1,0 +1,76 @@
+import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
+import { isReady, type Refusal, refusalByWorkflow, unsupportedReasonOf } from '../sites/site.rules';
+import type { Site } from '../sites/site.types';
+import type { Copy, CopyArchive, Destination } from './offsite.types';
+
+/** The site, who is at work on it and its place for copies, as every question about them needs them. */
+export interface OffsiteWorld {
+  site: Pick<Site, 'status' | 'platform'>;
+  unfinished: UnfinishedWorkflow | null;
+  destination: Destination | null;
+  /** All of the destination's. */
+  copies: readonly Copy[];
+}
+
+/** A copy that can be read. */
+export type StoredCopy = Copy & { archive: CopyArchive };
+
+/** The copy and every one that it depends on, full one first; a gap or a cycle ends it early. */
+export function ancestryOf(copies: readonly Copy[], copy: Copy): Copy[] {
+  const chain = [copy];
+  for (let at = copy; at.parentId !== null; ) {
+    const parent = copies.find(({ id }) => id === at.parentId);
+    if (parent === undefined || chain.includes(parent)) break;
+    chain.unshift(parent);
+    at = parent;
+  }
+  return chain;
+}
+
+const isStored = (copy: Copy): copy is StoredCopy => copy.status === 'completed' && copy.archive !== null && copy.missingAt === null;
+
+/** The chain that a restore of `copy` reads, full one first; null when one of it is missing. */
+export function restorableChain(copies: readonly Copy[], copy: Copy): StoredCopy[] | null {
+  const chain = ancestryOf(copies, copy);
+  return chain[0]?.kind === 'full' && chain.every(isStored) ? chain : null;
+}
+
+/** The copies as if all were where they were written: for whoever is about to look. */
+export const presumably = (copies: readonly Copy[]): Copy[] => copies.map((copy) => ({ ...copy, missingAt: null }));
+
+/** What the next incremental copy continues: the newest whose chain is whole. */
+export function chainToContinue(copies: readonly Copy[]): StoredCopy[] | null {
+  const newestFirst = [...copies].sort((a, b) => b.sequence - a.sequence);
+  for (const copy of newestFirst) {
+    const chain = isStored(copy) ? restorableChain(copies, copy) : null;
+    if (chain !== null) return chain;
+  }
+  return null;
+}
+
+/** May a copy be taken? */
+export function refuseCopy(world: OffsiteWorld, kind: Copy['kind']): Refusal | null {
+  if (world.destination === null) return { code: 'offsite_not_configured' };
+  const refusal = refusalByWorkflow(world.unfinished) ?? refuseByPlatform(world);
+  if (refusal !== null) return refusal;
+  return kind === 'incremental' && chainToContinue(world.copies) === null ? { code: 'copy_chain_incomplete' } : null;
+}
+
+/** May the site be overwritten with `copy`? First the point that was named, then the state of the site, whoever is at work on it first. */
+export function refuseRestore(world: OffsiteWorld, copy: Copy | null): Refusal | null {
+  return refuseCopyPoint(world, copy) ?? refusalByWorkflow(world.unfinished) ?? refuseByPlatform(world);
+}
+
+function refuseCopyPoint({ destination, copies }: OffsiteWorld, copy: Copy | null): Refusal | null {
+  if (destination === null) return { code: 'offsite_not_configured' };
+  if (copy === null || copy.status !== 'completed') return { code: 'copy_not_found' };
+  return restorableChain(copies, copy) === null ? { code: 'copy_chain_incomplete' } : null;
+}
+
+function refuseByPlatform({ site }: OffsiteWorld): Refusal | null {
+  if (unsupportedReasonOf(site.platform) !== '') return { code: 'platform_unsupported' };
+  return isReady(site.status) ? null : { code: 'site_not_ready' };
+}
+
+/** Bytes that a restore writes at most: what the archives of a chain hold together. */
+export const rawBytesOf = (chain: readonly StoredCopy[]): number => chain.reduce((sum, { archive }) => sum + archive.rawBytes, 0);

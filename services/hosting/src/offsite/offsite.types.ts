@@ -1,0 +1,61 @@
+import type { OffsiteCopyKind } from '@drydock/contracts/offsite';
+import type { Mode } from '@drydock/contracts/values';
+import type { OffsiteCredentials, OffsitePlace, OffsiteReader, OffsiteStorage, OpenOptions } from '../providers/offsite-storage';
+
+/** A customer's place for copies of one site. */
+export interface Destination extends OffsitePlace {
+  id: string;
+  siteId: string;
+  orgId: string;
+  mode: Mode;
+  /** Opened by those who have the key only; null once it is removed. */
+  sealedCredentials: Buffer | null;
+  encryptionKeyId: string | null;
+  lastErrorCode: string;
+}
+
+/** What a completed copy must be whenever it is read. */
+export interface CopyArchive {
+  objectKey: string;
+  sizeBytes: number;
+  /** Bytes of the archive's own content, unpacked. */
+  rawBytes: number;
+  manifestSha256: string;
+  manifestMac: string;
+}
+
+export interface Copy {
+  id: string;
+  destinationId: string;
+  kind: OffsiteCopyKind;
+  status: 'running' | 'completed' | 'failed';
+  /** The copy that an incremental one continues. */
+  parentId: string | null;
+  sequence: number;
+  archive: CopyArchive | null;
+  createdAt: Date;
+  completedAt: Date | null;
+  verifiedAt: Date | null;
+  /** When it was found to be gone from the storage. */
+  missingAt: Date | null;
+}
+
+/** What is needed to look at a destination from a request. */
+export interface OffsiteReaders {
+  /** Whether requests may name the endpoint at all, in that world. */
+  allows(endpoint: string, mode: Mode): boolean;
+  seal(destination: SealedPlace, credentials: OffsiteCredentials): Buffer;
+  open(destination: Destination, options?: OpenOptions): OffsiteReader;
+}
+
+/** What is needed to work on one. */
+export interface OffsiteDrivers {
+  open(destination: Destination, options?: OpenOptions): OffsiteStorage;
+  /** Names the key that copies are encrypted with, and tells nothing else of it. */
+  encryptionKeyId: string;
+  /** Folder on the worker's disk for copies that are verified before use. */
+  spoolDir: string;
+}
+
+/** What sealed credentials are bound to: moved to another row they open nothing. */
+export type SealedPlace = Pick<Destination, 'siteId' | 'endpoint' | 'bucket' | 'prefix'>;

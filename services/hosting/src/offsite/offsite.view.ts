@@ -1,0 +1,77 @@
+import { type OffsiteCopyView, type OffsiteRestorePhase, offsiteEncryptionScheme, type SiteOffsite } from '@drydock/contracts/offsite';
+import type { WorkflowView } from '@drydock/contracts/workflows';
+import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
+import { ancestryOf, restorableChain } from './offsite.rules';
+import type { Copy, Destination } from './offsite.types';
+
+export interface OffsiteFacts {
+  destination: Destination | null;
+  /** The destination's, newest first. */
+  copies: readonly Copy[];
+  unfinished: UnfinishedWorkflow | null;
+  /** The site's last restore from a copy. */
+  restore: { view: WorkflowView; copyId: string } | null;
+}
+
+const kindsShown: readonly string[] = ['configure_offsite', 'copy_offsite', 'restore_offsite'];
+
+export function viewOffsite({ destination, copies, unfinished, restore }: OffsiteFacts): SiteOffsite {
+  const finished = copies.filter(({ status }) => status !== 'running');
+  const last = finished.find(({ status }) => status === 'completed');
+  return {
+    configured: destination !== null,
+    destination: destination === null ? null : viewPlace(destination),
+    encryption: destination?.encryptionKeyId == null ? null : { scheme: offsiteEncryptionScheme, key_id: destination.encryptionKeyId },
+    in_progress: unfinished !== null && unfinished.status !== 'needs_attention' && kindsShown.includes(unfinished.kind),
+    last_copy_at: last?.completedAt?.toISOString() ?? null,
+    last_error_code: destination?.lastErrorCode ?? '',
+    copies: finished.map((copy) => viewCopy(copies, copy)),
+    restore: restore === null ? null : viewRestore(restore.view, restore.copyId),
+  };
+}
+
+const viewPlace = ({ endpoint, region, bucket, prefix }: Destination) => ({ kind: 's3' as const, endpoint, region, bucket, prefix });
+
+function viewCopy(copies: readonly Copy[], copy: Copy): OffsiteCopyView {
+  const ancestors = ancestryOf(copies, copy).slice(0, -1);
+  const isWhole = copy.status === 'failed' || restorableChain(copies, copy) !== null;
+  return {
+    id: copy.id,
+    kind: copy.kind,
+    base_id: ancestors[0]?.id ?? copy.parentId,
+    depends_on: ancestors.map(({ id }) => id),
+    created_at: copy.createdAt.toISOString(),
+    size_bytes: copy.archive?.sizeBytes ?? 0,
+    status: copy.status === 'failed' ? 'failed' : isWhole ? 'completed' : 'incomplete_chain',
+    verified_at: copy.verifiedAt?.toISOString() ?? null,
+  };
+}
+
+const phaseOfStep: Readonly<Record<string, OffsiteRestorePhase>> = {
+  recheck: 'fetching',
+  fetch: 'fetching',
+  verify: 'verifying',
+  stage: 'staging',
+  clear: 'staging',
+};
+
+/** Until its last step is done a restore is not: the site is the restored one from `thaw` on, and its safety copy is being made. */
+function viewRestore(view: WorkflowView, copyId: string): NonNullable<SiteOffsite['restore']> {
+  return {
+    workflow_id: view.id,
+    copy_id: copyId,
+    phase: phaseOf(view),
+    progress: view.progress,
+    started_at: view.started_at ?? view.created_at,
+    finished_at: view.finished_at,
+    error_code: view.error?.code ?? '',
+  };
+}
+
+function phaseOf({ status, steps }: WorkflowView): OffsiteRestorePhase {
+  if (status === 'succeeded') return 'done';
+  if (status === 'failed') return 'failed';
+  if (steps.every((step) => step.status === 'pending')) return 'queued';
+  const current = steps.find((step) => step.status !== 'succeeded');
+  return phaseOfStep[current?.name ?? ''] ?? 'switching';
+}

@@ -1,0 +1,89 @@
+import dns, { type LookupAddress } from 'node:dns';
+import http from 'node:http';
+import https from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { authorityOf, isPublicAddress } from './address.rules';
+
+export type ResolveAll = (hostname: string, answer: (error: Error | null, addresses: LookupAddress[]) => void) => void;
+
+/** A connection into our own network that a customer's endpoint asked for. Nothing was sent. */
+export class AddressRefused extends Error {
+  constructor(where: string) {
+    super(`${where} is no address of the public internet`);
+    this.name = 'AddressRefused';
+  }
+}
+
+export interface GuardOptions {
+  /** The one origin that is going to be talked to. */
+  origin: string;
+  /** `host:port` that may be any address. */
+  allowed: ReadonlySet<string>;
+  resolve?: ResolveAll;
+}
+
+const resolveBySystem: ResolveAll = (hostname, answer) => dns.lookup(hostname, { all: true }, answer);
+
+/** Sockets at most to one customer's storage: as many as objects are moved at once, and some. */
+const socketsMax = 16;
+
+/**
+ * Agents that connect to public addresses only. A name is resolved once in the life of the agents and connections go to exactly the addresses
+ * that were checked, so that a name which leads elsewhere the next time changes nothing; one refused address refuses the name.
+ */
+export function createGuardedAgents({ origin, allowed, resolve = resolveBySystem }: GuardOptions): {
+  httpAgent: http.Agent;
+  httpsAgent: https.Agent;
+} {
+  const isFree = allowed.has(authorityOf(origin));
+  const lookup = isFree ? undefined : createPinnedLookup(resolve);
+  const options = { keepAlive: true, maxSockets: socketsMax, ...(lookup === undefined ? {} : { lookup }) };
+  const expected = new URL(origin).hostname.replace(/^\[|\]$/g, '');
+  const check = (host: string): void => {
+    if (host !== expected) throw new AddressRefused(`${host}, which is not ${expected},`);
+    // Node asks no resolver for an address that is written out.
+    if (!isFree && isIP(host) !== 0 && !isPublicAddress(host)) throw new AddressRefused(host);
+  };
+  return { httpAgent: guard(new http.Agent(options), check), httpsAgent: guard(new https.Agent(options), check) };
+}
+
+function guard<A extends http.Agent>(agent: A, check: (host: string) => void): A {
+  const connect = agent.createConnection.bind(agent);
+  agent.createConnection = (options, callback) => {
+    check((options.host ?? options.hostname ?? '').replace(/^\[|\]$/g, ''));
+    return connect(options, callback);
+  };
+  return agent;
+}
+
+/** Exported for its test: what the agents ask for every connection. */
+export function createPinnedLookup(resolve: ResolveAll): LookupFunction {
+  const pinned = new Map<string, Promise<LookupAddress[]>>();
+  const find = (hostname: string): Promise<LookupAddress[]> => {
+    const known = pinned.get(hostname);
+    if (known !== undefined) return known;
+    const asked = resolveChecked(resolve, hostname);
+    pinned.set(hostname, asked);
+    asked.catch(() => pinned.delete(hostname));
+    return asked;
+  };
+  return (hostname, options, callback) => {
+    find(hostname).then(
+      (addresses) => {
+        const [first] = addresses;
+        if (options.all === true) callback(null, addresses);
+        else callback(null, first?.address ?? '', first?.family);
+      },
+      (error: NodeJS.ErrnoException) => callback(error, ''),
+    );
+  };
+}
+
+const resolveChecked = (resolve: ResolveAll, hostname: string): Promise<LookupAddress[]> =>
+  new Promise((done, fail) => {
+    resolve(hostname, (error, addresses) => {
+      if (error !== null) return fail(error);
+      if (addresses.length === 0 || !addresses.every(({ address }) => isPublicAddress(address))) return fail(new AddressRefused(hostname));
+      done(addresses);
+    });
+  });

@@ -1,0 +1,150 @@
+import { randomBytes } from 'node:crypto';
+import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import type { ArchiveSource } from '@drydock/archive/archive-objects';
+import { isObjectName } from '@drydock/archive/archive-objects';
+import { createGuardedAgents, type ResolveAll } from './guarded-agent';
+import { asMissingObject, translateS3 } from './offsite-errors';
+import type { OffsiteDeadlines, OffsitePlace, OffsiteStorage, OpenOffsite } from './offsite-storage';
+import { OffsiteError } from './offsite-storage';
+import { readObjectBody } from './read-object-body';
+
+export interface S3OffsiteOptions {
+  /** `host:port` that may be any address: for stand-ins. */
+  allowed: ReadonlySet<string>;
+  resolve?: ResolveAll;
+}
+
+/** Twice the largest object of an archive over a line of 4 Mbit/s. */
+const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
+
+/** Objects deleted at once; each is one small call. */
+const deletesAtOnce = 8;
+
+const keyForm = /^[0-9a-f-]{36}\/[0-9a-f-]{36}(?:\/\d{1,20})?$/;
+
+/** Any storage that speaks S3, path-style, signed by SigV4; redirects are not followed. */
+export function s3OffsiteStorage({ allowed, resolve }: S3OffsiteOptions): OpenOffsite {
+  return (place, credentials, { signal, deadlines = defaultDeadlines } = {}) => {
+    const agents = createGuardedAgents({ origin: place.endpoint, allowed, ...(resolve === undefined ? {} : { resolve }) });
+    const client = new S3Client({
+      endpoint: place.endpoint,
+      region: place.region,
+      credentials,
+      forcePathStyle: true,
+      followRegionRedirects: false,
+      disableS3ExpressSessionAuth: true,
+      // Others than Amazon know no newer checksums. What is sent is covered by the signature, what is read by our own HMACs.
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+      maxAttempts: 3,
+      requestHandler: { ...agents, connectionTimeout: deadlines.connectMs, socketTimeout: deadlines.idleMs },
+    });
+    const limit = (): AbortSignal => {
+      const deadline = AbortSignal.timeout(deadlines.objectMs);
+      return signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
+    };
+    return new OpenS3(client, place, limit);
+  };
+}
+
+/** One customer's bucket, open. */
+class OpenS3 implements OffsiteStorage {
+  private readonly client: S3Client;
+  private readonly place: OffsitePlace;
+  private readonly limit: () => AbortSignal;
+
+  constructor(client: S3Client, place: OffsitePlace, limit: () => AbortSignal) {
+    this.client = client;
+    this.place = place;
+    this.limit = limit;
+  }
+
+  source(objectKey: string): ArchiveSource {
+    const folder = this.folderOf(objectKey);
+    return { read: (name) => this.read(`${folder}/${objectName(name)}`) };
+  }
+
+  sink(objectKey: string) {
+    const folder = this.folderOf(objectKey);
+    return { write: (name: string, bytes: Buffer) => this.write(`${folder}/${objectName(name)}`, bytes) };
+  }
+
+  async removeAll(folderKey: string, keep?: string): Promise<void> {
+    const kept = keep === undefined ? null : `${this.folderOf(keep)}/`;
+    const keys = (await this.list(`${this.folderOf(folderKey)}/`)).filter((key) => kept === null || !key.startsWith(kept));
+    const queue = keys[Symbol.iterator]();
+    const work = async (): Promise<void> => {
+      for (const key of queue) await this.delete(key);
+    };
+    await Promise.all(Array.from({ length: Math.min(deletesAtOnce, keys.length) }, work));
+  }
+
+  async probe(id: string): Promise<void> {
+    const key = this.at(`drydock-probe-${id}`);
+    const content = randomBytes(64);
+    await this.write(key, content);
+    const readBack = await this.read(key);
+    const isListed = (await this.list(key)).includes(key);
+    await this.delete(key);
+    if (!readBack.equals(content) || !isListed) throw new OffsiteError('bucket_unusable', 'what was written is not what is read or listed');
+    const left = await this.read(key).then(
+      () => true,
+      (error: unknown) => !asMissingObject(error),
+    );
+    if (left) throw new OffsiteError('bucket_unusable', 'what was deleted is still there');
+  }
+
+  close(): void {
+    this.client.destroy();
+  }
+
+  private async read(Key: string): Promise<Buffer> {
+    const signal = this.limit();
+    return translateS3(async () => {
+      const { Body, ContentLength } = await this.client.send(new GetObjectCommand({ Bucket: this.place.bucket, Key }), {
+        abortSignal: signal,
+      });
+      return readObjectBody(Body, ContentLength, signal);
+    });
+  }
+
+  private async write(Key: string, Body: Buffer): Promise<void> {
+    const command = new PutObjectCommand({ Bucket: this.place.bucket, Key, Body, ContentLength: Body.length });
+    await translateS3(() => this.client.send(command, { abortSignal: this.limit() }));
+  }
+
+  private async delete(Key: string): Promise<void> {
+    await translateS3(() => this.client.send(new DeleteObjectCommand({ Bucket: this.place.bucket, Key }), { abortSignal: this.limit() }));
+  }
+
+  private async list(Prefix: string): Promise<string[]> {
+    const keys: string[] = [];
+    for (let token: string | undefined, isFirst = true; isFirst || token !== undefined; isFirst = false) {
+      const command = new ListObjectsV2Command({
+        Bucket: this.place.bucket,
+        Prefix,
+        ...(token === undefined ? {} : { ContinuationToken: token }),
+      });
+      const page = await translateS3(() => this.client.send(command, { abortSignal: this.limit() }));
+      // Only what was asked for is ever deleted, whatever a storage lists.
+      for (const { Key } of page.Contents ?? []) if (Key?.startsWith(Prefix) === true) keys.push(Key);
+      token = page.IsTruncated === true && page.NextContinuationToken !== token ? page.NextContinuationToken : undefined;
+    }
+    return keys;
+  }
+
+  private folderOf(objectKey: string): string {
+    // Keys are ours, made of ids; this line is what keeps a bug from reaching beside the prefix.
+    if (!keyForm.test(objectKey)) throw new Error(`not an object key: ${objectKey}`);
+    return this.at(objectKey);
+  }
+
+  private at(name: string): string {
+    return this.place.prefix === '' ? name : `${this.place.prefix}/${name}`;
+  }
+}
+
+function objectName(name: string): string {
+  if (!isObjectName(name)) throw new TypeError(`not the name of an archive object: ${name}`);
+  return name;
+}

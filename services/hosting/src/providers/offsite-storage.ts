@@ -1,0 +1,70 @@
+import type { ArchiveSink, ArchiveSource } from '@drydock/archive/archive-objects';
+
+/** Where a customer keeps copies. */
+export interface OffsitePlace {
+  /** `https://host[:port]` */
+  endpoint: string;
+  region: string;
+  bucket: string;
+  /** Folders without a slash at either end; '' is the whole bucket. */
+  prefix: string;
+}
+
+/** The customer's secret: in memory for as long as a storage is open, and nowhere else in the clear. */
+export interface OffsiteCredentials {
+  accessKeyId: string;
+  secretAccessKey: string;
+}
+
+/** What may go on at most before a call counts as failed, in milliseconds. */
+export interface OffsiteDeadlines {
+  connectMs: number;
+  /** No byte for so long. */
+  idleMs: number;
+  /** One object from its first byte to its last. */
+  objectMs: number;
+}
+
+/** What a request may do: read. Close it when done. */
+export interface OffsiteReader {
+  /**
+   * Objects of the archive at `objectKey`, a folder below the prefix. One that is missing rejects with ArchiveError `truncated`, a definite
+   * refusal with {@link OffsiteError}, anything else may pass. An object larger than any archive's is never read to its end.
+   */
+  source(objectKey: string): ArchiveSource;
+  close(): void;
+}
+
+/** What workflow steps do to a customer's storage. It is not ours: it may lie, be slow, or answer with anything. */
+export interface OffsiteStorage extends OffsiteReader {
+  /** Writes objects; each is stored once its write resolves. The manifest comes last. */
+  sink(objectKey: string): ArchiveSink;
+  /** Removes every object below the folder `folderKey`, except those below `keep`. Not there is no error. */
+  removeAll(folderKey: string, keep?: string): Promise<void>;
+  /** Writes, reads, lists and deletes an object named after `id`. Rejects unless all four do what they say. */
+  probe(id: string): Promise<void>;
+}
+
+export type OffsiteRefusal = 'endpoint_refused' | 'credentials_rejected' | 'bucket_unusable';
+
+/** What no repetition mends. `message` is for the log and holds no credential. */
+export class OffsiteError extends Error {
+  readonly refusal: OffsiteRefusal;
+
+  constructor(refusal: OffsiteRefusal, message: string, options?: ErrorOptions) {
+    super(`${refusal}: ${message}`, options);
+    this.name = 'OffsiteError';
+    this.refusal = refusal;
+  }
+}
+
+export interface OpenOptions {
+  signal?: AbortSignal;
+  deadlines?: OffsiteDeadlines;
+}
+
+export type OpenOffsite = (place: OffsitePlace, credentials: OffsiteCredentials, options?: OpenOptions) => OffsiteStorage;
+export type OpenOffsiteReader = (place: OffsitePlace, credentials: OffsiteCredentials, options?: OpenOptions) => OffsiteReader;
+
+/** Folder of all attempts at one copy, below the destination's prefix. */
+export const copyFolder = (siteId: string, copyId: string): string => `${siteId}/${copyId}`;

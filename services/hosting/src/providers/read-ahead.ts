@@ -1,0 +1,52 @@
+import { type ArchiveSource, segmentName } from '@drydock/archive/archive-objects';
+
+/** Readers of one archive at a time: the threads of an extraction. */
+const readersMax = 2;
+/** Segments read last that are remembered, so that each reader's next one is known as such. */
+const recentMax = 16;
+
+/**
+ * The same source, with the segments behind one that is read in order already on their way: a storage is further away than a disk. At most
+ * `ahead` of them for each reader wait in memory.
+ */
+export function readAhead(source: ArchiveSource, ahead: number): ArchiveSource {
+  const waiting = new Map<number, Promise<Buffer>>();
+  const recent = new Set([-1]);
+  let end = Number.POSITIVE_INFINITY;
+
+  const fetch = (number: number): void => {
+    if (waiting.has(number) || recent.has(number) || number >= end) return;
+    const bytes = source.read(segmentName(number));
+    waiting.set(number, bytes);
+    forgetOldest(waiting, ahead * readersMax);
+    bytes.catch(() => {
+      // Most likely behind the last one. Whoever asks for it asks the storage again.
+      end = Math.min(end, number);
+      if (waiting.get(number) === bytes) waiting.delete(number);
+    });
+  };
+
+  return {
+    read: (name) => {
+      const number = numberOf(name);
+      if (number === null) return source.read(name);
+      const isInOrder = recent.has(number - 1);
+      recent.add(number);
+      forgetOldest(recent, recentMax);
+      const bytes = waiting.get(number) ?? source.read(name);
+      waiting.delete(number);
+      for (let next = number + 1; isInOrder && next <= number + ahead; next += 1) fetch(next);
+      return bytes;
+    },
+  };
+}
+
+function forgetOldest(kept: Map<number, unknown> | Set<number>, max: number): void {
+  for (const oldest of kept.keys()) if (kept.size > max) kept.delete(oldest);
+}
+
+/** Of a segment; null for any other object. */
+function numberOf(name: string): number | null {
+  const match = /^segment-(\d+)$/.exec(name);
+  return match === null ? null : Number(match[1]);
+}
