@@ -1,0 +1,201 @@
+import type { ChildProcess } from 'node:child_process';
+import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { until } from '@drydock/test-kit/wait';
+import { uuidv7 } from 'uuidv7';
+import { callerOf } from '../../test/hosting-api';
+import { ended, type HostingWorld } from '../../test/hosting-world';
+import { vendorContent } from '../../test/vendor';
+import {
+  atRest,
+  auditOf,
+  donesOf,
+  makeVendorSite,
+  openVendorWorld,
+  restore,
+  snapshotsPath,
+  surfaceOf,
+  type VendorWorld,
+} from '../../test/vendor-world';
+
+const [backend = 'postgres'] = queueBackends();
+let world: VendorWorld;
+let worker: ChildProcess;
+beforeAll(async () => {
+  world = await openVendorWorld(backend, callerOf());
+  worker = world.spawnWorker();
+});
+afterEach(() => world.vendor.clearFaults());
+afterAll(async () => {
+  worker.kill('SIGKILL');
+  await world.close();
+});
+
+const restoreWeb = async (siteId: string) =>
+  restore(world, siteId, { scope: 'web', timestamp: (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '' });
+const workflowOf = async (siteId: string): Promise<{ id: string; status: string; code: string | null }> => {
+  const [row] = await world.api.rows<{ id: string; status: string; code: string | null }>(
+    "SELECT id, status, error ->> 'code' AS code FROM workflow WHERE subject_id = $1 ORDER BY id DESC LIMIT 1",
+    [siteId],
+  );
+  if (row === undefined) throw new Error('no workflow');
+  return row;
+};
+const over = (siteId: string) =>
+  until(
+    async () => {
+      const workflow = await workflowOf(siteId);
+      return ['succeeded', 'failed', 'needs_attention'].includes(workflow.status) && workflow;
+    },
+    { timeoutMs: 30_000, what: 'the end of the workflow' },
+  );
+const audited = (siteId: string) => auditOf(world, siteId, 'vendor_snapshot.restore');
+
+const lostAnswers = [
+  ['500', { kind: 'fixed', status: 500 }],
+  ['HTML', { kind: 'fixed', status: 200, body: '<html>oops' }],
+  ['half an answer', { kind: 'truncated', bytes: 5 }],
+  ['no answer', { kind: 'reset' }],
+] as const;
+
+it.each(lostAnswers)(
+  'an order that was taken and answered with %s is done once, found again, and noted once (D1, D4)',
+  async (_what, answer) => {
+    const { siteId, packageId } = await makeVendorSite(world);
+    await world.vendor.fault({ method: 'POST', path: 'restoreSnapshot$', isCarriedOut: true, answer });
+    const answered = await restoreWeb(siteId);
+    expect([answered.status, answered.json]).toMatchObject([202, { in_progress: true }]);
+    await atRest(world, siteId);
+    expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);
+    expect((await world.vendor.content(packageId)).web).toEqual(vendorContent(1).web);
+  },
+);
+
+it.each(lostAnswers)(
+  'an order that never arrived (%s) is not sent again, ends as not taken on, and is not noted (D1)',
+  async (_what, answer) => {
+    const { siteId, packageId } = await makeVendorSite(world);
+    await world.vendor.fault({ method: 'POST', path: 'restoreSnapshot$', answer });
+    const before = (await world.vendor.calls()).length;
+    const answered = await restoreWeb(siteId);
+    expect([answered.status, answered.json]).toMatchObject([503, { code: 'dependency_unavailable', dependency: 'vendor' }]);
+    expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'vendor_not_accepted' });
+    const sent = (await world.vendor.calls())
+      .slice(before)
+      .filter(({ method, path }) => method === 'POST' && path.includes(`/${packageId}/`));
+    expect(sent).toHaveLength(1);
+    expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([[], 0]);
+    expect((await world.vendor.content(packageId)).web).toEqual(vendorContent(2).web);
+    expect((await restoreWeb(siteId)).status).toBe(202);
+  },
+);
+
+it('a worker that takes over does not send again what its predecessor had sent, though no job is to be seen (D1)', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  await world.vendor.fault({ method: 'POST', path: 'restoreSnapshot$', answer: { kind: 'reset' } });
+  const orders = async () =>
+    (await world.vendor.calls()).filter(({ method, path }) => method === 'POST' && path.includes(`/${packageId}/`)).length;
+  const answering = restoreWeb(siteId);
+  await until(async () => (await orders()) === 1);
+  worker.kill('SIGKILL');
+  worker = world.spawnWorker();
+  expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'vendor_not_accepted' });
+  expect([await orders(), await donesOf(world, packageId), await audited(siteId)]).toEqual([1, [], 0]);
+  expect((await answering).status).toBe(503);
+}, 40_000);
+
+it('tries the same order again while the vendor is locked, and answers once it is taken (D3, D8)', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  const locked = { kind: 'fixed', status: 423, headers: { 'retry-after': '1' } } as const;
+  await world.vendor.fault({ method: 'POST', path: 'restoreSnapshot$', times: 2, answer: locked });
+  expect((await restoreWeb(siteId)).status).toBe(202);
+  await atRest(world, siteId);
+  expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);
+}, 20_000);
+
+it('tells a refusal of the vendor’s own as 422 and notes nothing', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  await world.vendor.fault({ method: 'POST', path: 'restoreSnapshot$', answer: { kind: 'fixed', status: 422 } });
+  const answered = await restoreWeb(siteId);
+  expect([answered.status, answered.json]).toMatchObject([422, { code: 'scope_not_restorable' }]);
+  expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([[], 0]);
+});
+
+it('looks at the listing once more before it sends: a point that has just gone is refused (D7)', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  const timestamp = (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
+  const real = await fetch(`${world.vendor.url}/package/${packageId}/web/timelineBackup`, {
+    headers: { authorization: `Bearer ${world.vendor.keys.live}` },
+  });
+  const answer = { kind: 'fixed', status: 200, body: await real.text() } as const;
+  await world.vendor.change(packageId, { forget: { scope: 'web', id: '', restoreAsOf: Number(timestamp) } });
+  // The request still sees the point, the worker does not.
+  await world.vendor.fault({ path: 'timelineBackup$', times: 1, answer });
+  const answered = await restore(world, siteId, { scope: 'web', timestamp });
+  expect([answered.status, answered.json]).toMatchObject([422, { code: 'restore_point_stale' }]);
+  expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([[], 0]);
+});
+
+it('fails the workflow, without staff, when the vendor’s job fails', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  await world.vendor.change(packageId, { failsNextJob: true });
+  const answered = await restoreWeb(siteId);
+  expect(answered.status).toBe(202);
+  const view = await ended(world, answered.headers['location']);
+  expect(view).toMatchObject({ status: 'failed', error: { code: 'vendor_restore_failed' } });
+  expect(await surfaceOf(world, siteId)).toMatchObject({ in_progress: false, can_back_up: true });
+});
+
+it('accepts one of twenty restores at once', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  const answers = await Promise.all(Array.from({ length: 20 }, () => restoreWeb(siteId)));
+  expect(answers.map(({ status }) => status).sort()).toEqual([202, ...Array.from({ length: 19 }, () => 422)]);
+  await atRest(world, siteId);
+  expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);
+});
+
+it('a sandbox site called fail_restore is accepted and fails, and its content stays as it was', async () => {
+  const sandbox: HostingWorld['caller'] = { ...world.caller, mode: 'sandbox' };
+  const created = await world.api.call('POST', '/v1/sites', {
+    caller: sandbox,
+    body: { name: 'Shop fail_restore', primary_domain: `${uuidv7()}.example.com`, platform: 'vendor' },
+  });
+  const { id } = created.json as { id: string };
+  const row = await until(async () => {
+    const [found] = await world.api.rows<{ package_id: string }>('SELECT package_id FROM vendor_packages WHERE site_id = $1', [id]);
+    return (await world.api.rows("SELECT 1 FROM sites WHERE id = $1 AND status = 'active'", [id])).length > 0 && found;
+  });
+  await world.vendor.fill(row.package_id, vendorContent(1));
+  await world.vendor.keepPoints(row.package_id);
+  const surface = (await world.api.call('GET', snapshotsPath(id), { caller: sandbox })).json as {
+    web: { points: [{ timestamp: string }] };
+  };
+  const body = { scope: 'web', timestamp: surface.web.points[0].timestamp };
+  expect((await restore(world, id, body, { caller: sandbox })).status).toBe(202);
+  expect(await over(id)).toMatchObject({ status: 'failed', code: 'vendor_restore_failed' });
+  expect(await donesOf(world, row.package_id)).toEqual([]);
+});
+
+it('without a worker nothing is started: 503, and what was accepted is cancelled', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  worker.kill('SIGTERM');
+  await until(() => worker.exitCode !== null, { timeoutMs: 20_000 });
+  const answered = await restoreWeb(siteId);
+  expect([answered.status, answered.json]).toMatchObject([503, { dependency: 'hosting-worker' }]);
+  worker = world.spawnWorker();
+  expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'start_by_passed' });
+  expect((await restoreWeb(siteId)).status).toBe(202);
+  await atRest(world, siteId);
+  expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);
+}, 60_000);
+
+it('an order that the request has given up on is not sent by a worker that wakes too late', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  const stall = { path: '/jobs$', times: 1, delayMs: 12_000, answer: { kind: 'reset' } } as const;
+  await world.vendor.fault({ path: 'timelineBackup$', times: 1, answer: { kind: 'as_usual' } });
+  await world.vendor.fault({ ...stall, method: 'GET' });
+  await world.vendor.fault({ ...stall, times: 2, method: 'GET' });
+  const answered = await restoreWeb(siteId);
+  expect([answered.status, answered.json]).toMatchObject([503, { dependency: 'vendor' }]);
+  expect(await over(siteId)).toMatchObject({ status: 'failed' });
+  expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([[], 0]);
+}, 60_000);

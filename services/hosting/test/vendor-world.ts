@@ -1,0 +1,74 @@
+import type { VendorSnapshotSurface } from '@drydock/contracts/vendor-snapshots';
+import type { Caller } from '@drydock/service-kit/internal-token';
+import type { ServiceAnswer } from '@drydock/service-kit/testing/call-service';
+import type { QueueBackend } from '@drydock/test-kit/queue-backends';
+import { until } from '@drydock/test-kit/wait';
+import { uuidv7 } from 'uuidv7';
+import { type HostingWorld, openWorld, succeed } from './hosting-world';
+import { openVendor, type TestVendor, vendorContent } from './vendor';
+
+export interface VendorWorld extends HostingWorld {
+  vendor: TestVendor;
+}
+
+export interface VendorSite {
+  siteId: string;
+  packageId: string;
+}
+
+/** Hosting with a vendor beside it. */
+export async function openVendorWorld(backend: QueueBackend, caller: Caller, more: Record<string, string> = {}): Promise<VendorWorld> {
+  const vendor = await openVendor();
+  const world = await openWorld(backend, caller, { ...vendor.environment, ...more });
+  return {
+    ...world,
+    vendor,
+    close: async () => {
+      await world.api.rows("DELETE FROM sites WHERE platform = 'vendor'");
+      await world.close();
+      await vendor.close();
+    },
+  };
+}
+
+/** A site of platform vendor with content, a point of all of it, and other content since. */
+export async function makeVendorSite(world: VendorWorld, name = 'Shop'): Promise<VendorSite> {
+  const body = { name, primary_domain: `${uuidv7()}.example.com`, platform: 'vendor' };
+  const { id: siteId } = JSON.parse(await succeed(world, 'POST', '/v1/sites', body)) as { id: string };
+  const [row] = await world.api.rows<{ package_id: string }>('SELECT package_id FROM vendor_packages WHERE site_id = $1', [siteId]);
+  const packageId = row?.package_id ?? '';
+  await world.vendor.fill(packageId, vendorContent(1));
+  await world.vendor.keepPoints(packageId);
+  await world.vendor.fill(packageId, vendorContent(2));
+  return { siteId, packageId };
+}
+
+export const snapshotsPath = (siteId: string): string => `/v1/sites/${siteId}/vendor-snapshots`;
+
+export async function surfaceOf(world: VendorWorld, siteId: string): Promise<VendorSnapshotSurface> {
+  const answer = await world.api.call('GET', snapshotsPath(siteId));
+  if (answer.status !== 200) throw new Error(answer.text);
+  return answer.json as VendorSnapshotSurface;
+}
+
+export const restore = (world: VendorWorld, siteId: string, body: object, options: object = {}): Promise<ServiceAnswer> =>
+  world.api.call('POST', `${snapshotsPath(siteId)}/restore`, { body, ...options });
+
+/** Polls the surface as a client would. */
+export const atRest = (world: VendorWorld, siteId: string): Promise<VendorSnapshotSurface> =>
+  until(
+    async () => {
+      const surface = await surfaceOf(world, siteId);
+      return !surface.in_progress && surface;
+    },
+    { timeoutMs: 30_000, everyMs: 100, what: 'the end of what is in progress' },
+  );
+
+/** What the vendor has really done to a package, and how often. */
+export async function donesOf({ vendor }: VendorWorld, packageId: string): Promise<string[]> {
+  const entries = await vendor.ledger();
+  return entries.filter(({ resource, op }) => resource === packageId && op !== 'addWeb').map(({ op }) => op);
+}
+
+export const auditOf = async (world: HostingWorld, siteId: string, action: string): Promise<number> =>
+  (await world.api.rows('SELECT 1 FROM audit_outbox WHERE target = $1 AND action = $2', [`/v1/sites/${siteId}`, action])).length;
