@@ -1,0 +1,78 @@
+import type { ChildProcess } from 'node:child_process';
+import { readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { SiteBackupSurface } from '@drydock/contracts/backups';
+import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { callerOf } from '../../test/hosting-api';
+import { ended, makeSite } from '../../test/hosting-world';
+import { type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';
+import { fillSite, runSql, stateOf } from '../../test/site-state';
+
+describe.each(queueBackends())('copies in the customer’s own storage, with the queue on %s', (backend) => {
+  let world: OffsiteWorld;
+  let worker: ChildProcess;
+  beforeAll(async () => {
+    world = await openOffsiteWorld(backend, callerOf());
+    worker = world.spawnWorker();
+  });
+  afterAll(async () => {
+    worker.kill('SIGTERM');
+    await world.close();
+  });
+
+  /** A small change: one file, one row. */
+  const touch = async (siteId: string, version: number): Promise<void> => {
+    const { files_dir: filesDir, database_url: databaseUrl } = await world.host.readSite(siteId);
+    writeFileSync(path.join(filesDir, 'index.html'), `file=${version} row=<?sql select v from version ?>`);
+    await runSql(databaseUrl, `UPDATE version SET v = ${version}`);
+  };
+
+  it('gives back exactly the tree and the database of any copy of a chain, and keeps what it replaced', async () => {
+    const siteId = await makeSite(world);
+    await world.configure(siteId);
+    const states = [];
+    const copies = [];
+    for (const [at, kind] of (['full', 'incremental', 'incremental'] as const).entries()) {
+      await (at === 0 ? fillSite(world, siteId, 1) : touch(siteId, at + 1));
+      states.push(await stateOf(world, siteId));
+      copies.push(await world.copy(siteId, kind));
+    }
+    const [full, second, third] = copies;
+    const state = await world.stateOf(siteId);
+    expect(state).toMatchObject({
+      configured: true,
+      in_progress: false,
+      last_error_code: '',
+      last_copy_at: expect.any(String),
+      restore: null,
+    });
+    expect(state.copies).toMatchObject([
+      { id: third, kind: 'incremental', base_id: full, depends_on: [full, second], status: 'completed', verified_at: expect.any(String) },
+      { id: second, kind: 'incremental', base_id: full, depends_on: [full], status: 'completed' },
+      { id: full, kind: 'full', base_id: null, depends_on: [], status: 'completed' },
+    ]);
+    await fillSite(world, siteId, 9);
+    for (const at of [1, 2, 0]) {
+      const view = await restoreCopy(world, siteId, copies[at] ?? '');
+      expect(view).toMatchObject({ status: 'succeeded' });
+      expect(await stateOf(world, siteId)).toEqual(states[at]);
+    }
+    const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
+    expect(backups.map(({ kind, status }) => `${kind} ${status}`)).toEqual(Array(3).fill('pre_restore completed'));
+    expect((await world.stateOf(siteId)).restore).toMatchObject({ copy_id: full, phase: 'done', progress: 100, error_code: '' });
+    expect(readdirSync(world.spoolDir)).toEqual([]);
+  });
+
+  it('answers 202 with the workflow and the state, and where to follow it', async () => {
+    const siteId = await makeSite(world);
+    await world.configure(siteId);
+    const copyId = await world.copy(siteId, 'full');
+    const answer = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore`, { body: { copy_id: copyId } });
+    const { workflow_id: workflowId, state } = answer.json as { workflow_id: string; state: object };
+    expect([answer.status, answer.headers['location']]).toEqual([202, `/v1/sites/${siteId}/workflows/${workflowId}`]);
+    expect(state).toMatchObject({ in_progress: true, restore: { workflow_id: workflowId, copy_id: copyId, phase: 'queued', progress: 0 } });
+    const second = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore`, { body: { copy_id: copyId } });
+    expect([second.status, second.json]).toMatchObject([422, { code: 'operation_in_progress', workflow_id: workflowId }]);
+    expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'succeeded' });
+  });
+});

@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { SiteOffsite } from '@drydock/contracts/offsite';
+import type { Caller } from '@drydock/service-kit/internal-token';
+import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
+import type { QueueBackend } from '@drydock/test-kit/queue-backends';
+import { ended, type HostingWorld, openWorld, succeed } from './hosting-world';
+
+export const bucket = 'customer-copies';
+export const customerKey = { access_key_id: 'CUSTOMERKEY', secret_access_key: 'the-customers-secret' };
+
+export interface OffsiteWorld extends HostingWorld {
+  s3: RunningS3;
+  spoolDir: string;
+  /** The body of a PUT that names the customer's bucket. */
+  place(change?: Record<string, string>): Record<string, string>;
+  configure(siteId: string, change?: Record<string, string>): Promise<void>;
+  /** Takes a copy and resolves with its id. */
+  copy(siteId: string, kind: 'full' | 'incremental'): Promise<string>;
+  stateOf(siteId: string): Promise<SiteOffsite>;
+  /** Keys in the customer's bucket, below what is given. */
+  keys(below: string): string[];
+  /** Changes an object behind everybody's back. */
+  alter(key: string, change: (bytes: Buffer) => Buffer): void;
+}
+
+/** A hosting world whose customers keep copies in a storage on loopback, which the installation allows by name. */
+export async function openOffsiteWorld(backend: QueueBackend, caller: Caller): Promise<OffsiteWorld> {
+  const s3 = await startS3({
+    accounts: [{ accessKeyId: customerKey.access_key_id, secretAccessKey: customerKey.secret_access_key, buckets: ['*'] }],
+    buckets: [{ name: bucket, hasObjectLock: false }],
+  });
+  const spoolDir = mkdtempSync(path.join(tmpdir(), 'drydock-spool-'));
+  const world = await openWorld(backend, caller, {
+    SERVICE_SECRET: randomBytes(32).toString('hex'),
+    DRYDOCK_OFFSITE_ALLOW: new URL(s3.endpoint).host,
+    SPOOL_DIR: spoolDir,
+  });
+  const place = (change: Record<string, string> = {}) => ({
+    endpoint: s3.endpoint,
+    region: 'us-east-1',
+    bucket,
+    prefix: 'drydock',
+    ...customerKey,
+    ...change,
+  });
+  const stateOf = async (siteId: string) => (await world.api.call('GET', `/v1/sites/${siteId}/offsite`)).json as SiteOffsite;
+  return {
+    ...world,
+    s3,
+    spoolDir,
+    place,
+    configure: async (siteId, change) => {
+      const answer = await world.api.call('PUT', `/v1/sites/${siteId}/offsite`, { body: place(change) });
+      if (answer.status !== 200) throw new Error(`PUT offsite answered ${answer.status} ${answer.text}`);
+    },
+    copy: async (siteId, kind) => {
+      await succeed(world, 'POST', `/v1/sites/${siteId}/offsite/copies`, { kind });
+      const [newest] = (await stateOf(siteId)).copies;
+      if (newest === undefined) throw new Error('no copy is listed');
+      return newest.id;
+    },
+    stateOf,
+    keys: (below) => [...s3.world.buckets.get(bucket).keys(`drydock/${below}`)],
+    alter: (key, change) => {
+      const file = s3.fileOf(bucket, key);
+      writeFileSync(file, change(readFileSync(file)));
+    },
+    close: async () => {
+      await world.close();
+      await s3.close();
+      rmSync(spoolDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Asks endpoint 5 and follows it to its end. */
+export async function restoreCopy(world: OffsiteWorld, siteId: string, copyId: string) {
+  const answer = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore`, { body: { copy_id: copyId } });
+  return answer.status === 202 ? ended(world, answer.headers['location']) : answer;
+}
