@@ -5,6 +5,7 @@ import type { Demo } from './demo/demo-file';
 import { seedDemo } from './demo/seed-demo';
 import { describeSite } from './describe-site';
 import { type DevConfig, readDevConfig } from './dev-config';
+import { vendorAdminOf } from './programs/vendor-stand-in';
 import { runSteps } from './progress';
 import { openStack, type Stack } from './stack';
 import { stopOnSignal } from './stop-on-signal';
@@ -40,6 +41,7 @@ async function bringUp(stack: Stack, config: DevConfig): Promise<Demo> {
       processesFile: stack.processesFile,
       describeSite: (siteId) => describeSite(around, siteId),
       bootstrap: (name) => bootstrapKey(around, name),
+      vendor: vendorAdminOf(around),
       say: tell,
     });
   };

@@ -13,6 +13,8 @@ export const demoSchema = z.object({
   staff_key: z.string(),
   other_org_key: z.string(),
   sites: z.array(z.object({ id: z.string(), url: z.string(), files_dir: z.string(), database_url: z.string() })),
+  /** A hosting package at a vendor, with points of website, database and mailbox. */
+  vendor_site_id: z.string(),
   processes_file: z.string(),
 });
 export type Demo = z.infer<typeof demoSchema>;

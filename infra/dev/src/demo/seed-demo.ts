@@ -3,8 +3,9 @@ import { type Demo, demoSchema, readDemo, writeDemo, writePartial } from './demo
 import type { Seed, SeedContext } from './seed';
 import { keysSeed } from './seed-keys';
 import { sitesSeed } from './seed-sites';
+import { vendorSeed } from './seed-vendor';
 
-export interface DemoContext extends Pick<SeedContext, 'describeSite' | 'bootstrap'> {
+export interface DemoContext extends Pick<SeedContext, 'describeSite' | 'bootstrap' | 'vendor'> {
   dataDir: string;
   /** Of the gateway. */
   baseUrl: string;
@@ -14,7 +15,7 @@ export interface DemoContext extends Pick<SeedContext, 'describeSite' | 'bootstr
 }
 
 /** Keys come first: the others are made with them, as a customer would make them, side by side. */
-const laterSeeds: readonly Seed[] = [sitesSeed];
+const laterSeeds: readonly Seed[] = [sitesSeed, vendorSeed];
 
 /** Makes what is missing of the demo content, and brings its addresses up to date. */
 export async function seedDemo({ dataDir, baseUrl, processesFile, say, ...means }: DemoContext): Promise<Demo> {

@@ -23,6 +23,8 @@ export interface SeedContext {
   /** The public API by the key of that name. @throws before that key was minted */
   api(key: 'live_key' | 'sandbox_key' | 'staff_key' | 'other_org_key'): Api;
   describeSite(siteId: string): Promise<SitePlace>;
+  /** The vendor's stand-in, where packages are filled behind our back. */
+  vendor: { url: string; token: string };
   /** Runs the keys service's command: a root organisation of that name and its first key. */
   bootstrap(name: string): Promise<Bootstrapped>;
 }

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { type ProgramPlan, type Surroundings, serviceEnvironment, urlOf } from './program';
 import { s3StandInProgram } from './s3-stand-in';
+import { vendorEnvironment, vendorStandInProgram } from './vendor-stand-in';
 
 /** What both hosting processes get: the backups and the site host are theirs. */
 const hostingEnvironment = (around: Surroundings): Record<string, string> => ({
@@ -9,6 +10,7 @@ const hostingEnvironment = (around: Surroundings): Record<string, string> => ({
   BACKUPS_DIR: path.join(around.dataDir, 'backups'),
   SITE_HOST_URL: urlOf(around, 'site-host'),
   SITE_HOST_SECRET: around.derive('site-host'),
+  ...vendorEnvironment(around),
 });
 
 /** Only the worker opens archives. glibc keeps an arena per thread; two are enough for its threads and save about 13 MB. */
@@ -27,6 +29,7 @@ const siteHostEnvironment = (around: Surroundings): Record<string, string> => ({
 
 export const hostingPrograms: readonly ProgramPlan[] = [
   s3StandInProgram,
+  vendorStandInProgram,
   { name: 'site-host', entry: 'packages/site-host/dist/server.js', tier: 'host', environment: siteHostEnvironment },
   { name: 'hosting', entry: 'services/hosting/dist/server.js', tier: 'service', environment: hostingEnvironment },
   { name: 'hosting-worker', entry: 'services/hosting/dist/worker.js', tier: 'service', environment: workerEnvironment },

@@ -41,7 +41,8 @@ function viewTimeline(found: Package) {
     attached,
     can_back_up: canBackUp(found),
     has_dead_web: web?.dead ?? false,
-    web: web !== null && web.snapshots.length > 0 ? web : null,
+    // A website without a point is not listed, unless its first one is being taken.
+    web: web !== null && (web.snapshots.length > 0 || web.running) ? web : null,
     databases: of('database'),
     mailboxes: of('mailbox'),
   };

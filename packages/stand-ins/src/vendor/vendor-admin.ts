@@ -62,6 +62,9 @@ function writeContent(world: VendorWorld, found: Package, wanted: z.infer<typeof
 
 /** What happens to packages without our doing: their owners work on them, points come and go, timelines break. */
 export const vendorAdminRoutes = (world: VendorWorld): Route[] => [
+  routeAt('GET', '/stand-in/packages', () =>
+    jsonReply(200, { packages: world.state.packages.map(({ id, account, domain }) => ({ id, account, domain })) }),
+  ),
   routeAt('GET', '/stand-in/packages/:id/content', (_call, values) => {
     world.settle();
     return jsonReply(200, readContent(world, packageOf(world, values)));

@@ -1,0 +1,57 @@
+import { standInAdmin } from '@drydock/stand-ins/admin-client';
+import { z } from 'zod';
+import type { Api } from './api';
+import { poll } from './poll';
+import type { Seed, SeedContext } from './seed';
+import { vendorContentBefore, vendorContentNow } from './vendor-content';
+
+const siteSchema = z.looseObject({ id: z.string(), status: z.string() });
+const surfaceSchema = z.looseObject({ in_progress: z.boolean(), web: z.object({ points: z.array(z.unknown()) }).nullable() });
+const packagesSchema = z.object({ packages: z.array(z.looseObject({ id: z.int(), domain: z.string() })) });
+
+interface VendorSite {
+  api: Api;
+  domain: string;
+  vendor: SeedContext['vendor'];
+}
+
+/** A site at the vendor, with points of its website, its database and its mailbox, changed since. */
+async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<string> {
+  const body = { name: 'Lighthouse Tea', primary_domain: domain, platform: 'vendor' };
+  const created = await api('/v1/sites', { method: 'POST', body, idempotencyKey: `demo-site-${domain}` });
+  const { id } = siteSchema.parse(created.body);
+  await poll('Creating Lighthouse Tea', async () => {
+    const { status } = siteSchema.parse((await api(`/v1/sites/${id}`)).body);
+    if (status === 'failed') throw new Error('Lighthouse Tea could not be created; see the logs folder');
+    return status === 'active' ? status : null;
+  });
+  const path = `/v1/sites/${id}/vendor-snapshots`;
+  const atRest = (what: string) =>
+    poll(what, async () => {
+      const surface = surfaceSchema.parse((await api(path)).body);
+      return surface.in_progress ? null : surface;
+    });
+  if ((await atRest('Reading its timelines')).web !== null) return id;
+  const admin = standInAdmin(vendor.url, vendor.token);
+  const { packages } = packagesSchema.parse(await admin.call('GET', 'packages'));
+  const packageId = packages.find((found) => found.domain === domain)?.id;
+  await admin.call('PUT', `packages/${packageId}/content`, vendorContentBefore);
+  await api(path, { method: 'POST', body: { scope: 'web' }, idempotencyKey: `demo-snapshot-${domain}` });
+  await atRest('The first snapshot of Lighthouse Tea');
+  await admin.call('POST', `packages/${packageId}/points`);
+  await admin.call('PUT', `packages/${packageId}/content`, vendorContentNow);
+  return id;
+}
+
+/** One site of platform vendor in the live world and one in the sandbox's. */
+export const vendorSeed: Seed = {
+  title: 'Making a site at a hosting vendor, with restore points',
+  fields: ['vendor_site_id'],
+  seed: async ({ api, vendor, keep }) => {
+    const [live] = await Promise.all([
+      seedVendorSite({ api: api('live_key'), domain: 'tea.demo.test', vendor }),
+      seedVendorSite({ api: api('sandbox_key'), domain: 'sandbox-tea.demo.test', vendor }),
+    ]);
+    keep({ vendor_site_id: live });
+  },
+};
