@@ -3,6 +3,8 @@ import { signInternalToken, tokenKey } from '@drydock/service-kit/internal-token
 import { Pool } from 'undici';
 import { z } from 'zod';
 import {
+  type AppDescription,
+  appDescriptionSchema,
   controlParties,
   errorAnswerSchema,
   type FreezeAnswer,
@@ -10,7 +12,9 @@ import {
   type ProbeAnswer,
   probeAnswerSchema,
   type ReleaseDescription,
+  type RestartAnswer,
   releaseDescriptionSchema,
+  restartAnswerSchema,
   type SiteDescription,
   siteDescriptionSchema,
 } from './protocol';
@@ -39,6 +43,9 @@ export interface SiteHostClient {
   switchRelease(siteId: string, move: { releaseId: string; expectedRelease: string }, claim: Claim): Promise<SiteDescription>;
   /** Asks the site over HTTP and SQL, past a freeze. */
   probeSite(siteId: string, path: string, signal?: AbortSignal): Promise<ProbeAnswer>;
+  readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
+  /** The next request gets a fresh process of the site's application. `no_app` without one, `restart_blocked` when its tmp is no ordinary folder. Again: another one. */
+  restartApp(siteId: string, claim: Claim): Promise<RestartAnswer>;
   /** Drops the database, moves the files aside at once and deletes them slowly. Idempotent; never the current one. */
   removeRelease(siteId: string, releaseId: string, claim: Claim): Promise<void>;
   close(): Promise<void>;
@@ -109,6 +116,8 @@ export function createSiteHostClient(options: { url: string; secret: string }): 
       }),
     probeSite: (siteId, path, signal) =>
       call({ method: 'POST', path: sitePath(siteId, '/probe'), body: { path }, answer: probeAnswerSchema, signal }),
+    readApp: (siteId, signal) => call({ method: 'GET', path: sitePath(siteId, '/app'), answer: appDescriptionSchema, signal }),
+    restartApp: (siteId, claim) => change('POST', sitePath(siteId, '/app/restart'), restartAnswerSchema, claim),
     removeRelease: (siteId, releaseId, claim) =>
       change('DELETE', sitePath(siteId, `/releases/${encodeURIComponent(releaseId)}`), nothing, claim),
     close: () => pool.close(),

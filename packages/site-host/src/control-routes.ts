@@ -107,4 +107,17 @@ export const controlRoutes = (sites: HostedSites): ControlRoute[] => [
     pattern: new RegExp(`${site}/probe$`),
     handle: async (ids, body) => ({ status: 200, body: await sites.read(oneId.parse(ids)[0]).probe(probeSchema.parse(body).path) }),
   },
+  {
+    method: 'GET',
+    pattern: new RegExp(`${site}/app$`),
+    handle: async (ids) => ({ status: 200, body: await sites.read(oneId.parse(ids)[0]).describeApp() }),
+  },
+  {
+    method: 'POST',
+    pattern: new RegExp(`${site}/app/restart$`),
+    handle: async (ids, body) => ({
+      status: 200,
+      body: await sites.change(oneId.parse(ids)[0], 'restart_app', changeSchema.parse(body), (found) => found.restartApp()),
+    }),
+  },
 ];

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import { proveProcess } from '@drydock/embedded/process-proof';
 import { claim, clearHost, hostConfig, newSiteId, runSql, startHost } from '../test/host';
 import { fillVersion, readPage } from '../test/versions';
 import { waitFor } from '../test/wait-for';
@@ -85,6 +86,26 @@ test('killed at arbitrary moments of staging and removing, nothing half-made is 
     'select count(*)::int as n from pg_database where datdba = (select oid from pg_roles where rolname = current_user)',
   );
   expect(named).toEqual([{ n: releases.length }]);
+  await clearHost(host, [siteId]);
+});
+
+test('killed with -9 it leaves no process of an application behind', async () => {
+  const config = await hostConfig();
+  const siteId = newSiteId();
+  const { child, client } = await spawnHost(config, '');
+  const site = await client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
+  await writeFile(
+    path.join(site.files_dir, 'app.js'),
+    "require('http').createServer((_, answer) => answer.end(String(process.pid))).listen(1)",
+  );
+  const pid = Number(await (await fetch(site.url)).text());
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+  await client.close();
+  await waitFor(async () => proveProcess(pid) === null);
+  const host = await startHost(config);
+  expect(Number(await (await fetch(site.url)).text())).not.toBe(pid);
   await clearHost(host, [siteId]);
 });
 

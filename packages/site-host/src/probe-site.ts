@@ -3,20 +3,30 @@ import { request } from 'undici';
 import type { ProbeAnswer } from './protocol';
 
 const deadlineMs = 8_000;
+/** Tells a probe, and nobody else, which process of the site's application has answered. */
+export const generationHeader = 'x-drydock-app-generation';
 
 /** Asks a site as its visitors and its application do: by HTTP at its own port, and by SQL as its own role. Never throws. */
 export async function probeSite(target: { url: string; headers: Record<string, string>; databaseUrl: string }): Promise<ProbeAnswer> {
   const [http, sql] = await Promise.all([probeHttp(target.url, target.headers), probeSql(target.databaseUrl)]);
-  return { http_status: http.status, sql_ok: sql === null, detail: [http.detail, sql].filter((text) => text !== null).join('; ') };
+  const { status: http_status, generation: app_generation } = http;
+  return { http_status, app_generation, sql_ok: sql === null, detail: [http.detail, sql].filter((text) => text !== null).join('; ') };
 }
 
-async function probeHttp(url: string, headers: Record<string, string>): Promise<{ status: number | null; detail: string | null }> {
+interface HttpProbe {
+  status: number | null;
+  generation: number | null;
+  detail: string | null;
+}
+
+async function probeHttp(url: string, headers: Record<string, string>): Promise<HttpProbe> {
   try {
     const response = await request(url, { headers: { ...headers, connection: 'close' }, signal: AbortSignal.timeout(deadlineMs) });
     await response.body.dump();
-    return { status: response.statusCode, detail: null };
+    const generation = response.headers[generationHeader];
+    return { status: response.statusCode, generation: generation === undefined ? null : Number(generation), detail: null };
   } catch (error) {
-    return { status: null, detail: `http: ${error instanceof Error ? error.message : String(error)}` };
+    return { status: null, generation: null, detail: `http: ${error instanceof Error ? error.message : String(error)}` };
   }
 }
 

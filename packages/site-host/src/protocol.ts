@@ -48,7 +48,22 @@ export const siteDescriptionSchema = z.object({
 });
 
 export const freezeAnswerSchema = z.object({ frozen: z.literal(true), drained: z.boolean() });
-export const probeAnswerSchema = z.object({ http_status: z.int().nullable(), sql_ok: z.boolean(), detail: z.string() });
+/** `app_generation`: of the application's process that answered; null for a site without one. */
+export const probeAnswerSchema = z.object({
+  http_status: z.int().nullable(),
+  app_generation: z.int().nullable(),
+  sql_ok: z.boolean(),
+  detail: z.string(),
+});
+/** `generation` counts the processes that the site's application has had, `pid` is the running one's. */
+export const appDescriptionSchema = z.object({
+  has_app: z.boolean(),
+  generation: z.int(),
+  pid: z.int().nullable(),
+  last_restart_at: z.string().nullable(),
+});
+/** `generation`: a process with a greater one has been started since. */
+export const restartAnswerSchema = z.object({ restarted_at: z.string(), generation: z.int() });
 export const errorAnswerSchema = z.object({ code: z.string(), detail: z.string() });
 
 export type Change = z.infer<typeof changeSchema>;
@@ -56,6 +71,8 @@ export type EnsureSite = z.infer<typeof ensureSiteSchema>;
 export type SiteDescription = z.infer<typeof siteDescriptionSchema>;
 export type ReleaseDescription = z.infer<typeof releaseDescriptionSchema>;
 export type FreezeAnswer = z.infer<typeof freezeAnswerSchema>;
+export type AppDescription = z.infer<typeof appDescriptionSchema>;
+export type RestartAnswer = z.infer<typeof restartAnswerSchema>;
 export type ProbeAnswer = z.infer<typeof probeAnswerSchema>;
 
 /** Issuer and audience of the token of each call. */

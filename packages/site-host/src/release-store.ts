@@ -38,16 +38,19 @@ export class ReleaseStore {
     await syncFolder(this.folder.releasesDir);
   }
 
-  /** Drops the database and moves the folder aside; either may be gone already. */
-  async remove(releaseId: string): Promise<void> {
-    const release = await this.folder.readRelease(releaseId);
-    if (release !== null) await this.cluster.dropDatabase(release.database);
+  /** Moves the folder aside, and then drops the database, which no release names any more: a crash in between leaves no release without its own. */
+  async remove(record: SiteRecord, releaseId: string): Promise<void> {
     await this.removal.moveAside(this.folder.releaseDir(releaseId));
+    await this.dropOrphans(record);
   }
 
   /** Clears what crashes left: half-made folders, and databases that no release names. */
   async sweep(record: SiteRecord): Promise<void> {
     for (const folder of await this.folder.clearLeftovers()) await this.removal.moveAside(folder);
+    await this.dropOrphans(record);
+  }
+
+  private async dropOrphans(record: SiteRecord): Promise<void> {
     const releases = await Promise.all((await this.folder.listReleases()).map((releaseId) => this.folder.readRelease(releaseId)));
     const named = new Set(releases.map((release) => release?.database));
     const orphans = (await this.cluster.listDatabases(record.role)).filter((database) => !named.has(database));

@@ -1,12 +1,22 @@
 import { realpath } from 'node:fs/promises';
 import pg from 'pg';
+import type { AppRunner } from './app-runner';
 
 const connectionsMax = 5;
 const statementTimeoutMs = 2_000;
 const retireMs = 10_000;
 
+export interface ReleaseOptions {
+  releaseId: string;
+  database: string;
+  filesDir: string;
+  /** Straight to the database, as the site's role. */
+  url: string;
+  openApp(filesDir: string): AppRunner;
+}
+
 /**
- * One release as it is served: its files and its own connections, bound together, so that whoever holds a release can mix nothing.
+ * One release as it is served: its files, its own connections and its application, bound together, so that whoever holds a release can mix nothing.
  * A request takes it once (`use`) and gives it back; a retired release ends its connections when the last request has.
  */
 export class Release {
@@ -14,14 +24,16 @@ export class Release {
   readonly database: string;
   /** Without links, so that a file's real path can be compared with it. */
   readonly filesDir: string;
+  readonly app: AppRunner;
   private readonly pool: pg.Pool;
   private inFlight = 0;
   private readonly onIdle: (() => void)[] = [];
 
-  private constructor(releaseId: string, database: string, filesDir: string, url: string) {
+  private constructor({ releaseId, database, filesDir, url, openApp }: ReleaseOptions) {
     this.releaseId = releaseId;
     this.database = database;
     this.filesDir = filesDir;
+    this.app = openApp(filesDir);
     this.pool = new pg.Pool({
       connectionString: url,
       max: connectionsMax,
@@ -34,8 +46,8 @@ export class Release {
     this.pool.on('error', () => undefined);
   }
 
-  static async open(options: { releaseId: string; database: string; filesDir: string; url: string }): Promise<Release> {
-    return new Release(options.releaseId, options.database, await realpath(options.filesDir), options.url);
+  static async open(options: ReleaseOptions): Promise<Release> {
+    return new Release({ ...options, filesDir: await realpath(options.filesDir) });
   }
 
   async use<T>(work: () => Promise<T>): Promise<T> {
@@ -78,9 +90,9 @@ export class Release {
     }
   }
 
-  /** Ends its connections once the requests in flight have ended, at most 10 s from now. */
+  /** Ends its connections and its application once the requests in flight have ended, at most 10 s from now. */
   async retire(): Promise<void> {
     await this.drained(retireMs);
-    await this.pool.end();
+    await Promise.all([this.pool.end(), this.app.close()]);
   }
 }

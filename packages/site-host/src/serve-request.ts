@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { readRange } from './byte-range';
 import { contentTypeOf } from './content-types';
+import { forwardToApp } from './forward-to-app';
 import { isTemplate } from './page-template';
 import type { Release } from './release';
 import { renderPage } from './render-page';
@@ -46,22 +47,32 @@ async function sendFile(request: IncomingMessage, response: ServerResponse, rele
   else await pipeline(file.handle.createReadStream({ start, end, autoClose: false }), response);
 }
 
+const isRead = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
+const pathOf = ({ url = '/' }: IncomingMessage): string => url.split('?')[0] ?? '/';
+
 /** Answers one request out of one release, whatever the site's pointer does meanwhile. */
-export async function serveRequest(request: IncomingMessage, response: ServerResponse, release: Release): Promise<void> {
+export async function serveRequest(request: IncomingMessage, response: ServerResponse, release: Release, isProbe: boolean): Promise<void> {
+  if (await release.app.isPresent()) return serveApp(request, response, release, isProbe);
   response.setHeader('x-content-type-options', 'nosniff');
-  const isHead = request.method === 'HEAD';
-  if (request.method !== 'GET' && !isHead) {
-    sendText(response, 405, 'Method not allowed\n', { allow: 'GET, HEAD' });
-    return;
-  }
-  const [pathname = '/'] = (request.url ?? '/').split('?');
-  const found = await resolveFile(release.filesDir, pathname);
+  if (!isRead(request)) return sendText(response, 405, 'Method not allowed\n', { allow: 'GET, HEAD' });
+  const found = await resolveFile(release.filesDir, pathOf(request));
   if (found.kind === 'none') return sendText(response, 404, 'Not found\n');
   if (found.kind === 'folder') return sendText(response, 308, '', { location: found.location });
+  await sendFound(request, response, release, found);
+}
+
+/** What lies in public/ is sent as it is; the rest, its own code above all, is the application's to answer for. */
+async function serveApp(request: IncomingMessage, response: ServerResponse, release: Release, isProbe: boolean): Promise<void> {
+  const found = isRead(request) ? await resolveFile(release.app.publicDir, pathOf(request)) : null;
+  if (found?.kind === 'file') await sendFound(request, response, release, found);
+  else await forwardToApp(request, response, release.app, isProbe);
+}
+
+async function sendFound(request: IncomingMessage, response: ServerResponse, release: Release, found: File): Promise<void> {
   try {
     if (found.extension === '.html' && found.stats.size <= pageBytesMax) {
       const page = await found.handle.readFile('utf8');
-      if (isTemplate(page)) return sendHtml(response, await renderPage(release, page), isHead);
+      if (isTemplate(page)) return sendHtml(response, await renderPage(release, page), request.method === 'HEAD');
     }
     await sendFile(request, response, release, found);
   } finally {

@@ -22,7 +22,11 @@ export type SiteRecord = z.infer<typeof siteRecordSchema>;
 const releaseRecordSchema = z.strictObject({ release_id: z.string(), database: z.string() });
 export type ReleaseRecord = z.infer<typeof releaseRecordSchema>;
 
-/** Where things lie: `<sites>/<mode>/<siteId>/{current -> releases/<id>, releases/<id>/{release.json, files/}, site.json, fence}`. */
+/** app.json: what must go on counting when the host starts again. */
+const appRecordSchema = z.strictObject({ generation: z.int().min(0), last_restart_at: z.string().nullable() });
+export type AppRecord = z.infer<typeof appRecordSchema>;
+
+/** Where things lie: `<sites>/<mode>/<siteId>/{current -> releases/<id>, releases/<id>/{release.json, files/}, site.json, app.json, app.log, fence}`. */
 export class SiteFolder {
   readonly root: string;
 
@@ -66,6 +70,20 @@ export class SiteFolder {
   async readRelease(releaseId: string): Promise<ReleaseRecord | null> {
     const text = await readIfThere(path.join(this.releaseDir(releaseId), 'release.json'));
     return text === null ? null : releaseRecordSchema.parse(JSON.parse(text));
+  }
+
+  get appLogFile(): string {
+    return path.join(this.root, 'app.log');
+  }
+
+  /** Zeros before the first process. */
+  async readApp(): Promise<AppRecord> {
+    const text = await readIfThere(path.join(this.root, 'app.json'));
+    return text === null ? { generation: 0, last_restart_at: null } : appRecordSchema.parse(JSON.parse(text));
+  }
+
+  async writeApp(record: AppRecord): Promise<void> {
+    await writeDurably(path.join(this.root, 'app.json'), `${JSON.stringify(record)}\n`);
   }
 
   /** Where the one pointer points, or null before the first release. */

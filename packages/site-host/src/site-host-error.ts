@@ -9,6 +9,8 @@ const statuses = {
   release_mismatch: 409,
   release_is_current: 409,
   site_unfinished: 409,
+  no_app: 409,
+  restart_blocked: 409,
   internal: 500,
   unreachable: 503,
 } as const;

@@ -2,6 +2,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createHttpServer } from '@drydock/service-kit/http-server';
 import type { Log } from '@drydock/service-kit/log';
+import { AppDown } from './app-runner';
 import { type Gate, GateError } from './gate';
 import type { Release } from './release';
 import { sendText, serveRequest } from './serve-request';
@@ -37,14 +38,15 @@ export class SiteWeb {
   }
 
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (!this.isProbe(request)) {
+    const isProbe = this.isProbe(request);
+    if (!isProbe) {
       const left = new AbortController();
       response.once('close', () => left.abort());
       await this.options.gate.pass(left.signal);
     }
     const release = this.options.currentRelease();
     if (release === null) sendText(response, 503, 'This site is being set up\n', { 'retry-after': '2' });
-    else await release.use(() => serveRequest(request, response, release));
+    else await release.use(() => serveRequest(request, response, release, isProbe));
   }
 
   private isProbe(request: IncomingMessage): boolean {
@@ -55,10 +57,12 @@ export class SiteWeb {
 
   private fail(response: ServerResponse, error: unknown): void {
     const isHeld = error instanceof GateError;
-    if (!isHeld) this.options.log.warn({ err: error }, 'a page could not be answered');
+    const isDown = error instanceof AppDown;
+    if (!isHeld && !isDown) this.options.log.warn({ err: error }, 'a page could not be answered');
     if (response.destroyed) return;
     // Once the head is out nothing true can be said any more: the client must see that the body is cut off.
     if (response.headersSent) response.destroy();
+    else if (isDown) sendText(response, 502, 'This application could not be reached\n', { 'retry-after': '1' });
     else if (isHeld) sendText(response, 503, 'This site is being restored\n', { 'retry-after': '2' });
     else sendText(response, 500, 'This page could not be shown\n');
   }

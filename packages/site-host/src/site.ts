@@ -7,9 +7,10 @@ import { pointDurably } from './durable-file';
 import { Gate } from './gate';
 import { listenStubbornly } from './listen-stubbornly';
 import { probeSite } from './probe-site';
-import type { FreezeAnswer, ProbeAnswer, ReleaseDescription, SiteDescription } from './protocol';
+import type { AppDescription, FreezeAnswer, ProbeAnswer, ReleaseDescription, RestartAnswer, SiteDescription } from './protocol';
 import { Release } from './release';
 import { ReleaseStore } from './release-store';
+import { SiteApp } from './site-app';
 import type { SiteFolder, SiteRecord } from './site-folder';
 import { SiteHostError } from './site-host-error';
 import { SiteWeb } from './site-web';
@@ -39,6 +40,7 @@ export class Site {
   private readonly gate = new Gate();
   private readonly web: SiteWeb;
   private readonly endpoint: DatabaseEndpoint;
+  private readonly app: SiteApp;
   private current: Release | null = null;
 
   constructor(folder: SiteFolder, record: SiteRecord, around: SiteSurroundings) {
@@ -46,6 +48,7 @@ export class Site {
     this.settings = record;
     this.around = { ...around, log: around.log.child({ site_id: record.site_id }) };
     this.releases = new ReleaseStore(folder, around.cluster, around.removal);
+    this.app = new SiteApp({ folder, uid: record.uid, log: this.around.log });
     this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.around.log });
     const { host, port } = around.cluster;
     const currentDatabase = (): string | null => this.current?.database ?? null;
@@ -78,7 +81,7 @@ export class Site {
   async complete(): Promise<void> {
     await this.around.cluster.ensureRole(this.record.role, this.record.password);
     if (this.current !== null) return;
-    await this.releases.remove(firstReleaseId);
+    await this.releases.remove(this.record, firstReleaseId);
     await this.releases.create(this.record, firstReleaseId);
     await this.point(firstReleaseId);
     this.current = await this.openRelease(firstReleaseId);
@@ -115,14 +118,14 @@ export class Site {
 
   async stageRelease(releaseId: string): Promise<ReleaseDescription> {
     this.requireNotCurrent(releaseId);
-    await this.releases.remove(releaseId);
+    await this.releases.remove(this.record, releaseId);
     await this.releases.create(this.record, releaseId);
     return this.describeRelease(releaseId);
   }
 
   async removeRelease(releaseId: string): Promise<void> {
     this.requireNotCurrent(releaseId);
-    await this.releases.remove(releaseId);
+    await this.releases.remove(this.record, releaseId);
   }
 
   async freeze(ttlMs: number): Promise<FreezeAnswer> {
@@ -169,9 +172,17 @@ export class Site {
   }
 
   async probe(requestPath: string): Promise<ProbeAnswer> {
-    if (this.current === null) return { http_status: null, sql_ok: false, detail: 'the site has no release yet' };
+    if (this.current === null) return { http_status: null, app_generation: null, sql_ok: false, detail: 'the site has no release yet' };
     const url = `http://${this.around.host}:${this.record.http_port}${requestPath}`;
     return probeSite({ url, headers: this.web.probeHeaders, databaseUrl: this.directUrl(this.current.database) });
+  }
+
+  describeApp(): Promise<AppDescription> {
+    return this.app.describe(this.current);
+  }
+
+  restartApp(): Promise<RestartAnswer> {
+    return this.app.restart(this.current);
   }
 
   /** Databases and role first, the folder last: interrupted anywhere, the site is still known and can be destroyed again. */
@@ -206,7 +217,14 @@ export class Site {
 
   private async openRelease(releaseId: string): Promise<Release> {
     const { database } = await this.requireRelease(releaseId);
-    return Release.open({ releaseId, database, filesDir: this.folder.filesDir(releaseId), url: this.directUrl(database) });
+    const url = this.directUrl(database);
+    return Release.open({
+      releaseId,
+      database,
+      filesDir: this.folder.filesDir(releaseId),
+      url,
+      openApp: (filesDir) => this.app.openRunner(filesDir, url),
+    });
   }
 
   private async requireRelease(releaseId: string): Promise<{ database: string }> {

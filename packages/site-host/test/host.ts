@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { readSharedCluster } from '@drydock/test-kit/test-cluster';
@@ -14,6 +14,8 @@ export const claim = (fence: number): Claim => ({ fence: String(fence), workflow
 
 export async function hostConfig(): Promise<SiteHostConfig> {
   const sitesDir = await mkdtemp(path.join(os.tmpdir(), 'drydock-sites-'));
+  // A site's account has to get through to its own folder.
+  await chmod(sitesDir, 0o711);
   return {
     SERVICE_NAME: 'site-host',
     HOST: '127.0.0.1',

@@ -1,0 +1,94 @@
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import type { Log } from '@drydock/service-kit/log';
+import { AppProcess, type AppSettings, appEntry } from './app-process';
+import { readRestartSeconds, restartsAlways } from './restart-file';
+
+/** After an application did not start, it is left alone for so long: a page that is asked for all the time must not fork all the time. */
+const retryMs = 1_000;
+
+/** Counts the site's processes over releases and restarts of this host. */
+export interface AppGenerations {
+  next(): Promise<number>;
+}
+
+/** Why a page of an application cannot be had right now. */
+export class AppDown extends Error {
+  override readonly name = 'AppDown';
+}
+
+/**
+ * The application of one release, by Passenger's contract: the next request after a change of tmp/restart.txt is answered by a fresh process, which
+ * the requests that come meanwhile wait for; those in flight end on the old one.
+ */
+export class AppRunner {
+  private readonly settings: AppSettings;
+  private readonly generations: AppGenerations;
+  private readonly log: Log;
+  private current: AppProcess | null = null;
+  private currentSeconds = 0;
+  private booting: Promise<AppProcess> | null = null;
+  private failedMs = Number.NEGATIVE_INFINITY;
+  private isClosed = false;
+
+  constructor(settings: AppSettings, generations: AppGenerations, log: Log) {
+    this.settings = settings;
+    this.generations = generations;
+    this.log = log;
+  }
+
+  /** Whether the release is an application; it becomes one when its app.js is uploaded. */
+  async isPresent(): Promise<boolean> {
+    if (this.current?.isRunning === true) return true;
+    return stat(path.join(this.settings.filesDir, appEntry)).then(
+      (found) => found.isFile(),
+      () => false,
+    );
+  }
+
+  /** Folder of what is sent as it is; everything else of an application is its own. */
+  get publicDir(): string {
+    return path.join(this.settings.filesDir, 'public');
+  }
+
+  /** The running process; null while there is none. */
+  get running(): AppProcess | null {
+    return this.current?.isRunning === true ? this.current : null;
+  }
+
+  /** The process that is due. Throws {@link AppDown} when none can be started. */
+  async take(): Promise<AppProcess> {
+    if (this.booting !== null) return this.booting;
+    const seconds = await readRestartSeconds(this.settings.filesDir);
+    const isDue = this.running === null || seconds !== this.currentSeconds || (await restartsAlways(this.settings.filesDir));
+    if (this.running !== null && !isDue) return this.running;
+    this.booting ??= this.boot(seconds).finally(() => {
+      this.booting = null;
+    });
+    return this.booting;
+  }
+
+  /** Ends the process when its requests have. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await this.booting?.catch(() => undefined);
+    await this.current?.stop();
+  }
+
+  private async boot(seconds: number): Promise<AppProcess> {
+    if (this.isClosed) throw new AppDown('the release is no longer served');
+    if (performance.now() - this.failedMs < retryMs) throw new AppDown('the application did not start a moment ago');
+    try {
+      const fresh = await AppProcess.start(await this.generations.next(), this.settings);
+      const old = this.current;
+      this.current = fresh;
+      this.currentSeconds = seconds;
+      old?.retire().catch((error: unknown) => this.log.warn({ err: error }, 'an old process of an application did not end'));
+      return fresh;
+    } catch (error) {
+      this.failedMs = performance.now();
+      this.log.warn({ err: error }, 'an application did not start');
+      throw new AppDown('the application did not start', { cause: error });
+    }
+  }
+}
