@@ -10,11 +10,12 @@ import { createSiteHostClient } from '@drydock/site-host/client';
 import { createDispatcher } from '@drydock/workflow/dispatcher';
 import { createEngine } from '@drydock/workflow/engine';
 import { createListener } from '@drydock/workflow/listener';
+import { openBackupStorage } from './compose-backups';
 import { hasVendor, openVendors } from './compose-vendor';
 import type { ServerConfig, WorkerConfig } from './config';
 import { type HostingDatabase, openDatabase } from './database.store';
 import { composeOffsiteDrivers, composeOffsiteReaders } from './offsite/compose-offsite';
-import { localBackupStorage } from './providers/backup-storage.local';
+import { createProofReader } from './proofs/proof-reader';
 import { localSiteHost, localSiteHostReader } from './providers/site-host.local';
 import { vendorSiteHost, vendorSiteHostReader } from './providers/site-host.vendor';
 import { routes } from './routes';
@@ -60,13 +61,15 @@ export function composeApi(config: ServerConfig): ApiProcess {
   const client = createSiteHostClient({ url: config.SITE_HOST_URL, secret: config.SITE_HOST_SECRET });
   lifetime.onClose('site-host', () => client.close());
   const vendorTimelines = openVendors(config, lifetime);
+  const backupStorage = openBackupStorage(config, lifetime);
   const context = {
     database,
     listener,
     pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')),
     siteHosts: { local: localSiteHostReader(client), ...(hasVendor(vendorTimelines) ? { vendor: vendorSiteHostReader } : {}) },
     vendorTimelines,
-    backupStorage: localBackupStorage(config.BACKUPS_DIR),
+    backupStorage,
+    proofs: createProofReader(database, backupStorage),
     offsite: composeOffsiteReaders(config),
     ring: dispatcher.ring,
   };
@@ -106,7 +109,7 @@ export function composeWorker(config: WorkerConfig): Process {
     vendorTimelines,
     vendorPollMs: config.VENDOR_POLL_MS,
     vendorWatchMs: config.VENDOR_WATCH_MS,
-    backupStorage: localBackupStorage(config.BACKUPS_DIR),
+    backupStorage: openBackupStorage(config, lifetime),
     offsite: composeOffsiteDrivers(config),
     archiveKey,
     slowMs: config.SANDBOX_SLOW_MS,

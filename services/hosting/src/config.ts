@@ -8,6 +8,22 @@ const siteFields = {
   SITE_HOST_SECRET: secretField('Signs control calls to the site-host process'),
 };
 
+const given = () => z.string().min(1).optional();
+
+/** Without them backups stay in BACKUPS_DIR. */
+const backupFields = {
+  BACKUPS_S3_ENDPOINT: z.url('must be a URL').optional().meta({ description: 'S3 endpoint of the backups; unset with a bucket: Amazon' }),
+  BACKUPS_S3_REGION: z.string().min(1).default('us-east-1').meta({ description: 'Region of that bucket' }),
+  BACKUPS_S3_BUCKET: given().meta({ description: 'Bucket of the backups, best with Object Lock; unset, they stay in BACKUPS_DIR' }),
+  BACKUPS_S3_PREFIX: z
+    .string()
+    .regex(/^(?:[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*)?$/, 'must be folders without a slash at either end')
+    .default('')
+    .meta({ description: 'Folder within the bucket' }),
+  BACKUPS_S3_ACCESS_KEY_ID: given().meta({ description: 'Access key of the bucket' }),
+  BACKUPS_S3_SECRET_ACCESS_KEY: given().meta({ description: 'Its secret', secret: true }),
+};
+
 const optional = (name: string) => z.url('must be a URL').optional().meta({ description: name });
 const vendorKey = (description: string) => z.string().min(8).optional().meta({ description, secret: true });
 
@@ -37,6 +53,7 @@ export const serverShape = {
   ...serviceFields('hosting'),
   QUEUE_URL: queueFields.QUEUE_URL,
   ...siteFields,
+  ...backupFields,
   ...vendorFields,
   ...offsiteFields,
 };
@@ -46,6 +63,7 @@ export const workerShape = {
   ...processFields('hosting-worker'),
   ...queueFields,
   ...siteFields,
+  ...backupFields,
   ...vendorFields,
   ...offsiteFields,
   ...spoolFields,
@@ -60,6 +78,12 @@ export const workerShape = {
     .string()
     .regex(/^[0-9a-f]{64}$/i, 'must be 32 bytes of hex')
     .meta({ description: 'Seals and opens every backup archive; without it no backup can be read', secret: true }),
+  CANARY_CONTROL_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .default(60)
+    .meta({ description: 'How long the canary check locks the object that it must be able to delete afterwards' }),
   WORKFLOW_CONCURRENCY: z.coerce.number().int().min(1).default(4).meta({ description: 'Workflows that one worker carries at once' }),
   SANDBOX_SLOW_MS: z.coerce.number().int().min(0).default(30_000).meta({ description: 'How long a sandbox site called slow takes' }),
 };

@@ -3,6 +3,7 @@ import type { Pager } from '@drydock/service-kit/paging';
 import type { WorkflowListener } from '@drydock/workflow/listener';
 import type { HostingDatabase } from './database.store';
 import type { OffsiteReaders } from './offsite/offsite.types';
+import type { ProofReader } from './proofs/proof-reader';
 import type { BackupReader } from './providers/backup-storage';
 import type { SiteHostReaders } from './providers/site-host';
 import type { VendorTimelineReaders } from './providers/vendor-timeline';
@@ -14,6 +15,7 @@ export interface HandlerContext {
   pager: Pager;
   siteHosts: SiteHostReaders;
   backupStorage: BackupReader;
+  proofs: ProofReader;
   /** Customers' own storage. */
   offsite: OffsiteReaders;
   vendorTimelines: VendorTimelineReaders;

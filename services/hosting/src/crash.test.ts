@@ -101,8 +101,8 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
         judge: async ({ siteId }) => {
           const { status, storage_key } = await backupOf(siteId);
           if (status === 'completed' && readdirSync(path.join(world.backupsDir, storage_key ?? '')).includes('manifest')) return 'new';
-          if (status === 'failed' && leftIn(path.join(world.backupsDir, 'live', siteId)) === 0) return 'old';
-          throw new Error(`${status} with ${leftIn(path.join(world.backupsDir, 'live', siteId))} folders`);
+          if (status === 'failed' && leftIn(path.join(world.backupsDir, 'live', world.caller.orgId, siteId)) === 0) return 'old';
+          throw new Error(`${status} with ${leftIn(path.join(world.backupsDir, 'live', world.caller.orgId, siteId))} folders`);
         },
       }),
     limitMs,

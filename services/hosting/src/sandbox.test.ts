@@ -28,7 +28,7 @@ it('a sandbox site called fail_restore goes the whole way there and back, in a w
   expect(await stateOf(world, siteId)).toEqual(before);
   const folders = ['live', 'sandbox'].flatMap((mode) => [
     path.join(world.sitesDir, mode, siteId),
-    path.join(world.backupsDir, mode, siteId),
+    path.join(world.backupsDir, mode, world.caller.orgId, siteId),
   ]);
   expect(folders.map((folder) => existsSync(folder))).toEqual([false, false, true, true]);
 });

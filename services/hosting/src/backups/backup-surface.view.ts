@@ -1,4 +1,6 @@
 import { immutableDays, type SiteBackupSurface } from '@drydock/contracts/backups';
+import { immutabilityOf, restoreDrillOf } from '../proofs/proof.rules';
+import type { BackupProofs } from '../proofs/proof.types';
 import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
 import { retentionDaysOf, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
@@ -11,16 +13,15 @@ export interface SurfaceFacts {
   /** All of the site's, newest first. */
   backups: readonly Backup[];
   unfinished: UnfinishedWorkflow | null;
+  proofs: BackupProofs;
 }
 
 const kindsShown: readonly string[] = ['take_backup', 'restore_backup', 'delete_site'];
 
-/**
- * interface.md 2.2. Nothing is claimed that was not proved: with backups on the worker's own disk nobody is kept from deleting one,
- * so immutability was never checked, and no drill has run.
- */
-export function viewSurface({ site, backups, unfinished }: SurfaceFacts, now: Date): SiteBackupSurface {
+/** interface.md 2.2. Nothing is claimed that was not proved, and recently. */
+export function viewSurface({ site, backups, unfinished, proofs }: SurfaceFacts, now: Date): SiteBackupSurface {
   const allowance = allowanceOf(backups, now);
+  const [immutability, drill] = [immutabilityOf(proofs, now), restoreDrillOf(proofs, now)];
   return {
     site_id: site.id,
     backups: backups.map((backup) => viewBackup(backup, now)),
@@ -34,13 +35,13 @@ export function viewSurface({ site, backups, unfinished }: SurfaceFacts, now: Da
     on_demand_next_at: allowance.nextAt?.toISOString() ?? null,
     daily_backups: site.dailyBackups,
     retention_days: retentionDaysOf(site),
-    offsite_enabled: false,
-    immutable: false,
+    offsite_enabled: proofs.isOffsiteEnabled,
+    immutable: immutability.isImmutable,
     immutable_days: immutableDays,
-    immutability_verified_at: null,
-    immutability_reason: 'never_checked',
-    restore_drill_passed: false,
-    restore_drill_at: null,
-    restore_drill_reason: 'never_drilled',
+    immutability_verified_at: immutability.verifiedAt?.toISOString() ?? null,
+    immutability_reason: immutability.reason,
+    restore_drill_passed: drill.hasPassed,
+    restore_drill_at: drill.finishedAt?.toISOString() ?? null,
+    restore_drill_reason: drill.reason,
   };
 }

@@ -1,4 +1,4 @@
-import { type BackupStatus, onDemandLimit } from '@drydock/contracts/backups';
+import { type BackupStatus, immutableDays, onDemandLimit } from '@drydock/contracts/backups';
 import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
 import { isReady, type Refusal, refusalByWorkflow, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
@@ -69,5 +69,8 @@ function refuseByPlatform({ site }: BackupWorld): Refusal | null {
 export function statusAt({ status, expiresAt }: Pick<Backup, 'status' | 'expiresAt'>, now: Date): BackupStatus {
   return status === 'completed' && expiresAt !== null && expiresAt <= now ? 'expired' : status;
 }
+
+/** S3 keeps whole seconds; rounded up, so that never less is kept than is promised. */
+export const lockEnd = (completedAt: Date): Date => new Date(Math.ceil((completedAt.getTime() + immutableDays * dayMs) / 1_000) * 1_000);
 
 export const expiryOf = (completedAt: Date, retentionDays: number): Date => new Date(completedAt.getTime() + retentionDays * dayMs);

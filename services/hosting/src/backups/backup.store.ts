@@ -3,10 +3,20 @@ import type { Tx } from '../database.store';
 import type { Backup as BackupRow } from '../generated/prisma/client';
 import { nextBackupSequence } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
-import type { Backup, StoredArchive } from './backup.types';
+import type { Backup, KeptBackup, StoredArchive } from './backup.types';
 
 function toBackup(row: BackupRow): Backup {
-  const { storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac, sequence, workflowId: _workflowId, ...rest } = row;
+  const {
+    storageKey,
+    sizeBytes,
+    rawBytes,
+    checksumSha256,
+    manifestMac,
+    sequence,
+    workflowId: _workflowId,
+    purgedAt: _purgedAt,
+    ...rest
+  } = row;
   return { ...rest, sequence: Number(sequence), archive: toArchive({ storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac }) };
 }
 
@@ -65,9 +75,11 @@ export async function markCompleted(
   tx: Tx,
   backupId: string,
   archive: StoredArchive,
-  times: { completedAt: Date; expiresAt: Date | null },
+  kept: KeptBackup & { expiresAt: Date | null },
 ): Promise<void> {
-  const data = { status: 'completed' as const, ...archive, ...times };
+  const { completedAt, expiresAt, lockedUntil, location } = kept;
+  const times = { completedAt: new Date(completedAt), expiresAt, lockedUntil: lockedUntil === null ? null : new Date(lockedUntil) };
+  const data = { status: 'completed' as const, ...archive, ...times, location };
   const { count } = await tx.backup.updateMany({ where: { id: backupId, status: { in: ['queued', 'running', 'completed'] } }, data });
   if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
 }

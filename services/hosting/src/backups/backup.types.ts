@@ -1,5 +1,6 @@
 import type { BackupKind, BackupStatus } from '@drydock/contracts/backups';
 import type { Mode } from '@drydock/contracts/values';
+import type { BackupLocation } from '../providers/backup-storage';
 
 /** Where a completed backup lies and what its archive must be; any other archive in its place is refused. */
 export interface StoredArchive {
@@ -9,6 +10,14 @@ export interface StoredArchive {
   rawBytes: number;
   checksumSha256: string;
   manifestMac: string;
+}
+
+/** What is known of an archive once it is verified and under lock. Times in ISO 8601: it is a step's output. */
+export interface KeptBackup {
+  completedAt: string;
+  /** Null: the storage has no lock. */
+  lockedUntil: string | null;
+  location: BackupLocation;
 }
 
 export interface Backup {
@@ -29,4 +38,6 @@ export interface Backup {
   /** Null: kept as long as the deleted site that needs it. */
   expiresAt: Date | null;
   lockedUntil: Date | null;
+  /** Where its archive was written. */
+  location: BackupLocation;
 }

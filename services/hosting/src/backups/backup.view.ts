@@ -16,7 +16,7 @@ export function viewBackup(backup: Backup, now: Date): SiteBackup {
     includes: { files: backup.includesFiles, database: backup.includesDatabase },
     size_bytes: backup.archive?.sizeBytes ?? null,
     checksum_sha256: backup.archive?.checksumSha256 ?? null,
-    location: 'worker_host',
+    location: backup.location,
     created_at: backup.createdAt.toISOString(),
     completed_at: timestamp(backup.completedAt),
     expires_at: timestamp(backup.expiresAt),

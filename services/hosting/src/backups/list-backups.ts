@@ -8,6 +8,6 @@ export const listBackups = (context: HandlerContext) =>
   ({
     read: async (request) => {
       const site = await readSite(context, request);
-      return { status: 200, body: await readSurface(context.database.pool, site, request.now) };
+      return { status: 200, body: await readSurface(context, context.database.pool, site, request.now) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

@@ -43,6 +43,5 @@ export async function packBackup(
 
 /** Takes back whatever any attempt at the backup has written. */
 export async function discardPacked(context: WorkContext, step: Step, backupId: string): Promise<void> {
-  const { mode, siteId } = refOf(step);
-  await context.backupStorage.removeAll(backupPrefix({ mode, siteId, id: backupId }));
+  await context.backupStorage.removeAll(backupPrefix({ ...refOf(step), id: backupId }));
 }

@@ -40,6 +40,7 @@ export const restoreBackup = (context: HandlerContext) =>
           site: { ...site, status: 'restoring' },
           backups,
           unfinished: { id: workflowId, kind: restoreBackupHead.kind, status: 'queued' },
+          proofs: await context.proofs.read(site.mode),
         },
         now,
       );

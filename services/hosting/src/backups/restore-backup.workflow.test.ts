@@ -53,7 +53,7 @@ describe.each(queueBackends())('a restore, with the queue on %s', (backend) => {
     const backupId = await makeBackup(world, siteId);
     await fillSite(world, siteId, 2);
     const before = await stateOf(world, siteId);
-    tamper(path.join(world.backupsDir, 'live', siteId, backupId));
+    tamper(path.join(world.backupsDir, 'live', world.caller.orgId, siteId, backupId));
     const answer = await restore(siteId, backupId);
     const view = await ended(world, answer.headers['location']);
     expect(view).toMatchObject({ status: 'failed', error: { code: 'backup_tampered' } });

@@ -93,14 +93,10 @@ function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged>(
     .step('verify_safety_copy', {
       ...movingLimits,
       weight: 3,
-      do: async (step) => {
-        await verifyWritten(context, step, step.input.safetyCopyId, step.outputs.pack_safety_copy);
-        return { completedAt: context.now().toISOString() };
-      },
-      commit: async (tx, step, { completedAt: at }) => {
-        const completedAt = new Date(at);
-        const expiresAt = expiryOf(completedAt, step.outputs.recheck.retentionDays);
-        await markCompleted(tx, step.input.safetyCopyId, step.outputs.pack_safety_copy, { completedAt, expiresAt });
+      do: (step) => verifyWritten(context, step, step.input.safetyCopyId, step.outputs.pack_safety_copy),
+      commit: async (tx, step, kept) => {
+        const expiresAt = expiryOf(new Date(kept.completedAt), step.outputs.recheck.retentionDays);
+        await markCompleted(tx, step.input.safetyCopyId, step.outputs.pack_safety_copy, { ...kept, expiresAt });
       },
     })
     .step('retire', {

@@ -24,6 +24,6 @@ export const takeBackup = (context: HandlerContext) =>
       const acceptance = { definition: takeBackupHead, input: { backupId, platform: site.platform }, action: 'backup.take' };
       const workflowId = await acceptWorkflow(context, tx, request, site, acceptance);
       await insertBackup(tx, site, { id: backupId, siteId: site.id, kind: 'on_demand', workflowId, createdAt: now });
-      return { status: 202, headers: followHeaders(site.id, workflowId), body: await readSurface(tx, site, now) };
+      return { status: 202, headers: followHeaders(site.id, workflowId), body: await readSurface(context, tx, site, now) };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

@@ -39,14 +39,10 @@ export const takeBackupWorkflow = (context: WorkContext) =>
     .step('verify', {
       ...movingLimits,
       weight: 3,
-      do: async (step) => {
-        await verifyWritten(context, step, step.input.backupId, step.outputs.pack);
-        return { completedAt: context.now().toISOString() };
-      },
-      commit: async (tx, step, { completedAt: at }) => {
-        const completedAt = new Date(at);
-        const expiresAt = expiryOf(completedAt, step.outputs.recheck.retentionDays);
-        await markCompleted(tx, step.input.backupId, step.outputs.pack, { completedAt, expiresAt });
+      do: (step) => verifyWritten(context, step, step.input.backupId, step.outputs.pack),
+      commit: async (tx, step, kept) => {
+        const expiresAt = expiryOf(new Date(kept.completedAt), step.outputs.recheck.retentionDays);
+        await markCompleted(tx, step.input.backupId, step.outputs.pack, { ...kept, expiresAt });
       },
     })
     .settle({ failed: (tx, run, { code }) => markFailed(tx, run.input.backupId, code) })

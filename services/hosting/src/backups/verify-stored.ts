@@ -4,7 +4,8 @@ import type { StepContext } from '@drydock/workflow/definition';
 import { backupPrefix } from '../providers/backup-storage';
 import { withSpan } from '../providers/driver-span';
 import { refOf, type WorkContext } from '../sites/work';
-import type { StoredArchive } from './backup.types';
+import { lockEnd } from './backup.rules';
+import type { KeptBackup, StoredArchive } from './backup.types';
 import { definitely } from './definite-failure';
 
 type Step = StepContext<unknown, unknown>;
@@ -24,11 +25,21 @@ export async function verifyStored(context: WorkContext, step: Step, backupId: s
   );
 }
 
-/** The same for an archive that was just written; then the folders of earlier attempts at it go. */
-export async function verifyWritten(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<void> {
+/**
+ * The same for an archive that was just written, which then goes under lock, where the storage has one; the folders of earlier attempts at
+ * it go. Locked last: whatever fails before it can still be taken back.
+ */
+export async function verifyWritten(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<KeptBackup> {
+  const { backupStorage, now } = context;
   await verifyStored(context, step, backupId, archive);
-  const { mode, siteId } = refOf(step);
-  await context.backupStorage.removeAll(backupPrefix({ mode, siteId, id: backupId }), archive.storageKey);
+  await backupStorage.removeAll(backupPrefix({ ...refOf(step), id: backupId }), archive.storageKey);
+  const completedAt = now();
+  const lockedUntil = await backupStorage.lock(archive.storageKey, lockEnd(completedAt));
+  return {
+    completedAt: completedAt.toISOString(),
+    lockedUntil: lockedUntil?.toISOString() ?? null,
+    location: backupStorage.locationIn(step.mode),
+  };
 }
 
 function countReads(source: ArchiveSource, onRead: (bytes: number) => void): ArchiveSource {

@@ -1,24 +1,73 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
 import { uuidv7 } from 'uuidv7';
 import { attemptKey, type BackupStorage, backupPrefix } from './backup-storage';
 import { localBackupStorage } from './backup-storage.local';
+import { type S3BackupStorage, s3BackupStorage } from './backup-storage.s3';
+
+interface Opened {
+  storage: BackupStorage;
+  close(): Promise<void>;
+}
+
+const account = { accessKeyId: 'drydock', secretAccessKey: 'a secret of tests', buckets: ['*'] };
+const placeIn = (s3: RunningS3, prefix: string) => ({ endpoint: s3.endpoint, region: 'us-east-1', bucket: 'backups', prefix, ...account });
+
+async function openS3(hasObjectLock: boolean, prefix: string): Promise<Opened & { s3: RunningS3; storage: S3BackupStorage }> {
+  const s3 = await startS3({ accounts: [account], buckets: [{ name: 'backups', hasObjectLock }] });
+  const storage = s3BackupStorage(placeIn(s3, prefix));
+  const close = async (): Promise<void> => {
+    storage.close();
+    await s3.close();
+  };
+  return { s3, storage, close };
+}
+
+const openLocal = async (): Promise<Opened> => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'drydock-backups-'));
+  return { storage: localBackupStorage(folder), close: async () => rmSync(folder, { recursive: true, force: true }) };
+};
 
 /** Every driver is one more line here; the promises are the same. */
-const drivers: Array<[name: string, open: (folder: string) => BackupStorage]> = [['local', localBackupStorage]];
+const drivers: Array<[name: string, open: () => Promise<Opened>]> = [
+  ['local', openLocal],
+  ['s3', () => openS3(false, '')],
+  ['s3 with versions and a prefix', () => openS3(true, 'deep/down')],
+];
+
+const newPrefix = (): string => backupPrefix({ mode: 'live', orgId: uuidv7(), siteId: uuidv7(), id: uuidv7() });
 
 describe.each(drivers)('the backup storage %s', (_name, open) => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'drydock-backups-'));
-  const storage = open(folder);
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
-  const newPrefix = (): string => backupPrefix({ mode: 'live', siteId: uuidv7(), id: uuidv7() });
+  let opened: Opened;
+  let storage: BackupStorage;
+  beforeAll(async () => {
+    opened = await open();
+    storage = opened.storage;
+  });
+  afterAll(() => opened.close());
 
   it('gives back what was written, and replaces an object that is written again', async () => {
     const key = attemptKey(newPrefix(), '7');
     await storage.sink(key).write('segment-00000000', Buffer.from('first'));
     await storage.sink(key).write('segment-00000000', Buffer.from('second'));
     expect((await storage.source(key).read('segment-00000000')).toString()).toBe('second');
+  });
+
+  it('gives back each of many segments, in any order, and an object of the largest size', async () => {
+    const key = attemptKey(newPrefix(), '7');
+    const contents = [0, 1, 2, 3, 4, 5, 6].map((number) => Buffer.from(`content ${number}`));
+    for (const [number, bytes] of contents.entries()) await storage.sink(key).write(`segment-0000000${number}`, bytes);
+    const source = storage.source(key);
+    for (const number of [0, 1, 2, 4, 5, 6, 3, 0]) {
+      expect((await source.read(`segment-0000000${number}`)).toString()).toBe(`content ${number}`);
+    }
+    await expect(source.read('segment-00000007')).rejects.toMatchObject({ reason: 'truncated' });
+    const large = randomBytes(24 * 2 ** 20);
+    await storage.sink(key).write('index-00000000', large);
+    expect((await source.read('index-00000000')).equals(large)).toBe(true);
   });
 
   it('says of a missing object that the archive is truncated', async () => {
@@ -41,12 +90,90 @@ describe.each(drivers)('the backup storage %s', (_name, open) => {
     await storage.removeAll(prefix, kept);
     expect([await storage.has(lost), await storage.has(kept)]).toEqual([false, true]);
     await storage.removeAll(prefix);
-    await storage.removeAll(prefix);
+    expect(await storage.removeAll(prefix)).toEqual({ lockedObjects: 0 });
     expect(await storage.has(kept)).toBe(false);
   });
 
   it.each(['../../etc', '/etc', 'live/../../x', 'live', ''])('refuses the key %j', async (key) => {
     await expect((async () => storage.has(key))()).rejects.toThrow('not a storage key');
     await expect((async () => storage.removeAll(key))()).rejects.toThrow('not a storage key');
+  });
+});
+
+describe('the backup storage in a bucket with Object Lock', () => {
+  let opened: Awaited<ReturnType<typeof openS3>>;
+  beforeAll(async () => {
+    opened = await openS3(true, 'p');
+  });
+  afterAll(() => opened.close());
+  const inAnHour = (): Date => new Date(Math.floor(Date.now() / 1_000) * 1_000 + 3_600_000);
+
+  async function writeArchive(prefix: string): Promise<string> {
+    const key = attemptKey(prefix, '1');
+    for (const name of ['segment-00000000', 'index-00000000', 'manifest']) await opened.storage.sink(key).write(name, Buffer.from(name));
+    return key;
+  }
+
+  it('keeps a locked archive from everybody until its time is over', async () => {
+    const prefix = newPrefix();
+    const key = await writeArchive(prefix);
+    const until = inAnHour();
+    expect(await opened.storage.lock(key, until)).toEqual(until);
+    expect(await opened.storage.removeAll(prefix)).toEqual({ lockedObjects: 3 });
+    expect(await opened.storage.has(key)).toBe(true);
+    opened.s3.world.clock.change({ advanceSeconds: 3_601 });
+    expect(await opened.storage.removeAll(prefix)).toEqual({ lockedObjects: 0 });
+    expect(await opened.storage.has(key)).toBe(false);
+  });
+
+  it('reads an archive that somebody has hidden behind delete markers', async () => {
+    const key = await writeArchive(newPrefix());
+    const { buckets } = opened.s3.world;
+    for (const name of ['segment-00000000', 'manifest']) {
+      const [version] = buckets.get('backups').versionsOf(`p/${key}/${name}`);
+      if (version === undefined) throw new Error('nothing was written');
+      const { versionId: _id, seq: _seq, pieces: _pieces, bytes: _bytes, ...marker } = version;
+      buckets.get('backups').add({ ...marker, isDeleteMarker: true }, []);
+    }
+    expect(await opened.storage.has(key)).toBe(true);
+    expect((await opened.storage.source(key).read('segment-00000000')).toString()).toBe('segment-00000000');
+  });
+
+  it('locks nothing where there is no whole archive', async () => {
+    await expect(opened.storage.lock(attemptKey(newPrefix(), '1'), inAnHour())).rejects.toThrow('there is no archive');
+  });
+});
+
+describe('the backup storage s3 when the storage fails', () => {
+  let opened: Awaited<ReturnType<typeof openS3>>;
+  beforeAll(async () => {
+    opened = await openS3(false, '');
+  });
+  afterAll(() => opened.close());
+  const fault = { isCarriedOut: false, delayMs: 0, path: 'backups' };
+
+  it('tries again after answers that may pass', async () => {
+    const key = attemptKey(newPrefix(), '1');
+    opened.s3.faults.add({ ...fault, times: 2, method: 'PUT', answer: { kind: 'fixed', status: 503, headers: {}, body: '' } });
+    await opened.storage.sink(key).write('manifest', Buffer.from('x'));
+    opened.s3.faults.add({ ...fault, times: 1, method: 'GET', answer: { kind: 'reset' } });
+    expect((await opened.storage.source(key).read('manifest')).toString()).toBe('x');
+  });
+
+  it('does not take a storage that answers with errors, or a body cut short, for a missing object', async () => {
+    const key = attemptKey(newPrefix(), '1');
+    await opened.storage.sink(key).write('manifest', Buffer.from('content'));
+    opened.s3.faults.add({ ...fault, times: 4, method: 'HEAD', answer: { kind: 'fixed', status: 503, headers: {}, body: '' } });
+    await expect(opened.storage.has(key)).rejects.not.toMatchObject({ reason: 'truncated' });
+    opened.s3.faults.add({ ...fault, times: 1, method: 'GET', answer: { kind: 'truncated', bytes: 3 } });
+    await expect(opened.storage.source(key).read('manifest')).rejects.not.toMatchObject({ reason: 'truncated' });
+  });
+
+  it('leaves no parts behind of an upload that failed', async () => {
+    const key = attemptKey(newPrefix(), '1');
+    opened.s3.faults.add({ ...fault, path: 'partNumber=2', times: 4, answer: { kind: 'fixed', status: 500, headers: {}, body: '' } });
+    await expect(opened.storage.sink(key).write('index-00000000', randomBytes(20 * 2 ** 20))).rejects.toThrow('InternalError');
+    expect(opened.s3.world.uploadsOf('backups').list()).toEqual([]);
+    expect(opened.s3.world.buckets.get('backups').keys('')).not.toContain(`${key}/index-00000000`);
   });
 });

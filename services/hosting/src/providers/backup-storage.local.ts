@@ -3,21 +3,19 @@ import { join } from 'node:path';
 import { systemErrorCode } from '@drydock/archive/archive-error';
 import { manifestName } from '@drydock/archive/archive-objects';
 import { folderSink, folderSource } from '@drydock/archive/folder-objects';
-import type { BackupStorage } from './backup-storage';
-
-const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){2,3}[a-z0-9][a-z0-9-]{0,63}$/;
+import { assertStorageKey, type BackupStorage } from './backup-storage';
 
 const isMissing = (error: unknown): boolean => systemErrorCode(error) === 'ENOENT';
 
 /** Archives as folders below `root`, on the disk of the worker's host. */
 export function localBackupStorage(root: string): BackupStorage {
   const folderOf = (key: string): string => {
-    // Keys are ours, made of ids; this line is what keeps a bug from reaching beside the folder.
-    if (!keyForm.test(key)) throw new Error(`not a storage key: ${key}`);
+    assertStorageKey(key);
     return join(root, key);
   };
   return {
-    location: 'worker_host',
+    locationIn: () => 'worker_host',
+    placeIn: () => 'worker_host',
     sink: (key) => folderSink(folderOf(key)),
     source: (key) => folderSource(folderOf(key)),
     has: async (key) => {
@@ -35,6 +33,10 @@ export function localBackupStorage(root: string): BackupStorage {
       });
       for (const name of names) if (`${prefix}/${name}` !== keep) await rm(join(folder, name), { recursive: true, force: true });
       if (keep === undefined) await rm(folder, { recursive: true, force: true });
+      return { lockedObjects: 0 };
     },
+    // Whoever may write this disk may also wipe it: nothing here is worth being called a lock.
+    lock: async () => null,
+    canary: () => null,
   };
 }

@@ -1,27 +1,58 @@
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive/archive-objects';
+import type { Mode } from '@drydock/contracts/values';
+import type { CanaryStorage } from './canary-storage';
+
+/** What the surface calls a place of backups. */
+export type BackupLocation = 'worker_host' | 'object_storage';
 
 /**
  * Where archives are kept: a key names a folder of objects. Each archive is written under a key of its own that is never written again,
  * so that a worker which lost its lease cannot change what another one has verified.
  */
 export interface BackupReader {
-  /** What the surface calls its place. */
-  readonly location: 'worker_host' | 'object_storage';
+  /** Where backups of this world are written. */
+  locationIn(mode: Mode): BackupLocation;
+  /** Names that place, without any secret: what was proven of one says nothing about the next. */
+  placeIn(mode: Mode): string;
   /** Reads objects; one that is missing rejects with ArchiveError `truncated`, a storage that cannot be asked with anything else. */
   source(storageKey: string): ArchiveSource;
   /** Whether a finished archive (one with a manifest) lies there. Rejects when that cannot be known. */
   has(storageKey: string): Promise<boolean>;
 }
 
+export interface Removal {
+  /** Objects that are still there because a lock keeps everybody from removing them. */
+  lockedObjects: number;
+}
+
 export interface BackupStorage extends BackupReader {
   /** Writes objects; each is durable once its write resolves. The manifest comes last: without it there is no archive. */
   sink(storageKey: string): ArchiveSink;
-  /** Removes every archive whose key begins with the folder `prefix`, except `keep`. Not there is no error. */
-  removeAll(prefix: string, keep?: string): Promise<void>;
+  /** Removes every archive whose key begins with the folder `prefix`, except `keep` and what is locked. Not there is no error. */
+  removeAll(prefix: string, keep?: string): Promise<Removal>;
+  /**
+   * Keeps everybody, us included, from altering or removing the archive before `until`. Resolves with that time once the storage has
+   * confirmed it, or with null where the storage has no such lock. May be called again with a later time.
+   */
+  lock(storageKey: string, until: Date): Promise<Date | null>;
+  /** What proves that locks hold in this world; null where there are none to prove. */
+  canary(mode: Mode): CanaryStorage | null;
 }
 
 /** Folder of all attempts at one backup. */
-export const backupPrefix = ({ mode, siteId, id }: { mode: string; siteId: string; id: string }): string => `${mode}/${siteId}/${id}`;
+export const backupPrefix = ({ mode, orgId, siteId, id }: { mode: string; orgId: string; siteId: string; id: string }): string =>
+  `${mode}/${orgId}/${siteId}/${id}`;
 
 /** One attempt's: named after its fence, which no other attempt ever has. */
 export const attemptKey = (prefix: string, fence: string): string => `${prefix}/${fence}`;
+
+/** The folder of all attempts, of one of them. */
+export const prefixOfKey = (storageKey: string): string => storageKey.slice(0, storageKey.lastIndexOf('/'));
+
+/** Backups that were taken before organisations were part of keys have one segment less. */
+const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){2,4}[a-z0-9][a-z0-9-]{0,63}$/;
+
+/** Keys are ours, made of ids; this is what keeps a bug from reaching beside the folder. @throws Error */
+export function assertStorageKey(key: string): void {
+  if (!keyForm.test(key)) throw new Error(`not a storage key: ${key}`);
+}

@@ -41,13 +41,12 @@ export const deleteSiteWorkflow = (context: WorkContext) =>
       weight: 3,
       do: async (step) => {
         const { pack } = step.outputs;
-        if (pack !== null) await verifyWritten(context, step, step.input.backupId, pack);
-        return { completedAt: context.now().toISOString() };
+        return pack === null ? null : verifyWritten(context, step, step.input.backupId, pack);
       },
-      commit: async (tx, step, { completedAt }) => {
+      commit: async (tx, step, kept) => {
         const { pack } = step.outputs;
         // No expiry: the deleted site's purge decides how long its last backup is kept.
-        if (pack !== null) await markCompleted(tx, step.input.backupId, pack, { completedAt: new Date(completedAt), expiresAt: null });
+        if (pack !== null && kept !== null) await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null });
       },
     })
     .pointOfNoReturn()

@@ -1,0 +1,41 @@
+import type { BackupProofs, ImmutabilityReason, RestoreDrillReason } from './proof.types';
+
+const hourMs = 3_600_000;
+/** decisions.md 3: "recently" is twice the rhythm for the canary, which comes daily … */
+const immutabilityAgeMaxMs = 48 * hourMs;
+/** … and a week and two days for the drill. */
+const drillAgeMaxMs = 9 * 24 * hourMs;
+
+export interface ImmutabilityClaim {
+  isImmutable: boolean;
+  verifiedAt: Date | null;
+  reason: ImmutabilityReason;
+}
+
+/** Claimed only while the newest check was the proof and is recent: whatever a later one found, the proof before it counts for nothing. */
+export function immutabilityOf({ immutability, refusedAt }: BackupProofs, now: Date): ImmutabilityClaim {
+  const reason = reasonOf(immutability, 'never_checked', immutabilityAgeMaxMs, now);
+  return { isImmutable: reason === '', verifiedAt: refusedAt, reason };
+}
+
+export interface DrillClaim {
+  hasPassed: boolean;
+  finishedAt: Date | null;
+  reason: RestoreDrillReason;
+}
+
+export function restoreDrillOf({ drill }: BackupProofs, now: Date): DrillClaim {
+  const reason = reasonOf(drill, 'never_drilled', drillAgeMaxMs, now);
+  return { hasPassed: reason === '', finishedAt: drill?.finishedAt ?? null, reason };
+}
+
+function reasonOf<Reason extends string, Never extends string>(
+  finding: { reason: Reason; finishedAt: Date } | null,
+  never: Never,
+  ageMaxMs: number,
+  now: Date,
+): Reason | Never | 'stale' {
+  if (finding === null) return never;
+  if (finding.reason !== '') return finding.reason;
+  return now.getTime() - finding.finishedAt.getTime() > ageMaxMs ? 'stale' : finding.reason;
+}

@@ -1,0 +1,20 @@
+import type { SiteBackupSurface } from '@drydock/contracts/backups';
+
+export type ImmutabilityReason = SiteBackupSurface['immutability_reason'];
+export type RestoreDrillReason = SiteBackupSurface['restore_drill_reason'];
+
+/** What the latest look found out; '' when it was proven. */
+export interface Finding<Reason extends string> {
+  reason: Reason;
+  finishedAt: Date;
+}
+
+export interface BackupProofs {
+  /** Whether object storage is configured for this world. */
+  isOffsiteEnabled: boolean;
+  /** The newest check of the storage that is in use; null: there was none. */
+  immutability: Finding<ImmutabilityReason> | null;
+  /** When a delete was last attempted there and refused. */
+  refusedAt: Date | null;
+  drill: Finding<RestoreDrillReason> | null;
+}

@@ -1,0 +1,122 @@
+import { GetObjectCommand, HeadObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
+import { Upload } from '@aws-sdk/lib-storage';
+import { refuse } from '@drydock/archive/archive-error';
+import { isObjectName, manifestName } from '@drydock/archive/archive-objects';
+import { assertStorageKey, type BackupStorage } from './backup-storage';
+import { s3CanaryStorage } from './canary-storage.s3';
+import { readAhead } from './read-ahead';
+import { readObjectBody } from './read-object-body';
+import { isMissingObject } from './s3-errors';
+import { hasObjectLock, lockVersions } from './s3-lock';
+import { keyAt, openS3Client, type S3Place } from './s3-place';
+import { deleteVersions, listVersions, type ObjectVersion } from './s3-versions';
+
+/** What is larger goes in parts, so that a broken connection costs one of them; almost every segment is smaller. */
+const partBytes = 8 * 2 ** 20;
+const partsAtOnce = 4;
+/** Segments fetched before they are asked for: the way to the storage is longer than the work on one. About 8 MB of memory each. */
+const segmentsAhead = 3;
+/** For one object, from its first byte to its last. */
+const objectMs = 300_000;
+
+export interface S3BackupStorage extends BackupStorage {
+  close(): void;
+}
+
+/** Archives as objects of a bucket of ours. A bucket with Object Lock keeps them from everybody once they are locked. */
+export function s3BackupStorage(place: S3Place): S3BackupStorage {
+  const client = openS3Client(place);
+  const { bucket } = place;
+  const folderOf = (key: string): string => {
+    assertStorageKey(key);
+    return keyAt(place, key);
+  };
+  const versionsBelow = async (folder: string): Promise<ObjectVersion[]> => {
+    const versions: ObjectVersion[] = [];
+    for await (const version of listVersions(client, bucket, `${folder}/`)) versions.push(version);
+    return versions;
+  };
+  return {
+    locationIn: () => 'object_storage',
+    placeIn: () => `${place.endpoint ?? place.region}/${keyAt({ ...place, prefix: bucket }, place.prefix)}`,
+    sink: (key) => {
+      const folder = folderOf(key);
+      return { write: (name, bytes) => writeObject(client, bucket, `${folder}/${objectName(name)}`, bytes) };
+    },
+    source: (key) => {
+      const folder = folderOf(key);
+      return readAhead({ read: (name) => readObject(client, bucket, `${folder}/${objectName(name)}`) }, segmentsAhead);
+    },
+    has: async (key) => (await findObject(client, bucket, `${folderOf(key)}/${manifestName}`)) !== null,
+    removeAll: async (prefix, keep) => {
+      const kept = keep === undefined ? null : `${folderOf(keep)}/`;
+      const versions = await versionsBelow(folderOf(prefix));
+      const doomed = versions.filter(({ key }) => kept === null || !key.startsWith(kept));
+      return { lockedObjects: await deleteVersions(client, bucket, doomed) };
+    },
+    lock: async (key, until) => {
+      const folder = folderOf(key);
+      if (!(await hasObjectLock(client, bucket))) return null;
+      const versions = (await versionsBelow(folder)).filter(({ isLatest, isDeleteMarker }) => isLatest && !isDeleteMarker);
+      if (!versions.some((version) => version.key === `${folder}/${manifestName}`)) throw new Error(`there is no archive at ${key}`);
+      await lockVersions(client, bucket, versions, until);
+      return until;
+    },
+    canary: () => s3CanaryStorage(client, place),
+    close: () => client.destroy(),
+  };
+}
+
+async function writeObject(client: S3Client, Bucket: string, Key: string, Body: Buffer): Promise<void> {
+  const params = { Bucket, Key, Body };
+  if (Body.length <= partBytes) await client.send(new PutObjectCommand(params));
+  // One that fails is aborted: its parts would be paid for and seen by nobody.
+  else await new Upload({ client, params, partSize: partBytes, queueSize: partsAtOnce, leavePartsOnError: false }).done();
+}
+
+async function readObject(client: S3Client, Bucket: string, Key: string): Promise<Buffer> {
+  const found = await readVersion(client, { Bucket, Key });
+  if (found !== null) return found;
+  const hidden = await findHidden(client, Bucket, Key);
+  return (hidden && (await readVersion(client, hidden))) ?? refuse('truncated', `object ${Key} is missing`);
+}
+
+interface VersionInput {
+  Bucket: string;
+  Key: string;
+  VersionId?: string;
+}
+
+async function readVersion(client: S3Client, version: VersionInput): Promise<Buffer | null> {
+  const signal = AbortSignal.timeout(objectMs);
+  try {
+    const { Body, ContentLength } = await client.send(new GetObjectCommand(version), { abortSignal: signal });
+    return await readObjectBody(Body, ContentLength, signal);
+  } catch (error) {
+    if (isMissingObject(error)) return null;
+    throw error;
+  }
+}
+
+/** The object by a real look, or what a delete marker hides; null when there is none. */
+async function findObject(client: S3Client, Bucket: string, Key: string): Promise<VersionInput | null> {
+  try {
+    await client.send(new HeadObjectCommand({ Bucket, Key }));
+    return { Bucket, Key };
+  } catch (error) {
+    if (!isMissingObject(error)) throw error;
+    return findHidden(client, Bucket, Key);
+  }
+}
+
+/** A delete without a version hides a locked object and leaves it: whoever hides our backups must not keep us from them. */
+async function findHidden(client: S3Client, Bucket: string, Key: string): Promise<VersionInput | null> {
+  for await (const { key, versionId, isDeleteMarker } of listVersions(client, Bucket, Key))
+    if (key === Key && !isDeleteMarker && versionId !== undefined) return { Bucket, Key, VersionId: versionId };
+  return null;
+}
+
+function objectName(name: string): string {
+  if (!isObjectName(name)) throw new TypeError(`not the name of an archive object: ${name}`);
+  return name;
+}

@@ -1,0 +1,37 @@
+import { S3Client } from '@aws-sdk/client-s3';
+
+/** Drydock's own bucket, and the folder within it. */
+export interface S3Place {
+  /** `http(s)://host[:port]`; undefined: Amazon's of the region. */
+  endpoint: string | undefined;
+  region: string;
+  bucket: string;
+  /** Folders without a slash at either end; '' is the whole bucket. */
+  prefix: string;
+  accessKeyId: string;
+  secretAccessKey: string;
+}
+
+/** No byte for so long, and the attempt has failed; a storage that is alive answers within seconds. */
+const idleMs = 30_000;
+/** As many as objects are moved at once, twice over. */
+const socketsMax = 32;
+
+export const openS3Client = ({ endpoint, region, accessKeyId, secretAccessKey }: S3Place): S3Client =>
+  new S3Client({
+    ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
+    region,
+    credentials: { accessKeyId, secretAccessKey },
+    maxAttempts: 4,
+    // What is read is covered by the archives' own HMACs.
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestHandler: {
+      connectionTimeout: 5_000,
+      socketTimeout: idleMs,
+      httpAgent: { keepAlive: true, maxSockets: socketsMax },
+      httpsAgent: { keepAlive: true, maxSockets: socketsMax },
+    },
+  });
+
+/** The key of what lies at `path` below the prefix. */
+export const keyAt = ({ prefix }: S3Place, path: string): string => (prefix === '' ? path : `${prefix}/${path}`);
