@@ -1,0 +1,34 @@
+import type { ProblemCode } from '@drydock/contracts/problems';
+import { conclude, retryLater } from '@drydock/workflow/step-error';
+import type { Accepted, Change } from '../providers/compute-change.types';
+import type { ComputeDriver } from '../providers/compute-provider';
+import { codeOf, lookedAt, pollSeconds } from './provider-failure';
+import type { Step } from './send-once';
+
+/** What the provider's failure of each kind of work is to the customer. */
+const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {
+  create: 'order_failed',
+  start: 'order_failed',
+  delete: 'step_failed',
+  take_snapshot: 'snapshot_failed',
+  delete_snapshot: 'snapshot_failed',
+  rollback: 'rollback_failed',
+  rebuild: 'rebuild_failed',
+};
+
+/** One look at the provider's work. Returns when it has succeeded; while it runs the step is handed back, so that no worker waits for it. */
+export async function followChange(step: Step, driver: ComputeDriver, accepted: Accepted, kind: Change['kind']): Promise<void> {
+  const { actionId, machineId } = accepted;
+  if (actionId === null) return;
+  const action = await lookedAt(driver.readAction(machineId, actionId, step.signal), step);
+  if (action.state === 'running') {
+    step.progress((action.progress ?? 0) / 100);
+    throw retryLater({ seconds: pollSeconds(step.attempt) });
+  }
+  if (action.state === 'succeeded') return;
+  const { reason, internal } = action.failure ?? { reason: 'rejected', internal: 'no reason given' };
+  const isTold = reason !== 'machine_not_found' && reason !== 'unsupported';
+  throw conclude((isTold ? codeOf(reason, kind) : undefined) ?? failureCodes[kind], {
+    internal: `${action.command} ${action.id}: ${internal}`,
+  });
+}

@@ -1,0 +1,59 @@
+import type { ProblemCode } from '@drydock/contracts/problems';
+import type { Log } from '@drydock/workflow/log';
+import { conclude, fail, retryLater } from '@drydock/workflow/step-error';
+import type { Change } from '../providers/compute-change.types';
+import { ComputeError } from '../providers/compute-error';
+import type { ComputeReason } from '../providers/compute-reason.types';
+
+interface Failing {
+  attempt: number;
+  log: Log;
+}
+
+const codeOfReason: Partial<Record<ComputeReason, ProblemCode>> = {
+  machine_not_found: 'server_not_operable',
+  snapshot_not_found: 'snapshot_not_on_server',
+  order_refused: 'order_refused',
+  snapshot_not_ready: 'snapshot_not_ready',
+  newer_snapshots: 'newer_snapshots_exist',
+  incompatible: 'snapshot_incompatible',
+  protected: 'rebuild_protected',
+  unsupported: 'snapshots_unsupported',
+};
+
+/** What the same reason means for one kind of change. */
+const codeOfChange: Partial<Record<Change['kind'], Partial<Record<ComputeReason, ProblemCode>>>> = {
+  create: { incompatible: 'order_refused', snapshot_not_found: 'order_refused' },
+  rebuild: { incompatible: 'order_refused', snapshot_not_found: 'order_refused', unsupported: 'rebuild_unsupported' },
+  delete_snapshot: { protected: 'snapshot_protected' },
+};
+
+/** What a refusal of this kind of change is to the customer; undefined when it is our own trouble. */
+export const codeOf = (reason: ComputeReason, kind: Change['kind']): ProblemCode | undefined =>
+  codeOfChange[kind]?.[reason] ?? codeOfReason[reason];
+
+/** Seconds between two looks at the same thing: one, half as much again each time, ten at most. */
+export const pollSeconds = (attempt: number): number => Math.min(10, 1.5 ** Math.max(0, attempt - 1));
+
+/** Seconds until what may pass is tried again: as the provider says, else longer each time, up to half a minute, and never all at once. */
+const pauseSeconds = ({ retryAfterSeconds }: ComputeError, attempt: number, random: () => number = Math.random): number =>
+  (retryAfterSeconds ?? Math.min(30, 2 * 1.5 ** Math.max(0, attempt - 1))) * (1 + random() / 4);
+
+/** A send that was refused: nothing was accepted. The same step again later when that may pass, else the end of the workflow without staff. */
+export function refusedSend(error: ComputeError, kind: Change['kind'], step: Failing): Error {
+  if (error.mayPass) return retryLater({ seconds: pauseSeconds(error, step.attempt) });
+  const code = codeOf(error.reason, kind);
+  if (code !== undefined) return conclude(code, { internal: error.message });
+  step.log.error({ alarm: 'provider_refused', reason: error.reason, internal: error.message }, 'the provider refuses us');
+  return conclude('dependency_unavailable', { extra: { dependency: 'provider' }, internal: error.message });
+}
+
+/** A look within a step: again later, for as long as it may pass. What is final then is known to nobody. */
+export function lookedAt<T>(work: Promise<T>, step: Failing): Promise<T> {
+  return work.catch((error: unknown) => {
+    if (!(error instanceof ComputeError)) throw error;
+    throw error.mayPass || error.reason === 'ambiguous'
+      ? retryLater({ seconds: pauseSeconds(error, step.attempt) })
+      : fail('step_failed', { internal: error.message, cause: error });
+  });
+}

@@ -1,0 +1,34 @@
+import type { Sql } from '@drydock/database/sql';
+
+interface Sender {
+  workflowId: string;
+  fence: string;
+}
+
+/**
+ * Notes that the workflow's change is about to be sent. False when somebody else has taken the workflow over, or has noted a send of it: then nothing may be sent.
+ * The note and the claim exclude each other by the same row, so that of a worker that was frozen and its successor one at most ever sends.
+ */
+export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
+  const rows = await sql.query(
+    `INSERT INTO provider_sends (workflow_id, fence, sent_at)
+     SELECT id, fence, clock_timestamp() FROM workflow WHERE id = $1::uuid AND fence = $2::bigint AND lease_until > clock_timestamp() FOR UPDATE
+     ON CONFLICT (workflow_id) DO NOTHING RETURNING workflow_id`,
+    [workflowId, fence],
+  );
+  return rows.length === 1;
+}
+
+/** The send was refused: nothing was accepted, and it may be sent again. */
+export const withdrawSend = (sql: Sql, { workflowId, fence }: Sender): Promise<unknown> =>
+  sql.query('DELETE FROM provider_sends WHERE workflow_id = $1::uuid AND fence = $2::bigint', [workflowId, fence]);
+
+/** For how many seconds the answer to a noted send has been looked for, by Postgres' clock; 0 the first time. Null when nothing was ever sent. */
+export async function lookForSend(sql: Sql, workflowId: string): Promise<number | null> {
+  const [row] = await sql.query<{ seconds: number }>(
+    `UPDATE provider_sends SET looking_since = coalesce(looking_since, clock_timestamp()) WHERE workflow_id = $1::uuid
+     RETURNING extract(epoch FROM clock_timestamp() - looking_since)::float8 AS seconds`,
+    [workflowId],
+  );
+  return row?.seconds ?? null;
+}

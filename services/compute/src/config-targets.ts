@@ -1,0 +1,48 @@
+import { z } from 'zod';
+
+/** In the currency's smallest unit, such as cents. */
+const priceSchema = z.strictObject({ hour_minor: z.int().min(0), month_minor: z.int().min(0) });
+
+const offered = {
+  /** ISO 4217. */
+  currency: z.string().regex(/^[A-Z]{3}$/),
+  /** The provider's words for the sizes that are offered, and what they cost. */
+  specs: z.record(z.string(), priceSchema),
+  /** Codes under which sizes are sold. */
+  plans: z.record(z.string(), z.string()).default({}),
+};
+
+const calls = {
+  url: z.url(),
+  /** The driver's deadline for one call, and how long an accepted call may stay invisible; see ComputeDriver. */
+  deadline_ms: z.int().min(100).optional(),
+  lost_answer_seconds: z.number().min(0).optional(),
+};
+
+const hetznerSchema = z.strictObject({ driver: z.literal('hetzner'), token: z.string().min(1), ...calls, ...offered });
+
+const targetSchema = z
+  .discriminatedUnion('driver', [hetznerSchema])
+  .refine(({ plans, specs }) => Object.values(plans).every((spec) => Object.hasOwn(specs, spec)), 'a plan names a size without a price');
+
+export type TargetConfig = z.infer<typeof targetSchema>;
+/** By deploy target. */
+export type TargetsConfig = Readonly<Record<string, TargetConfig>>;
+
+function parseJson(text: string, context: z.core.$RefinementCtx): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    context.addIssue('must be JSON');
+    return z.NEVER;
+  }
+}
+
+/** Credentials are in it, so neither value nor default is ever shown. */
+export const targetsField = (description: string) =>
+  z
+    .string()
+    .default('{}')
+    .transform(parseJson)
+    .pipe(z.record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/), targetSchema))
+    .meta({ description, secret: true });

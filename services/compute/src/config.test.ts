@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describeConfig } from '@drydock/service-kit/config';
+import { readServerConfig, serverShape, workerShape } from './config';
+
+it('.env.example shows every variable of both processes, and what it is for', () => {
+  const variables = describeConfig({ ...serverShape, ...workerShape });
+  const lines = variables.flatMap(({ name, description, required, default: fallback }) => [
+    `# ${description}`,
+    `${required ? '' : '# '}${name}=${fallback ?? ''}`,
+  ]);
+  expect(readFileSync(path.resolve(__dirname, '../.env.example'), 'utf8')).toBe(`${lines.join('\n')}\n`);
+});
+
+it.each([
+  ['no JSON', '{'],
+  ['a driver that there is not', '{"fsn":{"driver":"cloud","token":"s3cr3t"}}'],
+  [
+    'a plan of a size without a price',
+    '{"fsn":{"driver":"hetzner","url":"http://127.0.0.1","token":"s3cr3t","currency":"EUR","specs":{},"plans":{"s":"cpx11"}}}',
+  ],
+])('refuses ranges that are %s, naming the variable and no credential', (_what, value) => {
+  const read = () => readServerConfig({ COMPUTE_TARGETS: value });
+  expect(read).toThrow(/COMPUTE_TARGETS is not valid/);
+  expect(read).not.toThrow(/s3cr3t/);
+});

@@ -1,0 +1,37 @@
+import * as computeServers from '@drydock/contracts/compute-servers';
+import * as computeSnapshots from '@drydock/contracts/compute-snapshots';
+import * as computeWorkflows from '@drydock/contracts/compute-workflows';
+import { type Route, route } from '@drydock/service-kit/route';
+import type { HandlerContext } from './context';
+import type { Tx } from './database.store';
+import { abandonWorkflow } from './server-workflows/abandon-workflow';
+import { getWorkflow } from './server-workflows/get-workflow';
+import { listWorkflows } from './server-workflows/list-workflows';
+import { retryWorkflow } from './server-workflows/retry-workflow';
+import { watchWorkflow } from './server-workflows/watch-workflow';
+import { getServer } from './servers/get-server';
+import { listServers } from './servers/list-servers';
+import { orderServer } from './servers/order-server';
+import { rebuildServer } from './servers/rebuild-server';
+import { deleteSnapshot } from './snapshots/delete-snapshot';
+import { listSnapshots } from './snapshots/list-snapshots';
+import { preflightRollback } from './snapshots/preflight-rollback';
+import { rollBackServer } from './snapshots/roll-back-server';
+import { takeSnapshot } from './snapshots/take-snapshot';
+
+export const routes = (context: HandlerContext): Route<Tx>[] => [
+  route(computeServers.listComputeServers, listServers(context)),
+  route(computeServers.orderComputeServer, orderServer(context)),
+  route(computeServers.getComputeServer, getServer(context)),
+  route(computeServers.rebuildComputeServer, rebuildServer(context)),
+  route(computeSnapshots.listServerSnapshots, listSnapshots(context)),
+  route(computeSnapshots.takeServerSnapshot, takeSnapshot(context)),
+  route(computeSnapshots.deleteServerSnapshot, deleteSnapshot(context)),
+  route(computeSnapshots.rollBackComputeServer, rollBackServer(context)),
+  route(computeSnapshots.preflightComputeServerRollback, preflightRollback(context)),
+  route(computeWorkflows.listServerWorkflows, listWorkflows(context)),
+  route(computeWorkflows.getServerWorkflow, getWorkflow(context)),
+  route(computeWorkflows.watchServerWorkflow, watchWorkflow(context)),
+  route(computeWorkflows.retryServerWorkflow, retryWorkflow(context)),
+  route(computeWorkflows.abandonServerWorkflow, abandonWorkflow(context)),
+];

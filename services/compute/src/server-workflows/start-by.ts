@@ -1,0 +1,13 @@
+import type { Sql } from '@drydock/database/sql';
+
+/** How long a request waits for a worker, in seconds (decisions.md 1): then the work is cancelled, and nothing was started. */
+export const startWithinSeconds = 10;
+
+/** Until when work that a request waits for must have been taken up, by Postgres' clock: nobody else's decides. */
+export async function readStartBy(sql: Sql): Promise<Date> {
+  const [row] = await sql.query<{ start_by: Date }>('SELECT clock_timestamp() + make_interval(secs => $1::float8) AS start_by', [
+    startWithinSeconds,
+  ]);
+  if (row === undefined) throw new Error('Postgres did not tell the time');
+  return row.start_by;
+}

@@ -1,0 +1,17 @@
+import { listComputeServers as endpoint } from '@drydock/contracts/compute-servers';
+import type { ReadHandlers } from '@drydock/service-kit/route';
+import { type HandlerContext, ownerOf } from '../context';
+import { listServers as listRows } from './server.store';
+import { viewServer } from './server.view';
+
+export const listServers = (context: HandlerContext) =>
+  ({
+    read: async ({ caller, query, now }) => {
+      const { pager, database, targets } = context;
+      const binding = { list: endpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}` };
+      const page = pager.read(query, binding, now);
+      const rows = await listRows(database.pool, ownerOf(caller), { after: page.after, take: page.limit + 1 });
+      const view = (server: (typeof rows)[number]) => viewServer(server, targets, now);
+      return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view }) };
+    },
+  }) satisfies ReadHandlers<typeof endpoint>;

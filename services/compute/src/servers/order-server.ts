@@ -1,0 +1,50 @@
+import type { orderComputeServer as endpoint } from '@drydock/contracts/compute-servers';
+import { problem } from '@drydock/contracts/problem';
+import type { ActHandlers } from '@drydock/service-kit/route';
+import { uuidv7 } from 'uuidv7';
+import { type HandlerContext, ownerOf } from '../context';
+import type { Tx } from '../database.store';
+import { acceptWorkflow, followHeaders } from '../server-workflows/accept-workflow';
+import { orderServerHead } from './order-server.head';
+import { insertServer } from './server.store';
+import { viewServer } from './server.view';
+import { type Offer, targetOf } from './targets';
+
+export const orderServer = (context: HandlerContext) =>
+  ({
+    act: async (tx: Tx, request) => {
+      const { name, deploy_target: deployTarget, plan_code: planCode = '', image, zone, term_months: termMonths = null } = request.body;
+      const owner = ownerOf(request.caller);
+      const target = targetOf(context.targets, { ...owner, deployTarget });
+      if (target === undefined)
+        throw problem('deploy_target_unknown', { extra: { deploy_targets: [...context.targets[owner.mode].keys()] } });
+      const { spec, price } = sizeOf(target.offer, request.body);
+      const id = uuidv7();
+      const isSubscribed = termMonths !== null && owner.mode === 'live';
+      const server = await insertServer(tx, {
+        ...{ id, ...owner, name, deployTarget, planCode, spec, zone, image, termMonths },
+        provider: target.provider.provider,
+        status: 'provisioning',
+        // Images are taken as the provider makes them.
+        loginUser: 'root',
+        currency: target.offer.currency,
+        amountMinor: termMonths === null ? price.hourMinor : price.monthMinor,
+        subscriptionId: isSubscribed ? uuidv7() : null,
+      });
+      const workflowId = await acceptWorkflow(context, tx, request, server, {
+        definition: orderServerHead,
+        input: { deployTarget, spec, image, zone },
+        id,
+      });
+      return { status: 202, headers: followHeaders(id, workflowId), body: viewServer(server, context.targets, request.now) };
+    },
+  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+
+/** Throws `size_not_offered`, naming what is. */
+function sizeOf({ plans, prices }: Offer, { plan_code, spec: asked }: { plan_code?: string | undefined; spec?: string | undefined }) {
+  const spec = plan_code === undefined ? asked : plans.get(plan_code);
+  const price = spec === undefined ? undefined : prices.get(spec);
+  if (spec === undefined || price === undefined)
+    throw problem('size_not_offered', { extra: { plans: [...plans.keys()], specs: [...prices.keys()] } });
+  return { spec, price };
+}

@@ -1,0 +1,67 @@
+import { problems } from '@drydock/contracts/problems';
+import type { StepContext } from '@drydock/workflow/definition';
+import { fail, retryLater } from '@drydock/workflow/step-error';
+import { workflowsIn } from '@drydock/workflow/workflow';
+import type { z } from 'zod';
+import { auditAcceptance } from '../changes/audit-acceptance';
+import { followChange } from '../changes/follow-change';
+import { lookedAt, pollSeconds } from '../changes/provider-failure';
+import { sendOnce } from '../changes/send-once';
+import type { Tx } from '../database.store';
+import { discardMachine } from './discard-machine';
+import { orderServerHead } from './order-server.head';
+import { activateServer, databaseTime, failServer, recordMachine } from './server.store';
+import { startMachine } from './start-machine';
+import { driverOf, type WorkContext } from './work';
+
+type OrderStep = Pick<StepContext<z.infer<typeof orderServerHead.input>, unknown>, 'subject' | 'orgId' | 'input' | 'workflowId'>;
+
+/** Named by our id, so that a machine whose order was answered to nobody can be found. */
+export const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderStep, 'workflowId'>) => ({
+  ...{ name: subject.id, spec, image, zone },
+  labels: { 'managed-by': 'drydock', org: orgId },
+});
+
+/** Looks that a machine gets to come up after its start: some eight minutes. */
+const looksMax = 50;
+
+/** A machine that runs, or none: what was made of an order that fails is deleted again. */
+export const orderServerWorkflow = (context: WorkContext) =>
+  workflowsIn<Tx>()(orderServerHead)
+    .step('prepare', {
+      do: async (step) => {
+        const change = { kind: 'create', reference: step.workflowId, order: orderOf(step) } as const;
+        return { checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(change, step.signal), step) };
+      },
+    })
+    .step('create', {
+      do: (step) => {
+        const change = { kind: 'create', reference: step.workflowId, order: orderOf(step) } as const;
+        const driver = driverOf(context, step, step.input.deployTarget);
+        return sendOnce(context, step, { driver, change, checkpoint: step.outputs.prepare.checkpoint });
+      },
+      undo: (step) => discardMachine(context, step, driverOf(context, step, step.input.deployTarget)),
+      commit: async (tx, step, { machineId }) => {
+        await recordMachine(tx, step.subject.id, machineId);
+        await auditAcceptance(context.database, tx, step, 'server.order');
+      },
+    })
+    .step('follow', {
+      weight: 4,
+      do: (step) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.create, 'create'),
+    })
+    .step('start', {
+      do: (step) => startMachine(step, driverOf(context, step, step.input.deployTarget), step.outputs.create.machineId, orderOf(step)),
+    })
+    .step('observe', {
+      do: async (step) => {
+        const driver = driverOf(context, step, step.input.deployTarget);
+        const machine = await lookedAt(driver.readMachine(step.outputs.create.machineId, step.signal), step);
+        if (machine?.powerState === 'on') return machine;
+        if (step.attempt >= looksMax) throw fail('order_failed', { internal: `the machine is ${machine?.vendorStatus ?? 'gone'}` });
+        throw retryLater({ seconds: pollSeconds(step.attempt) });
+      },
+      commit: async (tx, step, machine) => activateServer(tx, step.subject.id, machine, await databaseTime(tx)),
+    })
+    .settle({ failed: (tx, run, { code }) => failServer(tx, run.subject.id, problems[code].title) })
+    .build();

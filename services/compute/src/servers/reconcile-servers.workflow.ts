@@ -1,0 +1,53 @@
+import type { StepContext } from '@drydock/workflow/definition';
+import { workflowsIn } from '@drydock/workflow/workflow';
+import { lookedAt } from '../changes/provider-failure';
+import type { Tx } from '../database.store';
+import type { Machine } from '../providers/compute-machine.types';
+import type { ComputeDriver } from '../providers/compute-provider';
+import { reconcileServersHead } from './reconcile-servers.head';
+import { applySeen, applyVanished, forgetReconciliations, listExpected, type SeenMachine } from './reconciliation.store';
+import { databaseTime } from './server.store';
+import { driverOf, type WorkContext } from './work';
+
+/** One range of one mode: what its provider says now is what its servers are. Those that a workflow is at work on are left to it. */
+export const reconcileServersWorkflow = (context: WorkContext) =>
+  workflowsIn<Tx>()(reconcileServersHead)
+    .step('compare', {
+      do: async (step) => {
+        const { pool } = context.database;
+        const { deployTarget } = step.input;
+        const driver = driverOf(context, step, deployTarget);
+        const listedAt = await databaseTime(pool);
+        const seen = (await lookedAt(driver.listMachines(step.signal), step)).map(seenOf);
+        const ids = new Set(seen.map(({ machineId }) => machineId));
+        const missing = (await listExpected(pool, { mode: step.mode, deployTarget }, listedAt)).filter((machineId) => !ids.has(machineId));
+        return { listedAt: listedAt.toISOString(), seen, vanished: await confirmMissing(step, driver, missing) };
+      },
+      commit: async (tx, step, { listedAt, seen, vanished }) => {
+        const range = { mode: step.mode, deployTarget: step.input.deployTarget };
+        await applySeen(tx, range, seen, listedAt);
+        for (const serverId of await applyVanished(tx, range, vanished, listedAt))
+          step.log.error({ alarm: 'machine_vanished', server_id: serverId }, 'the provider no longer knows a machine');
+        await forgetReconciliations(tx);
+      },
+    })
+    .build();
+
+const seenOf = ({ id, name, vendorStatus, powerState, addresses, spec }: Machine): SeenMachine => ({
+  ...{ machineId: id, name, vendorStatus, powerState, spec },
+  addresses: [...addresses],
+});
+
+/** A listing may be short of one for a moment; whoever is missing from it is asked for by itself. More than these wait for the next time. */
+const confirmedMax = 20;
+
+async function confirmMissing(
+  step: Pick<StepContext<unknown, unknown>, 'attempt' | 'log' | 'signal'>,
+  driver: ComputeDriver,
+  machineIds: readonly string[],
+): Promise<string[]> {
+  const gone: string[] = [];
+  for (const machineId of machineIds.slice(0, confirmedMax))
+    if ((await lookedAt(driver.readMachine(machineId, step.signal), step)) === null) gone.push(machineId);
+  return gone;
+}

@@ -1,0 +1,66 @@
+import type { ServerPowerState } from '@drydock/contracts/compute-servers';
+import type { Mode } from '@drydock/contracts/values';
+import type { Tx } from '../database.store';
+
+export interface SeenMachine {
+  machineId: string;
+  name: string;
+  vendorStatus: string;
+  powerState: ServerPowerState;
+  addresses: string[];
+  spec: string | null;
+}
+
+interface Range {
+  mode: Mode;
+  deployTarget: string;
+}
+
+/** Machines that the range's provider should know, as far as nothing newer than `listedAt` is known of them. */
+export async function listExpected(tx: Tx, { mode, deployTarget }: Range, listedAt: Date): Promise<string[]> {
+  const rows = await tx.server.findMany({
+    where: { mode, deployTarget, status: 'active', vanishedAt: null, observedAt: { lt: listedAt } },
+    select: { machineId: true },
+    orderBy: { id: 'asc' },
+  });
+  return rows.flatMap(({ machineId }) => (machineId === null ? [] : [machineId]));
+}
+
+/**
+ * Power, addresses and status as the provider has them, where nothing newer is known and no workflow is at work. A machine that comes back can be acted on again,
+ * unless its server waits for staff. One that has vanished is known again only under its own name: providers give numbers out a second time.
+ */
+export const applySeen = (tx: Tx, { mode, deployTarget }: Range, seen: readonly SeenMachine[], listedAt: string): Promise<number> =>
+  tx.$executeRaw`
+    UPDATE servers SET vendor_status = seen."vendorStatus", power_state = seen."powerState"::power_state, spec = coalesce(seen.spec, servers.spec),
+      addresses = ARRAY(SELECT jsonb_array_elements_text(seen.addresses)), vanished_at = NULL, observed_at = clock_timestamp(),
+      operable = CASE WHEN EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id AND status = 'needs_attention') THEN servers.operable ELSE true END
+    FROM jsonb_to_recordset(${JSON.stringify(seen)}::jsonb)
+      AS seen("machineId" text, name text, "vendorStatus" text, "powerState" text, addresses jsonb, spec text)
+    WHERE servers.mode = ${mode}::mode AND servers.deploy_target = ${deployTarget} AND servers.machine_id = seen."machineId"
+      AND servers.status = 'active' AND servers.observed_at < ${listedAt}::timestamptz AND (servers.vanished_at IS NULL OR seen.name = servers.id::text)
+      AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id AND status IN ('queued', 'running'))`;
+
+/** What is said of a machine that its provider no longer knows; the word is the one that providers answer then. */
+const vanishedWord = 'not_found';
+
+/** Resolves with the servers whose machines are gone since now. */
+export async function applyVanished(
+  tx: Tx,
+  { mode, deployTarget }: Range,
+  machineIds: readonly string[],
+  listedAt: string,
+): Promise<string[]> {
+  const rows = await tx.$queryRaw<{ id: string }[]>`
+    UPDATE servers SET vendor_status = ${vanishedWord}, power_state = 'unknown', addresses = '{}', operable = false, vanished_at = clock_timestamp(),
+      observed_at = clock_timestamp()
+    WHERE mode = ${mode}::mode AND deploy_target = ${deployTarget} AND machine_id = ANY(${[...machineIds]}::text[])
+      AND status = 'active' AND vanished_at IS NULL AND observed_at < ${listedAt}::timestamptz
+      AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id AND status IN ('queued', 'running'))
+    RETURNING id`;
+  return rows.map(({ id }) => id);
+}
+
+/** Reconciliations happen every minute for ever; yesterday's that went well are of no use to anybody. */
+export const forgetReconciliations = (tx: Tx): Promise<number> =>
+  tx.$executeRaw`DELETE FROM workflow WHERE kind = 'reconcile_servers' AND status = 'succeeded' AND finished_at < clock_timestamp() - interval '1 day'`;

@@ -1,0 +1,33 @@
+import { saveSchedule } from '@drydock/workflow/schedules';
+import type { ComputeDatabase } from '../database.store';
+import { reconcileServersHead } from './reconcile-servers.head';
+import { removeOtherSchedules } from './reconciliation-schedule.store';
+import type { Targets } from './targets';
+
+/** Nobody's: the work is Drydock's own. */
+const platformOrgId = '00000000-0000-0000-0000-000000000000';
+
+const modes = ['live', 'sandbox'] as const;
+
+/** Has every configured range compared with its provider every `seconds`, and those no longer that are not configured any more. */
+export async function scheduleReconciliation(database: ComputeDatabase, targets: Targets<unknown>, seconds: number): Promise<void> {
+  const ranges = modes.flatMap((mode) => [...targets[mode].keys()].map((deployTarget) => ({ mode, deployTarget })));
+  const nameOf = ({ mode, deployTarget }: (typeof ranges)[number]): string => `${reconcileServersHead.kind}:${mode}:${deployTarget}`;
+  await database.transaction(async (tx) => {
+    const sql = database.sql(tx);
+    for (const range of ranges) {
+      const { mode, deployTarget } = range;
+      await saveSchedule(sql, {
+        name: nameOf(range),
+        kind: reconcileServersHead.kind,
+        resourceKey: nameOf(range),
+        subject: { type: 'deploy_target', id: deployTarget },
+        orgId: platformOrgId,
+        mode,
+        input: { deployTarget },
+        rhythm: { intervalSeconds: seconds },
+      });
+    }
+    await removeOtherSchedules(sql, ranges.map(nameOf));
+  });
+}

@@ -1,0 +1,33 @@
+import type { ProblemCode } from '@drydock/contracts/problems';
+import type { UnfinishedWorkflow } from '../server-workflows/unfinished.types';
+import type { Server } from './server.types';
+
+/** Why something may not be done now. */
+export interface Refusal {
+  code: ProblemCode;
+  extra?: Record<string, unknown>;
+}
+
+/** What comes before every other state of the server: somebody is at work on it, or staff have to look. */
+export function refusalByWorkflow(unfinished: UnfinishedWorkflow | null): Refusal | null {
+  if (unfinished === null) return null;
+  const code = unfinished.status === 'needs_attention' ? 'needs_attention' : 'operation_in_progress';
+  return { code, extra: { workflow_id: unfinished.id } };
+}
+
+/** `operable` is read as it stands, and the status beside it: neither follows from the other. */
+export const refuseInoperable = ({ operable, status }: Pick<Server, 'operable' | 'status'>): Refusal | null =>
+  operable && status === 'active' ? null : { code: 'server_not_operable' };
+
+/** May the machine be overwritten with an image? Asked again by the provider's driver in the moment before it sends. */
+export function refuseRebuild(
+  server: Pick<Server, 'operable' | 'status'>,
+  machine: { isLocked: boolean; isRebuildProtected: boolean } | null,
+  capabilities: readonly string[],
+): Refusal | null {
+  if (machine?.isLocked === true) return { code: 'operation_in_progress' };
+  if (!capabilities.includes('compute:rebuild')) return { code: 'rebuild_unsupported' };
+  const inoperable = machine === null ? ({ code: 'server_not_operable' } as const) : refuseInoperable(server);
+  if (inoperable !== null) return inoperable;
+  return machine?.isRebuildProtected === true ? { code: 'rebuild_protected' } : null;
+}

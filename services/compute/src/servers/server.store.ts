@@ -1,0 +1,106 @@
+import type { ServerStatus } from '@drydock/contracts/compute-servers';
+import type { Tx } from '../database.store';
+import type { Server as ServerRow } from '../generated/prisma/client';
+import type { Machine } from '../providers/compute-machine.types';
+import type { Owner, Server } from './server.types';
+import { statusesBefore } from './server-transitions';
+
+const toServer = ({ observedAt: _observedAt, ...row }: ServerRow): Server => row;
+
+export type NewServer = Pick<
+  Server,
+  | 'id'
+  | 'orgId'
+  | 'mode'
+  | 'name'
+  | 'deployTarget'
+  | 'planCode'
+  | 'provider'
+  | 'spec'
+  | 'zone'
+  | 'image'
+  | 'status'
+  | 'loginUser'
+  | 'termMonths'
+  | 'currency'
+  | 'amountMinor'
+  | 'subscriptionId'
+>;
+
+export const insertServer = async (tx: Tx, server: NewServer): Promise<Server> => toServer(await tx.server.create({ data: server }));
+
+/** The owner's server, or null: another organisation's and the other mode's are not there. */
+export async function findServer(tx: Tx, owner: Owner, serverId: string): Promise<Server | null> {
+  const row = await tx.server.findFirst({ where: { id: serverId, orgId: owner.orgId, mode: owner.mode } });
+  return row === null ? null : toServer(row);
+}
+
+/** The same, held until the transaction ends: what is decided about the server stays true until it is written. */
+export async function lockServer(tx: Tx, owner: Owner, serverId: string): Promise<Server | null> {
+  await tx.$queryRaw`SELECT FROM servers WHERE id = ${serverId}::uuid AND org_id = ${owner.orgId}::uuid AND mode = ${owner.mode}::mode FOR UPDATE`;
+  return findServer(tx, owner, serverId);
+}
+
+/** Newest first, from behind the server `after`. */
+export async function listServers(tx: Tx, owner: Owner, page: { after: string | null; take: number }): Promise<Server[]> {
+  const behind = page.after === null ? {} : { id: { lt: page.after } };
+  const rows = await tx.server.findMany({
+    where: { orgId: owner.orgId, mode: owner.mode, ...behind },
+    orderBy: { id: 'desc' },
+    take: page.take,
+  });
+  return rows.map(toServer);
+}
+
+/** Throws when no edge leads there from the status that the server has. */
+async function changeServer(tx: Tx, serverId: string, to: ServerStatus, data: Partial<Server>): Promise<void> {
+  const { count } = await tx.server.updateMany({
+    where: { id: serverId, status: { in: statusesBefore(to) } },
+    data: { ...data, status: to },
+  });
+  if (count !== 1) throw new Error(`server ${serverId} cannot become ${to}`);
+}
+
+/** What the provider says of the machine, as it said it. */
+const observed = ({ vendorStatus, powerState, addresses, spec }: Machine) => ({
+  vendorStatus,
+  powerState,
+  addresses: [...addresses],
+  ...(spec === null ? {} : { spec }),
+  vanishedAt: null,
+});
+
+export async function recordMachine(tx: Tx, serverId: string, machineId: string): Promise<void> {
+  await tx.server.update({ where: { id: serverId }, data: { machineId } });
+}
+
+/** The machine runs: from now on it may be used, and is paid for. */
+export const activateServer = (tx: Tx, serverId: string, machine: Machine, now: Date): Promise<void> =>
+  changeServer(tx, serverId, 'active', { ...observed(machine), operable: true, activeSince: now });
+
+/** `message` says why, to the customer. */
+export const failServer = (tx: Tx, serverId: string, message: string): Promise<void> =>
+  changeServer(tx, serverId, 'failed', { message, operable: false, powerState: 'unknown', addresses: [], vendorStatus: '' });
+
+/** From the acceptance of a rollback or rebuild until the provider's action has ended. */
+export async function holdMachine(tx: Tx, serverId: string): Promise<void> {
+  await tx.server.update({ where: { id: serverId }, data: { operable: false, powerState: 'rebooting' } });
+}
+
+/** The action has ended and the provider was asked what became of the machine. `image`: what it was built from, where that has changed. */
+export async function releaseMachine(tx: Tx, serverId: string, machine: Machine, image?: string): Promise<void> {
+  const data = { ...observed(machine), operable: true, ...(image === undefined ? {} : { image }) };
+  await tx.server.update({ where: { id: serverId }, data: { ...data, observedAt: await databaseTime(tx) } });
+}
+
+/** Nothing more will be done to it; the next reconciliation sees what it is doing. */
+export async function releaseUnchanged(tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> {
+  await tx.server.updateMany({ where: { id: serverId, vanishedAt: null }, data: { operable: true, powerState } });
+}
+
+/** By Postgres' clock, the only one that all processes share. */
+export async function databaseTime(tx: Tx): Promise<Date> {
+  const [row] = await tx.$queryRaw<{ now: Date }[]>`SELECT clock_timestamp() AS now`;
+  if (row === undefined) throw new Error('Postgres did not tell the time');
+  return row.now;
+}

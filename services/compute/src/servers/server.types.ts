@@ -1,0 +1,41 @@
+import type { ServerPowerState, ServerStatus } from '@drydock/contracts/compute-servers';
+import type { Mode } from '@drydock/contracts/values';
+
+/** Whose world a look-up stays in: one organisation's, and one mode's. */
+export interface Owner {
+  orgId: string;
+  mode: Mode;
+}
+
+export interface Server extends Owner {
+  id: string;
+  name: string;
+  deployTarget: string;
+  planCode: string;
+  provider: string;
+  /** The provider's; null until it has accepted the order. */
+  machineId: string | null;
+  spec: string;
+  zone: string;
+  image: string;
+  status: ServerStatus;
+  message: string;
+  vendorStatus: string;
+  powerState: ServerPowerState;
+  addresses: string[];
+  optimisation: string;
+  operable: boolean;
+  suspended: boolean;
+  suspensionReason: string;
+  loginUser: string;
+  blueprint: string;
+  clusterId: string;
+  clusterRole: string;
+  termMonths: number | null;
+  currency: string;
+  amountMinor: number;
+  subscriptionId: string | null;
+  activeSince: Date | null;
+  vanishedAt: Date | null;
+  createdAt: Date;
+}

@@ -1,0 +1,39 @@
+import { type ComputeServerView, computeServerSchema } from '@drydock/contracts/compute-servers';
+import type { ComputeReader } from '../providers/compute-provider';
+import { billingOf } from './billing.rules';
+import type { Server } from './server.types';
+import { type Targets, targetOf } from './targets';
+
+const { blueprint: blueprintSchema, cluster_role: clusterRoleSchema } = computeServerSchema.shape;
+
+/** ComputeServer of interface.md 2.6, extended. What its provider can do is the driver's to say: a range that is no longer configured can do nothing. */
+export function viewServer(server: Server, targets: Targets<Pick<ComputeReader, 'capabilities'>>, now: Date): ComputeServerView {
+  return {
+    id: server.id,
+    name: server.name,
+    deploy_target: server.deployTarget,
+    plan_code: server.planCode,
+    provider: server.provider,
+    spec: server.spec,
+    zone: server.zone,
+    status: server.status,
+    message: server.message,
+    vendor_status: server.vendorStatus,
+    power_state: server.powerState,
+    addresses: server.addresses,
+    optimisation: server.optimisation,
+    term_months: server.termMonths,
+    renews_at: null,
+    created_at: server.createdAt.toISOString(),
+    operable: server.operable,
+    image: server.image,
+    suspended: server.suspended,
+    suspension_reason: server.suspensionReason,
+    capabilities: [...(targetOf(targets, server)?.provider.capabilities ?? [])],
+    billing: billingOf(server, now),
+    login_user: server.loginUser,
+    blueprint: blueprintSchema.parse(server.blueprint),
+    cluster_id: server.clusterId,
+    cluster_role: clusterRoleSchema.parse(server.clusterRole),
+  };
+}

@@ -1,0 +1,155 @@
+import type { ComputeServerView } from '@drydock/contracts/compute-servers';
+import { type ComputeApi, callerOf, startApi } from '../../test/compute-api';
+import { givenServer } from '../../test/given-server';
+import { type HetznerProject, openHetznerProject } from '../../test/hetzner-project';
+
+const owner = callerOf();
+const sandbox = callerOf({ orgId: owner.orgId, mode: 'sandbox' });
+let project: HetznerProject;
+let api: ComputeApi;
+beforeAll(async () => {
+  project = await openHetznerProject();
+  api = await startApi(owner, { targets: { fsn: project.target() }, sandboxTargets: { fsn: project.target({}, 'sandbox') } });
+});
+afterAll(async () => {
+  await api.close();
+  await project.close();
+});
+
+const order = { name: 'Web', deploy_target: 'fsn', plan_code: 'small', image: 'ubuntu-24.04', zone: 'fsn1' };
+const buy = (body: object = {}, options: object = {}) =>
+  api.call('POST', '/v1/compute/servers', { body: { ...order, ...body }, ...options });
+
+describe('POST /v1/compute/servers', () => {
+  it('answers 202 with the whole server, whose id is that of the workflow that makes it', async () => {
+    const answer = await buy();
+    const server = answer.json as ComputeServerView;
+    expect([answer.status, server]).toEqual([
+      202,
+      {
+        id: server.id,
+        name: 'Web',
+        deploy_target: 'fsn',
+        plan_code: 'small',
+        provider: 'hetzner',
+        spec: 'cpx11',
+        zone: 'fsn1',
+        status: 'provisioning',
+        message: '',
+        vendor_status: '',
+        power_state: 'unknown',
+        addresses: [],
+        optimisation: '',
+        term_months: null,
+        renews_at: null,
+        created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]{12}Z$/),
+        operable: false,
+        image: 'ubuntu-24.04',
+        suspended: false,
+        suspension_reason: '',
+        capabilities: expect.arrayContaining(['compute:snapshots', 'compute:rebuild']),
+        billing: {
+          mode: 'metered',
+          currency: 'EUR',
+          amount_minor: 1,
+          interval: 'hour',
+          subscription_id: null,
+          term_months: null,
+          started_hours: 0,
+          charged_until: null,
+          status: 'none',
+        },
+        login_user: 'root',
+        blueprint: '',
+        cluster_id: '',
+        cluster_role: '',
+      },
+    ]);
+    expect(answer.headers['location']).toBe(`/v1/compute/servers/${server.id}/workflows/${server.id}`);
+    expect((await api.call('GET', String(answer.headers['location']))).json).toMatchObject({
+      id: server.id,
+      kind: 'order_server',
+      status: 'queued',
+    });
+    expect((await api.call('GET', `/v1/compute/servers/${server.id}`)).json).toEqual(server);
+  });
+
+  it('sells a term by the month and by a subscription of the machine’s own, and nothing in the sandbox', async () => {
+    const live = (await buy({ term_months: 12 })).json as ComputeServerView;
+    expect(live).toMatchObject({ term_months: 12, billing: { mode: 'term', amount_minor: 449, interval: 'month', term_months: 12 } });
+    const tried = (await buy({ term_months: 12 }, { caller: sandbox })).json as ComputeServerView;
+    const subscriptions = await api.rows('SELECT id, subscription_id IS NOT NULL AS has FROM servers WHERE id IN ($1, $2)', [
+      live.id,
+      tried.id,
+    ]);
+    expect(Object.fromEntries(subscriptions.map(({ id, has }) => [id, has]))).toEqual({ [live.id]: true, [tried.id]: false });
+    expect(tried.billing).toMatchObject({ status: 'none', subscription_id: null, charged_until: null });
+  });
+
+  it('replays the first answer for its Idempotency-Key and orders nothing again', async () => {
+    const [first, second] = [await buy({}, { idempotencyKey: 'once' }), await buy({}, { idempotencyKey: 'once' })];
+    expect([second.text, second.headers['idempotent-replayed']]).toEqual([first.text, 'true']);
+  });
+
+  it.each([
+    ['both a plan and a size', { spec: 'cpx11' }],
+    ['neither', { plan_code: undefined }],
+    ['an image by its number, which may be another customer’s snapshot', { image: '4711' }],
+    ['a field that there is not', { user_data: 'x' }],
+    ['a term of no month', { term_months: 0 }],
+  ])('refuses %s', async (_what, change) => {
+    expect((await buy(change)).json).toMatchObject({ status: 422, code: 'invalid_request' });
+  });
+
+  it('names the ranges and the sizes there are to who asks for another', async () => {
+    expect((await buy({ deploy_target: 'mars' })).json).toMatchObject({ code: 'deploy_target_unknown', deploy_targets: ['fsn'] });
+    expect((await buy({ plan_code: 'huge' })).json).toMatchObject({ code: 'size_not_offered', plans: ['small'] });
+    expect((await buy({ plan_code: undefined, spec: 'cpx41' })).json).toMatchObject({
+      code: 'size_not_offered',
+      specs: expect.arrayContaining(['cpx11']),
+    });
+  });
+});
+
+describe('GET /v1/compute/servers', () => {
+  it('pages newest first through the organisation’s own of that mode', async () => {
+    const caller = callerOf();
+    const ids: string[] = [];
+    for (let number = 0; number < 3; number += 1) ids.unshift(await givenServer(api, caller));
+    await givenServer(api, { ...caller, mode: 'sandbox' });
+    const first = (await api.call('GET', '/v1/compute/servers?limit=2', { caller })).json as {
+      data: { id: string }[];
+      page: { next_cursor: string };
+    };
+    const second = await api.call('GET', `/v1/compute/servers?limit=2&cursor=${first.page.next_cursor}`, { caller });
+    expect(first.data.map(({ id }) => id)).toEqual(ids.slice(0, 2));
+    expect(second.json).toMatchObject({ data: [{ id: ids[2] }], page: { next_cursor: null, has_more: false } });
+  });
+});
+
+describe('POST /v1/compute/servers/{serverId}/rebuild', () => {
+  it('answers 202 with a server that cannot be acted on, and refuses the next while it runs', async () => {
+    const serverId = await givenServer(api, owner, { machineId: await project.makeMachine() });
+    const rebuild = () => api.call('POST', `/v1/compute/servers/${serverId}/rebuild`, { body: { image: 'debian-12' } });
+    const answer = await rebuild();
+    expect([answer.status, answer.json]).toMatchObject([
+      202,
+      { status: 'active', operable: false, power_state: 'rebooting', image: 'ubuntu-24.04' },
+    ]);
+    const workflowId = String(answer.headers['location']).split('/').at(-1);
+    expect((await rebuild()).json).toMatchObject({ status: 422, code: 'operation_in_progress', workflow_id: workflowId });
+  });
+
+  it('refuses a machine that is protected, gone, or not to be acted on', async () => {
+    const machineId = await project.makeMachine();
+    const serverId = await givenServer(api, owner, { machineId });
+    const rebuild = async (id: string) =>
+      (await api.call('POST', `/v1/compute/servers/${id}/rebuild`, { body: { image: 'debian-12' } })).json;
+    await project.admin('PATCH', `/servers/${machineId}`, { isProtected: true });
+    expect(await rebuild(serverId)).toMatchObject({ code: 'rebuild_protected' });
+    expect(await rebuild(await givenServer(api, owner, { machineId: '999999' }))).toMatchObject({ code: 'server_not_operable' });
+    const other = await givenServer(api, owner, { machineId: await project.makeMachine(), operable: false });
+    expect(await rebuild(other)).toMatchObject({ code: 'server_not_operable' });
+    expect(await project.ledger('rebuild_server')).toEqual([]);
+  });
+});

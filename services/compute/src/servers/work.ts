@@ -1,0 +1,20 @@
+import type { Mode } from '@drydock/contracts/values';
+import type { ComputeDatabase } from '../database.store';
+import type { ComputeDriver } from '../providers/compute-provider';
+import { type Targets, targetOf } from './targets';
+
+/** What workflow steps may use: here are the drivers that handlers never see. */
+export interface WorkContext {
+  database: ComputeDatabase;
+  targets: Targets<ComputeDriver>;
+  /** How long a sandbox server called slow takes over a rollback. */
+  slowMs: number;
+  now(): Date;
+}
+
+/** @throws when this worker does not know the range: a fault of the installation, which staff mend */
+export function driverOf({ targets }: Pick<WorkContext, 'targets'>, { mode }: { mode: Mode }, deployTarget: string): ComputeDriver {
+  const target = targetOf(targets, { mode, deployTarget });
+  if (target === undefined) throw new Error(`no provider is configured for ${deployTarget} (${mode})`);
+  return target.provider;
+}

@@ -1,0 +1,23 @@
+import { listServerSnapshots as endpoint } from '@drydock/contracts/compute-snapshots';
+import type { ReadHandlers } from '@drydock/service-kit/route';
+import { lookedUp } from '../changes/provider-unavailable';
+import type { HandlerContext } from '../context';
+import { readServer } from '../servers/find-server';
+import { readerOf } from '../servers/look-at-machine';
+import { pageBehind } from './page-snapshots.rules';
+import { viewSnapshot } from './snapshot.view';
+
+export const listSnapshots = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { pager } = context;
+      const { caller, params, query, now } = request;
+      const binding = { list: endpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${params.serverId}` };
+      const page = pager.read(query, binding, now);
+      const server = await readServer(context, request);
+      const all = server.machineId === null ? [] : await lookedUp(readerOf(context, server).listSnapshots(server.machineId));
+      const rows = pageBehind(all, page.after, page.limit + 1);
+      const positionOf = ({ id, createdAt }: (typeof rows)[number]): string => `${createdAt.getTime()} ${id}`;
+      return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf, view: viewSnapshot }) };
+    },
+  }) satisfies ReadHandlers<typeof endpoint>;

@@ -1,0 +1,23 @@
+import type { preflightComputeServerRollback as endpoint } from '@drydock/contracts/compute-snapshots';
+import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { HandlerContext } from '../context';
+import { problemOf } from '../server-workflows/refuse';
+import { findUnfinished } from '../server-workflows/unfinished.store';
+import { readServer } from '../servers/find-server';
+import { refusalByWorkflow } from '../servers/server.rules';
+import { lookAtSnapshot } from './look-at-snapshot';
+import { viewPreflight } from './preflight-rollback.view';
+import { refuseRollback } from './snapshot.rules';
+
+/** What endpoint 8 would do, with the very rules that it asks. Reads only. */
+export const preflightRollback = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { now, params, requestId } = request;
+      const server = await readServer(context, request);
+      const unfinished = await findUnfinished(context.database.pool, server.id);
+      const world = await lookAtSnapshot(context, server, params.snapshotId);
+      const refusal = refusalByWorkflow(unfinished) ?? refuseRollback(server, world);
+      return { status: 200, body: viewPreflight(server, world, refusal === null ? null : problemOf(refusal).body(requestId), now) };
+    },
+  }) satisfies ReadHandlers<typeof endpoint>;

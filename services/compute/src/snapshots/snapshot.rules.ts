@@ -1,0 +1,47 @@
+import type { Machine, MachineSnapshot } from '../providers/compute-machine.types';
+import { judgeRollback } from '../providers/rollback.rules';
+import { type Refusal, refuseInoperable } from '../servers/server.rules';
+import type { Server } from '../servers/server.types';
+
+/** The machine, the snapshot that was named and what the provider can do, as it said just now. */
+export interface RollbackWorld {
+  machine: Machine | null;
+  /** Null: none of that id was made from this machine. */
+  snapshot: MachineSnapshot | null;
+  capabilities: readonly string[];
+}
+
+type Standing = Pick<Server, 'operable' | 'status'>;
+
+const codeOfJudgement = {
+  snapshot_not_ready: 'snapshot_not_ready',
+  protected: 'rebuild_protected',
+  newer_snapshots: 'newer_snapshots_exist',
+  incompatible: 'snapshot_incompatible',
+} as const;
+
+const isJudged = (reason: string | null): reason is keyof typeof codeOfJudgement =>
+  reason !== null && Object.hasOwn(codeOfJudgement, reason);
+
+/** May the machine's disk be overwritten with the snapshot? In the order of decisions.md 1; who is at work on the server was asked before. */
+export function refuseRollback(server: Standing, { machine, snapshot, capabilities }: RollbackWorld): Refusal | null {
+  // Held by an action that is not ours: the provider would refuse.
+  if (machine?.isLocked === true) return { code: 'operation_in_progress' };
+  const hasSnapshots = capabilities.includes('compute:snapshots');
+  if (hasSnapshots && snapshot === null) return { code: 'snapshot_not_on_server' };
+  if (snapshot !== null && snapshot.status !== 'available') return { code: 'snapshot_not_ready' };
+  const inoperable = machine === null ? ({ code: 'server_not_operable' } as const) : refuseInoperable(server);
+  if (inoperable !== null) return inoperable;
+  if (!hasSnapshots) return { code: 'snapshots_unsupported' };
+  const reason = machine === null || snapshot === null ? null : judgeRollback(machine, snapshot);
+  return isJudged(reason) ? { code: codeOfJudgement[reason] } : null;
+}
+
+export function refuseSnapshot(server: Standing, capabilities: readonly string[]): Refusal | null {
+  return refuseInoperable(server) ?? (capabilities.includes('compute:snapshots') ? null : { code: 'snapshots_unsupported' });
+}
+
+export function refuseDeletion(snapshot: MachineSnapshot | null): Refusal | null {
+  if (snapshot === null) return { code: 'snapshot_not_on_server' };
+  return snapshot.isDeleteProtected ? { code: 'snapshot_protected' } : null;
+}

@@ -1,0 +1,48 @@
+import type { takeServerSnapshot as endpoint } from '@drydock/contracts/compute-snapshots';
+import type { SettleHandlers } from '@drydock/service-kit/route';
+import { waitForStep } from '@drydock/workflow/wait-for-step';
+import { z } from 'zod';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { acceptWorkflow, followHeaders } from '../server-workflows/accept-workflow';
+import { assertAllowed, problemOf } from '../server-workflows/refuse';
+import { findUnfinished } from '../server-workflows/unfinished.store';
+import { holdServer } from '../servers/find-server';
+import { readerOf } from '../servers/look-at-machine';
+import { refusalByWorkflow } from '../servers/server.rules';
+import { refuseSnapshot } from './snapshot.rules';
+import { takeSnapshotHead } from './take-snapshot.head';
+
+/** Of the send's output, the part that is told. */
+const sentSchema = z.looseObject({ snapshotId: z.string().nullable() });
+
+/** The provider numbers a snapshot within a second or two. What takes longer is accepted all the same, and told without its number. */
+const waitMs = 5_000;
+
+interface Accepted {
+  workflowId: string;
+  description: string;
+  createdAt: string;
+}
+
+export const takeSnapshot = (context: HandlerContext) =>
+  ({
+    act: async (tx: Tx, request) => {
+      const server = await holdServer(tx, request);
+      assertAllowed(refusalByWorkflow(await findUnfinished(tx, server.id)));
+      assertAllowed(refuseSnapshot(server, readerOf(context, server).capabilities));
+      const { deployTarget, machineId } = server;
+      const { description = '' } = request.body;
+      const input = { deployTarget, machineId, description };
+      const workflowId = await acceptWorkflow(context, tx, request, server, { definition: takeSnapshotHead, input });
+      return { workflowId, description, createdAt: request.now.toISOString() };
+    },
+    settle: async ({ params }, { workflowId, description, createdAt }) => {
+      const { database, listener } = context;
+      const waited = await waitForStep(database, workflowId, 'send', waitMs, { listener });
+      if (waited.state === 'failed') throw problemOf(waited.problem);
+      const id = (waited.state === 'succeeded' ? sentSchema.parse(waited.output).snapshotId : null) ?? '';
+      const body = { id, description, status: 'creating', created_at: createdAt, size_gb: null } as const;
+      return { status: 202, headers: followHeaders(params.serverId, workflowId), body };
+    },
+  }) satisfies SettleHandlers<typeof endpoint, Tx, undefined, Accepted>;

@@ -1,0 +1,19 @@
+import type { WorkflowDefinition } from '@drydock/workflow/definition';
+import type { Tx } from './database.store';
+import { orderServerWorkflow } from './servers/order-server.workflow';
+import { rebuildServerWorkflow } from './servers/rebuild-server.workflow';
+import { reconcileServersWorkflow } from './servers/reconcile-servers.workflow';
+import type { WorkContext } from './servers/work';
+import { deleteSnapshotWorkflow } from './snapshots/delete-snapshot.workflow';
+import { rollBackServerWorkflow } from './snapshots/roll-back-server.workflow';
+import { takeSnapshotWorkflow } from './snapshots/take-snapshot.workflow';
+
+/** Every workflow of this service; tests crash each of their steps. */
+export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
+  orderServerWorkflow(context),
+  takeSnapshotWorkflow(context),
+  deleteSnapshotWorkflow(context),
+  rollBackServerWorkflow(context),
+  rebuildServerWorkflow(context),
+  reconcileServersWorkflow(context),
+];

@@ -1,0 +1,26 @@
+import type { Caller } from '@drydock/service-kit/internal-token';
+import { uuidv7 } from 'uuidv7';
+import type { ComputeApi } from './compute-api';
+
+export interface GivenServer {
+  machineId?: string | null;
+  deployTarget?: string;
+  name?: string;
+  status?: 'provisioning' | 'active';
+  operable?: boolean;
+  powerState?: string;
+}
+
+/** A server as its order would have left it. */
+export async function givenServer(api: ComputeApi, caller: Caller, given: GivenServer = {}): Promise<string> {
+  const { machineId = null, deployTarget = 'fsn', name = 'Web', status = 'active', operable = true, powerState = 'on' } = given;
+  const id = uuidv7();
+  await api.rows(
+    `INSERT INTO servers (id, org_id, mode, name, deploy_target, provider, machine_id, spec, zone, image, status, vendor_status, power_state, operable,
+       login_user, currency, amount_minor, active_since, observed_at)
+     VALUES ($1, $2, $3::mode, $4, $5, 'hetzner', $6, 'cpx11', 'fsn1', 'ubuntu-24.04', $7::server_status, 'running', $8::power_state, $9,
+       'root', 'EUR', 1, CASE WHEN $7 = 'active' THEN now() END, now() - interval '1 minute')`,
+    [id, caller.orgId, caller.mode, name, deployTarget, machineId ?? (status === 'active' ? `0${id}` : null), status, powerState, operable],
+  );
+  return id;
+}

@@ -1,0 +1,91 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { closeServer, listen } from '@drydock/service-kit/http-server';
+import { usualActionSeconds } from '@drydock/stand-ins/hetzner/action-seconds';
+import { createHetznerStandIn } from '@drydock/stand-ins/hetzner/hetzner-stand-in';
+import type { FaultWish } from '@drydock/stand-ins/protocol/fault-orders';
+import type { LedgerEntry } from '@drydock/stand-ins/protocol/ledger';
+import { uuidv7 } from 'uuidv7';
+import { targetConfig } from './compute-api';
+
+/** Nothing of it is a secret: it lives as long as a test. */
+const adminToken = 'a'.repeat(64);
+const tokens = { live: 'live-token', sandbox: 'sandbox-token' } as const;
+
+/** The provider over a socket, with what a test may do to it. */
+export interface HetznerProject {
+  target(change?: object, mode?: 'live' | 'sandbox'): object;
+  admin(method: string, path: string, body?: unknown): Promise<unknown>;
+  fault(order: FaultWish): Promise<unknown>;
+  /** What it has really taken on. */
+  ledger(op?: string): Promise<LedgerEntry[]>;
+  calls(): Promise<{ at: number; method: string; path: string; status: number }[]>;
+  /** A machine that was not ordered by us, running, with a file on its disk. */
+  makeMachine(change?: { type?: string; name?: string; mode?: 'live' | 'sandbox' }): Promise<string>;
+  makeSnapshot(machineId: string, description?: string): Promise<string>;
+  writeDisk(machineId: string, content: string): Promise<unknown>;
+  readDisk(machineId: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** `clockScale`: how much faster than ours its time goes. */
+export async function openHetznerProject(clockScale = 40): Promise<HetznerProject> {
+  const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-hetzner-'));
+  const server: Server = createHetznerStandIn({
+    stateDir,
+    adminToken,
+    clockScale,
+    tokens: new Map(Object.entries(tokens)),
+    callsPerHour: 3_600,
+    actionSeconds: usualActionSeconds,
+  });
+  const { url } = await listen(server, 0, '127.0.0.1');
+  const ask = async (token: string, method: string, target: string, body?: unknown): Promise<string> => {
+    const isText = typeof body === 'string';
+    const answer = await fetch(`${url}${target}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body === undefined || isText ? {} : { 'content-type': 'application/json' }) },
+      body: body === undefined ? null : isText ? body : JSON.stringify(body),
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${target} answered ${answer.status}: ${text}`);
+    return text;
+  };
+  const admin = async (method: string, target: string, body?: unknown): Promise<unknown> => {
+    const text = await ask(adminToken, method, `/stand-in${target}`, body);
+    return text === '' ? null : JSON.parse(text);
+  };
+  const pass = (seconds: number) => admin('PUT', '/clock', { advanceSeconds: seconds });
+  return {
+    admin,
+    target: (change = {}, mode = 'live') => targetConfig(`${url}/v1`, tokens[mode], change),
+    fault: (order) => admin('POST', '/faults', order),
+    ledger: async (op) => {
+      const { entries } = (await admin('GET', '/ledger')) as { entries: LedgerEntry[] };
+      return op === undefined ? entries : entries.filter((entry) => entry.op === op);
+    },
+    calls: async () => ((await admin('GET', '/calls')) as { calls: [] }).calls,
+    makeMachine: async ({ type = 'cpx11', name = uuidv7(), mode = 'live' } = {}) => {
+      const body = { name, server_type: type, image: 'ubuntu-24.04', location: 'fsn1' };
+      const made = JSON.parse(await ask(tokens[mode], 'POST', '/v1/servers', body)) as { server: { id: number } };
+      await pass(60);
+      return String(made.server.id);
+    },
+    makeSnapshot: async (machineId, description = '') => {
+      const body = { type: 'snapshot', description };
+      const made = JSON.parse(await ask(tokens.live, 'POST', `/v1/servers/${machineId}/actions/create_image`, body)) as {
+        image: { id: number };
+      };
+      await pass(60);
+      return String(made.image.id);
+    },
+    writeDisk: (machineId, content) => ask(adminToken, 'PUT', `/stand-in/servers/${machineId}/disk/srv/state`, content),
+    readDisk: (machineId) => ask(adminToken, 'GET', `/stand-in/servers/${machineId}/disk/srv/state`).catch(() => ''),
+    close: async () => {
+      await closeServer(server);
+      rmSync(stateDir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import { usualActionSeconds } from '@drydock/stand-ins/hetzner/action-seconds';
+import { createHetznerStandIn } from '@drydock/stand-ins/hetzner/hetzner-stand-in';
+import { uuidv7 } from 'uuidv7';
+import { hetznerCompute } from '../src/providers/compute-provider.hetzner';
+import type { Rig } from './provider-rig';
+
+const tokens = { one: 'token-of-one', other: 'token-of-another', nobody: 'token-of-nobody' };
+
+export const hetznerRig = (callsPerHour = 3_600): Rig => ({
+  name: 'hetzner',
+  create: (stateDir, adminToken) =>
+    createHetznerStandIn({
+      stateDir,
+      adminToken,
+      tokens: new Map([
+        ['one', tokens.one],
+        ['other', tokens.other],
+      ]),
+      clockScale: 1,
+      callsPerHour,
+      actionSeconds: usualActionSeconds,
+    }),
+  driver: (url, { deadlineMs = 2_000, account = 'one' }) =>
+    hetznerCompute({ baseUrl: `${url}/v1`, token: tokens[account], deadlineMs, lostAnswerSeconds: 1 }),
+  order: () => ({ name: uuidv7(), spec: 'cpx11', image: 'debian-12', zone: 'nbg1', labels: { 'drydock-org': 'o1' } }),
+  rollbackCall: { method: 'POST', path: '/actions/rebuild$' },
+  readMachineCall: { method: 'GET', path: '/v1/servers/\\d+$' },
+  readActionCall: { method: 'GET', path: '/v1/actions$' },
+  rollbackOp: 'rebuild_server',
+  foreignAction: { 'actions.0.resources': [{ id: 7, type: 'server' }] },
+  breakSnapshot: async (admin, _machineId, snapshotId) => void (await admin.call('PATCH', `images/${snapshotId}`, { status: 'creating' })),
+  lockHidden: async (admin, machineId, isLocked) => void (await admin.call('PATCH', `servers/${machineId}`, { isHiddenLocked: isLocked })),
+  vanish: async (admin, machineId) => void (await admin.call('DELETE', `servers/${machineId}`)),
+});

@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { closeServer, listen } from '@drydock/service-kit/http-server';
+import { type StandInAdmin, standInAdmin } from '@drydock/stand-ins/admin-client';
+import { uuidv7 } from 'uuidv7';
+import type { Accepted, Change, MachineOrder, ProviderAction } from '../src/providers/compute-change.types';
+import { ComputeError } from '../src/providers/compute-error';
+import type { Closing, ComputeDriver } from '../src/providers/compute-provider';
+
+export type Driver = ComputeDriver & Closing;
+export interface DriverTweaks {
+  baseUrl?: string;
+  deadlineMs?: number;
+  account?: 'one' | 'other' | 'nobody';
+}
+
+/** What the contract's tests need to know of one provider and its stand-in. */
+export interface Rig {
+  name: string;
+  create(stateDir: string, adminToken: string): Server;
+  driver(url: string, tweaks: DriverTweaks): Driver;
+  order(): MachineOrder;
+  /** The call that begins a rollback, and those that read a machine and an action. */
+  rollbackCall: { method: string; path: string };
+  readMachineCall: { method: string; path: string };
+  readActionCall: { method: string; path: string };
+  rollbackOp: string;
+  /** Edits of a poll's answer by which it speaks of another machine. */
+  foreignAction: Record<string, unknown>;
+  breakSnapshot(admin: StandInAdmin, machineId: string, snapshotId: string): Promise<void>;
+  lockHidden(admin: StandInAdmin, machineId: string, isLocked: boolean): Promise<void>;
+  vanish(admin: StandInAdmin, machineId: string): Promise<void>;
+}
+
+export interface RigWorld {
+  admin: StandInAdmin;
+  driver: Driver;
+  open(tweaks?: DriverTweaks): Driver;
+  /** The process ends and another one takes its place, on the same state. */
+  restart(): Promise<void>;
+  url(): string;
+  close(): Promise<void>;
+}
+
+const adminToken = 'ab'.repeat(32);
+
+export async function openRig(rig: Rig): Promise<RigWorld> {
+  const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-stand-in-'));
+  let server = rig.create(stateDir, adminToken);
+  let { url, port } = await listen(server, 0);
+  const drivers: Driver[] = [];
+  const open = (tweaks: DriverTweaks = {}): Driver => {
+    const driver = rig.driver(tweaks.baseUrl ?? url, tweaks);
+    drivers.push(driver);
+    return driver;
+  };
+  const stop = async (): Promise<void> => {
+    server.closeAllConnections();
+    await closeServer(server);
+  };
+  return {
+    admin: standInAdmin(url, adminToken),
+    driver: open(),
+    open,
+    url: () => url,
+    restart: async () => {
+      await stop();
+      server = rig.create(stateDir, adminToken);
+      ({ url, port } = await listen(server, port));
+    },
+    close: async () => {
+      await Promise.all(drivers.map((driver) => driver.close()));
+      await stop();
+      rmSync(stateDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What a driver rejects with; fails the test when it resolves. */
+export async function refusalOf(work: Promise<unknown>): Promise<ComputeError> {
+  const outcome: unknown = await work.then(
+    (value) => new Error(`resolved with ${JSON.stringify(value)}`),
+    (error: unknown) => error,
+  );
+  if (outcome instanceof ComputeError) return outcome;
+  throw outcome;
+}
+
+/** Pushes the stand-in's time on until the action has ended. */
+export async function ended({ admin, driver }: RigWorld, { machineId, actionId }: Accepted): Promise<ProviderAction | null> {
+  if (actionId === null) return null;
+  for (let polls = 0; polls < 20; polls += 1) {
+    await admin.changeClock({ advanceSeconds: 60 });
+    const action = await driver.readAction(machineId, actionId);
+    if (action.state !== 'running') return action;
+  }
+  throw new Error('the action does not end');
+}
+
+/** One change from beginning to end. */
+export async function carryOut(world: RigWorld, change: Change): Promise<Accepted> {
+  const accepted = await world.driver.send(change, await world.driver.prepare(change));
+  const action = await ended(world, accepted);
+  if (action !== null && action.state !== 'succeeded') throw new Error(action.failure?.internal ?? 'failed');
+  return accepted;
+}
+
+export const reference = (): string => uuidv7();
+
+/** A machine that runs. */
+export async function orderMachine(world: RigWorld, order: MachineOrder): Promise<string> {
+  const { machineId } = await carryOut(world, { kind: 'create', reference: reference(), order });
+  await carryOut(world, { kind: 'start', reference: reference(), machineId, order });
+  return machineId;
+}
+
+export async function takeSnapshot(world: RigWorld, machineId: string): Promise<string> {
+  const { snapshotId } = await carryOut(world, {
+    kind: 'take_snapshot',
+    reference: reference(),
+    machineId,
+    description: 'before the update',
+  });
+  if (snapshotId === null) throw new Error('a snapshot has an id');
+  return snapshotId;
+}
