@@ -4,9 +4,11 @@ import * as backups from './backups';
 import * as computeServers from './compute-servers';
 import * as computeSnapshots from './compute-snapshots';
 import * as computeWorkflows from './compute-workflows';
+import * as deletedSites from './deleted-sites';
 import type { EndpointDefinition } from './endpoint';
 import * as offsite from './offsite';
 import * as orgs from './orgs';
+import * as siteApp from './site-app';
 import * as siteWorkflows from './site-workflows';
 import * as sites from './sites';
 import * as vendorSnapshots from './vendor-snapshots';
@@ -23,8 +25,10 @@ export const endpoints: readonly EndpointDefinition[] = [
   sites,
   backups,
   offsite,
+  siteApp,
   siteWorkflows,
   vendorSnapshots,
+  deletedSites,
   computeServers,
   computeSnapshots,
   computeWorkflows,

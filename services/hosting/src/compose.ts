@@ -19,6 +19,7 @@ import { createProofReader } from './proofs/proof-reader';
 import { localSiteHost, localSiteHostReader } from './providers/site-host.local';
 import { vendorSiteHost, vendorSiteHostReader } from './providers/site-host.vendor';
 import { routes } from './routes';
+import { keepSchedules } from './schedules';
 import { workflows } from './workflows';
 
 /** Both processes' name for the queue and for the tokens of the gateway. */
@@ -144,6 +145,8 @@ export function composeWorker(config: WorkerConfig): Process {
     start: () => {
       delivery.start();
       lifetime.onClose('audit delivery', () => delivery.stop());
+      const schedules = keepSchedules(database, log);
+      lifetime.onClose('schedules', async () => schedules.stop());
       engine.start();
       lifetime.onClose('engine', () => engine.stop(), 15_000);
       return health.listen(config.PORT, config.HOST);

@@ -1,15 +1,24 @@
 import * as backups from '@drydock/contracts/backups';
+import * as deletedSites from '@drydock/contracts/deleted-sites';
 import * as offsite from '@drydock/contracts/offsite';
+import * as siteApp from '@drydock/contracts/site-app';
 import * as siteWorkflows from '@drydock/contracts/site-workflows';
 import * as sites from '@drydock/contracts/sites';
 import * as vendorSnapshots from '@drydock/contracts/vendor-snapshots';
 import { type Route, route } from '@drydock/service-kit/route';
+import { getApp } from './app/get-app';
+import { restartApp } from './app/restart-app';
 import { listBackups } from './backups/list-backups';
 import { preflightRestore } from './backups/preflight-restore';
 import { restoreBackup } from './backups/restore-backup';
 import { takeBackup } from './backups/take-backup';
 import type { HandlerContext } from './context';
 import type { Tx } from './database.store';
+import { deletedSiteHome } from './deleted-sites/deleted-site-home';
+import { getDeletedSite } from './deleted-sites/get-deleted-site';
+import { listDeletedSites } from './deleted-sites/list-deleted-sites';
+import { preflightDeletedSite } from './deleted-sites/preflight-deleted-site';
+import { restoreDeletedSite } from './deleted-sites/restore-deleted-site';
 import { configureOffsite } from './offsite/configure-offsite';
 import { copyOffsite } from './offsite/copy-offsite';
 import { getOffsite } from './offsite/get-offsite';
@@ -21,6 +30,7 @@ import { getWorkflow } from './site-workflows/get-workflow';
 import { listWorkflows } from './site-workflows/list-workflows';
 import { retryWorkflow } from './site-workflows/retry-workflow';
 import { watchWorkflow } from './site-workflows/watch-workflow';
+import { siteHome } from './site-workflows/workflow-home';
 import { createSite } from './sites/create-site';
 import { deleteSite } from './sites/delete-site';
 import { getSite } from './sites/get-site';
@@ -44,11 +54,22 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(offsite.takeSiteOffsiteCopy, copyOffsite(context)),
   route(offsite.restoreSiteOffsite, restoreOffsite(context)),
   route(offsite.preflightSiteOffsiteRestore, preflightOffsite(context)),
-  route(siteWorkflows.listSiteWorkflows, listWorkflows(context)),
-  route(siteWorkflows.getSiteWorkflow, getWorkflow(context)),
-  route(siteWorkflows.watchSiteWorkflow, watchWorkflow(context)),
-  route(siteWorkflows.retrySiteWorkflow, retryWorkflow(context)),
-  route(siteWorkflows.abandonSiteWorkflow, abandonWorkflow(context)),
+  route(siteApp.getSiteApp, getApp(context)),
+  route(siteApp.restartSiteApp, restartApp(context)),
+  route(siteWorkflows.listSiteWorkflows, listWorkflows(context, siteHome, siteWorkflows.listSiteWorkflows)),
+  route(siteWorkflows.getSiteWorkflow, getWorkflow(context, siteHome)),
+  route(siteWorkflows.watchSiteWorkflow, watchWorkflow(context, siteHome)),
+  route(siteWorkflows.retrySiteWorkflow, retryWorkflow(context, siteHome)),
+  route(siteWorkflows.abandonSiteWorkflow, abandonWorkflow(context, siteHome)),
+  route(deletedSites.listDeletedSites, listDeletedSites(context)),
+  route(deletedSites.getDeletedSite, getDeletedSite(context)),
+  route(deletedSites.restoreDeletedSite, restoreDeletedSite(context)),
+  route(deletedSites.preflightDeletedSiteRestore, preflightDeletedSite(context)),
+  route(deletedSites.listDeletedSiteWorkflows, listWorkflows(context, deletedSiteHome, deletedSites.listDeletedSiteWorkflows)),
+  route(deletedSites.getDeletedSiteWorkflow, getWorkflow(context, deletedSiteHome)),
+  route(deletedSites.watchDeletedSiteWorkflow, watchWorkflow(context, deletedSiteHome)),
+  route(deletedSites.retryDeletedSiteWorkflow, retryWorkflow(context, deletedSiteHome)),
+  route(deletedSites.abandonDeletedSiteWorkflow, abandonWorkflow(context, deletedSiteHome)),
   route(vendorSnapshots.getSiteVendorSnapshots, getVendorSnapshots(context)),
   route(vendorSnapshots.takeSiteVendorSnapshot, takeVendorSnapshot(context)),
   route(vendorSnapshots.restoreSiteVendorSnapshot, restoreVendorSnapshot(context)),

@@ -1,5 +1,7 @@
 import { restoreBackupHead } from './backups/restore-backup.head';
 import { takeBackupHead } from './backups/take-backup.head';
+import { purgeDeletedSitesHead } from './deleted-sites/purge-deleted-sites.head';
+import { restoreDeletedSiteHead } from './deleted-sites/restore-deleted-site.head';
 import { configureOffsiteHead } from './offsite/configure-offsite.head';
 import { copyOffsiteHead } from './offsite/copy-offsite.head';
 import { restoreOffsiteHead } from './offsite/restore-offsite.head';
@@ -21,6 +23,8 @@ it('requests announce the very steps that workers take', () => {
     restoreOffsiteHead,
     vendorRestoreHead,
     vendorTakeSnapshotHead,
+    restoreDeletedSiteHead,
+    purgeDeletedSitesHead,
   ];
   const announced = heads.map(({ kind, steps }) => [kind, steps.map(({ name }) => name)]);
   const taken = workflows(Object.freeze({}) as WorkContext).map(({ kind, steps }) => [kind, steps.map(({ name }) => name)]);

@@ -1,7 +1,10 @@
 import type { WorkflowDefinition } from '@drydock/workflow/definition';
+import { restartAppWorkflow } from './app/restart-app.workflow';
 import { restoreBackupWorkflow } from './backups/restore-backup.workflow';
 import { takeBackupWorkflow } from './backups/take-backup.workflow';
 import type { Tx } from './database.store';
+import { purgeDeletedSitesWorkflow } from './deleted-sites/purge-deleted-sites.workflow';
+import { restoreDeletedSiteWorkflow } from './deleted-sites/restore-deleted-site.workflow';
 import { configureOffsiteWorkflow } from './offsite/configure-offsite.workflow';
 import { copyOffsiteWorkflow } from './offsite/copy-offsite.workflow';
 import { restoreOffsiteWorkflow } from './offsite/restore-offsite.workflow';
@@ -20,6 +23,9 @@ export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
   configureOffsiteWorkflow(context),
   copyOffsiteWorkflow(context),
   restoreOffsiteWorkflow(context),
+  restartAppWorkflow(context),
   vendorRestoreWorkflow(context),
   vendorTakeSnapshotWorkflow(context),
+  restoreDeletedSiteWorkflow(context),
+  purgeDeletedSitesWorkflow(context),
 ];

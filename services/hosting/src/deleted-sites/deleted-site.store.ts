@@ -1,9 +1,11 @@
 import type { Tx } from '../database.store';
+import type { Owner } from '../sites/site.types';
 import { forgetVendorPackage } from '../vendor-snapshots/vendor-package.store';
+import type { DeletedSite } from './deleted-site.types';
 
 export interface Deletion {
   id: string;
-  reason: 'dunning' | 'customer' | 'staff' | 'abuse';
+  reason: DeletedSite['reason'];
   deletedAt: Date;
   deletedBy: string | null;
   /** Null: there was nothing to back up. */
@@ -18,4 +20,33 @@ export async function moveToDeleted(tx: Tx, siteId: string, deletion: Deletion):
   const site = { siteId, orgId, mode, name, primaryDomain, platform, dailyBackups, backupRetentionDays, backupSequence };
   await forgetVendorPackage(tx, siteId);
   await tx.deletedSite.create({ data: { ...site, ...deletion } });
+}
+
+/** The owner's record, or null: another organisation's and the other mode's are not there. */
+export const findDeletedSite = (tx: Tx, { orgId, mode }: Owner, id: string): Promise<DeletedSite | null> =>
+  tx.deletedSite.findFirst({ where: { id, orgId, mode } });
+
+/** The same, held until the transaction ends: of two that want it one waits and then sees what the other has done. */
+export async function lockDeletedSite(tx: Tx, owner: Owner, id: string): Promise<DeletedSite | null> {
+  await tx.$queryRaw`SELECT id FROM deleted_sites WHERE id = ${id}::uuid AND org_id = ${owner.orgId}::uuid AND mode = ${owner.mode}::mode FOR UPDATE`;
+  return findDeletedSite(tx, owner, id);
+}
+
+/** Newest first, from behind the record `after`. */
+export const listDeletedSites = (tx: Tx, { orgId, mode }: Owner, page: { after: string | null; take: number }): Promise<DeletedSite[]> => {
+  const behind = page.after === null ? {} : { id: { lt: page.after } };
+  return tx.deletedSite.findMany({ where: { orgId, mode, ...behind }, orderBy: { id: 'desc' }, take: page.take });
+};
+
+/** Those of `domains` that a site of this mode holds, whoever's it is. */
+export async function listHeldDomains(tx: Tx, mode: Owner['mode'], domains: readonly string[]): Promise<Set<string>> {
+  const rows = await tx.site.findMany({
+    where: { mode, holdsDomain: true, primaryDomain: { in: [...domains] } },
+    select: { primaryDomain: true },
+  });
+  return new Set(rows.map(({ primaryDomain }) => primaryDomain));
+}
+
+export async function setRestoredAt(tx: Tx, id: string, restoredAt: Date | null): Promise<void> {
+  await tx.deletedSite.update({ where: { id }, data: { restoredAt } });
 }

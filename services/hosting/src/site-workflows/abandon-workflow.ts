@@ -1,11 +1,7 @@
-import type { abandonSiteWorkflow as endpoint } from '@drydock/contracts/site-workflows';
-import type { ActHandlers } from '@drydock/service-kit/route';
 import { abandonWorkflow as apply } from '@drydock/workflow/attention';
 import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
 import { decideWorkflow } from './decide-workflow';
+import type { WorkflowHome } from './workflow-home';
 
-export const abandonWorkflow = (context: HandlerContext) =>
-  ({
-    act: (tx: Tx, request) => decideWorkflow(context, tx, request, { action: 'workflow.abandon', apply }),
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+export const abandonWorkflow = <Name extends string>(context: HandlerContext, home: WorkflowHome<Name>) =>
+  decideWorkflow(context, home, { action: 'workflow.abandon', apply });

@@ -1,9 +1,6 @@
-import type { getSiteWorkflow as endpoint } from '@drydock/contracts/site-workflows';
-import type { ReadHandlers } from '@drydock/service-kit/route';
 import type { HandlerContext } from '../context';
-import { readSiteWorkflow } from './workflow-scope';
+import { type AboutWorkflow, readHomeWorkflow, type WorkflowHome } from './workflow-home';
 
-export const getWorkflow = (context: HandlerContext) =>
-  ({
-    read: async (request) => ({ status: 200, body: (await readSiteWorkflow(context, request)).view }),
-  }) satisfies ReadHandlers<typeof endpoint>;
+export const getWorkflow = <Name extends string>(context: HandlerContext, home: WorkflowHome<Name>) => ({
+  read: async (request: AboutWorkflow<Name>) => ({ status: 200 as const, body: (await readHomeWorkflow(context, home, request)).view }),
+});

@@ -1,22 +1,30 @@
-import { listSiteWorkflows as endpoint } from '@drydock/contracts/site-workflows';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { EndpointDefinition } from '@drydock/contracts/endpoint';
 import { listWorkflows as listRows } from '@drydock/workflow/read-workflow';
 import type { HandlerContext } from '../context';
-import { readSite } from '../sites/find-site';
-import { scopeOf } from './workflow-scope';
+import { type AboutHome, scopeOf, type WorkflowHome } from './workflow-home';
 
-export const listWorkflows = (context: HandlerContext) =>
-  ({
-    read: async (request) => {
-      const { pager, database } = context;
-      const { caller, params, query, now } = request;
-      const binding = { list: endpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${params.siteId}` };
-      const page = pager.read(query, binding, now);
-      await readSite(context, request);
-      const before = page.after === null ? {} : { beforeId: page.after };
-      // One more than asked for: its presence is what the pager calls has_more.
-      const { items } = await listRows(database.sql(), scopeOf(request), { limit: page.limit + 1, ...before });
-      const body = pager.pageOf(items, page, binding, now, { positionOf: ({ id }) => id, view: (workflow) => workflow });
-      return { status: 200, body };
-    },
-  }) satisfies ReadHandlers<typeof endpoint>;
+interface ListRequest<Name extends string> extends AboutHome<Name> {
+  query: { cursor?: string | undefined; limit?: string | undefined };
+  now: Date;
+}
+
+/** `list`: the endpoint, whose cursors no other one takes. */
+export const listWorkflows = <Name extends string>(
+  context: HandlerContext,
+  home: WorkflowHome<Name>,
+  list: Pick<EndpointDefinition, 'id'>,
+) => ({
+  read: async (request: ListRequest<Name>) => {
+    const { pager, database } = context;
+    const { caller, params, query, now } = request;
+    const id = params[home.param];
+    const binding = { list: list.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${id}` };
+    const page = pager.read(query, binding, now);
+    await home.assertThere(context, caller, id);
+    const before = page.after === null ? {} : { beforeId: page.after };
+    // One more than asked for: its presence is what the pager calls has_more.
+    const { items } = await listRows(database.sql(), scopeOf(home, request), { limit: page.limit + 1, ...before });
+    const body = pager.pageOf(items, page, binding, now, { positionOf: (workflow) => workflow.id, view: (workflow) => workflow });
+    return { status: 200 as const, body };
+  },
+});

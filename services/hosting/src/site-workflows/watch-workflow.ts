@@ -1,20 +1,20 @@
-import type { watchSiteWorkflow as endpoint } from '@drydock/contracts/site-workflows';
-import type { StreamEvent, StreamHandlers } from '@drydock/service-kit/route';
+import type { StreamEvent } from '@drydock/service-kit/route';
 import { watchWorkflow as watch } from '@drydock/workflow/watch-workflow';
 import type { HandlerContext } from '../context';
-import { readSiteWorkflow } from './workflow-scope';
+import { type AboutWorkflow, readHomeWorkflow, type WorkflowHome } from './workflow-home';
+
+type WatchRequest<Name extends string> = AboutWorkflow<Name> & { lastEventId: string | undefined; signal: AbortSignal };
 
 /** Each change of a workflow as an event; its id is the version, so that a client which comes back gets what it has missed. */
-export const watchWorkflow = (context: HandlerContext) =>
-  ({
-    stream: async (request) => {
-      const { lastEventId, signal, params } = request;
-      await readSiteWorkflow(context, request);
-      const afterVersion = /^\d{1,9}$/.test(lastEventId ?? '') ? { afterVersion: Number(lastEventId) } : {};
-      const { database, listener } = context;
-      return eventsOf(watch(database.sql(), params.workflowId, { ...afterVersion, signal, listener }));
-    },
-  }) satisfies StreamHandlers<typeof endpoint>;
+export const watchWorkflow = <Name extends string>(context: HandlerContext, home: WorkflowHome<Name>) => ({
+  stream: async (request: WatchRequest<Name>) => {
+    const { lastEventId, signal, params } = request;
+    await readHomeWorkflow(context, home, request);
+    const afterVersion = /^\d{1,9}$/.test(lastEventId ?? '') ? { afterVersion: Number(lastEventId) } : {};
+    const { database, listener } = context;
+    return eventsOf(watch(database.sql(), params.workflowId, { ...afterVersion, signal, listener }));
+  },
+});
 
 async function* eventsOf(versions: ReturnType<typeof watch>): AsyncGenerator<StreamEvent> {
   for await (const { version, view } of versions) yield { id: String(version), event: 'workflow', data: view };

@@ -1,0 +1,35 @@
+import type { DeletedSiteReason } from '@drydock/contracts/deleted-sites';
+import { retentionDaysOf } from '../sites/site.rules';
+import type { DeletedSite } from './deleted-site.types';
+
+const dayMs = 86_400_000;
+
+/** What has to be known beside the record itself. */
+export interface DeletedSiteWorld {
+  record: Pick<DeletedSite, 'restoredAt' | 'purgedAt' | 'deletedAt' | 'backupRetentionDays' | 'reason'>;
+  /** Whether the last backup's object was found in the storage just now. */
+  hasObject: boolean;
+  /** Whether another site has the domain. */
+  isDomainHeld: boolean;
+  /** Whether who asks is staff, whom an abuse hold does not stop. */
+  isStaff: boolean;
+}
+
+/** When the backup goes, by the retention that holds now: a policy that changes moves it. */
+export const purgeDueAt = (record: Pick<DeletedSite, 'deletedAt' | 'backupRetentionDays'>): Date =>
+  new Date(record.deletedAt.getTime() + retentionDaysOf(record) * dayMs);
+
+/** A closed window counts as purged, whether or not the purge has come by. */
+export const isPurged = (record: DeletedSiteWorld['record'], now: Date): boolean => record.purgedAt !== null || purgeDueAt(record) <= now;
+
+/** Why it cannot be brought back, in this order; '' when it can. What `restorable` shows and what the guard asks. */
+export function reasonNotRestorable({ record, hasObject, isDomainHeld, isStaff }: DeletedSiteWorld, now: Date): DeletedSiteReason {
+  if (record.restoredAt !== null) return 'already_restored';
+  if (isPurged(record, now)) return 'purged';
+  if (record.reason === 'abuse' && !isStaff) return 'abuse_hold';
+  if (!hasObject) return 'no_backup';
+  return isDomainHeld ? 'domain_in_use' : '';
+}
+
+/** Whether there is any point in looking into the storage: what comes before the backup in the order does not need it. */
+export const needsObject = (record: DeletedSiteWorld['record'], now: Date): boolean => record.restoredAt === null && !isPurged(record, now);

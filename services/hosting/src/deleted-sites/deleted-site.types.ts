@@ -1,0 +1,26 @@
+import type { DeleteReason } from '@drydock/contracts/deleted-sites';
+import type { SitePlatform } from '@drydock/contracts/sites';
+import type { Mode } from '@drydock/contracts/values';
+
+/** A site that was deleted, with all that is needed to make it again. */
+export interface DeletedSite {
+  id: string;
+  siteId: string;
+  orgId: string;
+  mode: Mode;
+  name: string;
+  primaryDomain: string;
+  platform: SitePlatform;
+  dailyBackups: boolean;
+  backupRetentionDays: number;
+  /** Of its last backup: a newer archive always has a greater one. */
+  backupSequence: bigint;
+  /** Null: there was nothing to back up. */
+  backupId: string | null;
+  reason: DeleteReason;
+  deletedAt: Date;
+  deletedBy: string | null;
+  purgedAt: Date | null;
+  restoredAt: Date | null;
+  dataRemovedAt: Date | null;
+}

@@ -1,0 +1,43 @@
+import { listDeletedSites as endpoint } from '@drydock/contracts/deleted-sites';
+import type { ReadHandlers } from '@drydock/service-kit/route';
+import { type HandlerContext, ownerOf } from '../context';
+import { reasonNotRestorable } from './deleted-site.rules';
+import { listHeldDomains, listDeletedSites as listRows } from './deleted-site.store';
+import type { DeletedSite } from './deleted-site.types';
+import { viewDeletedSite } from './deleted-site.view';
+import { isStaff } from './find-deleted-site';
+import { lookForObject } from './look-for-object';
+
+/** How many objects of one page are asked for at once. */
+const looksAtOnce = 10;
+
+export const listDeletedSites = (context: HandlerContext) =>
+  ({
+    read: async ({ caller, query, now }) => {
+      const { pager, database } = context;
+      const binding = { list: endpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}` };
+      const page = pager.read(query, binding, now);
+      const rows = await listRows(database.pool, ownerOf(caller), { after: page.after, take: page.limit + 1 });
+      const held = await listHeldDomains(
+        database.pool,
+        caller.mode,
+        rows.map(({ primaryDomain }) => primaryDomain),
+      );
+      const found = await lookForObjects(context, rows.slice(0, page.limit), now);
+      const view = (record: DeletedSite) => {
+        const world = { record, hasObject: found.has(record.id), isDomainHeld: held.has(record.primaryDomain), isStaff: isStaff(caller) };
+        return viewDeletedSite(record, reasonNotRestorable(world, now));
+      };
+      return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view }) };
+    },
+  }) satisfies ReadHandlers<typeof endpoint>;
+
+async function lookForObjects(context: HandlerContext, records: readonly DeletedSite[], now: Date): Promise<Set<string>> {
+  const found = new Set<string>();
+  for (let start = 0; start < records.length; start += looksAtOnce) {
+    const some = records.slice(start, start + looksAtOnce);
+    const looks = await Promise.all(some.map((record) => lookForObject(context, record, now)));
+    for (const [index, { hasObject }] of looks.entries()) if (hasObject) found.add(some[index]?.id ?? '');
+  }
+  return found;
+}

@@ -1,0 +1,27 @@
+import { problem } from '@drydock/contracts/problem';
+import { findBackup } from '../backups/backup.store';
+import type { Backup } from '../backups/backup.types';
+import type { HandlerContext } from '../context';
+import { needsObject } from './deleted-site.rules';
+import type { DeletedSite } from './deleted-site.types';
+
+export interface LastBackup {
+  backup: Backup | null;
+  /** Whether its object was found in the storage just now. */
+  hasObject: boolean;
+}
+
+/** Asks the storage itself for the record's last backup, where the answer matters. Throws 503 when the storage cannot be asked. */
+export async function lookForObject(
+  { database, backupStorage }: Pick<HandlerContext, 'database' | 'backupStorage'>,
+  record: DeletedSite,
+  now: Date,
+): Promise<LastBackup> {
+  if (record.backupId === null || !needsObject(record, now)) return { backup: null, hasObject: false };
+  const backup = await findBackup(database.pool, { ...record, id: record.siteId }, record.backupId);
+  if (backup?.archive == null || backup.status !== 'completed') return { backup, hasObject: false };
+  const hasObject = await backupStorage.has(backup.archive.storageKey).catch((error: unknown) => {
+    throw problem('dependency_unavailable', { extra: { dependency: 'backup-storage' }, retryAfterSeconds: 5, cause: error });
+  });
+  return { backup, hasObject };
+}

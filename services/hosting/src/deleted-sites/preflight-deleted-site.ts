@@ -1,0 +1,44 @@
+import type { preflightDeletedSiteRestore as endpoint } from '@drydock/contracts/deleted-sites';
+import type { Preflight } from '@drydock/contracts/preflight';
+import { problem } from '@drydock/contracts/problem';
+import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { HandlerContext } from '../context';
+import { purgeDueAt } from './deleted-site.rules';
+import { deletedSitePath } from './deleted-site-names';
+import { readDeletedSite } from './find-deleted-site';
+import { judgeDeletedSite } from './judge-deleted-site';
+import { lookForObject } from './look-for-object';
+
+/** Closer than this to its purge a deleted site is worth a word. */
+const soonMs = 3 * 86_400_000;
+
+/** What endpoint 6 would do, with the very rule that it asks. Reads only. */
+export const preflightDeletedSite = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { caller, now, requestId } = request;
+      const record = await readDeletedSite(context, request);
+      const { backup, hasObject } = await lookForObject(context, record, now);
+      const reason = await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now });
+      const dueAt = purgeDueAt(record);
+      const isSoon = reason === '' && dueAt.getTime() - now.getTime() < soonMs;
+      const body: Preflight = {
+        would: `Make ${record.primaryDomain} again out of its last backup; it is suspended until it serves`,
+        resource: deletedSitePath(record.id),
+        point:
+          backup === null
+            ? null
+            : {
+                id: backup.id,
+                taken_at: backup.createdAt.toISOString(),
+                age_seconds: Math.max(0, Math.floor((now.getTime() - backup.createdAt.getTime()) / 1_000)),
+              },
+        // A site that is not there has no host yet whose space could be told.
+        space: null,
+        refusal: reason === '' ? null : problem(reason, { extra: { reason_code: reason } }).body(requestId),
+        findings: isSoon ? [{ level: 'WARNING', code: 'purge_due_soon', detail: `Its backup is purged at ${dueAt.toISOString()}.` }] : [],
+        undo: false,
+      };
+      return { status: 200, body };
+    },
+  }) satisfies ReadHandlers<typeof endpoint>;

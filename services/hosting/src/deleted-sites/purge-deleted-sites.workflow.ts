@@ -1,0 +1,54 @@
+import { workflowsIn } from '@drydock/workflow/workflow';
+import type { Tx } from '../database.store';
+import type { WorkContext } from '../sites/work';
+import { isPurged } from './deleted-site.rules';
+import type { DeletedSite } from './deleted-site.types';
+import { findRecord, listToRemove, listUnpurged, markPurged, purgePageSize } from './purge.store';
+import { purgeDeletedSitesHead } from './purge-deleted-sites.head';
+import { removeData } from './remove-data';
+
+type ListPage = (after: string | null) => Promise<DeletedSite[]>;
+
+async function* pagesOf(list: ListPage): AsyncGenerator<DeletedSite[]> {
+  for (let after: string | null = null; ; ) {
+    const page = await list(after);
+    yield page;
+    after = page.at(-1)?.id ?? null;
+    if (page.length < purgePageSize) return;
+  }
+}
+
+/** First nothing can bring a site back any more, then its data goes: killed in between, the data goes the next time. */
+export const purgeDeletedSitesWorkflow = (context: WorkContext) =>
+  workflowsIn<Tx>()(purgeDeletedSitesHead)
+    .step('close', {
+      do: async (step) => {
+        const { pool } = context.database;
+        const { deletedSiteId } = step.input;
+        if (deletedSiteId !== null) return { ids: [deletedSiteId], closedAt: context.now().toISOString() };
+        const ids: string[] = [];
+        for await (const page of pagesOf((after) => listUnpurged(pool, step.mode, after))) {
+          ids.push(...page.filter((record) => record.purgedAt === null && isPurged(record, context.now())).map(({ id }) => id));
+        }
+        return { ids, closedAt: context.now().toISOString() };
+      },
+      commit: (tx, _step, { ids, closedAt }) => markPurged(tx, ids, new Date(closedAt)),
+    })
+    .pointOfNoReturn()
+    .step('remove', {
+      timeoutSeconds: 3_600,
+      attemptsMax: 8,
+      do: async (step) => {
+        const { pool } = context.database;
+        const { deletedSiteId } = step.input;
+        if (deletedSiteId !== null) {
+          const record = await findRecord(pool, deletedSiteId);
+          if (record?.purgedAt != null && record.dataRemovedAt === null) await removeData(context, step, record);
+          return;
+        }
+        for await (const page of pagesOf((after) => listToRemove(pool, step.mode, after))) {
+          for (const record of page) await removeData(context, step, record);
+        }
+      },
+    })
+    .build();

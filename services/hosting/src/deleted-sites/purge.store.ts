@@ -1,0 +1,46 @@
+import type { Tx } from '../database.store';
+import type { Owner } from '../sites/site.types';
+import type { DeletedSite } from './deleted-site.types';
+
+/** How many records are looked at in one go. */
+export const purgePageSize = 500;
+
+/** Records of this mode that were neither brought back nor purged to the end, oldest first, from behind `after`. */
+export const listUnpurged = (tx: Tx, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
+  tx.deletedSite.findMany({
+    where: { mode, restoredAt: null, dataRemovedAt: null, ...(after === null ? {} : { id: { gt: after } }) },
+    orderBy: { id: 'asc' },
+    take: purgePageSize,
+  });
+
+/** From here on nothing brings them back. One that was brought back meanwhile is left alone. */
+export async function markPurged(tx: Tx, ids: readonly string[], purgedAt: Date): Promise<void> {
+  await tx.deletedSite.updateMany({ where: { id: { in: [...ids] }, restoredAt: null, purgedAt: null }, data: { purgedAt } });
+}
+
+/** Purged, and their data perhaps still there. */
+export const listToRemove = (tx: Tx, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
+  tx.deletedSite.findMany({
+    where: { mode, purgedAt: { not: null }, dataRemovedAt: null, restoredAt: null, ...(after === null ? {} : { id: { gt: after } }) },
+    orderBy: { id: 'asc' },
+    take: purgePageSize,
+  });
+
+/** Keys of every archive that the site ever completed and that may still lie in the storage. */
+export async function listStorageKeys(tx: Tx, siteId: string): Promise<string[]> {
+  const rows = await tx.backup.findMany({ where: { siteId, storageKey: { not: null } }, select: { storageKey: true } });
+  return rows.flatMap(({ storageKey }) => (storageKey === null ? [] : [storageKey]));
+}
+
+export async function recordRemoved(tx: Tx, record: Pick<DeletedSite, 'id' | 'siteId'>, at: Date): Promise<void> {
+  await tx.backup.updateMany({ where: { siteId: record.siteId, status: 'completed' }, data: { status: 'expired' } });
+  await tx.deletedSite.update({ where: { id: record.id }, data: { dataRemovedAt: at } });
+}
+
+/** Null when there is no such record, or it has been brought back or purged. */
+export async function setReason(tx: Tx, id: string, reason: DeletedSite['reason']): Promise<DeletedSite | null> {
+  const { count } = await tx.deletedSite.updateMany({ where: { id, restoredAt: null, purgedAt: null }, data: { reason } });
+  return count === 0 ? null : tx.deletedSite.findUnique({ where: { id } });
+}
+
+export const findRecord = (tx: Tx, id: string): Promise<DeletedSite | null> => tx.deletedSite.findUnique({ where: { id } });

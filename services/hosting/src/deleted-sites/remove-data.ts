@@ -1,0 +1,27 @@
+import type { StepContext } from '@drydock/workflow/definition';
+import { prefixOfKey } from '../providers/backup-storage';
+import type { WorkContext } from '../sites/work';
+import type { DeletedSite } from './deleted-site.types';
+import { listStorageKeys, recordRemoved } from './purge.store';
+
+/**
+ * Removes every archive of a purged site. What the storage does not give up yet (a lock that still holds, an outage) is left for the next purge, and
+ * never keeps the others from being purged.
+ */
+export async function removeData(context: WorkContext, step: StepContext<unknown, unknown>, record: DeletedSite): Promise<void> {
+  const { database, backupStorage, now } = context;
+  step.signal.throwIfAborted();
+  let lockedObjects = 0;
+  try {
+    for (const key of await listStorageKeys(database.pool, record.siteId)) {
+      const removal = await backupStorage.removeAll(prefixOfKey(key));
+      lockedObjects += removal.lockedObjects;
+    }
+  } catch (error) {
+    step.log.warn({ err: error, deleted_site_id: record.id }, 'the data of a purged site could not be removed');
+    return;
+  }
+  if (lockedObjects > 0)
+    step.log.info({ deleted_site_id: record.id, locked_objects: lockedObjects }, 'a lock still holds data of a purged site');
+  else await database.transaction((tx) => recordRemoved(tx, record, now()));
+}

@@ -1,0 +1,100 @@
+import type { StepContext } from '@drydock/workflow/definition';
+import { workflowsIn } from '@drydock/workflow/workflow';
+import { expiryOf } from '../backups/backup.rules';
+import { definitely } from '../backups/definite-failure';
+import { assertRoom } from '../backups/restore-fetch';
+import { assertServes } from '../backups/restore-probe';
+import { stageRelease } from '../backups/restore-stage';
+import { freezeTtlMs, frozenLimits, movingLimits } from '../backups/step-limits';
+import { verifyStored } from '../backups/verify-stored';
+import type { Tx } from '../database.store';
+import { hostOf } from '../providers/site-host';
+import { retentionDaysOf } from '../sites/site.rules';
+import { changeStatus, recordUrl } from '../sites/site.store';
+import { orderOf, refOf, type WorkContext } from '../sites/work';
+import { setRestoredAt } from './deleted-site.store';
+import { findRecord } from './purge.store';
+import { type RevivalInput, recheckRevival } from './recheck-revival';
+import { restoreDeletedSiteHead } from './restore-deleted-site.head';
+import { limitBackup, removeRevivedSite } from './revived-site.store';
+
+/** The step as work on the site that the record becomes: hosts and archives know it by its old id. */
+const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): Step => ({
+  ...step,
+  subject: { type: 'site', id: step.input.siteId },
+});
+
+/**
+ * Endpoint 6's work. Nothing of the site is left to lose, so that every step can be taken back: a rebuild that fails removes what it made, and the record
+ * can be restored again.
+ */
+export const restoreDeletedSiteWorkflow = (context: WorkContext) =>
+  workflowsIn<Tx>()(restoreDeletedSiteHead)
+    .step('recheck', { weight: 0.2, do: (step) => recheckRevival(context, asSite(step), step.subject.id) })
+    .step('verify', {
+      ...movingLimits,
+      weight: 4,
+      do: (step) => verifyStored(context, asSite(step), step.input.backupId, step.outputs.recheck.archive),
+    })
+    .step('provision', {
+      do: async (step) => {
+        const site = asSite(step);
+        const host = hostOf(context.siteHosts, step.input.platform);
+        const { url, currentRelease } = await definitely(host.create(refOf(site), step.input.domain, orderOf(site)));
+        return { url, emptyRelease: currentRelease };
+      },
+      undo: (step) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(asSite(step)), orderOf(asSite(step))),
+      commit: (tx, step, { url }) => recordUrl(tx, step.input.siteId, url),
+    })
+    .step('stage', {
+      ...movingLimits,
+      weight: 10,
+      do: async (step) => {
+        const { archive, slowsOnPurpose } = step.outputs.recheck;
+        const { platform, backupId: archiveId } = step.input;
+        await assertRoom(context, asSite(step), platform, archive.rawBytes);
+        const toStage = { source: context.backupStorage.source(archive.storageKey), archiveId, manifestMac: archive.manifestMac };
+        return stageRelease(context, asSite(step), { platform, slowsOnPurpose }, toStage);
+      },
+    })
+    .step('switch', {
+      ...frozenLimits,
+      weight: 0.2,
+      do: async (step) => {
+        const site = asSite(step);
+        const host = hostOf(context.siteHosts, step.input.platform);
+        await host.freeze(refOf(site), freezeTtlMs, orderOf(site));
+        const move = { from: step.outputs.provision.emptyRelease, to: step.outputs.stage.releaseId };
+        await definitely(host.switchRelease(refOf(site), move, orderOf(site)));
+      },
+    })
+    .step('probe', {
+      ...frozenLimits,
+      weight: 0.2,
+      do: (step) => assertServes(context, asSite(step), step.input.platform, step.outputs.recheck.failsOnPurpose),
+    })
+    .step('thaw', {
+      ...frozenLimits,
+      weight: 0.2,
+      do: (step) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), orderOf(asSite(step))),
+    })
+    .step('retire', {
+      weight: 0.2,
+      do: async (step) => {
+        const site = asSite(step);
+        const { emptyRelease } = step.outputs.provision;
+        await definitely(hostOf(context.siteHosts, step.input.platform).retire(refOf(site), emptyRelease, orderOf(site)));
+      },
+    })
+    .settle({
+      succeeded: async (tx, run) => {
+        await changeStatus(tx, run.input.siteId, 'active');
+        const record = await findRecord(tx, run.subject.id);
+        if (record !== null) await limitBackup(tx, run.input.backupId, expiryOf(context.now(), retentionDaysOf(record)));
+      },
+      failed: async (tx, run) => {
+        await removeRevivedSite(tx, run.input.siteId);
+        await setRestoredAt(tx, run.subject.id, null);
+      },
+    })
+    .build();

@@ -1,0 +1,23 @@
+import type { Tx } from '../database.store';
+import type { DeletedSite } from './deleted-site.types';
+
+/**
+ * The site is one again, under its old id and suspended, and holds its domain. False when somebody else has the domain or the id: an index decides,
+ * whatever was read before.
+ */
+export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {
+  const { siteId, orgId, mode, name, primaryDomain, platform, dailyBackups, backupRetentionDays, backupSequence } = record;
+  const site = { id: siteId, orgId, mode, name, primaryDomain, platform, dailyBackups, backupRetentionDays, backupSequence };
+  const { count } = await tx.site.createMany({ data: [{ ...site, status: 'suspended' }], skipDuplicates: true });
+  return count === 1;
+}
+
+/** Gives the domain and the id back. A site that is not there is no error. */
+export async function removeRevivedSite(tx: Tx, siteId: string): Promise<void> {
+  await tx.site.deleteMany({ where: { id: siteId } });
+}
+
+/** The last backup of a site that lives again is kept as long as any other. */
+export async function limitBackup(tx: Tx, backupId: string, expiresAt: Date): Promise<void> {
+  await tx.backup.updateMany({ where: { id: backupId, expiresAt: null }, data: { expiresAt } });
+}

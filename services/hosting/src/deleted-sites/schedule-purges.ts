@@ -1,0 +1,24 @@
+import type { Sql } from '@drydock/database/sql';
+import { saveSchedule } from '@drydock/workflow/schedules';
+
+/** Work of the platform itself belongs to no organisation. */
+export const platformOrgId = '00000000-0000-0000-0000-000000000000';
+
+/** Purges run every hour in each world; the relay starts them, whatever happens to the queue. */
+const intervalSeconds = 3_600;
+
+export async function schedulePurges(sql: Sql): Promise<void> {
+  for (const mode of ['live', 'sandbox'] as const) {
+    const name = `purge_deleted_sites:${mode}`;
+    await saveSchedule(sql, {
+      name,
+      kind: 'purge_deleted_sites',
+      resourceKey: name,
+      subject: { type: 'platform', id: 'deleted-sites' },
+      orgId: platformOrgId,
+      mode,
+      input: { deletedSiteId: null },
+      rhythm: { intervalSeconds },
+    });
+  }
+}

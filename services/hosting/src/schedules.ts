@@ -1,0 +1,32 @@
+import type { Sql } from '@drydock/database/sql';
+import type { Log } from '@drydock/service-kit/log';
+import type { HostingDatabase } from './database.store';
+import { schedulePurges } from './deleted-sites/schedule-purges';
+
+/** What runs by the clock; each puts down its rows, which the relay starts. The same rows again change nothing. */
+const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges];
+
+const retryMs = 5_000;
+
+/** Puts the schedules down, and tries again while Postgres is away: a worker that starts first must not wait for it. */
+export function keepSchedules(database: HostingDatabase, log: Log): { stop(): void } {
+  let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
+  const save = (): void => {
+    database
+      .transaction(async (tx) => {
+        for (const schedule of schedules) await schedule(database.sql(tx));
+      })
+      .catch((error: unknown) => {
+        log.warn({ err: error }, 'the schedules could not be put down; they are tried again');
+        if (!isStopped) timer = setTimeout(save, retryMs).unref();
+      });
+  };
+  save();
+  return {
+    stop: () => {
+      isStopped = true;
+      clearTimeout(timer);
+    },
+  };
+}
