@@ -215,6 +215,31 @@ export const problems = define({
     advice: 'The site held nothing, its platform kept no backup of it, or the backup is not in the storage; ask support.',
     transient: true,
   },
+  no_app: {
+    status: 422,
+    title: 'The site has no application',
+    advice: 'Upload an app.js to the root of the site; a site without one has no process to restart.',
+    transient: true,
+  },
+  app_restart_blocked: {
+    status: 422,
+    title: "The application's restart file cannot be written",
+    advice: 'Replace tmp and tmp/restart.txt of the site by an ordinary folder and file: links are not followed.',
+    transient: true,
+  },
+  app_not_started: {
+    status: 422,
+    title: 'The application did not come back',
+    advice:
+      "Its process ends before it listens: read what it prints, mend the code and restart it again. Nothing but the application's process was changed.",
+    transient: true,
+  },
+  site_suspended: {
+    status: 422,
+    title: 'The site is suspended',
+    advice: 'A suspended site runs no application. Have the suspension lifted first.',
+    transient: true,
+  },
   // The state of the resource
   operation_in_progress: {
     status: 422,

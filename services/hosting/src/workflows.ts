@@ -8,6 +8,10 @@ import { restoreDeletedSiteWorkflow } from './deleted-sites/restore-deleted-site
 import { configureOffsiteWorkflow } from './offsite/configure-offsite.workflow';
 import { copyOffsiteWorkflow } from './offsite/copy-offsite.workflow';
 import { restoreOffsiteWorkflow } from './offsite/restore-offsite.workflow';
+import { checkImmutabilityWorkflow } from './proofs/check-immutability.workflow';
+import { restoreDrillWorkflow } from './proofs/restore-drill.workflow';
+import { expireBackupsWorkflow } from './retention/expire-backups.workflow';
+import { sweepBackupsWorkflow } from './retention/sweep-backups.workflow';
 import { createSiteWorkflow } from './sites/create-site.workflow';
 import { deleteSiteWorkflow } from './sites/delete-site.workflow';
 import type { WorkContext } from './sites/work';
@@ -28,4 +32,8 @@ export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
   vendorTakeSnapshotWorkflow(context),
   restoreDeletedSiteWorkflow(context),
   purgeDeletedSitesWorkflow(context),
+  sweepBackupsWorkflow(context),
+  expireBackupsWorkflow(context),
+  checkImmutabilityWorkflow(context),
+  restoreDrillWorkflow(context),
 ];

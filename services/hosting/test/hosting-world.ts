@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { WorkflowView } from '@drydock/contracts/workflows';
@@ -36,6 +36,8 @@ export const leaseSeconds = 1;
 export async function openWorld(backend: QueueBackend, caller: Caller, more: Record<string, string> = {}): Promise<HostingWorld> {
   const queue = await testQueue(backend);
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-hosting-'));
+  // A site's account has to get through to its own folder.
+  chmodSync(folder, 0o711);
   const [sitesDir, backupsDir] = [path.join(folder, 'sites'), path.join(folder, 'backups')];
   mkdirSync(sitesDir);
   const siteHostSecret = secret();

@@ -7,6 +7,8 @@ const refusalOfControl: Partial<Record<SiteHostErrorCode, SiteHostRefusal>> = {
   stale_fence: 'stale_fence',
   release_mismatch: 'moved',
   release_is_current: 'current',
+  no_app: 'no_app',
+  restart_blocked: 'restart_blocked',
 };
 
 /** A dump that no repetition makes better; the other codes may be a connection that was lost. */

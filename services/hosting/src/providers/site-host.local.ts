@@ -29,6 +29,12 @@ export function localSiteHostReader(client: SiteHostClient): SiteHostReader {
       const description = await unknownAsNull(client.readSite(siteId, signal));
       return description === null ? null : toHosted(description);
     },
+    describeApp: async ({ siteId }, signal) => {
+      const app = await unknownAsNull(client.readApp(siteId, signal));
+      if (app === null || !app.has_app) return null;
+      const lastRestartAt = app.last_restart_at === null ? null : new Date(app.last_restart_at);
+      return { generation: app.generation, lastRestartAt };
+    },
   };
 }
 
@@ -52,8 +58,17 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
       await translated(client.switchRelease(siteId, { releaseId: to, expectedRelease: from }, claimOf(order)));
     },
     probe: async ({ siteId }, order) => {
-      const { http_status, sql_ok, detail } = await translated(client.probeSite(siteId, probePath, order.signal));
-      return { httpStatus: http_status ?? 0, isSqlOk: sql_ok, detail };
+      const {
+        http_status,
+        sql_ok,
+        app_generation: appGeneration,
+        detail,
+      } = await translated(client.probeSite(siteId, probePath, order.signal));
+      return { httpStatus: http_status ?? 0, isSqlOk: sql_ok, appGeneration, detail };
+    },
+    restartApp: async ({ siteId }, order) => {
+      const { restarted_at, generation } = await translated(client.restartApp(siteId, claimOf(order)));
+      return { restartedAt: new Date(restarted_at), generation };
     },
     retire: ({ siteId }, releaseId, order) => translated(client.removeRelease(siteId, releaseId, claimOf(order))),
   };

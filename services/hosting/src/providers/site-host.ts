@@ -23,6 +23,19 @@ export interface HostedSite {
   vendorPackageId?: string;
 }
 
+/** A site's application. */
+export interface HostedApp {
+  /** Counts its processes. */
+  generation: number;
+  lastRestartAt: Date | null;
+}
+
+/** `generation`: the processes before; one with a greater number is fresh. */
+export interface AppRestarted {
+  restartedAt: Date;
+  generation: number;
+}
+
 /** On whose behalf a change is made. A host refuses a fence that is lower than one it has seen for the site. */
 export interface Order {
   fence: string;
@@ -46,6 +59,8 @@ export interface ArchiveAtHand {
 /** With the archives that it depends on, full one first; left out: it is a full one itself. */
 export interface ArchiveToStage extends ArchiveAtHand {
   parents?: readonly ArchiveAtHand[];
+  /** The site that the archives are of, when it is not the one that they are staged on: a drill's. */
+  origin?: Pick<SiteRef, 'siteId' | 'orgId'>;
 }
 
 export interface ArchiveToWrite {
@@ -73,6 +88,8 @@ export interface Probe {
   /** 0: no answer over HTTP. */
   httpStatus: number;
   isSqlOk: boolean;
+  /** Which process of the site's application has answered; null without one. */
+  appGeneration: number | null;
   /** For the log. */
   detail: string;
 }
@@ -81,6 +98,8 @@ export interface Probe {
 export interface SiteHostReader {
   /** Null when the host has no such site. Rejects when the host does not answer. */
   describe(site: SiteRef, signal?: AbortSignal): Promise<HostedSite | null>;
+  /** Null for a site that is no application. Rejects when the host does not answer. */
+  describeApp(site: SiteRef, signal?: AbortSignal): Promise<HostedApp | null>;
 }
 
 /**
@@ -106,15 +125,29 @@ export interface SiteHost extends SiteHostReader {
   switchRelease(site: SiteRef, move: { from: string; to: string }, order: Order): Promise<void>;
   /** Asks the current release over HTTP and SQL, past a freeze. */
   probe(site: SiteRef, order: Order): Promise<Probe>;
+  /**
+   * Has the next request answered by a fresh process of the application; resolves once the host would do so. Again: another fresh one, which harms
+   * nobody. SiteHostError `no_app`, `restart_blocked`.
+   */
+  restartApp(site: SiteRef, order: Order): Promise<AppRestarted>;
   /** Out of the way at once, removed slowly afterwards. Never the current one: SiteHostError `current`. Not there is no error. */
   retire(site: SiteRef, releaseId: string, order: Order): Promise<void>;
 }
 
 /** A chain as packages/archive takes it: every archive of it must be of this site. */
-export const linksOf = ({ siteId, orgId }: SiteRef, archives: readonly ArchiveAtHand[]): ArchiveLink[] =>
+export const linksOf = ({ siteId, orgId }: Pick<SiteRef, 'siteId' | 'orgId'>, archives: readonly ArchiveAtHand[]): ArchiveLink[] =>
   archives.map(({ source, archiveId, manifestMac }) => ({ source, expected: { archiveId, siteId, orgId, manifestMac } }));
 
-export type SiteHostRefusal = 'archive_refused' | 'no_space' | 'moved' | 'current' | 'stale_fence' | 'unsupported' | 'domain_taken';
+export type SiteHostRefusal =
+  | 'archive_refused'
+  | 'no_space'
+  | 'moved'
+  | 'current'
+  | 'stale_fence'
+  | 'unsupported'
+  | 'domain_taken'
+  | 'no_app'
+  | 'restart_blocked';
 
 /** A definite refusal. `message` is for the log. */
 export class SiteHostError extends Error {
@@ -145,6 +178,11 @@ export function describeSite(hosts: SiteHostReaders, site: Placed, signal?: Abor
   const host = hosts[site.platform];
   if (host === undefined) return Promise.reject(new Error(`no host of platform ${site.platform} is configured`));
   return host.describe(siteRefOf(site), signal);
+}
+
+/** Null for a site that is no application, and on a platform that runs none. */
+export function describeApp(hosts: SiteHostReaders, site: Placed, signal?: AbortSignal): Promise<HostedApp | null> {
+  return hosts[site.platform]?.describeApp(siteRefOf(site), signal) ?? Promise.resolve(null);
 }
 
 /** Throws when the platform has no host here: its configuration was taken away under running work. */

@@ -11,12 +11,13 @@ const unsupported = (what: string): Promise<never> =>
   Promise.reject(new SiteHostError('unsupported', `a vendor's package cannot be ${what}; rules keep everybody from asking`));
 
 /** Handlers learn of a vendor's site by its timelines; there is no host to ask. */
-export const vendorSiteHostReader: SiteHostReader = { describe: async () => null };
+export const vendorSiteHostReader: SiteHostReader = { describe: async () => null, describeApp: async () => null };
 
 /** Sites that are hosting packages at a vendor: made and removed there, and nothing else. Restores are the vendor's own. */
 export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
   const find = ({ siteId, mode }: SiteRef, signal?: AbortSignal) => timelineOf(timelines, mode).findPackage(siteId, signal);
   return {
+    ...vendorSiteHostReader,
     describe: async (site, signal) => {
       const found = await find(site, signal);
       return found === null ? null : toHosted(found);
@@ -37,7 +38,7 @@ export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
     probe: async (site, { signal }) => {
       const found = await find(site, signal);
       const httpStatus = found === null ? 0 : await timelineOf(timelines, site.mode).probe(found.url, signal);
-      return { httpStatus, isSqlOk: true, detail: 'the databases of a package are not reached from here' };
+      return { httpStatus, isSqlOk: true, appGeneration: null, detail: 'the databases of a package are not reached from here' };
     },
     pack: () => unsupported('packed'),
     stage: () => unsupported('staged'),
@@ -45,5 +46,6 @@ export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
     thaw: () => unsupported('thawed'),
     switchRelease: () => unsupported('switched'),
     retire: () => unsupported('retired'),
+    restartApp: () => unsupported('restarted'),
   };
 }

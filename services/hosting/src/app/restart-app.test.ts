@@ -1,0 +1,123 @@
+import type { ChildProcess } from 'node:child_process';
+import { permissions } from '@drydock/contracts/permissions';
+import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { until } from '@drydock/test-kit/wait';
+import { uuidv7 } from 'uuidv7';
+import { callerOf } from '../../test/hosting-api';
+import { ended, type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
+import { pidOf, putApp } from '../../test/site-app';
+
+describe.each(queueBackends())('restarting an application, with the queue on %s', (backend) => {
+  let world: HostingWorld;
+  let worker: ChildProcess;
+  let siteId: string;
+  let neighbourId: string;
+  beforeAll(async () => {
+    world = await openWorld(backend, callerOf());
+    worker = world.spawnWorker();
+    [siteId, neighbourId] = await Promise.all([makeSite(world), makeSite(world, 'Neighbour')]);
+    await Promise.all([putApp(world, siteId), putApp(world, neighbourId)]);
+  });
+  afterAll(async () => {
+    worker.kill('SIGKILL');
+    await world.close();
+  });
+
+  const appOf = async (id: string) => (await world.api.call('GET', `/v1/sites/${id}/app`)).json;
+  const restart = (id: string, options: object = {}) => world.api.call('POST', `/v1/sites/${id}/app/restart`, options);
+  const workflowOf = async (id: string): Promise<string> => {
+    const rows = await world.api.rows<{ id: string }>(
+      "SELECT id FROM workflow WHERE subject_id = $1 AND kind = 'restart_app' ORDER BY id DESC",
+      [id],
+    );
+    return `/v1/sites/${id}/workflows/${rows[0]?.id}`;
+  };
+
+  it('answers 200 once the host has confirmed; the next request is answered by a fresh process, the neighbour keeps its own', async () => {
+    const [before, beside] = [await pidOf(world, siteId), await pidOf(world, neighbourId)];
+    expect(await appOf(siteId)).toEqual({ site_id: siteId, has_app: true, generation: 1, last_restart_at: null });
+    const answer = await restart(siteId);
+    expect([answer.status, answer.json]).toEqual([
+      200,
+      { site_id: siteId, restarted_at: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/), takes_effect: 'next_request' },
+    ]);
+    expect(await pidOf(world, siteId)).not.toBe(before);
+    expect(await pidOf(world, neighbourId)).toBe(beside);
+    expect(await ended(world, await workflowOf(siteId))).toMatchObject({ status: 'succeeded' });
+    const { restarted_at } = answer.json as { restarted_at: string };
+    expect(await appOf(siteId)).toEqual({ site_id: siteId, has_app: true, generation: 2, last_restart_at: restarted_at });
+    const audited = await world.api.rows('SELECT action FROM audit_outbox WHERE target = $1 AND action = $2', [
+      `/v1/sites/${siteId}`,
+      'app.restart',
+    ]);
+    expect(audited).toHaveLength(1);
+  });
+
+  it('replays the first answer for the same Idempotency-Key and restarts once', async () => {
+    const first = await restart(siteId, { idempotencyKey: 'once' });
+    await ended(world, await workflowOf(siteId));
+    const pid = await pidOf(world, siteId);
+    const again = await restart(siteId, { idempotencyKey: 'once' });
+    expect([again.status, again.text, again.headers['idempotent-replayed']]).toEqual([200, first.text, 'true']);
+    expect(await pidOf(world, siteId)).toBe(pid);
+  });
+
+  it('an application that does not come back is told by its workflow, and can be mended and restarted', async () => {
+    const id = await makeSite(world, 'Broken');
+    await putApp(world, id, 'process.exit(3)');
+    expect((await restart(id)).status).toBe(200);
+    expect(await ended(world, await workflowOf(id))).toMatchObject({ status: 'failed', error: { code: 'app_not_started' } });
+    await putApp(world, id);
+    expect((await restart(id)).status).toBe(200);
+    expect(await ended(world, await workflowOf(id))).toMatchObject({ status: 'succeeded' });
+  });
+
+  it('refuses a site without an application, a suspended one, and one that somebody is at work on, before everything else', async () => {
+    const bare = await makeSite(world, 'Bare');
+    expect((await restart(bare)).json).toMatchObject({ status: 422, code: 'no_app' });
+    expect(await appOf(bare)).toEqual({ site_id: bare, has_app: false, generation: 0, last_restart_at: null });
+    await putApp(world, bare);
+    await world.api.rows("UPDATE sites SET status = 'suspended' WHERE id = $1", [bare]);
+    expect((await restart(bare)).json).toMatchObject({ status: 422, code: 'site_suspended' });
+    worker.kill('SIGSTOP');
+    try {
+      const backup = await world.api.call('POST', `/v1/sites/${bare}/backups`, { body: {} });
+      const workflow_id = String(backup.headers['location']).split('/').at(-1);
+      expect((await restart(bare)).json).toMatchObject({ status: 422, code: 'operation_in_progress', workflow_id });
+    } finally {
+      worker.kill('SIGCONT');
+    }
+  });
+
+  it('another’s site, the other mode’s and a malformed id are one identical 404, and no permission is 403 before that', async () => {
+    const strangers = [callerOf(), { ...world.caller, mode: 'sandbox' as const }];
+    const answers = await Promise.all([
+      ...strangers.map((caller) => restart(siteId, { caller })),
+      restart(uuidv7()),
+      restart('no-id'),
+      ...strangers.map((caller) => world.api.call('GET', `/v1/sites/${siteId}/app`, { caller })),
+    ]);
+    const shown = answers.map(({ status, json }) => ({ status, ...(json as object), request_id: '' }));
+    expect(new Set(shown.map((answer) => JSON.stringify(answer))).size).toBe(1);
+    expect(shown[0]).toMatchObject({ status: 404, code: 'site_not_found' });
+    const scopes = permissions.filter((scope) => scope !== 'hosting.deploy.manage');
+    expect((await restart(uuidv7(), { caller: { ...world.caller, scopes } })).json).toMatchObject({
+      status: 403,
+      code: 'permission_denied',
+    });
+  });
+
+  it('without a worker for 10 s it answers 503, and nothing is restarted afterwards', async () => {
+    worker.kill('SIGKILL');
+    const pid = await pidOf(world, siteId);
+    const answer = await restart(siteId);
+    expect([answer.status, answer.json, answer.headers['retry-after']]).toMatchObject([
+      503,
+      { code: 'dependency_unavailable', dependency: 'hosting-worker' },
+      '5',
+    ]);
+    worker = world.spawnWorker();
+    await until(async () => (await restart(neighbourId)).status === 200, { timeoutMs: 20_000, what: 'a worker' });
+    expect(await pidOf(world, siteId)).toBe(pid);
+  });
+});

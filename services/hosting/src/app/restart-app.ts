@@ -1,0 +1,55 @@
+import { problem } from '@drydock/contracts/problem';
+import { problems } from '@drydock/contracts/problems';
+import type { restartSiteApp as endpoint } from '@drydock/contracts/site-app';
+import type { SettleHandlers } from '@drydock/service-kit/route';
+import { waitForStep } from '@drydock/workflow/wait-for-step';
+import { z } from 'zod';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { describeApp } from '../providers/site-host';
+import { acceptWorkflow } from '../site-workflows/accept-workflow';
+import { assertAllowed } from '../site-workflows/refuse';
+import { readStartBy, startWithinSeconds } from '../site-workflows/start-by';
+import { findUnfinished } from '../site-workflows/unfinished.store';
+import { holdSite, readSite } from '../sites/find-site';
+import { refuseRestart } from './app.rules';
+import { hostUnavailable } from './host-unavailable';
+import { restartAppHead } from './restart-app.head';
+
+/** Past the time by which a worker must have taken it up. */
+const waitMs = startWithinSeconds * 1_000 + 500;
+const touchedSchema = z.object({ restartedAt: z.string() });
+
+/** Endpoint 7: answers once the host has confirmed that the next request gets a fresh process. */
+export const restartApp = (context: HandlerContext) =>
+  ({
+    look: async (request) => {
+      const site = await readSite(context, request);
+      return { hasApp: (await describeApp(context.siteHosts, site).catch(hostUnavailable)) !== null };
+    },
+    act: async (tx: Tx, request, { hasApp }) => {
+      const site = await holdSite(tx, request);
+      assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(tx, site.id), hasApp }));
+      const startBy = await readStartBy(context.database.sql(tx));
+      const acceptance = { definition: restartAppHead, input: { platform: site.platform }, action: null, startBy };
+      return { siteId: site.id, workflowId: await acceptWorkflow(context, tx, request, site, acceptance) };
+    },
+    settle: async (_request, { siteId, workflowId }) => {
+      const waited = await waitForStep(context.database, workflowId, 'touch', waitMs, { listener: context.listener });
+      if (waited.state === 'succeeded') {
+        const { restartedAt } = touchedSchema.parse(waited.output);
+        return { status: 200, body: { site_id: siteId, restarted_at: restartedAt, takes_effect: 'next_request' as const } };
+      }
+      if (waited.state === 'failed' && problems[waited.problem.code].status === 422) throw problem(waited.problem.code);
+      throw notConfirmed(waited.state === 'cancelled', workflowId);
+    },
+  }) satisfies SettleHandlers<typeof endpoint, Tx, { hasApp: boolean }, { siteId: string; workflowId: string }>;
+
+const notConfirmed = (isCancelled: boolean, workflowId: string) =>
+  problem('dependency_unavailable', {
+    detail: isCancelled
+      ? 'No worker was free to restart the application; nothing was started. Send the request again after Retry-After.'
+      : 'The restart was not confirmed and may still happen. Repeating it is harmless; send the request again after Retry-After.',
+    extra: { dependency: 'hosting-worker', ...(isCancelled ? {} : { workflow_id: workflowId }) },
+    retryAfterSeconds: 5,
+  });
