@@ -7,6 +7,16 @@ const sslRequestCode = 80_877_103;
 /** First byte of a TLS handshake that begins without asking (`sslnegotiation=direct`). */
 const tlsHandshake = 0x16;
 
+const retryMs = 25;
+
+/** What a client said first, in the clear. */
+interface Greeting {
+  first: Buffer;
+  isCancel: boolean;
+  /** On the process' clock: how long it may wait for a server. */
+  untilMs: number;
+}
+
 export interface EndpointOptions {
   /** Where the instance that serves listens; asked at the moment a session goes through. */
   target: () => number;
@@ -76,32 +86,36 @@ export class Endpoint {
       client.off('data', onData);
       client.pause();
       client.setTimeout(0);
-      if (verdict === 'pass') this.admit(client, data);
+      if (verdict === 'pass' || verdict === 'cancel')
+        this.admit(client, { first: data, isCancel: verdict === 'cancel', untilMs: performance.now() + this.options.holdMs });
       else if (verdict === 'plain') client.end(writeFatal('28000', 'this database is reached by TLS only (sslmode=require or stricter)'));
       else client.destroy();
     };
     client.on('data', onData);
   }
 
-  private admit(client: Socket, first: Buffer): void {
-    if (!this.isHolding) {
-      this.join(client, first);
+  private admit(client: Socket, greeting: Greeting): void {
+    if (client.destroyed) return;
+    const leftMs = greeting.untilMs - performance.now();
+    if (leftMs <= 0) {
+      client.end(writeFatal('57P03', 'the database is being moved to another version or restarted; try again in a moment'));
       return;
     }
-    const late = setTimeout(() => {
-      this.waiting.delete(client);
-      client.end(writeFatal('57P03', 'the database is being moved to another version or restarted; try again in a moment'));
-    }, this.options.holdMs);
-    client.once('close', () => clearTimeout(late));
-    this.waiting.set(client, () => {
+    if (!this.isHolding) {
+      this.join(client, greeting);
+      return;
+    }
+    const goOn = (): void => {
       clearTimeout(late);
       this.waiting.delete(client);
-      this.join(client, first);
-    });
+      this.admit(client, greeting);
+    };
+    const late = setTimeout(goOn, leftMs);
+    client.once('close', () => clearTimeout(late));
+    this.waiting.set(client, goOn);
   }
 
-  private join(client: Socket, first: Buffer): void {
-    if (client.destroyed) return;
+  private join(client: Socket, greeting: Greeting): void {
     // Before anything is awaited: a cutover from now on must find this session.
     this.sessions.add(client);
     const upstream = connect({ host: '127.0.0.1', port: this.options.target(), noDelay: true });
@@ -109,19 +123,33 @@ export class Endpoint {
       client.destroy();
       upstream.destroy();
     };
-    upstream.on('error', end).on('close', end);
+    // Until the server has answered, nothing is lost by greeting another one: this one may just have been killed.
+    const again = (): void => {
+      upstream.removeAllListeners().on('error', () => undefined);
+      upstream.destroy();
+      this.sessions.delete(client);
+      client.off('close', end);
+      setTimeout(() => this.admit(client, greeting), retryMs);
+    };
+    upstream.on('error', greeting.isCancel ? end : () => undefined);
+    upstream.once('close', greeting.isCancel ? end : again);
     client.on('close', end);
-    upstream.write(first);
-    client.pipe(upstream);
-    upstream.pipe(client);
+    upstream.once('data', (answer) => {
+      upstream.off('close', again);
+      upstream.on('error', end).on('close', end);
+      client.write(answer);
+      client.pipe(upstream);
+      upstream.pipe(client);
+    });
+    upstream.write(greeting.first);
   }
 }
 
 /** Cancels are never encrypted by most clients and carry no secret but their own key; everything else must ask for TLS first. */
-function judgeGreeting(data: Buffer): 'incomplete' | 'no_gss' | 'plain' | 'pass' | 'invalid' {
+function judgeGreeting(data: Buffer): 'incomplete' | 'no_gss' | 'plain' | 'pass' | 'cancel' | 'invalid' {
   if (data[0] === tlsHandshake) return 'pass';
   const { kind } = readFirstPacket(data);
   if (kind === 'encryption') return data.readUInt32BE(4) === sslRequestCode ? 'pass' : data.length === 8 ? 'no_gss' : 'invalid';
   if (kind === 'startup') return 'plain';
-  return kind === 'cancel' ? 'pass' : kind;
+  return kind;
 }

@@ -1,0 +1,116 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { PortAllocator } from '@drydock/site-host/ports';
+import { until } from '@drydock/test-kit/wait';
+import pg from 'pg';
+import { type Claim, createDatabaseHostClient, type DatabaseHostClient } from '../src/client';
+import type { DatabaseDescription } from '../src/protocol';
+
+export const claim = (fence: number): Claim => ({ fence: String(fence), workflowId: `workflow-${fence}` });
+export const newDatabaseId = (): string => randomUUID();
+export const ownerPassword = 'the-owner-s-password';
+const serverFile = path.resolve(__dirname, '../dist/server.js');
+
+export interface HostFolder {
+  databasesDir: string;
+  faultsDir: string;
+  secret: string;
+  controlPort: number;
+}
+
+export async function newHostFolder(): Promise<HostFolder> {
+  const root = await mkdtemp(path.join(os.tmpdir(), 'drydock-databases-'));
+  // The servers run as nobody when we are root.
+  await chmod(root, 0o711);
+  const controlPort = await new PortAllocator('127.0.0.1').allocate();
+  return {
+    databasesDir: path.join(root, 'databases'),
+    faultsDir: await mkdtemp(path.join(root, 'faults-')),
+    secret: randomBytes(32).toString('hex'),
+    controlPort,
+  };
+}
+
+export interface TestHost {
+  child: ChildProcess;
+  client: DatabaseHostClient;
+  folder: HostFolder;
+}
+
+/** The real process, from the build output. Resolves when every database is served. */
+export async function spawnHost(folder: HostFolder): Promise<TestHost> {
+  const env = {
+    ...process.env,
+    PORT: String(folder.controlPort),
+    LOG_LEVEL: 'fatal',
+    DATABASES_DIR: folder.databasesDir,
+    DATABASE_HOST_SECRET: folder.secret,
+    DRYDOCK_FAULTS: folder.faultsDir,
+  };
+  const child = spawn(process.execPath, [serverFile], { env, stdio: ['ignore', 'inherit', 'inherit'] });
+  const url = `http://127.0.0.1:${folder.controlPort}`;
+  await until(async () => child.exitCode !== null || (await fetch(`${url}/readyz`)).ok, { what: 'the host', timeoutMs: 30_000 });
+  if (child.exitCode !== null) throw new Error(`the host ended with ${child.exitCode}`);
+  return { child, folder, client: createDatabaseHostClient({ url, secret: folder.secret }) };
+}
+
+export async function killHost({ child, client }: TestHost): Promise<void> {
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+  await client.close();
+}
+
+/** Ends it in order and removes everything. */
+export async function clearHost({ child, client, folder }: TestHost): Promise<void> {
+  await client.close();
+  if (child.exitCode === null && child.signalCode === null) {
+    const exited = once(child, 'exit');
+    child.kill('SIGTERM');
+    await exited;
+  }
+  await rm(path.dirname(folder.databasesDir), { recursive: true, force: true });
+}
+
+export async function createDatabase(client: DatabaseHostClient, databaseId: string, major: number): Promise<DatabaseDescription> {
+  const size = { vcpu: 1, ram_gb: 1, storage_gb: 10 };
+  const named = { database_name: 'shop', username: 'shop_owner', password: ownerPassword };
+  return client.ensureDatabase(databaseId, { mode: 'live', major, ...named, size }, claim(1));
+}
+
+type Addressed = Pick<DatabaseDescription, 'host' | 'port' | 'ca_certificate'>;
+
+/** As a customer connects: through the address, by TLS that checks the certificate. */
+export const customer = ({ host, port, ca_certificate: ca }: Addressed, change: pg.ClientConfig = {}): pg.ClientConfig => ({
+  host,
+  port,
+  database: 'shop',
+  user: 'shop_owner',
+  password: ownerPassword,
+  ssl: { ca },
+  connectionTimeoutMillis: 30_000,
+  ...change,
+});
+
+export async function runSql<Row>(config: pg.ClientConfig, sql: string, values?: unknown[]): Promise<Row[]> {
+  const client = new pg.Client(config);
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    const answer = values === undefined ? await client.query(sql) : await client.query(sql, values);
+    return answer.rows ?? [];
+  } finally {
+    await client.end();
+  }
+}
+
+/** The SQL state with which something is refused, or `done`. */
+export const codeOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'done',
+    (error: { code?: string }) => error.code,
+  );
