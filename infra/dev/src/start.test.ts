@@ -27,7 +27,18 @@ describe.each(queueBackends())('npm start with the queue on %s', (queueBackend) 
   afterAll(() => stack.stop());
 
   test('every process runs, and the demo sites read their databases', async () => {
-    const names = ['gateway', 'hosting', 'hosting-worker', 'keys', 'postgres', 'site-host', 'sites-postgres'];
+    const names = [
+      'compute',
+      'compute-worker',
+      'gateway',
+      'hetzner-stand-in',
+      'hosting',
+      'hosting-worker',
+      'keys',
+      'postgres',
+      'site-host',
+      'sites-postgres',
+    ];
     expect(Object.keys(stack.processes()).sort()).toEqual((queueBackend === 'redis' ? [...names, 'redis'] : names).sort());
     expect(await listSites(stack)).toBe(200);
     const [shop] = stack.demo.sites;
@@ -46,7 +57,14 @@ describe.each(queueBackends())('npm start with the queue on %s', (queueBackend) 
     const databasesOf = Object.fromEntries(
       environments.map(([name, text]) => [name, /DATABASE_URL=postgresql:\/\/(\w+):/.exec(text ?? '')?.[1]]),
     );
-    expect(databasesOf).toMatchObject({ keys: 'keys', hosting: 'hosting', 'hosting-worker': 'hosting', gateway: undefined });
+    expect(databasesOf).toMatchObject({
+      keys: 'keys',
+      hosting: 'hosting',
+      'hosting-worker': 'hosting',
+      compute: 'compute',
+      'compute-worker': 'compute',
+      gateway: undefined,
+    });
   });
 
   test('each process comes back after kill -9 where it was, and calls work again', async () => {

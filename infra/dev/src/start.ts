@@ -5,6 +5,7 @@ import type { Demo } from './demo/demo-file';
 import { seedDemo } from './demo/seed-demo';
 import { describeSite } from './describe-site';
 import { type DevConfig, readDevConfig } from './dev-config';
+import { hetznerAdminOf } from './programs/hetzner-stand-in';
 import { vendorAdminOf } from './programs/vendor-stand-in';
 import { runSteps } from './progress';
 import { openStack, type Stack } from './stack';
@@ -42,6 +43,7 @@ async function bringUp(stack: Stack, config: DevConfig): Promise<Demo> {
       describeSite: (siteId) => describeSite(around, siteId),
       bootstrap: (name) => bootstrapKey(around, name),
       vendor: vendorAdminOf(around),
+      hetzner: hetznerAdminOf(around),
       say: tell,
     });
   };

@@ -3,6 +3,14 @@ import path from 'node:path';
 import { z } from 'zod';
 import { writeJsonAtomically } from '../write-file-atomically';
 
+const demoServerSchema = z.object({
+  id: z.string(),
+  snapshot_ids: z.array(z.string()),
+  unready_snapshot_id: z.string(),
+  disk_url: z.string(),
+  disk_token: z.string(),
+});
+
 /** What `npm start` leaves for people and programs to begin with. */
 export const demoSchema = z.object({
   base_url: z.string(),
@@ -13,8 +21,13 @@ export const demoSchema = z.object({
   staff_key: z.string(),
   other_org_key: z.string(),
   sites: z.array(z.object({ id: z.string(), url: z.string(), files_dir: z.string(), database_url: z.string() })),
+  /** A site that is a Node application. */
+  app_site_id: z.string(),
   /** A hosting package at a vendor, with points of website, database and mailbox. */
   vendor_site_id: z.string(),
+  /** Each with snapshots that are ready and one that is not; its disk at the provider's stand-in. */
+  servers: z.array(demoServerSchema),
+  sandbox_servers: z.array(demoServerSchema),
   processes_file: z.string(),
 });
 export type Demo = z.infer<typeof demoSchema>;

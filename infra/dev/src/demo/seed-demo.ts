@@ -1,11 +1,13 @@
 import { apiOf } from './api';
 import { type Demo, demoSchema, readDemo, writeDemo, writePartial } from './demo-file';
 import type { Seed, SeedContext } from './seed';
+import { appSeed } from './seed-app';
+import { computeSeed } from './seed-compute';
 import { keysSeed } from './seed-keys';
 import { sitesSeed } from './seed-sites';
 import { vendorSeed } from './seed-vendor';
 
-export interface DemoContext extends Pick<SeedContext, 'describeSite' | 'bootstrap' | 'vendor'> {
+export interface DemoContext extends Pick<SeedContext, 'describeSite' | 'bootstrap' | 'vendor' | 'hetzner'> {
   dataDir: string;
   /** Of the gateway. */
   baseUrl: string;
@@ -15,7 +17,7 @@ export interface DemoContext extends Pick<SeedContext, 'describeSite' | 'bootstr
 }
 
 /** Keys come first: the others are made with them, as a customer would make them, side by side. */
-const laterSeeds: readonly Seed[] = [sitesSeed, vendorSeed];
+const laterSeeds: readonly Seed[] = [sitesSeed, appSeed, vendorSeed, computeSeed];
 
 /** Makes what is missing of the demo content, and brings its addresses up to date. */
 export async function seedDemo({ dataDir, baseUrl, processesFile, say, ...means }: DemoContext): Promise<Demo> {

@@ -25,12 +25,10 @@ async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
   }
 }
 
+type DescribeSite = (siteId: string) => Promise<SitePlace>;
+
 /** The site is found again by its idempotency key, and its content is written by statements that can be repeated. */
-async function seedSite(
-  api: Api,
-  site: DemoSite,
-  describeSite: (siteId: string) => Promise<SitePlace>,
-): Promise<SitePlace & { id: string }> {
+export async function putUpSite(api: Api, site: DemoSite, describeSite: DescribeSite): Promise<SitePlace & { id: string }> {
   const created = await api('/v1/sites', {
     method: 'POST',
     body: { name: site.name, primary_domain: site.domain },
@@ -42,14 +40,20 @@ async function seedSite(
     if (status === 'failed') throw new Error(`${site.name} could not be created; see the logs folder`);
     return status === 'active' ? status : null;
   });
-  const place = await describeSite(id);
-  await fillSite(place, site);
+  const { url, files_dir, database_url } = await describeSite(id);
+  await fillSite({ url, files_dir, database_url }, site);
+  return { id, url, files_dir, database_url };
+}
+
+async function seedSite(api: Api, site: DemoSite, describeSite: DescribeSite): Promise<SitePlace & { id: string }> {
+  const made = await putUpSite(api, site, describeSite);
+  const { id } = made;
   await api(`/v1/sites/${id}/backups`, { method: 'POST', body: {}, idempotencyKey: `demo-backup-${site.domain}` });
   await poll(`The first backup of ${site.name}`, async () => {
     const surface = surfaceSchema.parse((await api(`/v1/sites/${id}/backups`)).body);
     return surface.in_progress || !surface.backups.some((backup) => backup.status === 'completed') ? null : surface;
   });
-  return { id, url: place.url, files_dir: place.files_dir, database_url: place.database_url };
+  return made;
 }
 
 /** Two real little sites whose pages read their database, each with a first backup. */

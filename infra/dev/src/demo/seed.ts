@@ -25,6 +25,8 @@ export interface SeedContext {
   describeSite(siteId: string): Promise<SitePlace>;
   /** The vendor's stand-in, where packages are filled behind our back. */
   vendor: { url: string; token: string };
+  /** The cloud's stand-in, and the tokens of its projects. */
+  hetzner: { url: string; token: string; projectTokens: { live: string; sandbox: string } };
   /** Runs the keys service's command: a root organisation of that name and its first key. */
   bootstrap(name: string): Promise<Bootstrapped>;
 }

@@ -20,6 +20,9 @@ function readSite(folder: string, name: string, domain: string): DemoSite {
   return { name, domain, files: Object.fromEntries(files), sql: fs.readFileSync(path.join(home, 'content.sql'), 'utf8') };
 }
 
+/** A site that is a Node application. */
+export const clockSite = readSite('clock', 'Harbour Clock', 'clock.demo.test');
+
 export const demoSites: readonly DemoSite[] = [
   readSite('shop', 'Harbour Shop', 'shop.demo.test'),
   readSite('blog', 'Notes from the Quay', 'blog.demo.test'),

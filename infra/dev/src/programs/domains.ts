@@ -1,6 +1,7 @@
 import type { NodeProgram } from '../node-member';
 import type { PortBook } from '../ports';
 import type { ServiceWithDatabase } from '../service-names';
+import { computePrograms } from './compute';
 import { gatewayPrograms } from './gateway';
 import { hostingPrograms } from './hosting';
 import { keysPrograms } from './keys';
@@ -10,6 +11,7 @@ import type { ProgramPlan, Surroundings, Tier } from './program';
 const programsOf: Readonly<Record<ServiceWithDatabase, readonly ProgramPlan[]>> = {
   keys: keysPrograms,
   hosting: hostingPrograms,
+  compute: computePrograms,
 };
 const plans: readonly ProgramPlan[] = [...Object.values(programsOf).flat(), ...gatewayPrograms];
 

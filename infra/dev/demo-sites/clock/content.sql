@@ -1,0 +1,2 @@
+-- The application keeps nothing.
+SELECT 1;

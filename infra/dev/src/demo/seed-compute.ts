@@ -1,0 +1,80 @@
+import { standInAdmin } from '@drydock/stand-ins/admin-client';
+import { z } from 'zod';
+import type { Api } from './api';
+import { poll } from './poll';
+import type { Seed, SeedContext } from './seed';
+
+const serverSchema = z.looseObject({ id: z.string(), status: z.string(), message: z.string(), operable: z.boolean() });
+const snapshotSchema = z.looseObject({ id: z.string(), status: z.string() });
+const snapshotsSchema = z.looseObject({ data: z.array(snapshotSchema) });
+const machinesSchema = z.object({ servers: z.array(z.object({ id: z.int() })) });
+
+type DemoServer = { id: string; snapshot_ids: string[]; unready_snapshot_id: string; disk_url: string; disk_token: string };
+
+interface Ordered {
+  api: Api;
+  name: string;
+  cloud: { url: string; token: string };
+}
+
+/** Takes a snapshot and waits until it can be rolled back to. */
+async function takeSnapshot({ api, name }: Ordered, serverId: string, description: string): Promise<string> {
+  const path = `/v1/compute/servers/${serverId}/snapshots`;
+  const taken = await api(path, { method: 'POST', body: { description }, idempotencyKey: `demo-${name}-${description}` });
+  const { id } = snapshotSchema.parse(taken.body);
+  await poll(`Snapshot ${description} of ${name}`, async () => {
+    const { data } = snapshotsSchema.parse((await api(path)).body);
+    const found = data.find((snapshot) => (id === '' ? snapshot['description'] === description : snapshot.id === id));
+    const { operable } = serverSchema.parse((await api(`/v1/compute/servers/${serverId}`)).body);
+    return found?.status === 'available' && operable ? found : null;
+  });
+  const { data } = snapshotsSchema.parse((await api(path)).body);
+  return data.find((snapshot) => snapshot['description'] === description)?.id ?? id;
+}
+
+/** Where the machine's disk can be written and read, by its owner's token, as one would over ssh. */
+async function diskOf({ cloud }: Ordered, serverId: string): Promise<string> {
+  const answer = await fetch(`${cloud.url}/v1/servers?name=${serverId}`, { headers: { authorization: `Bearer ${cloud.token}` } });
+  const [machine] = machinesSchema.parse(await answer.json()).servers;
+  return `${cloud.url}/stand-in/servers/${machine?.id}/disk`;
+}
+
+/** A server whose disk was changed after its first snapshot, and a snapshot that never gets ready. */
+async function seedServer(ordered: Ordered, admin: SeedContext['hetzner']): Promise<DemoServer> {
+  const { api, name, cloud } = ordered;
+  const body = { name, deploy_target: 'fsn', plan_code: 'small', image: 'ubuntu-24.04', zone: 'fsn1' };
+  const made = await api('/v1/compute/servers', { method: 'POST', body, idempotencyKey: `demo-server-${name}` });
+  const { id } = serverSchema.parse(made.body);
+  await poll(`Ordering ${name}`, async () => {
+    const { status, message } = serverSchema.parse((await api(`/v1/compute/servers/${id}`)).body);
+    if (status === 'failed') throw new Error(`${name} could not be ordered (${message}); see the logs folder`);
+    return status === 'active' ? status : null;
+  });
+  const diskUrl = await diskOf(ordered, id);
+  const write = (content: string) =>
+    fetch(`${diskUrl}/srv/notes.txt`, { method: 'PUT', headers: { authorization: `Bearer ${cloud.token}` }, body: content });
+  await write('written before the first snapshot\n');
+  const first = await takeSnapshot(ordered, id, 'before');
+  await write('written after the first snapshot\n');
+  const second = await takeSnapshot(ordered, id, 'after');
+  const unready = await takeSnapshot(ordered, id, 'unready');
+  await standInAdmin(admin.url, admin.token).call('PATCH', `images/${unready}`, { status: 'creating' });
+  return { id, snapshot_ids: [first, second], unready_snapshot_id: unready, disk_url: diskUrl, disk_token: cloud.token };
+}
+
+/** Two servers in the live world and two in the sandbox's. */
+export const computeSeed: Seed = {
+  title: 'Ordering four servers and taking snapshots of them',
+  fields: ['servers', 'sandbox_servers'],
+  seed: async ({ api, hetzner, keep }) => {
+    const seedPair = (key: 'live_key' | 'sandbox_key', token: string): Promise<DemoServer[]> =>
+      Promise.all(
+        ['Harbour', 'Lighthouse'].map((name) => seedServer({ api: api(key), name, cloud: { url: hetzner.url, token } }, hetzner)),
+      );
+    const [servers, sandboxServers] = await Promise.all([
+      seedPair('live_key', hetzner.projectTokens.live),
+      seedPair('sandbox_key', hetzner.projectTokens.sandbox),
+    ]);
+    keep({ servers, sandbox_servers: sandboxServers });
+  },
+};

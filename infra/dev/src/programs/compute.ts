@@ -1,0 +1,33 @@
+import { hetznerStandInProgram, hetznerTokenOf, type StandInProject } from './hetzner-stand-in';
+import { type ProgramPlan, type Surroundings, serviceEnvironment, urlOf } from './program';
+
+/** What the demo sells, at the prices of a small provider. */
+const hetznerOffer = {
+  currency: 'EUR',
+  specs: {
+    cpx11: { hour_minor: 1, month_minor: 449 },
+    cpx21: { hour_minor: 2, month_minor: 849 },
+    cpx31: { hour_minor: 3, month_minor: 1590 },
+  },
+  plans: { small: 'cpx11', medium: 'cpx21' },
+};
+
+/** The ranges of one mode, each with its provider: several at once, as an installation may have them. */
+const targetsOf = (project: StandInProject, around: Surroundings): string =>
+  JSON.stringify({
+    fsn: { driver: 'hetzner', url: `${urlOf(around, 'hetzner-stand-in')}/v1`, token: hetznerTokenOf(project, around), ...hetznerOffer },
+  });
+
+/** What both compute processes get. */
+const computeEnvironment = (around: Surroundings): Record<string, string> => ({
+  ...serviceEnvironment('compute', around),
+  QUEUE_URL: around.queueUrl,
+  COMPUTE_TARGETS: targetsOf('live', around),
+  SANDBOX_COMPUTE_TARGETS: targetsOf('sandbox', around),
+});
+
+export const computePrograms: readonly ProgramPlan[] = [
+  hetznerStandInProgram,
+  { name: 'compute', entry: 'services/compute/dist/server.js', tier: 'service', environment: computeEnvironment },
+  { name: 'compute-worker', entry: 'services/compute/dist/worker.js', tier: 'service', environment: computeEnvironment },
+];
