@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import type { SiteOffsite } from '@drydock/contracts/offsite';
 import type { Caller } from '@drydock/service-kit/internal-token';
 import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
@@ -22,8 +23,9 @@ export interface OffsiteWorld extends HostingWorld {
   stateOf(siteId: string): Promise<SiteOffsite>;
   /** Keys in the customer's bucket, below what is given. */
   keys(below: string): string[];
-  /** Changes an object behind everybody's back. */
-  alter(key: string, change: (bytes: Buffer) => Buffer): void;
+  readObject(key: string): Buffer;
+  /** As the customer would, by S3. */
+  putObject(key: string, bytes: Buffer): Promise<void>;
 }
 
 /** A hosting world whose customers keep copies in a storage on loopback, which the installation allows by name. */
@@ -37,6 +39,12 @@ export async function openOffsiteWorld(backend: QueueBackend, caller: Caller): P
     SERVICE_SECRET: randomBytes(32).toString('hex'),
     DRYDOCK_OFFSITE_ALLOW: new URL(s3.endpoint).host,
     SPOOL_DIR: spoolDir,
+  });
+  const client = new S3Client({
+    endpoint: s3.endpoint,
+    region: 'us-east-1',
+    forcePathStyle: true,
+    credentials: { accessKeyId: customerKey.access_key_id, secretAccessKey: customerKey.secret_access_key },
   });
   const place = (change: Record<string, string> = {}) => ({
     endpoint: s3.endpoint,
@@ -64,11 +72,12 @@ export async function openOffsiteWorld(backend: QueueBackend, caller: Caller): P
     },
     stateOf,
     keys: (below) => [...s3.world.buckets.get(bucket).keys(`drydock/${below}`)],
-    alter: (key, change) => {
-      const file = s3.fileOf(bucket, key);
-      writeFileSync(file, change(readFileSync(file)));
+    readObject: (key) => readFileSync(s3.fileOf(bucket, key)),
+    putObject: async (key, bytes) => {
+      await client.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: bytes }));
     },
     close: async () => {
+      client.destroy();
       await world.close();
       await s3.close();
       rmSync(spoolDir, { recursive: true, force: true });
