@@ -6,6 +6,7 @@ import { seedDemo } from './demo/seed-demo';
 import { describeSite } from './describe-site';
 import { type DevConfig, readDevConfig } from './dev-config';
 import { hetznerAdminOf } from './programs/hetzner-stand-in';
+import { s3KeysOf } from './programs/s3-stand-in';
 import { vendorAdminOf } from './programs/vendor-stand-in';
 import { runSteps } from './progress';
 import { openStack, type Stack } from './stack';
@@ -42,6 +43,7 @@ async function bringUp(stack: Stack, config: DevConfig): Promise<Demo> {
       processesFile: stack.processesFile,
       describeSite: (siteId) => describeSite(around, siteId),
       bootstrap: (name) => bootstrapKey(around, name),
+      customerStorage: { live: s3KeysOf('customer', around), sandbox: s3KeysOf('sandboxCustomer', around) },
       vendor: vendorAdminOf(around),
       hetzner: hetznerAdminOf(around),
       say: tell,

@@ -1,7 +1,7 @@
 import { request } from 'undici';
 
 export interface Call {
-  method?: 'GET' | 'POST' | 'DELETE';
+  method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   body?: unknown;
   /** Makes a seeding that was interrupted repeatable: the second call answers what the first one did. */
   idempotencyKey?: string;

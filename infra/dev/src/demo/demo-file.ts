@@ -23,6 +23,15 @@ export const demoSchema = z.object({
   sites: z.array(z.object({ id: z.string(), url: z.string(), files_dir: z.string(), database_url: z.string() })),
   /** A site that is a Node application. */
   app_site_id: z.string(),
+  /** A site with a full copy and increments in the customer's own storage, and that storage. */
+  offsite_site_id: z.string(),
+  customer_storage: z.object({
+    endpoint: z.string(),
+    region: z.string(),
+    bucket: z.string(),
+    access_key_id: z.string(),
+    secret_access_key: z.string(),
+  }),
   /** A hosting package at a vendor, with points of website, database and mailbox. */
   vendor_site_id: z.string(),
   /** Each with snapshots that are ready and one that is not; its disk at the provider's stand-in. */

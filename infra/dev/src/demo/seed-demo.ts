@@ -4,10 +4,11 @@ import type { Seed, SeedContext } from './seed';
 import { appSeed } from './seed-app';
 import { computeSeed } from './seed-compute';
 import { keysSeed } from './seed-keys';
+import { offsiteSeed } from './seed-offsite';
 import { sitesSeed } from './seed-sites';
 import { vendorSeed } from './seed-vendor';
 
-export interface DemoContext extends Pick<SeedContext, 'describeSite' | 'bootstrap' | 'vendor' | 'hetzner'> {
+export interface DemoContext extends Pick<SeedContext, 'describeSite' | 'bootstrap' | 'customerStorage' | 'vendor' | 'hetzner'> {
   dataDir: string;
   /** Of the gateway. */
   baseUrl: string;
@@ -17,7 +18,7 @@ export interface DemoContext extends Pick<SeedContext, 'describeSite' | 'bootstr
 }
 
 /** Keys come first: the others are made with them, as a customer would make them, side by side. */
-const laterSeeds: readonly Seed[] = [sitesSeed, appSeed, vendorSeed, computeSeed];
+const laterSeeds: readonly Seed[] = [sitesSeed, appSeed, offsiteSeed, vendorSeed, computeSeed];
 
 /** Makes what is missing of the demo content, and brings its addresses up to date. */
 export async function seedDemo({ dataDir, baseUrl, processesFile, say, ...means }: DemoContext): Promise<Demo> {

@@ -1,3 +1,4 @@
+import type { S3Keys } from '../programs/s3-stand-in';
 import type { Api } from './api';
 import type { Demo, PartialDemo } from './demo-file';
 
@@ -23,6 +24,8 @@ export interface SeedContext {
   /** The public API by the key of that name. @throws before that key was minted */
   api(key: 'live_key' | 'sandbox_key' | 'staff_key' | 'other_org_key'): Api;
   describeSite(siteId: string): Promise<SitePlace>;
+  /** Buckets of a customer's own, at the S3 stand-in. */
+  customerStorage: { live: S3Keys; sandbox: S3Keys };
   /** The vendor's stand-in, where packages are filled behind our back. */
   vendor: { url: string; token: string };
   /** The cloud's stand-in, and the tokens of its projects. */

@@ -27,3 +27,7 @@ export const demoSites: readonly DemoSite[] = [
   readSite('shop', 'Harbour Shop', 'shop.demo.test'),
   readSite('blog', 'Notes from the Quay', 'blog.demo.test'),
 ];
+
+/** Its copies are in a bucket of the customer's own. */
+export const tideSite: DemoSite = readSite('tides', 'Tide Tables', 'tides.demo.test');
+export const sandboxTideSite: DemoSite = { ...tideSite, domain: 'sandbox-tides.demo.test' };

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { type ProgramPlan, type Surroundings, serviceEnvironment, urlOf } from './program';
-import { s3StandInProgram } from './s3-stand-in';
+import { offsiteAllowed, s3StandInProgram } from './s3-stand-in';
 import { vendorEnvironment, vendorStandInProgram } from './vendor-stand-in';
 
 /** What both hosting processes get: the backups and the site host are theirs. */
@@ -10,6 +10,7 @@ const hostingEnvironment = (around: Surroundings): Record<string, string> => ({
   BACKUPS_DIR: path.join(around.dataDir, 'backups'),
   SITE_HOST_URL: urlOf(around, 'site-host'),
   SITE_HOST_SECRET: around.derive('site-host'),
+  DRYDOCK_OFFSITE_ALLOW: offsiteAllowed(around),
   ...vendorEnvironment(around),
 });
 
@@ -17,6 +18,7 @@ const hostingEnvironment = (around: Surroundings): Record<string, string> => ({
 const workerEnvironment = (around: Surroundings): Record<string, string> => ({
   ...hostingEnvironment(around),
   ARCHIVE_KEY: around.derive('archive'),
+  SPOOL_DIR: path.join(around.dataDir, 'spool'),
   MALLOC_ARENA_MAX: '2',
 });
 

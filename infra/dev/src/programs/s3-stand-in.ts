@@ -15,6 +15,8 @@ const owners = {
   backups: { accessKeyId: 'drydock-backups', bucket: 'drydock-backups', hasObjectLock: true },
   /** A customer's, for offsite copies. */
   customer: { accessKeyId: 'demo-customer', bucket: 'demo-customer', hasObjectLock: false },
+  /** The same in the sandbox's world. */
+  sandboxCustomer: { accessKeyId: 'demo-sandbox-customer', bucket: 'demo-sandbox-customer', hasObjectLock: false },
 } as const;
 type Owner = keyof typeof owners;
 
@@ -29,19 +31,25 @@ export const s3KeysOf = (owner: Owner, around: Surroundings): S3Keys => ({
   secretAccessKey: secretOf(owner, around),
 });
 
+const ownerNames: readonly Owner[] = ['backups', 'customer', 'sandboxCustomer'];
+
 const environment = (around: Surroundings): Record<string, string> => {
-  const { backups, customer } = owners;
+  const accounts = ownerNames.map((owner) => ({
+    accessKeyId: owners[owner].accessKeyId,
+    secretAccessKey: secretOf(owner, around),
+    buckets: [owners[owner].bucket],
+  }));
   return {
     ...around.common,
     STATE_DIR: path.join(around.dataDir, 's3'),
     ADMIN_TOKEN: around.derive('s3-stand-in:admin'),
-    BUCKETS: JSON.stringify([backups, customer].map(({ bucket: name, hasObjectLock }) => ({ name, hasObjectLock }))),
-    ACCOUNTS: JSON.stringify([
-      { accessKeyId: backups.accessKeyId, secretAccessKey: secretOf('backups', around), buckets: [backups.bucket] },
-      { accessKeyId: customer.accessKeyId, secretAccessKey: secretOf('customer', around), buckets: [customer.bucket] },
-    ]),
+    BUCKETS: JSON.stringify(ownerNames.map((owner) => ({ name: owners[owner].bucket, hasObjectLock: owners[owner].hasObjectLock }))),
+    ACCOUNTS: JSON.stringify(accounts),
   };
 };
+
+/** Where customers' storage is in the demo; nowhere else may it be on loopback. */
+export const offsiteAllowed = (around: Surroundings): string => new URL(urlOf(around, 's3-stand-in')).host;
 
 /** Object storage for the backups and for a customer's own copies. */
 export const s3StandInProgram: ProgramPlan = {
