@@ -1,0 +1,66 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
+import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/database-host/client';
+import { findFreePort } from '@drydock/embedded/free-port';
+import { until } from '@drydock/test-kit/wait';
+
+export interface DatabaseHostProcess {
+  client: DatabaseHostClient;
+  url: string;
+  secret: string;
+  /** SIGKILL, and the same host again on its folder. */
+  restart(): Promise<void>;
+  /** Ends it and removes its databases. */
+  stop(): Promise<void>;
+}
+
+/** A real database-host process from the build output, with a folder of its own. */
+export async function startDatabaseHost(): Promise<DatabaseHostProcess> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-databases-'));
+  // The servers run as nobody when we are root.
+  await chmod(folder, 0o711);
+  const [secret, port] = [randomBytes(32).toString('hex'), await findFreePort()];
+  const url = `http://127.0.0.1:${port}`;
+  const entry = path.resolve(path.dirname(createRequire(__filename).resolve('@drydock/database-host/client')), '../dist/server.js');
+  const env = {
+    ...process.env,
+    PORT: String(port),
+    LOG_LEVEL: 'fatal',
+    DATABASES_DIR: path.join(folder, 'databases'),
+    DATABASE_HOST_SECRET: secret,
+  };
+
+  const launch = async () => {
+    const child = spawn(process.execPath, [entry], { env, stdio: ['ignore', 'inherit', 'inherit'] });
+    await until(async () => child.exitCode !== null || (await fetch(`${url}/readyz`)).ok, { what: 'the host', timeoutMs: 30_000 });
+    if (child.exitCode !== null) throw new Error(`the host ended with ${child.exitCode}`);
+    return child;
+  };
+  let child = await launch();
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    child.kill(signal);
+    await exited;
+  };
+  const client = createDatabaseHostClient({ url, secret });
+  return {
+    client,
+    url,
+    secret,
+    restart: async () => {
+      await end('SIGKILL');
+      child = await launch();
+    },
+    stop: async () => {
+      await client.close();
+      await end('SIGTERM');
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
