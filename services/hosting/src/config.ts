@@ -93,3 +93,7 @@ export type WorkerConfig = ConfigOf<typeof workerShape>;
 
 export const readServerConfig = (environment: Environment = process.env): ServerConfig => readConfig(serverShape, environment);
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig => readConfig(workerShape, environment);
+
+/** A command beside the database needs nothing else. */
+export const readCommandConfig = (environment: Environment = process.env) =>
+  readConfig({ DATABASE_URL: serverShape.DATABASE_URL }, environment);

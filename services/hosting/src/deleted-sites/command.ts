@@ -1,0 +1,37 @@
+// node services/hosting/dist/deleted-sites/command.js hold|release|purge ID
+// What staff do to a deleted site from beside the database: hold it for abuse, release it, or have its data removed now.
+import { parseArgs } from 'node:util';
+import { idSchema } from '@drydock/contracts/values';
+import { readCommandConfig } from '../config';
+import { openDatabase } from '../database.store';
+import { staffActions } from './staff-actions';
+
+const usage = `usage: command.js hold ID      only staff can bring it back from now on
+       command.js release ID   its customer may bring it back again
+       command.js purge ID     its data is removed now, by a worker`;
+
+async function main(): Promise<number> {
+  const { positionals } = parseArgs({ allowPositionals: true });
+  const [verb, id] = positionals;
+  const parsed = idSchema.safeParse(id);
+  if (!parsed.success || (verb !== 'hold' && verb !== 'release' && verb !== 'purge')) {
+    console.error(usage);
+    return 2;
+  }
+  const database = openDatabase(readCommandConfig().DATABASE_URL, { max: 1, applicationName: 'hosting-command' });
+  try {
+    const workflowId = await staffActions(database)[verb](parsed.data);
+    console.log(workflowId === undefined ? `${verb}: done` : `${verb}: workflow ${workflowId}`);
+    return 0;
+  } finally {
+    await database.close();
+  }
+}
+
+main().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    console.error(error instanceof Error ? error.message : String(error));
+    process.exit(1);
+  },
+);

@@ -1,0 +1,95 @@
+import type { ChildProcess } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { SiteBackupSurface } from '@drydock/contracts/backups';
+import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
+import { until } from '@drydock/test-kit/wait';
+import { callerOf } from '../../test/hosting-api';
+import { ended, type HostingWorld, makeBackup, makeSite, openWorld, succeed } from '../../test/hosting-world';
+import { fillSite, stateOf } from '../../test/site-state';
+
+let world: HostingWorld;
+let worker: ChildProcess;
+beforeAll(async () => {
+  world = await openWorld('postgres', callerOf());
+  worker = world.spawnWorker();
+});
+afterAll(async () => {
+  worker.kill('SIGTERM');
+  await world.close();
+});
+
+/** A site with content, deleted; resolves with its record's id. */
+async function deletedSite(siteId: string): Promise<string> {
+  await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
+  const [row] = await world.api.rows<{ id: string }>('SELECT id FROM deleted_sites WHERE site_id = $1 AND restored_at IS NULL', [siteId]);
+  return row?.id ?? '';
+}
+const read = async (id: string) => (await world.api.call('GET', `/v1/sites/deleted/${id}`)).json as DeletedSiteView;
+const siteOf = async (siteId: string) => (await world.api.call('GET', `/v1/sites/${siteId}`)).json;
+
+it('a deleted site comes back exactly as it was, under its id and domain, and lives on', async () => {
+  const siteId = await makeSite(world);
+  await fillSite(world, siteId, 1);
+  const before = await stateOf(world, siteId);
+  const id = await deletedSite(siteId);
+  expect(await read(id)).toMatchObject({ restorable: true, reason: 'customer', deleted_by: world.caller.keyId });
+  await succeed(world, 'POST', `/v1/sites/deleted/${id}/restore`);
+  expect(await siteOf(siteId)).toMatchObject({ id: siteId, status: 'active' });
+  const after = await stateOf(world, siteId);
+  expect([after.page, after.tree, after.database]).toEqual([before.page, before.tree, before.database]);
+  expect(await read(id)).toMatchObject({ restorable: false, reason_code: 'already_restored' });
+  const { releases } = await world.host.readSite(siteId);
+  await until(async () => (await world.host.readSite(siteId)).releases.length === 1, { what: `one release of ${releases.join()}` });
+  // Its last backup is kept as long as any other now, and the next one has the next number.
+  const next = await makeBackup(world, siteId);
+  const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
+  expect(backups).toMatchObject([{ id: next }, { expires_at: expect.any(String), status: 'completed' }]);
+  const again = await deletedSite(siteId);
+  await succeed(world, 'POST', `/v1/sites/deleted/${again}/restore`);
+  expect((await stateOf(world, siteId)).page).toBe(before.page);
+});
+
+it('is suspended while it is rebuilt, and active once it serves', async () => {
+  const siteId = await makeSite(world);
+  const id = await deletedSite(siteId);
+  worker.kill('SIGSTOP');
+  const answer = await world.api.call('POST', `/v1/sites/deleted/${id}/restore`);
+  expect(await siteOf(siteId)).toMatchObject({ status: 'suspended' });
+  worker.kill('SIGCONT');
+  expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'succeeded' });
+  expect(await siteOf(siteId)).toMatchObject({ status: 'active' });
+});
+
+it('a rebuild that fails gives the record and the domain back, and leaves nothing on the host', async () => {
+  const siteId = await makeSite(world);
+  await fillSite(world, siteId, 1);
+  const id = await deletedSite(siteId);
+  const [row] = await world.api.rows<{ storage_key: string }>('SELECT storage_key FROM backups WHERE site_id = $1', [siteId]);
+  const folder = path.join(world.backupsDir, row?.storage_key ?? '');
+  const segment = path.join(folder, 'segment-00000000');
+  const whole = readFileSync(segment);
+  const bytes = Buffer.from(whole);
+  bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
+  writeFileSync(segment, bytes);
+  const answer = await world.api.call('POST', `/v1/sites/deleted/${id}/restore`);
+  const view = await ended(world, answer.headers['location']);
+  expect(view).toMatchObject({ status: 'failed', error: { code: 'backup_tampered' } });
+  expect(await read(id)).toMatchObject({ restorable: true, restored_at: null, reason_code: '' });
+  expect(await siteOf(siteId)).toMatchObject({ code: 'site_not_found' });
+  await expect(world.host.readSite(siteId)).rejects.toMatchObject({ code: 'unknown_site' });
+  writeFileSync(segment, whole);
+  await succeed(world, 'POST', `/v1/sites/deleted/${id}/restore`);
+});
+
+it('a site that does not serve is taken down again, and its record given back', async () => {
+  const siteId = await makeSite(world);
+  await fillSite(world, siteId, 1);
+  const { files_dir: filesDir } = await world.host.readSite(siteId);
+  writeFileSync(path.join(filesDir, 'index.html'), '<?sql select nothing from nowhere ?>');
+  const id = await deletedSite(siteId);
+  const view = await ended(world, (await world.api.call('POST', `/v1/sites/deleted/${id}/restore`)).headers['location']);
+  expect(view).toMatchObject({ status: 'failed', error: { code: 'restore_probe_failed' } });
+  expect(await read(id)).toMatchObject({ restorable: true });
+  await expect(world.host.readSite(siteId)).rejects.toMatchObject({ code: 'unknown_site' });
+});

@@ -1,0 +1,52 @@
+import { audit } from '@drydock/service-kit/audit';
+import { startWorkflow } from '@drydock/workflow/start-workflow';
+import type { HostingDatabase, Tx } from '../database.store';
+import type { DeletedSite } from './deleted-site.types';
+import { deletedSitePath } from './deleted-site-names';
+import { findRecord, setReason } from './purge.store';
+import { purgeDeletedSitesHead } from './purge-deleted-sites.head';
+
+/** What staff do to a deleted site from beside the database; the public API has no word for it. */
+export interface StaffActions {
+  /** From now on only staff can bring it back. Throws when there is no such record, or it was brought back or purged. */
+  hold(deletedSiteId: string): Promise<void>;
+  /** Its customer may bring it back again. Throws as `hold`. */
+  release(deletedSiteId: string): Promise<void>;
+  /** Has its data removed now, whatever its window; a worker does it. Resolves with the workflow's id. Throws as `hold`. */
+  purge(deletedSiteId: string): Promise<string>;
+}
+
+export function staffActions(database: HostingDatabase): StaffActions {
+  const note = ({ orgId, mode, id }: DeletedSite, action: string, workflowId: string | null, tx: Tx): Promise<void> =>
+    audit(database.sql(tx), { orgId, mode, actorKeyId: null, action, target: deletedSitePath(id), workflowId });
+  const change = (id: string, reason: DeletedSite['reason'], action: string): Promise<void> =>
+    database.transaction(async (tx) => {
+      const record = await setReason(tx, id, reason);
+      if (record === null) throw new Error(`${id} is no deleted site that waits to be brought back`);
+      await note(record, action, null, tx);
+    });
+  return {
+    hold: (id) => change(id, 'abuse', 'deleted_site.hold'),
+    release: (id) => change(id, 'customer', 'deleted_site.release'),
+    purge: (id) =>
+      database.transaction(async (tx) => {
+        const record = await findRecord(tx, id);
+        if (record === null || record.restoredAt !== null || record.purgedAt !== null) {
+          throw new Error(`${id} is no deleted site that waits to be brought back`);
+        }
+        const { workflowId } = await startWorkflow(database.sql(tx), {
+          kind: purgeDeletedSitesHead.kind,
+          definition: purgeDeletedSitesHead,
+          resourceKey: `purge_deleted_site:${id}`,
+          subject: { type: 'platform', id: 'deleted-sites' },
+          orgId: record.orgId,
+          mode: record.mode,
+          input: { deletedSiteId: id },
+          actorKeyId: null,
+          requestId: 'staff-command',
+        });
+        await note(record, 'deleted_site.purge', workflowId, tx);
+        return workflowId;
+      }),
+  };
+}

@@ -1,0 +1,53 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Caller } from '@drydock/service-kit/internal-token';
+import { uuidv7 } from 'uuidv7';
+import { givenBackup, type HostingApi } from './hosting-api';
+
+export interface GivenDeletion {
+  reason?: 'dunning' | 'customer' | 'staff' | 'abuse';
+  daysAgo?: number;
+  domain?: string;
+  /** False: the row is there and the object is not. */
+  hasObject?: boolean;
+  hasBackup?: boolean;
+  purged?: boolean;
+  restored?: boolean;
+}
+
+export interface GivenDeletedSite {
+  id: string;
+  siteId: string;
+  domain: string;
+}
+
+/** A deleted site as the tables and the storage know it, without its ever having been one. */
+export async function givenDeletedSite(
+  api: HostingApi,
+  backupsDir: string,
+  caller: Caller,
+  given: GivenDeletion = {},
+): Promise<GivenDeletedSite> {
+  const { reason = 'customer', daysAgo = 1, hasObject = true, hasBackup = true, purged = false, restored = false } = given;
+  const [id, siteId] = [uuidv7(), uuidv7()];
+  const domain = given.domain ?? `d${id.replaceAll('-', '')}.example.com`;
+  const backupId = hasBackup ? await givenBackup(api, caller, siteId) : null;
+  if (backupId !== null) {
+    const [row] = await api.rows<{ storage_key: string }>('UPDATE backups SET expires_at = NULL WHERE id = $1 RETURNING storage_key', [
+      backupId,
+    ]);
+    const folder = path.join(backupsDir, row?.storage_key ?? '');
+    if (hasObject) {
+      mkdirSync(folder, { recursive: true });
+      writeFileSync(path.join(folder, 'manifest'), 'a manifest');
+    }
+  }
+  await api.rows(
+    `INSERT INTO deleted_sites (id, site_id, org_id, mode, name, primary_domain, platform, daily_backups, backup_retention_days, backup_sequence,
+       backup_id, reason, deleted_at, deleted_by, purged_at, restored_at)
+     VALUES ($1, $2, $3, $4::mode, 'Shop', $5, 'local', true, 30, 7, $6, $7::delete_reason, now() - make_interval(days => $8), $9,
+       CASE WHEN $10 THEN now() END, CASE WHEN $11 THEN now() END)`,
+    [id, siteId, caller.orgId, caller.mode, domain, backupId, reason, daysAgo, caller.keyId, purged, restored],
+  );
+  return { id, siteId, domain };
+}
