@@ -16,6 +16,7 @@ import type { ServerConfig, WorkerConfig } from './config';
 import { type HostingDatabase, openDatabase } from './database.store';
 import { composeOffsiteDrivers, composeOffsiteReaders } from './offsite/compose-offsite';
 import { createProofReader } from './proofs/proof-reader';
+import { localDrillProbe } from './providers/drill-probe.local';
 import { localSiteHost, localSiteHostReader } from './providers/site-host.local';
 import { vendorSiteHost, vendorSiteHostReader } from './providers/site-host.vendor';
 import { routes } from './routes';
@@ -112,6 +113,8 @@ export function composeWorker(config: WorkerConfig): Process {
     vendorWatchMs: config.VENDOR_WATCH_MS,
     backupStorage: openBackupStorage(config, lifetime),
     offsite: composeOffsiteDrivers(config),
+    drillProbe: localDrillProbe(client),
+    controlEnd: () => new Date(Date.now() + config.CANARY_CONTROL_SECONDS * 1_000),
     archiveKey,
     slowMs: config.SANDBOX_SLOW_MS,
     now: () => new Date(),

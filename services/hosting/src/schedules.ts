@@ -2,9 +2,10 @@ import type { Sql } from '@drydock/database/sql';
 import type { Log } from '@drydock/service-kit/log';
 import type { HostingDatabase } from './database.store';
 import { schedulePurges } from './deleted-sites/schedule-purges';
+import { scheduleRegulars } from './retention/schedule-regulars';
 
 /** What runs by the clock; each puts down its rows, which the relay starts. The same rows again change nothing. */
-const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges];
+const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges, scheduleRegulars];
 
 const retryMs = 5_000;
 

@@ -5,6 +5,10 @@ import { restoreDeletedSiteHead } from './deleted-sites/restore-deleted-site.hea
 import { configureOffsiteHead } from './offsite/configure-offsite.head';
 import { copyOffsiteHead } from './offsite/copy-offsite.head';
 import { restoreOffsiteHead } from './offsite/restore-offsite.head';
+import { checkImmutabilityHead } from './proofs/check-immutability.head';
+import { restoreDrillHead } from './proofs/restore-drill.head';
+import { expireBackupsHead } from './retention/expire-backups.head';
+import { sweepBackupsHead } from './retention/sweep-backups.head';
 import { createSiteHead } from './sites/create-site.head';
 import { deleteSiteHead } from './sites/delete-site.head';
 import type { WorkContext } from './sites/work';
@@ -25,6 +29,10 @@ it('requests announce the very steps that workers take', () => {
     vendorTakeSnapshotHead,
     restoreDeletedSiteHead,
     purgeDeletedSitesHead,
+    sweepBackupsHead,
+    expireBackupsHead,
+    checkImmutabilityHead,
+    restoreDrillHead,
   ];
   const announced = heads.map(({ kind, steps }) => [kind, steps.map(({ name }) => name)]);
   const taken = workflows(Object.freeze({}) as WorkContext).map(({ kind, steps }) => [kind, steps.map(({ name }) => name)]);

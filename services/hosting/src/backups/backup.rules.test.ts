@@ -24,6 +24,7 @@ const backup: Backup = {
   completedAt: hoursAgo(1),
   expiresAt: null,
   lockedUntil: null,
+  location: 'worker_host',
 };
 const active = { status: 'active', platform: 'local' } as const;
 const free = { site: active, unfinished: null };

@@ -22,8 +22,11 @@ export const takeBackupWorkflow = (context: WorkContext) =>
         const { backupId, platform } = step.input;
         const site = await findSite(database.pool, step, step.subject.id);
         if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
-        const others = (await listOnDemand(database.pool, site.id, allowanceWindowStart(now()))).filter(({ id }) => id !== backupId);
-        assertStillAllowed(refuseBackup({ site, unfinished: null }, allowanceOf(others, now()), now()));
+        const counted = await listOnDemand(database.pool, site.id, allowanceWindowStart(now()));
+        const others = counted.filter(({ id }) => id !== backupId);
+        // What the night takes is nobody's allowance.
+        const allowance = allowanceOf(others.length < counted.length ? others : [], now());
+        assertStillAllowed(refuseBackup({ site, unfinished: null }, allowance, now()));
         const hosted = await hostOf(siteHosts, platform).describe(refOf(step), orderOf(step).signal);
         if (hosted === null) throw fail('site_not_ready', { internal: 'the host does not know the site' });
         return { releaseId: hosted.currentRelease, retentionDays: retentionDaysOf(site) };

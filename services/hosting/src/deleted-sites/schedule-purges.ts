@@ -1,8 +1,6 @@
 import type { Sql } from '@drydock/database/sql';
 import { saveSchedule } from '@drydock/workflow/schedules';
-
-/** Work of the platform itself belongs to no organisation. */
-export const platformOrgId = '00000000-0000-0000-0000-000000000000';
+import { platformOrgId } from '../retention/platform-work';
 
 /** Purges run every hour in each world; the relay starts them, whatever happens to the queue. */
 const intervalSeconds = 3_600;

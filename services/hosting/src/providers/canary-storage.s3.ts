@@ -10,6 +10,7 @@ import { type Canary, CanaryError, type CanaryStorage, type DeleteAnswer } from 
 import { isLockRefusal, isMissingObject } from './s3-errors';
 import { hasObjectLock } from './s3-lock';
 import { keyAt, type S3Place } from './s3-place';
+import { deleteVersions, listVersions, type ObjectVersion } from './s3-versions';
 
 const credentialNames: readonly string[] = ['InvalidAccessKeyId', 'SignatureDoesNotMatch', 'ExpiredToken', 'InvalidToken'];
 
@@ -45,6 +46,11 @@ export function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage
         if (isMissingObject(error)) return false;
         throw error;
       }
+    },
+    removeUnlocked: async () => {
+      const versions: ObjectVersion[] = [];
+      for await (const version of listVersions(client, Bucket, keyAt(place, 'canary/'))) versions.push(version);
+      await deleteVersions(client, Bucket, versions);
     },
   };
 }

@@ -18,6 +18,8 @@ export interface CanaryStorage {
   /** Names the version: a delete without one hides an object and proves nothing. */
   delete(canary: Canary): Promise<DeleteAnswer>;
   exists(canary: Canary): Promise<boolean>;
+  /** Removes the canaries of former days whose lock is over. */
+  removeUnlocked(): Promise<void>;
 }
 
 /** The storage will have none of it. Anything else that a method rejects with: the storage could not be asked. */

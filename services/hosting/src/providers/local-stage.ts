@@ -13,11 +13,11 @@ export async function stageArchive(
   { client, archiveKey: key }: LocalTools,
   site: SiteRef,
   releaseId: string,
-  { parents = [], ...newest }: ArchiveToStage,
+  { parents = [], origin = site, ...newest }: ArchiveToStage,
   { fence, workflowId, signal, progress }: MovingOrder,
 ): Promise<void> {
   const release = await client.stageRelease(site.siteId, releaseId, { fence, workflowId, signal });
-  const chain = linksOf(site, [...parents, newest]);
+  const chain = linksOf(origin, [...parents, newest]);
   const stop = new AbortController();
   const both = AbortSignal.any([signal, stop.signal]);
   const owner = release.owner === null ? {} : { owner: release.owner };

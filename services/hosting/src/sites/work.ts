@@ -2,6 +2,7 @@ import type { Mode } from '@drydock/contracts/values';
 import type { HostingDatabase } from '../database.store';
 import type { OffsiteDrivers } from '../offsite/offsite.types';
 import type { BackupStorage } from '../providers/backup-storage';
+import type { DrillProbe } from '../providers/drill-probe';
 import type { Order, SiteHosts, SiteRef } from '../providers/site-host';
 import type { VendorTimelines } from '../providers/vendor-timeline';
 
@@ -20,6 +21,10 @@ export interface WorkContext {
   archiveKey: Buffer;
   /** How long a sandbox site called slow takes over a restore. */
   slowMs: number;
+  /** When the lock of an immutability check's positive control ends, if it is written now. */
+  controlEnd(): Date;
+  /** What is served and stored on a site, for the drill; null where the platform has no sites of its own. */
+  drillProbe: DrillProbe | null;
   now(): Date;
 }
 

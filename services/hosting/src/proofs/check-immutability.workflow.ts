@@ -1,0 +1,114 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { immutableDays } from '@drydock/contracts/backups';
+import type { Mode } from '@drydock/contracts/values';
+import { workflowsIn } from '@drydock/workflow/workflow';
+import type { Tx } from '../database.store';
+import { type Canary, CanaryError, type CanaryStorage } from '../providers/canary-storage';
+import type { WorkContext } from '../sites/work';
+import { checkImmutabilityHead } from './check-immutability.head';
+import { recordProof } from './proof.store';
+import type { ImmutabilityReason } from './proof.types';
+
+const secondMs = 1_000;
+const dayMs = 24 * 3_600 * secondMs;
+/** Storages keep whole seconds, and their clocks are not ours. */
+const clockSlackMs = 1.5 * secondMs;
+
+/** What was written: one that must withstand, and one whose lock will be over. */
+interface Planted {
+  canary: Canary;
+  until: string;
+  control: Canary;
+  controlUntil: string;
+}
+
+type Finding<T> = { reason: ''; found: T } | { reason: Exclude<ImmutabilityReason, ''>; found: null };
+
+const found = <T>(value: T): Finding<T> => ({ reason: '', found: value });
+const failed = (reason: Exclude<ImmutabilityReason, ''>): Finding<never> => ({ reason, found: null });
+
+/** Each step goes on with what the one before has found; the first reason is what is recorded. A storage that does not answer fails the workflow. */
+export const checkImmutabilityWorkflow = (context: WorkContext) =>
+  workflowsIn<Tx>()(checkImmutabilityHead)
+    .step('clean_up', { do: async (step) => await context.backupStorage.canary(step.mode)?.removeUnlocked() })
+    .step('plant', { do: (step) => plant(context, step) })
+    .step('read_back', {
+      do: async (step) => {
+        const planted = step.outputs.plant;
+        return planted.reason === '' ? readBack(canaryOf(context, step.mode), planted.found) : planted;
+      },
+    })
+    .step('positive_control', {
+      do: async (step) => {
+        const planted = step.outputs.read_back;
+        return planted.reason === '' ? deleteControl(context, canaryOf(context, step.mode), planted.found, step.signal) : planted;
+      },
+    })
+    .step('attack', {
+      do: async (step) => {
+        const planted = step.outputs.positive_control;
+        const reason = planted.reason === '' ? await attack(canaryOf(context, step.mode), planted.found.canary) : planted.reason;
+        return { reason, finishedAt: context.now().toISOString() };
+      },
+      commit: (tx, { workflowId, mode }, { reason, finishedAt: at }) => {
+        const proof = { kind: 'immutability', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
+        return recordProof(tx, { ...proof, reason, finishedAt: new Date(at) });
+      },
+    })
+    .settle({
+      failed: (tx, { workflowId, mode }) => {
+        const proof = { kind: 'immutability', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
+        return recordProof(tx, { ...proof, reason: 'storage_unreachable', finishedAt: context.now() });
+      },
+    })
+    .build();
+
+/** @throws Error when the configuration was taken away under running work */
+function canaryOf({ backupStorage }: WorkContext, mode: Mode): CanaryStorage {
+  const canary = backupStorage.canary(mode);
+  if (canary === null) throw new Error('there is no object storage any more');
+  return canary;
+}
+
+async function plant(context: WorkContext, step: { mode: Mode; workflowId: string; fence: string }): Promise<Finding<Planted>> {
+  const storage = context.backupStorage.canary(step.mode);
+  try {
+    if (storage === null || !(await storage.hasLock())) return failed('no_rule');
+    const name = `${step.workflowId}-${step.fence}`;
+    const [until, controlUntil] = [new Date(context.now().getTime() + immutableDays * dayMs), context.controlEnd()];
+    const canary = await storage.write(name, until);
+    const control = await storage.write(`${name}-control`, controlUntil);
+    return found({ canary, until: until.toISOString(), control, controlUntil: controlUntil.toISOString() });
+  } catch (error) {
+    if (error instanceof CanaryError) return failed(error.reason);
+    throw error;
+  }
+}
+
+async function readBack(storage: CanaryStorage, planted: Planted): Promise<Finding<Planted>> {
+  const lock = await storage.readLock(planted.canary);
+  const isKept = lock?.mode === 'COMPLIANCE' && lock.until.getTime() >= Date.parse(planted.until) - secondMs;
+  return isKept ? found(planted) : failed('retention_too_short');
+}
+
+/** A credential that may not delete at all would be refused for the canary too, and prove nothing. */
+async function deleteControl(
+  { now }: WorkContext,
+  storage: CanaryStorage,
+  planted: Planted,
+  signal: AbortSignal,
+): Promise<Finding<Planted>> {
+  const leftMs = Date.parse(planted.controlUntil) + clockSlackMs - now().getTime();
+  if (leftMs > 0) await wait(leftMs, undefined, { signal });
+  const isGone = !(await storage.exists(planted.control));
+  // Gone already: an earlier attempt of this step has deleted it.
+  const answer = isGone ? 'deleted' : await storage.delete(planted.control);
+  return answer === 'deleted' && !(await storage.exists(planted.control)) ? found(planted) : failed('positive_control_failed');
+}
+
+async function attack(storage: CanaryStorage, canary: Canary): Promise<ImmutabilityReason> {
+  const answer = await storage.delete(canary);
+  if (!(await storage.exists(canary))) return 'delete_succeeded';
+  if (answer === 'deleted') return 'delete_succeeded';
+  return answer === 'refused' ? '' : 'refusal_unclassified';
+}

@@ -1,0 +1,58 @@
+import { ArchiveError } from '@drydock/archive/archive-error';
+import type { Mode } from '@drydock/contracts/values';
+import type { StepContext } from '@drydock/workflow/definition';
+import { hostOf, SiteHostError, type SiteRef } from '../providers/site-host';
+import { platformOrgId } from '../retention/platform-work';
+import { orderOf, type WorkContext } from '../sites/work';
+import type { DrillChoice } from './drill-choice.store';
+
+type Step = StepContext<unknown, unknown>;
+
+/** A site of the platform's own, made for one drill and known by it. */
+export const drillSiteOf = ({ workflowId, mode }: { workflowId: string; mode: Mode }): SiteRef => ({
+  siteId: workflowId,
+  orgId: platformOrgId,
+  mode,
+});
+
+/** A whole restore, as a customer's is: staged, switched to. A definite refusal is the drill's outcome; anything else is tried again. */
+export async function restoreOnDrillSite(
+  context: WorkContext,
+  step: Step,
+  { backupId, origin, archive }: DrillChoice,
+): Promise<'' | 'restore_failed'> {
+  const host = hostOf(context.siteHosts, 'local');
+  const site = drillSiteOf(step);
+  const order = orderOf({ ...step, subject: { id: site.siteId } });
+  const source = context.backupStorage.source(archive.storageKey);
+  const toStage = { source, archiveId: backupId, manifestMac: archive.manifestMac, origin };
+  try {
+    const { currentRelease: from } = await host.create(site, `drill-${site.siteId}.invalid`, order);
+    const to = `drill-${step.fence}`;
+    if (from === to) return '';
+    await host.stage(site, to, toStage, { ...order, progress: step.progress });
+    await host.switchRelease(site, { from, to }, order);
+    await host.thaw(site, order);
+    return '';
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    step.log.error({ backup_id: backupId, internal: String(error), alarm: true }, 'a restore drill was refused');
+    return 'restore_failed';
+  }
+}
+
+/** A lost claim is no word about the backup. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof ArchiveError ? error.reason !== 'source_unreadable' : error instanceof SiteHostError && error.refusal !== 'stale_fence';
+
+/** Also when it was never made. */
+export async function clearDrillSite(context: WorkContext, step: Step): Promise<void> {
+  const site = drillSiteOf(step);
+  await context.siteHosts.local?.destroy(site, orderOf({ ...step, subject: { id: site.siteId } }));
+}
+
+/** The archive cannot be read as it was written; anything else may pass. */
+export function asUnavailable(error: unknown): null {
+  if (error instanceof ArchiveError && error.reason !== 'source_unreadable') return null;
+  throw error;
+}

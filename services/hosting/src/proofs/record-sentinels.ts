@@ -1,0 +1,43 @@
+import { completeLimits } from '@drydock/archive/archive-limits';
+import { type ArchiveLink, openArchive } from '@drydock/archive/open-archive';
+import { openEntries } from '@drydock/archive/open-entries';
+import { textOfBytes } from '@drydock/archive/path-bytes';
+import { readBlocks } from '@drydock/archive/read-blocks';
+import { manifestSchema, readJson } from '@drydock/pg-transfer/manifest';
+import { sectionPaths } from '@drydock/pg-transfer/section';
+import { archiveRoots } from '../providers/local-pack';
+import { appEntry, createSample, isServedAsItIs, type Sentinels, sentinelsMax } from './sentinel.rules';
+
+/**
+ * Takes from the archive's index what the site held when it was packed: hashes of some files, and the rows of some tables. It is sealed by the
+ * archive's own MACs, so nothing that happened since can have changed it.
+ * @throws ArchiveError, TransferError
+ */
+export async function recordSentinels(link: ArchiveLink, key: Buffer, signal: AbortSignal): Promise<Sentinels> {
+  return { files: await sampleFiles(link, key, signal), tables: await sampleTables(link, key, signal) };
+}
+
+async function sampleFiles(link: ArchiveLink, key: Buffer, signal: AbortSignal): Promise<Sentinels['files']> {
+  const archive = await openArchive(link, key, completeLimits());
+  const sample = createSample<Sentinels['files'][number]>(sentinelsMax, Math.random);
+  let isApp = false;
+  for await (const { block } of readBlocks(archive, archiveRoots.files, signal)) {
+    for (const entry of block.entries) {
+      const path = textOfBytes(entry.path);
+      if (path === appEntry) isApp = true;
+      if (isServedAsItIs({ type: entry.type, path, size: entry.size }))
+        sample.offer({ path: `/${path}`, sha256: entry.sha256.toString('hex') });
+    }
+  }
+  return isApp ? [] : sample.items;
+}
+
+async function sampleTables(link: ArchiveLink, key: Buffer, signal: AbortSignal): Promise<Sentinels['tables']> {
+  const sample = createSample<Sentinels['tables'][number]>(sentinelsMax, Math.random);
+  for await (const section of openEntries({ chain: [link], key, root: archiveRoots.database, signal })) {
+    if (section.path !== sectionPaths.manifest) continue;
+    const { tables } = await readJson({ path: section.path, content: section.content() }, manifestSchema);
+    for (const { schema, name, rows } of tables) sample.offer({ schema, name, rows });
+  }
+  return sample.items;
+}

@@ -1,0 +1,80 @@
+import { workflowsIn } from '@drydock/workflow/workflow';
+import { movingLimits } from '../backups/step-limits';
+import type { Tx } from '../database.store';
+import type { WorkContext } from '../sites/work';
+import { chooseBackup } from './drill-choice.store';
+import { compareRestored } from './drill-compare';
+import { asUnavailable, clearDrillSite, restoreOnDrillSite } from './drill-site';
+import { recordProof } from './proof.store';
+import type { RestoreDrillReason } from './proof.types';
+import { recordSentinels } from './record-sentinels';
+import { restoreDrillHead } from './restore-drill.head';
+
+type Reason = Exclude<RestoreDrillReason, ''>;
+const failed = (reason: Reason) => ({ reason, found: null });
+const found = <T>(value: T) => ({ reason: '' as const, found: value });
+
+/** A weekly drill that took as long as this is no restore that a customer would wait for. */
+const drillSeconds = 6 * 3_600;
+
+/** Each step goes on with what the one before has found. The site is the drill's own and gone at its end: nobody's data stays on it. */
+export const restoreDrillWorkflow = (context: WorkContext) =>
+  workflowsIn<Tx>()(restoreDrillHead)
+    .step('choose', {
+      do: async ({ mode }) => {
+        const { database, siteHosts, drillProbe, now } = context;
+        if (siteHosts.local === undefined || drillProbe === null) return failed('no_drill_site');
+        const choice = await chooseBackup(database.pool, mode, now());
+        return choice === null ? failed('no_recent_backup') : found({ ...choice, startedAt: now().toISOString() });
+      },
+    })
+    .step('record_sentinels', {
+      ...movingLimits,
+      do: async (step) => {
+        const { choose } = step.outputs;
+        if (choose.found === null) return choose;
+        const { backupId, origin, archive } = choose.found;
+        const expected = { archiveId: backupId, ...origin, manifestMac: archive.manifestMac };
+        const link = { source: context.backupStorage.source(archive.storageKey), expected };
+        const sentinels = await recordSentinels(link, context.archiveKey, step.signal).catch(asUnavailable);
+        return sentinels === null ? failed('canary_unavailable') : found(sentinels);
+      },
+    })
+    .step('restore', {
+      ...movingLimits,
+      weight: 10,
+      do: async (step) => {
+        const { choose, record_sentinels: sentinels } = step.outputs;
+        if (choose.found === null || sentinels.found === null) return { reason: sentinels.reason };
+        return { reason: await restoreOnDrillSite(context, step, choose.found) };
+      },
+      undo: (step) => clearDrillSite(context, step),
+    })
+    .step('compare', {
+      do: async (step) => {
+        const { choose, record_sentinels: sentinels, restore } = step.outputs;
+        if (restore.reason !== '' || choose.found === null || sentinels.found === null) return { reason: restore.reason };
+        const tookMs = context.now().getTime() - Date.parse(choose.found.startedAt);
+        if (tookMs > drillSeconds * 1_000) return { reason: 'timed_out' as const };
+        return { reason: await compareRestored(context, step, sentinels.found) };
+      },
+    })
+    .step('clear', {
+      do: async (step) => {
+        await clearDrillSite(context, step);
+        return { finishedAt: context.now().toISOString() };
+      },
+      commit: (tx, { outputs, mode, workflowId }, { finishedAt }) => {
+        const { choose, compare } = outputs;
+        const proof = { kind: 'restore_drill', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
+        const backupId = choose.found?.backupId ?? null;
+        return recordProof(tx, { ...proof, reason: compare.reason, backupId, finishedAt: new Date(finishedAt) });
+      },
+    })
+    .settle({
+      failed: (tx, { mode, workflowId }) => {
+        const proof = { kind: 'restore_drill', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
+        return recordProof(tx, { ...proof, reason: 'restore_failed', backupId: null, finishedAt: context.now() });
+      },
+    })
+    .build();

@@ -1,0 +1,38 @@
+/** What a restored site must show, as it was recorded when its backup was taken. */
+export interface Sentinels {
+  /** Content by path as it is asked for, SHA-256 in hex. */
+  files: Array<{ path: string; sha256: string }>;
+  tables: Array<{ schema: string; name: string; rows: number }>;
+}
+
+/** Of each kind; enough to notice what was mixed up, few enough to be asked for within seconds. */
+export const sentinelsMax = 8;
+
+/** Larger ones are compared by their hash while they are restored; asking for them again proves no more. */
+const bytesMax = 2 ** 20;
+
+/** A site that is an application answers for itself what its files are. */
+export const appEntry = 'app.js';
+
+/** Whether a file is served as it lies there: pages are filled in, hidden files are not served. */
+export function isServedAsItIs({ type, path, size }: { type: string; path: string; size: number }): boolean {
+  const isPlain = /^[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/.test(path);
+  return type === 'file' && size > 0 && size <= bytesMax && isPlain && !/\.(?:html?|php\d?|phtml|cgi)$/i.test(path);
+}
+
+/** Keeps `max` of a stream of unknown length, every one as likely. `random` gives 0 to 1. */
+export function createSample<Item>(max: number, random: () => number): { offer(item: Item): void; items: Item[] } {
+  const items: Item[] = [];
+  let offered = 0;
+  return {
+    items,
+    offer: (item) => {
+      offered += 1;
+      if (items.length < max) items.push(item);
+      else {
+        const at = Math.floor(random() * offered);
+        if (at < max) items[at] = item;
+      }
+    },
+  };
+}

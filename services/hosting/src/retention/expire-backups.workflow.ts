@@ -1,0 +1,44 @@
+import { purgeWorkflows } from '@drydock/workflow/purge-workflows';
+import { workflowsIn } from '@drydock/workflow/workflow';
+import { movingLimits } from '../backups/step-limits';
+import type { Tx } from '../database.store';
+import { backupPrefix, prefixOfKey } from '../providers/backup-storage';
+import type { WorkContext } from '../sites/work';
+import { expireBackupsHead } from './expire-backups.head';
+import { type Leftover, listLeftovers, markExpired, markPurged } from './expiry.store';
+
+/** Longer than any backup is kept: whoever looks at a backup finds the work that made it. */
+const workflowDays = 120;
+const dayMs = 24 * 3_600_000;
+
+const folderOf = (backup: Leftover): string => (backup.storageKey === null ? backupPrefix(backup) : prefixOfKey(backup.storageKey));
+
+/** Backups: first no request may choose them any more, then their data goes. One that dies in between is completed by the next. */
+export const expireBackupsWorkflow = (context: WorkContext) =>
+  workflowsIn<Tx>()(expireBackupsHead)
+    .step('forget_workflows', {
+      do: async (step) => {
+        if (step.mode === 'live') await purgeWorkflows(context.database.sql(), new Date(context.now().getTime() - workflowDays * dayMs));
+      },
+    })
+    .step('expire', {
+      do: async () => null,
+      commit: async (tx, step) => {
+        await markExpired(tx, step.mode, context.now());
+      },
+    })
+    .step('remove', {
+      ...movingLimits,
+      do: async (step) => {
+        const removed: string[] = [];
+        for (const backup of await listLeftovers(context.database.pool, step.mode, context.now())) {
+          step.signal.throwIfAborted();
+          const { lockedObjects } = await context.backupStorage.removeAll(folderOf(backup));
+          if (lockedObjects === 0) removed.push(backup.id);
+          else step.log.warn({ backup_id: backup.id, lockedObjects }, 'objects of a backup that is over are still locked');
+        }
+        return { removed };
+      },
+      commit: (tx, _step, { removed }) => markPurged(tx, removed, context.now()),
+    })
+    .build();

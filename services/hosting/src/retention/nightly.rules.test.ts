@@ -1,0 +1,42 @@
+import { uuidv7 } from 'uuidv7';
+import { isDue, lastTurn, type SiteOfTheNight, slotMinute } from './nightly.rules';
+
+const id = '01890000-0000-7000-8000-000000000078';
+const at = (time: string): Date => new Date(`2026-11-21T${time}:00Z`);
+const site: SiteOfTheNight = { id, platform: 'local', status: 'active', createdAt: new Date('2026-01-01T00:00:00Z'), scheduled: [] };
+
+it('gives each site its minute of the night, and all of them together the whole night', () => {
+  expect(slotMinute(id)).toBe(0x78);
+  const minutes = Array.from({ length: 3_600 }, () => slotMinute(uuidv7()));
+  expect(Math.max(...minutes)).toBeLessThan(360);
+  for (const hour of [0, 1, 2, 3, 4, 5]) expect(minutes.filter((minute) => Math.floor(minute / 60) === hour).length).toBeGreaterThan(400);
+});
+
+it('takes the turn of yesterday until that of today has come', () => {
+  expect(lastTurn(id, at('01:59'))).toEqual(new Date('2026-11-20T02:00:00Z'));
+  expect(lastTurn(id, at('02:00'))).toEqual(at('02:00'));
+});
+
+describe('a nightly backup is due', () => {
+  it('once the turn has come and until one is taken', () => {
+    expect(isDue(site, at('02:00'))).toBe(true);
+    expect(isDue({ ...site, scheduled: [{ createdAt: at('02:01'), hasFailed: false }] }, at('03:00'))).toBe(false);
+    expect(isDue({ ...site, scheduled: [{ createdAt: at('01:59'), hasFailed: false }] }, at('03:00'))).toBe(true);
+  });
+
+  it('also when nobody was there to see the turn', () => {
+    expect(isDue(site, at('17:00'))).toBe(true);
+  });
+
+  it('again after a failure, and not for ever', () => {
+    const failed = { createdAt: at('02:01'), hasFailed: true };
+    expect(isDue({ ...site, scheduled: [failed, failed] }, at('03:00'))).toBe(true);
+    expect(isDue({ ...site, scheduled: [failed, failed, failed] }, at('03:00'))).toBe(false);
+  });
+
+  it('never of a site that was made after its turn, cannot be read, or is backed up elsewhere', () => {
+    expect(isDue({ ...site, createdAt: at('02:30') }, at('03:00'))).toBe(false);
+    expect(isDue({ ...site, status: 'restoring' }, at('03:00'))).toBe(false);
+    expect(isDue({ ...site, platform: 'vendor' }, at('03:00'))).toBe(false);
+  });
+});

@@ -1,0 +1,125 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { until } from '@drydock/test-kit/wait';
+import { callerOf, type GivenBackup, givenBackup, givenSite } from '../../test/hosting-api';
+import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
+import { namesIn, stopClock, succeedPlatformWork } from '../../test/platform-work';
+import { expireBackupsHead } from './expire-backups.head';
+import { sweepBackupsHead } from './sweep-backups.head';
+
+let world: HostingWorld;
+let stop: () => void;
+beforeAll(async () => {
+  const [backend] = queueBackends();
+  if (backend === undefined) throw new Error('no queue');
+  world = await openWorld(backend, callerOf());
+  await stopClock(world.api);
+  const worker = world.spawnWorker();
+  stop = () => void worker.kill('SIGKILL');
+});
+afterAll(async () => {
+  stop();
+  await world.close();
+});
+
+const setSite = (siteId: string, daily: boolean): Promise<unknown> =>
+  world.api.rows("UPDATE sites SET daily_backups = $2, created_at = now() - interval '3 days' WHERE id = $1", [siteId, daily]);
+const backupsOf = (siteId: string): Promise<Array<{ kind: string; status: string }>> =>
+  world.api.rows('SELECT kind::text, status::text FROM backups WHERE site_id = $1', [siteId]);
+
+describe('the nightly sweep', () => {
+  it('backs up each site whose plan says so once a night, noted as done by Drydock, and no other', async () => {
+    const [daily, never] = [await makeSite(world), await makeSite(world)];
+    await setSite(daily, true);
+    await setSite(never, false);
+    await succeedPlatformWork(world.api, sweepBackupsHead);
+    await until(async () => (await backupsOf(daily))[0]?.status === 'completed', { timeoutMs: 30_000, what: 'the backup' });
+    await succeedPlatformWork(world.api, sweepBackupsHead);
+    expect(await backupsOf(daily)).toEqual([{ kind: 'scheduled', status: 'completed' }]);
+    expect(await backupsOf(never)).toEqual([]);
+    const audited = await world.api.rows('SELECT actor_key_id FROM audit_outbox WHERE action = $1 AND target LIKE $2', [
+      'backup.take',
+      `%${daily}`,
+    ]);
+    expect(audited).toEqual([{ actor_key_id: null }]);
+  });
+
+  it('goes by no on-demand allowance', async () => {
+    const siteId = await makeSite(world);
+    await setSite(siteId, true);
+    for (let taken = 0; taken < 5; taken += 1) await givenBackup(world.api, world.caller, siteId, { kind: 'on_demand' });
+    await world.api.rows('UPDATE sites SET backup_sequence = 10 WHERE id = $1', [siteId]);
+    await succeedPlatformWork(world.api, sweepBackupsHead);
+    const isDone = async () => (await backupsOf(siteId)).some(({ kind, status }) => kind === 'scheduled' && status === 'completed');
+    await until(isDone, { timeoutMs: 30_000, what: 'the backup' });
+  });
+});
+
+describe('expiry', () => {
+  async function stored(given: GivenBackup & { lockedForHours?: number } = {}): Promise<{ id: string; siteId: string; folder: string }> {
+    const siteId = await givenSite(world.api, world.caller);
+    const id = await givenBackup(world.api, world.caller, siteId, given);
+    const folder = path.join(world.backupsDir, 'live', siteId, id);
+    mkdirSync(path.join(folder, '1'), { recursive: true });
+    writeFileSync(path.join(folder, '1', 'manifest'), 'x');
+    if (given.lockedForHours !== undefined)
+      await world.api.rows('UPDATE backups SET locked_until = now() + make_interval(secs => $2 * 3600) WHERE id = $1', [
+        id,
+        given.lockedForHours,
+      ]);
+    return { id, siteId, folder };
+  }
+  const look = async ({ id, folder }: { id: string; folder: string }): Promise<string> => {
+    const [row] = await world.api.rows<{ status: string; is_purged: boolean }>(
+      'SELECT status::text, purged_at IS NOT NULL AS is_purged FROM backups WHERE id = $1',
+      [id],
+    );
+    return `${row?.status} ${row?.is_purged === true ? 'purged' : 'kept'} ${namesIn(folder).length}`;
+  };
+
+  it('ends a backup and removes its data once its time is over, and leaves the others', async () => {
+    const [over, running] = [await stored({ expiresInHours: -1 }), await stored({ expiresInHours: 1 })];
+    await succeedPlatformWork(world.api, expireBackupsHead);
+    expect([await look(over), await look(running)]).toEqual(['expired purged 0', 'completed kept 1']);
+  });
+
+  it('keeps the data of what is still locked', async () => {
+    const [locked, unlocked] = [
+      await stored({ expiresInHours: -1, lockedForHours: 1 }),
+      await stored({ expiresInHours: -1, lockedForHours: -1 }),
+    ];
+    await succeedPlatformWork(world.api, expireBackupsHead);
+    expect([await look(locked), await look(unlocked)]).toEqual(['expired kept 1', 'expired purged 0']);
+  });
+
+  it('never takes the last backup that a deleted site needs', async () => {
+    const last = await stored({ expiresInHours: -1 });
+    await world.api.rows(
+      `INSERT INTO deleted_sites (id, site_id, org_id, mode, name, primary_domain, platform, daily_backups, backup_retention_days, backup_sequence, backup_id, reason, deleted_at)
+       SELECT gen_random_uuid(), id, org_id, mode, name, primary_domain, platform, daily_backups, 30, 1, $2, 'customer', now() FROM sites WHERE id = $1`,
+      [last.siteId, last.id],
+    );
+    await succeedPlatformWork(world.api, expireBackupsHead);
+    expect(await look(last)).toBe('completed kept 1');
+  });
+
+  it('waits for whoever is at work on the site', async () => {
+    const busy = await stored({ expiresInHours: -1 });
+    await world.api.rows(
+      `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id, due_at)
+       VALUES (gen_random_uuid(), 'restore_backup', 'site:' || $1, 'site', $1, $2, 'live', '{}', 'test', now() + interval '1 day')`,
+      [busy.siteId, world.caller.orgId],
+    );
+    await succeedPlatformWork(world.api, expireBackupsHead);
+    expect(await look(busy)).toBe('completed kept 1');
+  });
+
+  it('removes what a failed backup left behind, a month later', async () => {
+    const [old, fresh] = [await stored({ status: 'failed', hoursAgo: 32 * 24 }), await stored({ status: 'failed' })];
+    const folder = path.join(world.backupsDir, 'live', world.caller.orgId, old.siteId, old.id);
+    mkdirSync(path.join(folder, '1'), { recursive: true });
+    await succeedPlatformWork(world.api, expireBackupsHead);
+    expect([namesIn(folder), await look(fresh)]).toEqual([[], 'failed kept 1']);
+  });
+});

@@ -1,0 +1,67 @@
+import type { Mode } from '@drydock/contracts/values';
+import { audit } from '@drydock/service-kit/audit';
+import { startWorkflow } from '@drydock/workflow/start-workflow';
+import { workflowsIn } from '@drydock/workflow/workflow';
+import { uuidv7 } from 'uuidv7';
+import { insertBackup } from '../backups/backup.store';
+import { takeBackupHead } from '../backups/take-backup.head';
+import type { Tx } from '../database.store';
+import { isReady } from '../sites/site.rules';
+import { lockSite } from '../sites/site.store';
+import { sitePath, siteResourceKey, siteSubject } from '../sites/site-names';
+import type { WorkContext } from '../sites/work';
+import { isDue } from './nightly.rules';
+import { listNightlySites } from './nightly.store';
+import { sweepBackupsHead } from './sweep-backups.head';
+
+/** Started by one sweep; those that are left are due at the next one, minutes later. */
+const startsMax = 50;
+
+interface DueSite {
+  siteId: string;
+  orgId: string;
+}
+
+/** The nightly backups. A site that somebody is at work on is due again at the next sweep. */
+export const sweepBackupsWorkflow = (context: WorkContext) =>
+  workflowsIn<Tx>()(sweepBackupsHead)
+    .step('find_due', { do: async (step) => ({ due: await findDue(context, step.mode) }) })
+    .step('start_due', {
+      do: async () => null,
+      // With the checkpoint, so that a sweep which dies has started all of them or none.
+      commit: async (tx, step) => {
+        for (const due of step.outputs.find_due.due) await startBackup(context, tx, step, due);
+      },
+    })
+    .build();
+
+async function findDue({ database, now }: WorkContext, mode: Mode): Promise<DueSite[]> {
+  const due: DueSite[] = [];
+  let after: string | null = null;
+  do {
+    const page: Awaited<ReturnType<typeof listNightlySites>> = await listNightlySites(database.pool, mode, now(), after);
+    for (const site of page.sites) if (isDue(site, now())) due.push({ siteId: site.id, orgId: site.orgId });
+    after = page.next;
+  } while (after !== null && due.length < startsMax);
+  return due.slice(0, startsMax);
+}
+
+async function startBackup(
+  context: WorkContext,
+  tx: Tx,
+  step: { mode: Mode; requestId: string },
+  { siteId, orgId }: DueSite,
+): Promise<void> {
+  const { mode, requestId } = step;
+  const site = await lockSite(tx, { orgId, mode }, siteId);
+  if (site === null || !isReady(site.status)) return;
+  const backupId = uuidv7();
+  const sql = context.database.sql(tx);
+  const { kind } = takeBackupHead;
+  const work = { kind, definition: takeBackupHead, resourceKey: siteResourceKey(siteId), subject: siteSubject(siteId) };
+  const input = { backupId, platform: site.platform };
+  const { started, workflowId } = await startWorkflow(sql, { ...work, orgId, mode, input, actorKeyId: null, requestId });
+  if (!started) return;
+  await insertBackup(tx, site, { id: backupId, siteId, kind: 'scheduled', workflowId, createdAt: context.now() });
+  await audit(sql, { orgId, mode, actorKeyId: null, action: 'backup.take', target: sitePath(siteId), workflowId });
+}
