@@ -4,6 +4,7 @@ import { benchExtraction, benchMemory } from './extraction';
 import { benchFirstStep } from './first-step';
 import { benchGateway } from './gateway';
 import { benchListKeys } from './list-keys';
+import { benchOffsite } from './offsite';
 import { say } from './report';
 
 const benches: Record<string, () => Promise<void>> = {
@@ -13,6 +14,7 @@ const benches: Record<string, () => Promise<void>> = {
   'list-keys': benchListKeys,
   accept: benchAccept,
   'first-step': benchFirstStep,
+  offsite: benchOffsite,
 };
 
 async function main(names: string[]): Promise<void> {

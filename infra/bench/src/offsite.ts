@@ -1,0 +1,168 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TestStack } from '@drydock/test-kit/stack';
+import { request } from 'undici';
+import { z } from 'zod';
+import { isInstalled, median, timeCommand } from './measure';
+import { printRows, type Row, say } from './report';
+import { startBenchStack } from './stack';
+import { makeTree } from './tree';
+import { withWorkspace } from './workspace';
+
+const files = 20_000;
+const rounds = 3;
+/** One file in a hundred. */
+const changedEvery = 100;
+
+const storageSchema = z.object({
+  endpoint: z.string(),
+  region: z.string(),
+  bucket: z.string(),
+  access_key_id: z.string(),
+  secret_access_key: z.string(),
+});
+const workflowSchema = z.looseObject({
+  status: z.string(),
+  created_at: z.iso.datetime(),
+  finished_at: z.iso.datetime().nullable(),
+  steps: z.array(z.looseObject({ name: z.string(), finished_at: z.iso.datetime().nullable() })),
+});
+type Workflow = z.infer<typeof workflowSchema>;
+const backupsSchema = z.looseObject({ backups: z.array(z.looseObject({ id: z.string() })) });
+const copiesSchema = z.looseObject({ copies: z.array(z.looseObject({ id: z.string() })) });
+
+interface Site {
+  base: string;
+  token: string;
+  path: string;
+  filesDir: string;
+}
+
+async function call({ base, token }: Site, method: 'GET' | 'POST' | 'PUT', target: string, body?: object) {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const answer = await request(base + target, { method, headers, body: body === undefined ? null : JSON.stringify(body) });
+  const text = await answer.body.text();
+  if (answer.statusCode >= 300) throw new Error(`${method} ${target} answered ${answer.statusCode} ${text}`);
+  return { json: JSON.parse(text) as unknown, location: String(answer.headers['location'] ?? '') };
+}
+
+/** Asks for work on the site and waits for its end. */
+async function carry(site: Site, rest: string, body: object): Promise<Workflow> {
+  const { location } = await call(site, 'POST', site.path + rest, body);
+  for (;;) {
+    const workflow = workflowSchema.parse((await call(site, 'GET', location)).json);
+    if (workflow.status === 'succeeded') return workflow;
+    if (workflow.status !== 'queued' && workflow.status !== 'running') throw new Error(`${rest} ended as ${JSON.stringify(workflow)}`);
+    await sleep(100);
+  }
+}
+
+const secondsBetween = (from: string, to: string | null | undefined): number => (Date.parse(to ?? '') - Date.parse(from)) / 1000;
+
+/** From the 202 until customers see the restored site; staged, synced and switched. */
+const secondsUntilLive = ({ created_at: from, steps }: Workflow): number =>
+  secondsBetween(from, steps.find(({ name }) => name === 'thaw')?.finished_at);
+
+function changeSome(tree: string, round: number): void {
+  for (let number = 0; number < files; number += changedEvery) {
+    const folder = path.join(tree, `d${Math.floor(number / 10_000)}`, `s${Math.floor(number / 100)}`);
+    fs.appendFileSync(path.join(folder, `f${number}.dat`), `changed in round ${round}\n`);
+  }
+}
+
+interface Restic {
+  run(args: readonly string[], cwd?: string): Promise<number>;
+}
+
+function resticAt(stack: TestStack, folder: string): Restic {
+  const storage = storageSchema.parse(stack.demo['customer_storage']);
+  const env = {
+    RESTIC_PASSWORD: 'bench',
+    RESTIC_REPOSITORY: `s3:${storage.endpoint}/${storage.bucket}/restic`,
+    RESTIC_CACHE_DIR: path.join(folder, 'restic-cache'),
+    AWS_ACCESS_KEY_ID: storage.access_key_id,
+    AWS_SECRET_ACCESS_KEY: storage.secret_access_key,
+  };
+  return {
+    run: async (args, cwd) =>
+      (await timeCommand({ bin: 'restic', args: ['-q', ...args], env, ...(cwd === undefined ? {} : { cwd }) })).seconds,
+  };
+}
+
+async function openSite(stack: TestStack): Promise<Site> {
+  const [shop] = stack.demo.sites;
+  if (shop === undefined) throw new Error('the demo has no site');
+  const site = { base: stack.demo.base_url, token: stack.demo.live_key, path: `/v1/sites/${shop.id}`, filesDir: shop.files_dir };
+  await call(site, 'PUT', `${site.path}/offsite`, { ...storageSchema.parse(stack.demo['customer_storage']), prefix: 'bench' });
+  return site;
+}
+
+interface Measured {
+  increment: number[];
+  resticSecond: number[];
+  local: number[];
+  offsite: number[];
+  restic: number[];
+}
+
+async function measure(site: Site, restic: Restic, folder: string): Promise<Measured> {
+  const measured: Measured = { increment: [], resticSecond: [], local: [], offsite: [], restic: [] };
+  const tree = path.join(site.filesDir, 'bench');
+  await carry(site, '/offsite/copies', { kind: 'full' });
+  await restic.run(['init']);
+  await restic.run(['backup', '.'], tree);
+  for (let round = 0; round < rounds; round += 1) {
+    changeSome(tree, round);
+    const copied = await carry(site, '/offsite/copies', { kind: 'incremental' });
+    measured.increment.push(secondsBetween(copied.created_at, copied.finished_at));
+    measured.resticSecond.push(await restic.run(['backup', '.'], tree));
+    say(`round ${round + 1}: increment ${measured.increment.at(-1)?.toFixed(2)} s, restic ${measured.resticSecond.at(-1)?.toFixed(2)} s`);
+  }
+  await carry(site, '/backups', {});
+  await carry(site, '/offsite/copies', { kind: 'full' });
+  const [backup] = backupsSchema.parse((await call(site, 'GET', `${site.path}/backups`)).json).backups;
+  const [copy] = copiesSchema.parse((await call(site, 'GET', `${site.path}/offsite`)).json).copies;
+  for (let round = 0; round < rounds; round += 1) {
+    measured.local.push(secondsUntilLive(await carry(site, '/backups/restore', { backup_id: backup?.id })));
+    measured.offsite.push(secondsUntilLive(await carry(site, '/offsite/restore', { copy_id: copy?.id })));
+    const target = path.join(folder, `restic-${round}`);
+    const restored = await restic.run(['restore', 'latest', '--target', target]);
+    measured.restic.push(restored + (await timeCommand({ bin: 'sync', args: ['-f', target] })).seconds);
+    const [local, offsite, peer] = [measured.local, measured.offsite, measured.restic].map((list) => list.at(-1)?.toFixed(2));
+    say(`round ${round + 1}: local ${local} s, offsite ${offsite} s, restic ${peer} s`);
+  }
+  return measured;
+}
+
+/** Copies and restores through the whole of Drydock, against restic on the very same S3 server. */
+export const benchOffsite = (): Promise<void> =>
+  withWorkspace('offsite', async (folder) => {
+    if (!(await isInstalled('restic'))) return say('restic is not installed: left out');
+    const stack = await startBenchStack();
+    try {
+      const site = await openSite(stack);
+      const bytes = makeTree(path.join(site.filesDir, 'bench'), files);
+      const { increment, resticSecond, local, offsite, restic } = await measure(site, resticAt(stack, folder), folder);
+      const size = `${files} files, ${Math.round(bytes / 1e6)} MB`;
+      const row = (what: string, ours: readonly number[], peer: string, theirs: readonly number[], bar: number): Row => ({
+        what,
+        ours: `${median(ours).toFixed(2)} s`,
+        peer,
+        peerValue: `${median(theirs).toFixed(2)} s`,
+        ratio: median(theirs) / median(ours),
+        bar,
+      });
+      printRows(
+        'Offsite',
+        [
+          row(`offsite restore of ${size}, until it is live`, offsite, 'restore of a local backup', local, 0.8),
+          row(`offsite restore of ${size}, until it is live`, offsite, 'restic restore from the same server, synced', restic, 2),
+          row('incremental offsite copy with 1 % changed, read back', increment, "restic's second run, with its cache", resticSecond, 1),
+        ],
+        `Through the whole of Drydock: accepted by the gateway, done by the worker, the database of the site included. Median of ${rounds}.`,
+      );
+    } finally {
+      await stack.stop();
+    }
+  });

@@ -1,0 +1,71 @@
+import { ancestryOf, chainToContinue, refuseRestore, restorableChain } from './offsite.rules';
+import type { Copy, Destination } from './offsite.types';
+
+const at = new Date('2026-03-01T00:00:00Z');
+const copyOf = (id: string, parentId: string | null, sequence: number, change: Partial<Copy> = {}): Copy => ({
+  id,
+  destinationId: 'd',
+  kind: parentId === null ? 'full' : 'incremental',
+  status: 'completed',
+  parentId,
+  sequence,
+  archive: { objectKey: id, sizeBytes: 1, rawBytes: 1, manifestSha256: id, manifestMac: id },
+  createdAt: at,
+  completedAt: at,
+  verifiedAt: at,
+  missingAt: null,
+  ...change,
+});
+const ids = (chain: readonly Copy[] | null) => chain?.map(({ id }) => id) ?? null;
+const [a, b, c] = [copyOf('a', null, 1), copyOf('b', 'a', 2), copyOf('c', 'b', 3)];
+
+describe('a chain', () => {
+  it('is read from its full copy on, whatever order the copies are in', () => {
+    expect(ids(restorableChain([c, a, b], c))).toEqual(['a', 'b', 'c']);
+    expect(ids(restorableChain([c, a, b], a))).toEqual(['a']);
+  });
+
+  it.each([
+    ['a gap', [a, c], c],
+    ['a base that is gone', [b, c], c],
+    ['a missing archive', [copyOf('a', null, 1, { missingAt: at }), b, c], c],
+    ['a copy that failed', [a, copyOf('b', 'a', 2, { status: 'failed', archive: null }), c], c],
+    ['a copy that is its own ancestor', [copyOf('b', 'c', 2), copyOf('c', 'b', 3)], copyOf('c', 'b', 3)],
+    ['a base that is incremental', [copyOf('a', 'z', 1), b, c], c],
+  ])('with %s is not restored', (_what, copies, copy) => {
+    const named = copies.find(({ id }) => id === copy.id) ?? copy;
+    expect(restorableChain(copies, named)).toBeNull();
+    expect(ancestryOf(copies, named).length).toBeLessThanOrEqual(copies.length);
+  });
+
+  it('is continued at its newest whole end', () => {
+    expect(ids(chainToContinue([a, b, c]))).toEqual(['a', 'b', 'c']);
+    expect(ids(chainToContinue([a, b, copyOf('c', 'b', 3, { missingAt: at })]))).toEqual(['a', 'b']);
+    expect(ids(chainToContinue([a, b, c, copyOf('d', null, 4)]))).toEqual(['d']);
+    expect(chainToContinue([copyOf('a', null, 1, { status: 'running', archive: null })])).toBeNull();
+  });
+});
+
+describe('a restore is refused', () => {
+  const destination = { id: 'd' } as Destination;
+  const world = { site: { status: 'active', platform: 'local' } as const, unfinished: null, destination, copies: [a, b, c] };
+  const running = { id: 'w', kind: 'take_backup', status: 'running' } as const;
+
+  it.each([
+    ['offsite_not_configured', { ...world, destination: null, copies: [], unfinished: running }, null],
+    ['copy_not_found', { ...world, unfinished: running }, null],
+    ['copy_not_found', world, copyOf('f', null, 9, { status: 'failed', archive: null })],
+    ['copy_chain_incomplete', { ...world, copies: [b, c], unfinished: running }, c],
+    ['operation_in_progress', { ...world, unfinished: running, site: { status: 'restoring', platform: 'local' } as const }, c],
+    ['needs_attention', { ...world, unfinished: { ...running, status: 'needs_attention' } as const }, c],
+    ['platform_unsupported', { ...world, site: { status: 'active', platform: 'vendor' } as const }, c],
+    ['site_not_ready', { ...world, site: { status: 'failed', platform: 'local' } as const }, c],
+  ])('with %s, in this order', (code, refused, copy) => {
+    expect(refuseRestore(refused, copy)?.code).toBe(code);
+  });
+
+  it('by nothing else', () => {
+    expect(refuseRestore(world, c)).toBeNull();
+    expect(refuseRestore({ ...world, site: { status: 'suspended', platform: 'local' } }, a)).toBeNull();
+  });
+});
