@@ -12,7 +12,7 @@ const derive = (label) => Buffer.from(hkdfSync('sha256', master, '', label, 32))
 const lines = [
   '# Keep this file secret and backed up: without the master key no backup can be read.',
   `DRYDOCK_MASTER_KEY=${master.toString('hex')}`,
-  ...['keys', 'hosting'].flatMap((service) => {
+  ...['keys', 'hosting', 'compute'].flatMap((service) => {
     const name = service.toUpperCase();
     return [
       `${name}_SERVICE_SECRET=${derive(`service:${service}`)}`,
@@ -23,6 +23,8 @@ const lines = [
   }),
   `ARCHIVE_KEY=${derive('archive')}`,
   `SITE_HOST_SECRET=${derive('site-host')}`,
+  `HETZNER_SANDBOX_TOKEN=${derive('hetzner-stand-in:sandbox')}`,
+  `HETZNER_STAND_IN_ADMIN_TOKEN=${derive('hetzner-stand-in:admin')}`,
   `POSTGRES_PASSWORD=${derive('postgres:admin')}`,
   `SITES_POSTGRES_PASSWORD=${derive('postgres:sites')}`,
   `REDIS_PASSWORD=${derive('redis')}`,

@@ -24,3 +24,14 @@ export async function givenServer(api: ComputeApi, caller: Caller, given: GivenS
   );
   return id;
 }
+
+/** What the clock would have started. Its resource is its own, so that none is in the way of another. */
+export async function startReconciliation(api: ComputeApi, mode: 'live' | 'sandbox' = 'live'): Promise<string> {
+  const id = uuidv7();
+  await api.rows(
+    `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id)
+     VALUES ($1, 'reconcile_servers', 'test:' || $1, 'deploy_target', 'fsn', '00000000-0000-0000-0000-000000000000', $2, '{"deployTarget":"fsn"}', 'test')`,
+    [id, mode],
+  );
+  return id;
+}

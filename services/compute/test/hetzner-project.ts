@@ -24,7 +24,10 @@ export interface HetznerProject {
   calls(): Promise<{ at: number; method: string; path: string; status: number }[]>;
   /** A machine that was not ordered by us, running, with a file on its disk. */
   makeMachine(change?: { type?: string; name?: string; mode?: 'live' | 'sandbox' }): Promise<string>;
-  makeSnapshot(machineId: string, description?: string): Promise<string>;
+  makeSnapshot(machineId: string, description?: string, mode?: 'live' | 'sandbox'): Promise<string>;
+  /** Ids of what there is, as the provider lists it. */
+  machinesNamed(name: string): Promise<number[]>;
+  snapshotsOf(machineId: string): Promise<number[]>;
   writeDisk(machineId: string, content: string): Promise<unknown>;
   readDisk(machineId: string): Promise<string>;
   close(): Promise<void>;
@@ -71,15 +74,28 @@ export async function openHetznerProject(clockScale = 40): Promise<HetznerProjec
       const body = { name, server_type: type, image: 'ubuntu-24.04', location: 'fsn1' };
       const made = JSON.parse(await ask(tokens[mode], 'POST', '/v1/servers', body)) as { server: { id: number } };
       await pass(60);
+      await ask(tokens[mode], 'GET', `/v1/servers/${made.server.id}`);
       return String(made.server.id);
     },
-    makeSnapshot: async (machineId, description = '') => {
+    makeSnapshot: async (machineId, description = '', mode = 'live') => {
       const body = { type: 'snapshot', description };
-      const made = JSON.parse(await ask(tokens.live, 'POST', `/v1/servers/${machineId}/actions/create_image`, body)) as {
+      const made = JSON.parse(await ask(tokens[mode], 'POST', `/v1/servers/${machineId}/actions/create_image`, body)) as {
         image: { id: number };
       };
       await pass(60);
+      // What is over ends when somebody looks.
+      await ask(tokens[mode], 'GET', `/v1/images/${made.image.id}`);
       return String(made.image.id);
+    },
+    machinesNamed: async (name) => {
+      const listed = JSON.parse(await ask(tokens.live, 'GET', `/v1/servers?name=${name}`)) as { servers: { id: number }[] };
+      return listed.servers.map(({ id }) => id);
+    },
+    snapshotsOf: async (machineId) => {
+      const listed = JSON.parse(await ask(tokens.live, 'GET', '/v1/images?type=snapshot&sort=created:desc&per_page=50')) as {
+        images: { id: number; created_from: { id: number } }[];
+      };
+      return listed.images.filter(({ created_from: from }) => String(from.id) === machineId).map(({ id }) => id);
     },
     writeDisk: (machineId, content) => ask(adminToken, 'PUT', `/stand-in/servers/${machineId}/disk/srv/state`, content),
     readDisk: (machineId) => ask(adminToken, 'GET', `/stand-in/servers/${machineId}/disk/srv/state`).catch(() => ''),

@@ -4,9 +4,9 @@ import type { Api } from './api';
 import { poll } from './poll';
 import type { Seed, SeedContext } from './seed';
 
-const serverSchema = z.looseObject({ id: z.string(), status: z.string(), message: z.string(), operable: z.boolean() });
-const snapshotSchema = z.looseObject({ id: z.string(), status: z.string() });
-const snapshotsSchema = z.looseObject({ data: z.array(snapshotSchema) });
+const serverSchema = z.looseObject({ id: z.string(), status: z.string(), message: z.string() });
+const snapshotsSchema = z.looseObject({ data: z.array(z.looseObject({ id: z.string(), description: z.string() })) });
+const workflowsSchema = z.looseObject({ data: z.array(z.looseObject({ kind: z.string(), status: z.string() })) });
 const machinesSchema = z.object({ servers: z.array(z.object({ id: z.int() })) });
 
 type DemoServer = { id: string; snapshot_ids: string[]; unready_snapshot_id: string; disk_url: string; disk_token: string };
@@ -17,19 +17,24 @@ interface Ordered {
   cloud: { url: string; token: string };
 }
 
-/** Takes a snapshot and waits until it can be rolled back to. */
-async function takeSnapshot({ api, name }: Ordered, serverId: string, description: string): Promise<string> {
-  const path = `/v1/compute/servers/${serverId}/snapshots`;
-  const taken = await api(path, { method: 'POST', body: { description }, idempotencyKey: `demo-${name}-${description}` });
-  const { id } = snapshotSchema.parse(taken.body);
-  await poll(`Snapshot ${description} of ${name}`, async () => {
-    const { data } = snapshotsSchema.parse((await api(path)).body);
-    const found = data.find((snapshot) => (id === '' ? snapshot['description'] === description : snapshot.id === id));
-    const { operable } = serverSchema.parse((await api(`/v1/compute/servers/${serverId}`)).body);
-    return found?.status === 'available' && operable ? found : null;
+/** Until nothing is at work on the server: it can be seen to be ready a moment before. */
+const atRest = ({ api, name }: Ordered, serverId: string): Promise<unknown> =>
+  poll(`Working on ${name}`, async () => {
+    const [newest] = workflowsSchema.parse((await api(`/v1/compute/servers/${serverId}/workflows?limit=1`)).body).data;
+    if (newest?.status === 'failed' || newest?.status === 'needs_attention')
+      throw new Error(`${newest.kind} of ${name} failed; see the logs folder`);
+    return newest?.status === 'succeeded' ? newest : null;
   });
-  const { data } = snapshotsSchema.parse((await api(path)).body);
-  return data.find((snapshot) => snapshot['description'] === description)?.id ?? id;
+
+/** Takes a snapshot that can be rolled back to. */
+async function takeSnapshot(ordered: Ordered, serverId: string, description: string): Promise<string> {
+  const { api, name } = ordered;
+  const path = `/v1/compute/servers/${serverId}/snapshots`;
+  await api(path, { method: 'POST', body: { description }, idempotencyKey: `demo-${name}-${description}` });
+  await atRest(ordered, serverId);
+  const taken = snapshotsSchema.parse((await api(path)).body).data.find((snapshot) => snapshot.description === description);
+  if (taken === undefined) throw new Error(`There is no snapshot ${description} of ${name}`);
+  return taken.id;
 }
 
 /** Where the machine's disk can be written and read, by its owner's token, as one would over ssh. */
@@ -50,6 +55,7 @@ async function seedServer(ordered: Ordered, admin: SeedContext['hetzner']): Prom
     if (status === 'failed') throw new Error(`${name} could not be ordered (${message}); see the logs folder`);
     return status === 'active' ? status : null;
   });
+  await atRest(ordered, id);
   const diskUrl = await diskOf(ordered, id);
   const write = (content: string) =>
     fetch(`${diskUrl}/srv/notes.txt`, { method: 'PUT', headers: { authorization: `Bearer ${cloud.token}` }, body: content });

@@ -1,0 +1,199 @@
+import type { WorkflowView } from '@drydock/contracts/workflows';
+import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { callerOf } from '../test/compute-api';
+import { type ComputeWorld, leaseSeconds, makeDisk, openWorld, rollBack } from '../test/compute-world';
+import { startReconciliation } from '../test/given-server';
+import type { WorkContext } from './servers/work';
+import { workflows } from './workflows';
+
+interface Run {
+  workflowId: string;
+  serverId: string;
+  machineId?: string;
+}
+
+/** Chaos takes every case on both backends. CI takes, on one, what differs from the engine's own tests: our effects and our undos. */
+const isChaos = process.env['DRYDOCK_CHAOS'] !== undefined;
+const isWanted = (name: string): boolean =>
+  !name.includes('finish.before') &&
+  (isChaos || /^(?:kill|throw) at .*after_effect|^repeat at .*\.(?:send|create)\.|^stop at .*\.(?:send|create)\./.test(name));
+const options = { profile: isChaos ? 'full' : 'short', only: isWanted } as const;
+const limitMs = isChaos ? 1_800_000 : 300_000;
+const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
+
+/** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
+const definitions = workflows(Object.freeze({}) as WorkContext);
+
+describe.each(backends)('every step survives its crash, with the queue on %s', (backend) => {
+  let world: ComputeWorld;
+  beforeAll(async () => {
+    world = await openWorld(backend, callerOf());
+  });
+  afterAll(() => world.close());
+
+  const accepted = (answer: { status: number; text: string; headers: Record<string, unknown> }): Run => {
+    if (answer.status !== 202) throw new Error(answer.text);
+    const [, , , , serverId = '', , workflowId = ''] = String(answer.headers['location']).split('/');
+    return { workflowId, serverId };
+  };
+  const look = async ({ workflowId, serverId }: Run): Promise<CrashLook> => {
+    const [row] = await world.api.rows<{ status: string }>('SELECT status FROM workflow WHERE id = $1', [workflowId]);
+    const steps = await world.api.rows<WorkflowView['steps'][number]>(
+      'SELECT name, status, attempts FROM workflow_step WHERE workflow_id = $1 ORDER BY position',
+      [workflowId],
+    );
+    const unfinished = await world.api.rows(
+      "SELECT 1 FROM workflow WHERE subject_id = $1 AND status IN ('queued', 'running', 'needs_attention')",
+      [serverId],
+    );
+    const audited = await world.api.rows('SELECT 1 FROM audit_outbox WHERE workflow_id = $1', [workflowId]);
+    expect(audited.length).toBeLessThanOrEqual(1);
+    return { status: row?.status ?? 'gone', steps, unfinished: unfinished.length };
+  };
+  const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>) => {
+    const definition = definitions.find((candidate) => candidate.kind === kind);
+    if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
+    const spawnWorker = (environment: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...environment });
+    // The provider's ledger knows no fences: each judge reads what it took on for the run itself.
+    const { cases } = await crashEveryStep(definition, { leaseSeconds, spawnWorker, look, ledger: async () => [], ...fixture }, options);
+    expect(cases.length).toBeGreaterThanOrEqual(definition.steps.length);
+  };
+  /** Of one machine; more than one of a kind would be a second send. */
+  const takenOn = async (machineId: string, op: string): Promise<number> => {
+    const entries = (await world.project.ledger(op)).filter(({ resource }) => resource === machineId);
+    if (entries.length > 1) throw new Error(`${entries.length} times ${op} of ${machineId}`);
+    return entries.length;
+  };
+  const server = async (serverId: string) => {
+    const [row] = await world.api.rows<{
+      status: string;
+      operable: boolean;
+      power_state: string;
+      image: string;
+      machine_id: string | null;
+    }>('SELECT status, operable, power_state, image, machine_id FROM servers WHERE id = $1', [serverId]);
+    if (row === undefined) throw new Error('the server is gone');
+    return row;
+  };
+
+  it(
+    'order_server',
+    () =>
+      crash('order_server', {
+        start: async () => {
+          const body = { name: 'Web', deploy_target: 'fsn', spec: 'cpx11', image: 'ubuntu-24.04', zone: 'fsn1' };
+          return accepted(await world.api.call('POST', '/v1/compute/servers', { body }));
+        },
+        judge: async ({ serverId }) => {
+          const { status, machine_id: machineId } = await server(serverId);
+          const machines = await world.project.machinesNamed(serverId);
+          if (machineId !== null) await takenOn(machineId, 'create_server');
+          if (status === 'active' && machines.length === 1) return 'new';
+          if (status === 'failed' && machines.length === 0) return 'old';
+          throw new Error(`${status} with ${machines.length} machines`);
+        },
+      }),
+    limitMs,
+  );
+
+  it(
+    'take_snapshot',
+    () =>
+      crash('take_snapshot', {
+        start: async () => {
+          const { serverId, machineId } = await makeDisk(world);
+          const answer = await world.api.call('POST', `/v1/compute/servers/${serverId}/snapshots`, { body: { description: 'mine' } });
+          return { ...accepted(answer), machineId };
+        },
+        judge: async ({ serverId }) => {
+          const listed = (await world.api.call('GET', `/v1/compute/servers/${serverId}/snapshots`)).json as {
+            data: { description: string; status: string }[];
+          };
+          const mine = listed.data.filter(({ description }) => description === 'mine').map(({ status }) => status);
+          if (mine.join() === 'available') return 'new';
+          if (mine.length === 0) return 'old';
+          throw new Error(`snapshots: ${mine.join()}`);
+        },
+      }),
+    limitMs,
+  );
+
+  it(
+    'delete_snapshot',
+    () =>
+      crash('delete_snapshot', {
+        start: async () => {
+          const { serverId, machineId, snapshotId } = await makeDisk(world);
+          world.api.call('DELETE', `/v1/compute/servers/${serverId}/snapshots/${snapshotId}`).catch(() => undefined);
+          return { serverId, machineId, workflowId: await world.workflowOf(serverId) };
+        },
+        judge: async ({ machineId = '' }) => ((await world.project.snapshotsOf(machineId)).length === 0 ? 'new' : 'old'),
+      }),
+    limitMs,
+  );
+
+  it(
+    'roll_back_server',
+    () =>
+      crash('roll_back_server', {
+        start: async () => {
+          const disk = await makeDisk(world);
+          return { ...accepted(await rollBack(world, disk)), machineId: disk.machineId };
+        },
+        judge: async ({ machineId = '', serverId }) => {
+          const [content, count, { operable, status }] = [
+            await world.project.readDisk(machineId),
+            await takenOn(machineId, 'rebuild_server'),
+            await server(serverId),
+          ];
+          expect(status).toBe('active');
+          const unfinished = await world.api.rows("SELECT 1 FROM workflow WHERE subject_id = $1 AND status = 'needs_attention'", [
+            serverId,
+          ]);
+          expect(operable).toBe(unfinished.length === 0);
+          if (count === 0 && content === 'old') return 'old';
+          // Waiting for staff, the provider may not be done yet.
+          if (count === 1 && (content === 'new' || unfinished.length === 1)) return 'new';
+          throw new Error(`${count} rebuilds, the disk says ${content}`);
+        },
+      }),
+    limitMs,
+  );
+
+  it(
+    'rebuild_server',
+    () =>
+      crash('rebuild_server', {
+        start: async () => {
+          const { serverId, machineId } = await makeDisk(world);
+          const answer = await world.api.call('POST', `/v1/compute/servers/${serverId}/rebuild`, { body: { image: 'debian-12' } });
+          return { ...accepted(answer), machineId };
+        },
+        judge: async ({ machineId = '', serverId }) => {
+          const [content, count, { image }] = [
+            await world.project.readDisk(machineId),
+            await takenOn(machineId, 'rebuild_server'),
+            await server(serverId),
+          ];
+          if (count === 0 && content === 'old' && image === 'ubuntu-24.04') return 'old';
+          if (count === 1) return 'new';
+          throw new Error(`${count} rebuilds, ${image}, the disk says ${content}`);
+        },
+      }),
+    limitMs,
+  );
+
+  it(
+    'reconcile_servers',
+    () =>
+      crash('reconcile_servers', {
+        start: async () => {
+          const { serverId, machineId } = await makeDisk(world, { powerState: 'off' });
+          return { serverId, machineId, workflowId: await startReconciliation(world.api) };
+        },
+        judge: async ({ serverId }) => ((await server(serverId)).power_state === 'on' ? 'new' : 'old'),
+      }),
+    limitMs,
+  );
+});
