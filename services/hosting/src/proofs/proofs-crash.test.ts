@@ -1,0 +1,144 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
+import { type CrashFixture, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { callerOf, givenBackup, givenSite } from '../../test/hosting-api';
+import { type HostingWorld, leaseSeconds, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
+import { lookAt, namesIn, startPlatformWork, stopClock } from '../../test/platform-work';
+import { fillSite } from '../../test/site-state';
+import { expireBackupsHead } from '../retention/expire-backups.head';
+import { sweepBackupsHead } from '../retention/sweep-backups.head';
+import type { WorkContext } from '../sites/work';
+import { workflows } from '../workflows';
+import { checkImmutabilityHead } from './check-immutability.head';
+import { restoreDrillHead } from './restore-drill.head';
+
+interface Run {
+  workflowId: string;
+  /** What the run is about: a site or a backup. */
+  about: string;
+}
+
+const isChaos = process.env['DRYDOCK_CHAOS'] !== undefined;
+const isWanted = (name: string): boolean =>
+  !name.includes('finish.before') && (isChaos || /^(?:kill|throw|repeat) at .*after_effect/.test(name));
+const options = { profile: isChaos ? 'full' : 'short', only: isWanted } as const;
+const limitMs = isChaos ? 1_800_000 : 300_000;
+const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
+const definitions = workflows(Object.freeze({}) as WorkContext);
+const account = { accessKeyId: 'drydock', secretAccessKey: 'a secret of tests', buckets: ['*'] };
+
+describe.each(backends)('work of the platform survives a crash at every step, with the queue on %s', (backend) => {
+  let world: HostingWorld;
+  let s3: RunningS3;
+  beforeAll(async () => {
+    world = await openWorld(backend, callerOf());
+    await stopClock(world.api);
+    s3 = await startS3({ accounts: [account], buckets: [{ name: 'locked', hasObjectLock: true }] });
+  });
+  afterAll(async () => {
+    await world.close();
+    await s3.close();
+  });
+
+  const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>): Promise<void> => {
+    const definition = definitions.find((candidate) => candidate.kind === kind);
+    if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
+    const storage = {
+      BACKUPS_S3_ENDPOINT: s3.endpoint,
+      BACKUPS_S3_BUCKET: 'locked',
+      BACKUPS_S3_ACCESS_KEY_ID: account.accessKeyId,
+      BACKUPS_S3_SECRET_ACCESS_KEY: account.secretAccessKey,
+      CANARY_CONTROL_SECONDS: '1',
+    };
+    const rest = {
+      leaseSeconds,
+      spawnWorker: (environment: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...storage, ...environment }),
+      look: ({ workflowId }: Run) => lookAt(world.api, workflowId),
+      ledger: async () => world.ledger(),
+    };
+    const { cases } = await crashEveryStep(definition, { ...rest, ...fixture }, options);
+    expect(cases.length).toBeGreaterThan(definition.steps.length);
+  };
+  const proofOf = async ({ workflowId }: Run): Promise<'old' | 'new'> => {
+    const rows = await world.api.rows<{ reason: string }>('SELECT reason FROM proofs WHERE workflow_id = $1', [workflowId]);
+    if (rows.length !== 1) throw new Error(`${rows.length} proofs`);
+    return rows[0]?.reason === '' ? 'new' : 'old';
+  };
+
+  it(
+    'sweep_backups',
+    () =>
+      crash('sweep_backups', {
+        start: async () => {
+          await world.api.rows('UPDATE sites SET daily_backups = false');
+          const about = await makeSite(world);
+          await world.api.rows("UPDATE sites SET daily_backups = true, created_at = now() - interval '3 days' WHERE id = $1", [about]);
+          return { about, workflowId: await startPlatformWork(world.api, sweepBackupsHead) };
+        },
+        judge: async ({ about }) => {
+          const { length } = await world.api.rows("SELECT 1 FROM backups WHERE site_id = $1 AND kind = 'scheduled'", [about]);
+          if (length > 1) throw new Error(`${length} backups of one night`);
+          return length === 1 ? 'new' : 'old';
+        },
+      }),
+    limitMs,
+  );
+
+  it(
+    'expire_backups',
+    () =>
+      crash('expire_backups', {
+        start: async () => {
+          const siteId = await givenSite(world.api, world.caller);
+          const about = await givenBackup(world.api, world.caller, siteId, { expiresInHours: -1 });
+          const folder = path.join(world.backupsDir, 'live', siteId, about, '1');
+          mkdirSync(folder, { recursive: true });
+          writeFileSync(path.join(folder, 'manifest'), 'x');
+          return { about, workflowId: await startPlatformWork(world.api, expireBackupsHead) };
+        },
+        judge: async ({ about }) => {
+          const [row] = await world.api.rows<{ site_id: string; status: string; purged_at: Date | null }>(
+            'SELECT site_id, status::text, purged_at FROM backups WHERE id = $1',
+            [about],
+          );
+          if (row?.purged_at == null) return 'old';
+          const left = namesIn(path.join(world.backupsDir, 'live', row.site_id, about)).length;
+          if (row.status !== 'expired' || left > 0) throw new Error(`${row.status} with ${left} folders`);
+          return 'new';
+        },
+      }),
+    limitMs,
+  );
+
+  it(
+    'check_immutability',
+    () =>
+      crash('check_immutability', {
+        start: async () => ({ about: '', workflowId: await startPlatformWork(world.api, checkImmutabilityHead) }),
+        judge: proofOf,
+      }),
+    limitMs,
+  );
+
+  it(
+    'restore_drill',
+    () =>
+      crash('restore_drill', {
+        start: async () => {
+          if ((await world.api.rows("SELECT 1 FROM backups WHERE kind = 'on_demand'")).length === 0) {
+            const siteId = await makeSite(world);
+            await fillSite(world, siteId, 1);
+            await makeBackup(world, siteId);
+          }
+          return { about: '', workflowId: await startPlatformWork(world.api, restoreDrillHead) };
+        },
+        judge: async (run) => {
+          if (namesIn(path.join(world.sitesDir, 'live')).includes(run.workflowId)) throw new Error('the drill has left its site');
+          return proofOf(run);
+        },
+      }),
+    limitMs,
+  );
+});
