@@ -1,3 +1,5 @@
+import * as agencyBoards from './agency-boards';
+import * as agencyCards from './agency-cards';
 import * as apiKeys from './api-keys';
 import * as auditLog from './audit-log';
 import * as backups from './backups';
@@ -19,6 +21,8 @@ const isEndpoint = (value: unknown): value is EndpointDefinition =>
 
 /** Every endpoint behind the gateway. The gateway routes by it, OpenAPI is made of it, tests prove that each is mounted once. */
 export const endpoints: readonly EndpointDefinition[] = [
+  agencyBoards,
+  agencyCards,
   apiKeys,
   orgs,
   auditLog,

@@ -94,6 +94,12 @@ export const problems = define({
   org_not_found: { status: 404, title: 'No such organisation', advice: 'GET /v1/orgs lists the organisations you can manage.' },
   site_not_found: { status: 404, title: 'No such site', advice: 'GET /v1/sites lists your sites.' },
   deleted_site_not_found: { status: 404, title: 'No such deleted site', advice: 'GET /v1/sites/deleted lists them.' },
+  board_not_found: { status: 404, title: 'No such board', advice: 'GET /v1/agency/boards lists your boards.' },
+  card_not_found: {
+    status: 404,
+    title: 'No such card on this board',
+    advice: "List the board's cards, with archived=true those in the archive.",
+  },
   workflow_not_found: { status: 404, title: 'No such workflow', advice: "List the resource's workflows." },
   no_vendor_package: {
     status: 404,
@@ -238,6 +244,20 @@ export const problems = define({
     status: 422,
     title: 'The site is suspended',
     advice: 'A suspended site runs no application. Have the suspension lifted first.',
+    transient: true,
+  },
+  column_not_found: { status: 422, title: 'No such column on this board', advice: "Send a column_id that the board's columns have." },
+  label_not_found: { status: 422, title: 'No such label on this board', advice: "Send label_ids that the board's labels have." },
+  card_archived: {
+    status: 422,
+    title: 'The card is in the archive',
+    advice: 'Restore the card first; what is archived has no place to be moved to.',
+    transient: true,
+  },
+  board_full: {
+    status: 422,
+    title: 'The board has as many columns or labels as it may',
+    advice: 'A board holds up to 200 columns and 200 labels. Make another board.',
     transient: true,
   },
   // The state of the resource

@@ -25,6 +25,13 @@ export const text = (maxLength: number) =>
     // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
     .refine((value) => value.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(value), 'must not contain control characters');
 
+/** The same with line breaks and tabs; '' is a text too. */
+export const paragraphs = (maxLength: number) =>
+  z
+    .string()
+    .max(maxLength)
+    .refine((value) => value.isWellFormed() && !/(?![\t\n\r])\p{Cc}/u.test(value), 'must not contain control characters');
+
 export const pageQuerySchema = z.strictObject({
   cursor: z.string().optional().meta({ description: 'page.next_cursor of the page before' }),
   limit: z.string().optional().meta({ description: 'Items a page: from 1, default 50, above 100 counts as 100' }),

@@ -1,0 +1,33 @@
+import type { BoardVisibility, LabelColour } from '@drydock/contracts/agency-boards';
+import type { Mode } from '@drydock/contracts/values';
+
+/** Whose world a look-up stays in: one organisation's, and one mode's. */
+export interface Owner {
+  orgId: string;
+  mode: Mode;
+}
+
+export interface BoardColumn {
+  id: string;
+  boardId: string;
+  name: string;
+  visibility: BoardVisibility;
+  position: number;
+}
+
+export interface BoardLabel {
+  id: string;
+  boardId: string;
+  name: string;
+  colour: LabelColour;
+  position: number;
+}
+
+/** Columns from left to right, labels in their order. */
+export interface Board {
+  id: string;
+  name: string;
+  createdAt: Date;
+  columns: BoardColumn[];
+  labels: BoardLabel[];
+}

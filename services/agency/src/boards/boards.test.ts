@@ -1,0 +1,140 @@
+import type { Board } from '@drydock/contracts/agency-boards';
+import { endpoints } from '@drydock/contracts/endpoints';
+import { permissions } from '@drydock/contracts/permissions';
+import { uuidv7 } from 'uuidv7';
+import { type AgencyApi, callerOf, startAgency } from '../../test/agency-api';
+
+let api: AgencyApi;
+beforeAll(async () => {
+  api = await startAgency();
+});
+afterAll(() => api.close());
+
+const path = (boardId = ''): string => `/v1/agency/boards${boardId === '' ? '' : `/${boardId}`}`;
+
+describe('boards', () => {
+  it('carry their columns from left to right and their labels in the order in which they were added', async () => {
+    const { id } = await api.board();
+    for (const name of ['To do', 'Doing', 'Done']) await api.column(id, { name });
+    for (const colour of ['sky', 'black']) await api.label(id, { name: colour, colour });
+    const board = await api.ask<Board>('GET', path(id));
+    expect(board.columns.map(({ name, position, visibility }) => [name, position, visibility])).toEqual([
+      ['To do', 0, 'internal'],
+      ['Doing', 1, 'internal'],
+      ['Done', 2, 'internal'],
+    ]);
+    expect(board.labels.map(({ colour, position, board_id }) => [colour, position, board_id])).toEqual([
+      ['sky', 0, id],
+      ['black', 1, id],
+    ]);
+  });
+
+  it('show the client its columns alone, and no label', async () => {
+    const { id } = await api.board();
+    await api.column(id, { name: 'Ours' });
+    await api.column(id, { name: 'Yours', visibility: 'client' });
+    await api.label(id);
+    const seen = await api.ask<Board>('GET', `${path(id)}?view=client`);
+    expect([seen.columns.map(({ name }) => name), seen.labels]).toEqual([['Yours'], []]);
+    const listed = await api.ask<{ data: Board[] }>('GET', `${path()}?view=client&limit=1`);
+    expect(listed.data).toEqual([seen]);
+  });
+
+  it('are listed newest first, page by page, with a cursor that is good for this list alone', async () => {
+    const caller = callerOf();
+    for (let number = 0; number < 3; number += 1) await api.call('POST', path(), { caller, body: { name: `${number}` } });
+    const first = await api.call('GET', `${path()}?limit=2`, { caller });
+    const { data, page } = first.json as { data: Board[]; page: { next_cursor: string; has_more: boolean } };
+    expect([data.map(({ name }) => name), page.has_more]).toEqual([['2', '1'], true]);
+    const rest = await api.call('GET', `${path()}?limit=2&cursor=${page.next_cursor}`, { caller });
+    expect(rest.json).toMatchObject({ data: [{ name: '0' }], page: { has_more: false, next_cursor: null } });
+    const wrong = await api.call('GET', `${path()}?view=client&cursor=${page.next_cursor}`, { caller });
+    expect(wrong.json).toMatchObject({ status: 422, code: 'invalid_cursor' });
+  });
+
+  it('take 200 columns and not one more, whoever asks at the same time', async () => {
+    const { id } = await api.board();
+    await api.rows('UPDATE boards SET column_count = 197 WHERE id = $1', [id]);
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => api.call('POST', `${path(id)}/columns`, { body: { name: 'One more' } })),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 201, 201, 422, 422, 422, 422, 422]);
+    expect(answers.find(({ status }) => status === 422)?.json).toMatchObject({ code: 'board_full' });
+  });
+
+  it.each([
+    ['no name', '', {}],
+    ['an unknown field', '', { name: 'x', org_id: uuidv7() }],
+    ['a control character', '', { name: 'a\u0007' }],
+    ['a colour off the palette', '/labels', { name: 'x', colour: 'brown' }],
+    ['another visibility', '/columns', { name: 'x', visibility: 'public' }],
+    ['a position', '/columns', { name: 'x', position: 0 }],
+  ])('refuse %s', async (_what, rest, body) => {
+    const { id } = await api.board();
+    const answer = await api.call('POST', rest === '' ? path() : path(id) + rest, { body });
+    expect([answer.status, answer.json]).toMatchObject([422, { code: 'invalid_request' }]);
+  });
+
+  it('are noted in the audit log with what is put on them', async () => {
+    const { id } = await api.board();
+    await api.column(id);
+    await api.label(id);
+    const entries = await api.rows('SELECT action FROM audit_outbox WHERE target = $1 ORDER BY seq', [path(id)]);
+    expect(entries.map(({ action }) => action)).toEqual(['board.create', 'board.add_column', 'board.add_label']);
+  });
+});
+
+describe('every endpoint of agency', () => {
+  const ours = endpoints.filter(({ service }) => service === 'agency');
+  const bodies: Record<string, object> = {
+    createBoard: { name: 'x' },
+    createBoardColumn: { name: 'x' },
+    createBoardLabel: { name: 'x', colour: 'red' },
+    createCard: { column_id: uuidv7(), title: 'x' },
+    updateCard: { title: 'x' },
+  };
+  const callOf = (id: string, method: string, target: string, caller = api.caller) =>
+    api.call(method, target, { caller, ...(bodies[id] === undefined ? {} : { body: bodies[id] }) });
+
+  it.each(ours.map((endpoint) => [endpoint.id, endpoint] as const))(
+    '%s is 403 without its permission, whatever exists',
+    async (id, endpoint) => {
+      const scopes = permissions.filter((scope) => !endpoint.permissions.includes(scope));
+      const target = endpoint.path.replace(/\{\w+\}/g, uuidv7());
+      const answer = await callOf(id, endpoint.method, target, { ...api.caller, scopes });
+      expect([answer.status, answer.json]).toMatchObject([403, { code: 'permission_denied' }]);
+    },
+  );
+
+  const aboutBoards = ours.filter(({ path: target }) => target.includes('{boardId}'));
+  it.each(aboutBoards.map((endpoint) => [endpoint.id, endpoint] as const))(
+    '%s answers another’s, the other mode’s, a malformed and a nonexistent id with one identical 404',
+    async (id, endpoint) => {
+      const board = await api.board();
+      const column = await api.column(board.id);
+      const card = await api.card(board.id, column.id);
+      const ask = async (boardId: string, cardId: string, caller = api.caller) => {
+        const target = endpoint.path.replace('{boardId}', boardId).replace('{cardId}', cardId);
+        const { status, json } = await callOf(id, endpoint.method, target, caller);
+        return JSON.stringify({ ...(json as object), status, request_id: '' });
+      };
+      const before = await api.rows('SELECT * FROM cards');
+      const strangers = [callerOf(), { ...api.caller, mode: 'sandbox' as const }];
+      const answers = await Promise.all([
+        ask(uuidv7(), card.id),
+        ask('not-an-id', card.id),
+        ask(`${board.id}%0a`, card.id),
+        ...strangers.map((caller) => ask(board.id, card.id, caller)),
+      ]);
+      expect(new Set(answers).size).toBe(1);
+      expect(answers[0]).toContain('"code":"board_not_found"');
+      if (endpoint.path.includes('{cardId}')) {
+        const other = await api.board();
+        const cards = await Promise.all([ask(board.id, uuidv7()), ask(board.id, 'x'), ask(other.id, card.id)]);
+        expect(new Set(cards).size).toBe(1);
+        expect(cards[0]).toContain('"code":"card_not_found"');
+      }
+      expect(await api.rows('SELECT * FROM cards')).toEqual(before);
+    },
+  );
+});

@@ -1,0 +1,21 @@
+import type { createBoardColumn as endpoint } from '@drydock/contracts/agency-boards';
+import { problem } from '@drydock/contracts/problem';
+import type { ActHandlers } from '@drydock/service-kit/route';
+import { uuidv7 } from 'uuidv7';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { boardPath, noteChange } from '../note-change';
+import { insertColumn } from './board.store';
+import { viewColumn } from './board.view';
+import { requireBoard } from './require-board';
+
+export const createColumn = (context: HandlerContext) =>
+  ({
+    act: async (tx: Tx, request) => {
+      const boardId = await requireBoard(tx, request);
+      const column = await insertColumn(tx, { id: uuidv7(), boardId, ...request.body });
+      if (column === null) throw problem('board_full');
+      await noteChange(context, tx, request.caller, 'board.add_column', boardPath(boardId));
+      return { status: 201, body: viewColumn(column) };
+    },
+  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

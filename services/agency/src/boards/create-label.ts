@@ -1,0 +1,21 @@
+import type { createBoardLabel as endpoint } from '@drydock/contracts/agency-boards';
+import { problem } from '@drydock/contracts/problem';
+import type { ActHandlers } from '@drydock/service-kit/route';
+import { uuidv7 } from 'uuidv7';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { boardPath, noteChange } from '../note-change';
+import { insertLabel } from './board.store';
+import { viewLabel } from './board.view';
+import { requireBoard } from './require-board';
+
+export const createLabel = (context: HandlerContext) =>
+  ({
+    act: async (tx: Tx, request) => {
+      const boardId = await requireBoard(tx, request);
+      const label = await insertLabel(tx, { id: uuidv7(), boardId, ...request.body });
+      if (label === null) throw problem('board_full');
+      await noteChange(context, tx, request.caller, 'board.add_label', boardPath(boardId));
+      return { status: 201, body: viewLabel(label) };
+    },
+  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

@@ -1,0 +1,25 @@
+import { problem } from '@drydock/contracts/problem';
+import type { Caller } from '@drydock/service-kit/internal-token';
+import type { Tx } from '../database.store';
+import { findBoard, hasBoard } from './board.store';
+import type { Board, Owner } from './board.types';
+
+interface AboutBoard {
+  caller: Caller;
+  params: { boardId: string };
+}
+
+export const ownerOf = ({ orgId, mode }: Caller): Owner => ({ orgId, mode });
+
+/** The caller's board. Throws the one 404 for whatever else it may be. */
+export async function readBoard(tx: Tx, { caller, params }: AboutBoard): Promise<Board> {
+  const board = await findBoard(tx, ownerOf(caller), params.boardId);
+  if (board === null) throw problem('board_not_found');
+  return board;
+}
+
+/** The same for whoever needs nothing of the board but that it is the caller's. Resolves with its id. */
+export async function requireBoard(tx: Tx, { caller, params }: AboutBoard): Promise<string> {
+  if (!(await hasBoard(tx, ownerOf(caller), params.boardId))) throw problem('board_not_found');
+  return params.boardId;
+}

@@ -1,0 +1,42 @@
+import type { createCard as endpoint } from '@drydock/contracts/agency-cards';
+import { problem } from '@drydock/contracts/problem';
+import type { ActHandlers } from '@drydock/service-kit/route';
+import { uuidv7 } from 'uuidv7';
+import { requireBoard } from '../boards/require-board';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { cardPath, noteChange } from '../note-change';
+import { insertCard, wearLabels } from './card.store';
+import { viewCard } from './card.view';
+import { chooseLabels } from './choose-labels';
+import { takeEnd } from './place.store';
+import { readCard } from './require-card';
+
+export const createCard = (context: HandlerContext) =>
+  ({
+    act: async (tx: Tx, request) => {
+      const { body, caller, now } = request;
+      const boardId = await requireBoard(tx, request);
+      const labelIds = await chooseLabels(tx, boardId, body.label_ids);
+      const place = await takeEnd(tx, boardId, body.column_id);
+      if (place === null) throw problem('column_not_found');
+      const cardId = uuidv7();
+      await insertCard(tx, {
+        id: cardId,
+        boardId,
+        ...place,
+        title: body.title,
+        body: body.body,
+        visibility: body.visibility,
+        assigneeId: body.assignee_id,
+        dueAt: body.due_at === null ? null : new Date(body.due_at),
+        coverColour: body.cover_colour === '' ? null : body.cover_colour,
+        createdAt: now,
+        updatedAt: now,
+      });
+      if (labelIds.length > 0) await wearLabels(tx, cardId, labelIds);
+      const path = cardPath(boardId, cardId);
+      await noteChange(context, tx, caller, 'card.create', path);
+      return { status: 201, headers: { location: path }, body: viewCard(await readCard(tx, { boardId, cardId }), 'agency') };
+    },
+  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

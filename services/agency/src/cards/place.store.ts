@@ -1,0 +1,94 @@
+import type { Tx } from '../database.store';
+import type { Place } from './card.types';
+
+/** A card's place as it is while its column is held. */
+export interface HeldCard {
+  place: Place;
+  archivedAt: Date | null;
+  /** Cards in each of the columns that are held. */
+  cardCounts: Map<string, number>;
+}
+
+interface PlaceRow {
+  columnId: string;
+  position: number;
+  archivedAt: Date | null;
+}
+
+/** A card that is moved while we wait for its column is looked for again; more often than this nobody moves one. */
+const roundsMax = 10;
+
+/**
+ * Holds the card's column, and `otherColumnId` where one is given, until the transaction ends, then the card: whatever is decided about places
+ * stays true. Columns are held in the order of their ids and before any card, so that two who move cards do not wait for each other. Null: no such card.
+ */
+export async function holdCard(tx: Tx, boardId: string, cardId: string, otherColumnId?: string): Promise<HeldCard | null> {
+  for (let round = 0; round < roundsMax; round += 1) {
+    const seen = await tx.card.findFirst({ where: { id: cardId, boardId }, select: { columnId: true } });
+    if (seen === null) return null;
+    const wanted = [seen.columnId, ...(otherColumnId === undefined ? [] : [otherColumnId])];
+    const columns = await tx.$queryRaw<Array<{ id: string; cardCount: number }>>`
+      SELECT id, card_count AS "cardCount" FROM board_columns
+      WHERE board_id = ${boardId}::uuid AND id = ANY (${wanted}::uuid[]) ORDER BY id FOR UPDATE`;
+    const [card] = await tx.$queryRaw<PlaceRow[]>`
+      SELECT column_id AS "columnId", position, archived_at AS "archivedAt" FROM cards
+      WHERE id = ${cardId}::uuid AND board_id = ${boardId}::uuid FOR UPDATE`;
+    if (card === undefined) return null;
+    if (card.columnId === seen.columnId) {
+      const { columnId, position, archivedAt } = card;
+      return { place: { columnId, position }, archivedAt, cardCounts: new Map(columns.map(({ id, cardCount }) => [id, cardCount])) };
+    }
+  }
+  throw new Error(`card ${cardId} is moved faster than it can be held`);
+}
+
+/** The place behind the column's last card, taken while the column is held. Null: the board has no such column. */
+export async function takeEnd(tx: Tx, boardId: string, columnId: string): Promise<Place | null> {
+  const [column] = await tx.boardColumn.updateManyAndReturn({
+    where: { id: columnId, boardId },
+    data: { cardCount: { increment: 1 } },
+    select: { cardCount: true },
+  });
+  return column === undefined ? null : { columnId, position: column.cardCount - 1 };
+}
+
+/** The same in the board's first column; null when it has none at all. */
+export async function takeEndOfFirst(tx: Tx, boardId: string): Promise<Place | null> {
+  const first = await tx.boardColumn.findFirst({ where: { boardId }, orderBy: { position: 'asc' }, select: { id: true } });
+  return first === null ? null : takeEnd(tx, boardId, first.id);
+}
+
+/** Into the archive: those behind it move up. The card and its column are held. */
+export async function archiveAt(tx: Tx, cardId: string, { columnId, position }: Place, archivedAt: Date): Promise<void> {
+  await tx.card.update({ where: { id: cardId }, data: { archivedAt, updatedAt: archivedAt } });
+  await tx.card.updateMany({ where: { columnId, archivedAt: null, position: { gt: position } }, data: { position: { decrement: 1 } } });
+  await tx.boardColumn.update({ where: { id: columnId }, data: { cardCount: { decrement: 1 } } });
+}
+
+/** Out of the archive, to a place that was taken for it. */
+export async function restoreAt(tx: Tx, cardId: string, place: Place, updatedAt: Date): Promise<void> {
+  await tx.card.update({ where: { id: cardId }, data: { ...place, archivedAt: null, updatedAt } });
+}
+
+/** From one place to another; the card and both columns are held, and `to` is no place behind the end. */
+export async function moveCard(tx: Tx, cardId: string, from: Place, to: Place): Promise<void> {
+  if (from.columnId === to.columnId) await closeRanks(tx, from, to.position);
+  else await changeColumns(tx, from, to);
+  await tx.card.update({ where: { id: cardId }, data: { ...to } });
+}
+
+/** Those between the two places move by one, towards the place that becomes free. */
+async function closeRanks(tx: Tx, { columnId, position: from }: Place, to: number): Promise<void> {
+  const between = from < to ? { gt: from, lte: to } : { gte: to, lt: from };
+  const shift = from < to ? { decrement: 1 } : { increment: 1 };
+  await tx.card.updateMany({ where: { columnId, archivedAt: null, position: between }, data: { position: shift } });
+}
+
+async function changeColumns(tx: Tx, from: Place, to: Place): Promise<void> {
+  const { card, boardColumn } = tx;
+  const behind = (columnId: string, position: object) => ({ columnId, archivedAt: null, position });
+  await card.updateMany({ where: behind(from.columnId, { gt: from.position }), data: { position: { decrement: 1 } } });
+  await card.updateMany({ where: behind(to.columnId, { gte: to.position }), data: { position: { increment: 1 } } });
+  await boardColumn.update({ where: { id: from.columnId }, data: { cardCount: { decrement: 1 } } });
+  await boardColumn.update({ where: { id: to.columnId }, data: { cardCount: { increment: 1 } } });
+}

@@ -1,0 +1,27 @@
+import { problem } from '@drydock/contracts/problem';
+import type { Caller } from '@drydock/service-kit/internal-token';
+import { requireBoard } from '../boards/require-board';
+import type { Tx } from '../database.store';
+import { findCard } from './card.store';
+import type { Card } from './card.types';
+import { type HeldCard, holdCard } from './place.store';
+
+interface AboutCard {
+  caller: Caller;
+  params: { boardId: string; cardId: string };
+}
+
+/** The card of the caller's board, its places held until the transaction ends. Throws the one 404 of board or card. */
+export async function holdPlace(tx: Tx, request: AboutCard, otherColumnId?: string): Promise<HeldCard> {
+  const boardId = await requireBoard(tx, request);
+  const held = await holdCard(tx, boardId, request.params.cardId, otherColumnId);
+  if (held === null) throw problem('card_not_found');
+  return held;
+}
+
+/** The card as it is now, to be shown. */
+export async function readCard(tx: Tx, { boardId, cardId }: AboutCard['params']): Promise<Card> {
+  const card = await findCard(tx, boardId, cardId);
+  if (card === null) throw problem('card_not_found');
+  return card;
+}

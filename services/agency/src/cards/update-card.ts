@@ -1,0 +1,48 @@
+import type { updateCard as endpoint } from '@drydock/contracts/agency-cards';
+import type { BodyOf } from '@drydock/contracts/endpoint';
+import { problem } from '@drydock/contracts/problem';
+import type { ActHandlers } from '@drydock/service-kit/route';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { cardPath, noteChange } from '../note-change';
+import { type CardChange, changeCard, wearLabels } from './card.store';
+import { viewCard } from './card.view';
+import { chooseLabels } from './choose-labels';
+import { placeOf } from './place.rules';
+import { type HeldCard, moveCard } from './place.store';
+import { holdPlace, readCard } from './require-card';
+
+type Wanted = BodyOf<typeof endpoint>;
+
+export const updateCard = (context: HandlerContext) =>
+  ({
+    act: async (tx: Tx, request) => {
+      const { body, caller, params, now } = request;
+      const { boardId, cardId } = params;
+      const held = await holdPlace(tx, request, body.column_id);
+      const labelIds = body.label_ids === undefined ? undefined : await chooseLabels(tx, boardId, body.label_ids);
+      await moveIfWanted(tx, cardId, held, body);
+      if (labelIds !== undefined) await wearLabels(tx, cardId, labelIds);
+      await changeCard(tx, cardId, changeOf(body), now);
+      await noteChange(context, tx, caller, 'card.update', cardPath(boardId, cardId));
+      return { status: 200, body: viewCard(await readCard(tx, params), 'agency') };
+    },
+  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+
+async function moveIfWanted(tx: Tx, cardId: string, held: HeldCard, { column_id: columnId, position }: Wanted): Promise<void> {
+  if (columnId === undefined && position === undefined) return;
+  if (columnId !== undefined && !held.cardCounts.has(columnId)) throw problem('column_not_found');
+  if (held.archivedAt !== null) throw problem('card_archived');
+  await moveCard(tx, cardId, held.place, placeOf(held.place, { columnId, position }, held.cardCounts));
+}
+
+function changeOf({ title, body, visibility, assignee_id, due_at, cover_colour }: Wanted): CardChange {
+  return {
+    ...(title === undefined ? {} : { title }),
+    ...(body === undefined ? {} : { body }),
+    ...(visibility === undefined ? {} : { visibility }),
+    ...(assignee_id === undefined ? {} : { assigneeId: assignee_id }),
+    ...(due_at === undefined ? {} : { dueAt: due_at === null ? null : new Date(due_at) }),
+    ...(cover_colour === undefined ? {} : { coverColour: cover_colour === '' ? null : cover_colour }),
+  };
+}

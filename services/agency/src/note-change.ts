@@ -1,0 +1,14 @@
+import { audit } from '@drydock/service-kit/audit';
+import type { Caller } from '@drydock/service-kit/internal-token';
+import type { HandlerContext } from './context';
+import type { Tx } from './database.store';
+
+/** Where a board, or a card on it, is found. */
+export const boardPath = (boardId: string): string => `/v1/agency/boards/${boardId}`;
+export const cardPath = (boardId: string, cardId: string): string => `${boardPath(boardId)}/cards/${cardId}`;
+
+/** One entry of the audit log, in the transaction of the change. `action`: resource and verb. */
+export async function noteChange({ database }: HandlerContext, tx: Tx, caller: Caller, action: string, target: string): Promise<void> {
+  const { orgId, mode, keyId: actorKeyId } = caller;
+  await audit(database.sql(tx), { orgId, mode, actorKeyId, action, target, workflowId: null });
+}

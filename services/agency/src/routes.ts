@@ -1,0 +1,28 @@
+import * as boards from '@drydock/contracts/agency-boards';
+import * as cards from '@drydock/contracts/agency-cards';
+import { type Route, route } from '@drydock/service-kit/route';
+import { createBoard } from './boards/create-board';
+import { createColumn } from './boards/create-column';
+import { createLabel } from './boards/create-label';
+import { getBoard } from './boards/get-board';
+import { listBoards } from './boards/list-boards';
+import { archiveCard } from './cards/archive-card';
+import { createCard } from './cards/create-card';
+import { listCards } from './cards/list-cards';
+import { restoreCard } from './cards/restore-card';
+import { updateCard } from './cards/update-card';
+import type { HandlerContext } from './context';
+import type { Tx } from './database.store';
+
+export const routes = (context: HandlerContext): Route<Tx>[] => [
+  route(boards.listBoards, listBoards(context)),
+  route(boards.createBoard, createBoard(context)),
+  route(boards.getBoard, getBoard(context)),
+  route(boards.createBoardColumn, createColumn(context)),
+  route(boards.createBoardLabel, createLabel(context)),
+  route(cards.listCards, listCards(context)),
+  route(cards.createCard, createCard(context)),
+  route(cards.updateCard, updateCard(context)),
+  route(cards.archiveCard, archiveCard(context)),
+  route(cards.restoreCard, restoreCard(context)),
+];
