@@ -5,6 +5,7 @@ import type { Demo } from './demo/demo-file';
 import { seedDemo } from './demo/seed-demo';
 import { describeSite } from './describe-site';
 import { type DevConfig, readDevConfig } from './dev-config';
+import { hostingCommand } from './hosting-command';
 import { hetznerAdminOf } from './programs/hetzner-stand-in';
 import { s3KeysOf } from './programs/s3-stand-in';
 import { vendorAdminOf } from './programs/vendor-stand-in';
@@ -45,6 +46,7 @@ async function bringUp(stack: Stack, config: DevConfig): Promise<Demo> {
       bootstrap: (name) => bootstrapKey(around, name),
       customerStorage: { live: s3KeysOf('customer', around), sandbox: s3KeysOf('sandboxCustomer', around) },
       vendor: vendorAdminOf(around),
+      hostingCommand: (verb, deletedSiteId) => hostingCommand(around, verb, deletedSiteId),
       hetzner: hetznerAdminOf(around),
       say: tell,
     });

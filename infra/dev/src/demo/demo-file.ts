@@ -34,6 +34,15 @@ export const demoSchema = z.object({
   }),
   /** A hosting package at a vendor, with points of website, database and mailbox. */
   vendor_site_id: z.string(),
+  /** Records of deleted sites, by what keeps each from coming back. */
+  deleted_sites: z.object({
+    restorable: z.string(),
+    already_restored: z.string(),
+    purged: z.string(),
+    abuse_hold: z.string(),
+    no_backup: z.string(),
+    domain_in_use: z.string(),
+  }),
   /** Each with snapshots that are ready and one that is not; its disk at the provider's stand-in. */
   servers: z.array(demoServerSchema),
   sandbox_servers: z.array(demoServerSchema),

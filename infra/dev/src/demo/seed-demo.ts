@@ -3,12 +3,14 @@ import { type Demo, demoSchema, readDemo, writeDemo, writePartial } from './demo
 import type { Seed, SeedContext } from './seed';
 import { appSeed } from './seed-app';
 import { computeSeed } from './seed-compute';
+import { deletedSitesSeed } from './seed-deleted-sites';
 import { keysSeed } from './seed-keys';
 import { offsiteSeed } from './seed-offsite';
 import { sitesSeed } from './seed-sites';
 import { vendorSeed } from './seed-vendor';
 
-export interface DemoContext extends Pick<SeedContext, 'describeSite' | 'bootstrap' | 'customerStorage' | 'vendor' | 'hetzner'> {
+export interface DemoContext
+  extends Pick<SeedContext, 'describeSite' | 'bootstrap' | 'customerStorage' | 'vendor' | 'hostingCommand' | 'hetzner'> {
   dataDir: string;
   /** Of the gateway. */
   baseUrl: string;
@@ -18,7 +20,7 @@ export interface DemoContext extends Pick<SeedContext, 'describeSite' | 'bootstr
 }
 
 /** Keys come first: the others are made with them, as a customer would make them, side by side. */
-const laterSeeds: readonly Seed[] = [sitesSeed, appSeed, offsiteSeed, vendorSeed, computeSeed];
+const laterSeeds: readonly Seed[] = [sitesSeed, appSeed, offsiteSeed, vendorSeed, deletedSitesSeed, computeSeed];
 
 /** Makes what is missing of the demo content, and brings its addresses up to date. */
 export async function seedDemo({ dataDir, baseUrl, processesFile, say, ...means }: DemoContext): Promise<Demo> {

@@ -28,6 +28,8 @@ export interface SeedContext {
   customerStorage: { live: S3Keys; sandbox: S3Keys };
   /** The vendor's stand-in, where packages are filled behind our back. */
   vendor: { url: string; token: string };
+  /** Runs hosting's command for deleted sites: what staff do and the API has no word for. */
+  hostingCommand(verb: 'hold' | 'purge', deletedSiteId: string): Promise<void>;
   /** The cloud's stand-in, and the tokens of its projects. */
   hetzner: { url: string; token: string; projectTokens: { live: string; sandbox: string } };
   /** Runs the keys service's command: a root organisation of that name and its first key. */

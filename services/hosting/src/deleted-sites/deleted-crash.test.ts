@@ -70,17 +70,12 @@ describe('every step of bringing a site back, and of its purge, survives its cra
     async () => {
       const states = new Map<string, SiteState>();
       const makeDeleted = async (): Promise<{ id: string; siteId: string }> => {
-        const worker = world.spawnWorker();
-        try {
-          const siteId = await makeSite(world);
-          await fillSite(world, siteId, 1);
-          states.set(siteId, await stateOf(world, siteId));
-          await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
-          const [row] = await world.api.rows<{ id: string }>('SELECT id FROM deleted_sites WHERE site_id = $1', [siteId]);
-          return { siteId, id: row?.id ?? '' };
-        } finally {
-          worker.kill('SIGKILL');
-        }
+        const siteId = await makeSite(world);
+        await fillSite(world, siteId, 1);
+        states.set(siteId, await stateOf(world, siteId));
+        await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
+        const [row] = await world.api.rows<{ id: string }>('SELECT id FROM deleted_sites WHERE site_id = $1', [siteId]);
+        return { siteId, id: row?.id ?? '' };
       };
       const view = async ({ id, workflowId }: Run) =>
         (await world.api.call('GET', `/v1/sites/deleted/${id}/workflows/${workflowId}`)).json as WorkflowView;

@@ -35,17 +35,9 @@ describe('every step of an order to the vendor survives its crash', () => {
   });
   afterAll(() => world.close());
 
-  const makeSite = async () => {
-    const worker = world.spawnWorker();
-    try {
-      return await makeVendorSite(world);
-    } finally {
-      worker.kill('SIGKILL');
-    }
-  };
   /** The request waits for the vendor and may be refused: its workflow is found in the record. */
   const begin = async (kind: string, rest: string, bodyOf: (siteId: string) => Promise<object>): Promise<Run> => {
-    const site = await makeSite();
+    const site = await makeVendorSite(world);
     void world.api.call('POST', `${snapshotsPath(site.siteId)}${rest}`, { body: await bodyOf(site.siteId) }).catch(() => undefined);
     const row = await until(
       async () =>

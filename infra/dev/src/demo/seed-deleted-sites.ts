@@ -1,0 +1,128 @@
+import fs from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import type { Api } from './api';
+import type { Demo } from './demo-file';
+import { poll } from './poll';
+import type { Seed, SeedContext } from './seed';
+
+const siteSchema = z.looseObject({ id: z.string(), status: z.string() });
+const recordSchema = z.looseObject({
+  id: z.string(),
+  site_id: z.string(),
+  primary_domain: z.string(),
+  restored_at: z.string().nullable(),
+  reason_code: z.string(),
+});
+type DeletedRecord = z.infer<typeof recordSchema>;
+const listSchema = z.object({ data: z.array(recordSchema) });
+
+type State = keyof Demo['deleted_sites'];
+const states: readonly State[] = ['restorable', 'already_restored', 'purged', 'abuse_hold', 'no_backup', 'domain_in_use'];
+
+interface World extends Pick<SeedContext, 'describeSite' | 'hostingCommand'> {
+  api: Api;
+  /** Before each domain. */
+  prefix: string;
+}
+
+interface WantedSite {
+  name: string;
+  domain: string;
+  /** Of the idempotency key. */
+  key: string;
+  platform?: 'local' | 'vendor';
+}
+
+/** Resolves with its id once it serves, or once `isOver` says that there is nothing to wait for. */
+async function createSite(
+  { api }: World,
+  { name, domain, key, platform = 'local' }: WantedSite,
+  isOver: () => Promise<boolean> = async () => false,
+): Promise<string> {
+  const body = { name, primary_domain: domain, platform };
+  const created = await api('/v1/sites', { method: 'POST', body, idempotencyKey: `demo-site-${key}` });
+  const { id } = siteSchema.parse(created.body);
+  await poll(`Creating ${name}`, async () => {
+    if (await isOver()) return true;
+    const { status } = await readSite(api, id);
+    if (status === 'failed') throw new Error(`${name} could not be created; see the logs folder`);
+    return status === 'active' ? true : null;
+  });
+  return id;
+}
+
+/** A site that an interrupted seeding has deleted is gone for good, or about to be. */
+const readSite = (api: Api, id: string): Promise<{ status: string }> =>
+  api(`/v1/sites/${id}`).then(
+    ({ body }) => siteSchema.parse(body),
+    (error: unknown) => {
+      if (String(error).includes(' answered 404')) return { status: 'gone' };
+      throw error;
+    },
+  );
+
+/** The record of the site that once had this domain; made by deleting one. */
+async function deletedOf(world: World, state: State, domain: string): Promise<DeletedRecord> {
+  const { api, describeSite } = world;
+  const find = async () =>
+    listSchema.parse((await api('/v1/sites/deleted')).body).data.find((found) => found.primary_domain === domain) ?? null;
+  const there = await find();
+  if (there !== null) return there;
+  // What is at a vendor has no backup of ours: its deletion leaves nothing to come back from.
+  const platform = state === 'no_backup' ? 'vendor' : 'local';
+  const wanted = { name: `Deleted: ${state}`, domain, key: domain, platform } as const;
+  const id = await createSite(world, wanted, async () => (await find()) !== null);
+  if ((await readSite(api, id)).status === 'active') {
+    if (platform === 'local') {
+      const { files_dir: filesDir } = await describeSite(id);
+      await fs.writeFile(path.join(filesDir, 'index.html'), `<!doctype html>\n<title>${domain}</title>\n<h1>${domain} is back</h1>\n`);
+    }
+    await api(`/v1/sites/${id}`, { method: 'DELETE' });
+  }
+  return poll(`Deleting ${domain}`, find);
+}
+
+/** Brings the record into its state, by the public API where that has a word for it. */
+async function seedState(world: World, state: State): Promise<string> {
+  const { api, hostingCommand, prefix } = world;
+  const domain = `${prefix}${state.replaceAll('_', '-')}.demo.test`;
+  const record = await deletedOf(world, state, domain);
+  const isThere = async () => (recordSchema.parse((await api(`/v1/sites/deleted/${record.id}`)).body).reason_code === state ? true : null);
+  if (state === 'restorable' || state === 'no_backup' || (await isThere())) return record.id;
+  if (state === 'abuse_hold') await hostingCommand('hold', record.id);
+  if (state === 'purged') await hostingCommand('purge', record.id);
+  if (state === 'domain_in_use') await createSite(world, { name: 'The new owner', domain, key: `${domain}-again` });
+  if (state === 'already_restored') {
+    await api(`/v1/sites/deleted/${record.id}/restore`, { method: 'POST', idempotencyKey: `demo-restore-${domain}` });
+    await poll(`Bringing ${domain} back`, async () =>
+      siteSchema.parse((await api(`/v1/sites/${record.site_id}`)).body).status === 'active' ? true : null,
+    );
+  }
+  await poll(`${domain} becoming ${state}`, isThere);
+  return record.id;
+}
+
+async function seedWorld(world: World): Promise<Demo['deleted_sites']> {
+  const ids = await Promise.all(states.map(async (state) => [state, await seedState(world, state)] as const));
+  const idOf = new Map(ids);
+  const of = (state: State): string => idOf.get(state) ?? '';
+  return {
+    restorable: of('restorable'),
+    already_restored: of('already_restored'),
+    purged: of('purged'),
+    abuse_hold: of('abuse_hold'),
+    no_backup: of('no_backup'),
+    domain_in_use: of('domain_in_use'),
+  };
+}
+
+/** A deleted site in each state that the guard knows, in both worlds. */
+export const deletedSitesSeed: Seed = {
+  title: 'Making deleted sites in every state',
+  fields: ['deleted_sites'],
+  seed: async ({ api, describeSite, hostingCommand, keep }) => {
+    await seedWorld({ api: api('sandbox_key'), describeSite, hostingCommand, prefix: 'sandbox-' });
+    keep({ deleted_sites: await seedWorld({ api: api('live_key'), describeSite, hostingCommand, prefix: '' }) });
+  },
+};
