@@ -6,7 +6,7 @@ import type { Seed, SeedContext } from './seed';
 import { vendorContentBefore, vendorContentNow } from './vendor-content';
 
 const siteSchema = z.looseObject({ id: z.string(), status: z.string() });
-const surfaceSchema = z.looseObject({ in_progress: z.boolean(), web: z.object({ points: z.array(z.unknown()) }).nullable() });
+const surfaceSchema = z.looseObject({ in_progress: z.boolean(), mailboxes: z.array(z.object({ points: z.array(z.unknown()) })) });
 const packagesSchema = z.object({ packages: z.array(z.looseObject({ id: z.int(), domain: z.string() })) });
 
 interface VendorSite {
@@ -31,7 +31,8 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
       const surface = surfaceSchema.parse((await api(path)).body);
       return surface.in_progress ? null : surface;
     });
-  if ((await atRest('Reading its timelines')).web !== null) return id;
+  // The mailbox's point is the last thing that is made.
+  if ((await atRest('Reading its timelines')).mailboxes.some(({ points }) => points.length > 0)) return id;
   const admin = standInAdmin(vendor.url, vendor.token);
   const { packages } = packagesSchema.parse(await admin.call('GET', 'packages'));
   const packageId = packages.find((found) => found.domain === domain)?.id;
