@@ -30,7 +30,7 @@ export async function startReconciliation(api: ComputeApi, mode: 'live' | 'sandb
   const id = uuidv7();
   await api.rows(
     `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id)
-     VALUES ($1, 'reconcile_servers', 'test:' || $1, 'deploy_target', 'fsn', '00000000-0000-0000-0000-000000000000', $2, '{"deployTarget":"fsn"}', 'test')`,
+     VALUES ($1::uuid, 'reconcile_servers', 'test:' || $1::text, 'deploy_target', 'fsn', '00000000-0000-0000-0000-000000000000', $2, '{"deployTarget":"fsn"}', 'test')`,
     [id, mode],
   );
   return id;

@@ -25,6 +25,8 @@ export interface HetznerProject {
   /** A machine that was not ordered by us, running, with a file on its disk. */
   makeMachine(change?: { type?: string; name?: string; mode?: 'live' | 'sandbox' }): Promise<string>;
   makeSnapshot(machineId: string, description?: string, mode?: 'live' | 'sandbox'): Promise<string>;
+  /** By the owner's own hand, behind our back. */
+  removeSnapshot(snapshotId: string): Promise<unknown>;
   /** Ids of what there is, as the provider lists it. */
   machinesNamed(name: string): Promise<number[]>;
   snapshotsOf(machineId: string): Promise<number[]>;
@@ -87,6 +89,7 @@ export async function openHetznerProject(clockScale = 40): Promise<HetznerProjec
       await ask(tokens[mode], 'GET', `/v1/images/${made.image.id}`);
       return String(made.image.id);
     },
+    removeSnapshot: (snapshotId) => ask(tokens.live, 'DELETE', `/v1/images/${snapshotId}`),
     machinesNamed: async (name) => {
       const listed = JSON.parse(await ask(tokens.live, 'GET', `/v1/servers?name=${name}`)) as { servers: { id: number }[] };
       return listed.servers.map(({ id }) => id);

@@ -1,7 +1,9 @@
 import type { takeServerSnapshot as endpoint } from '@drydock/contracts/compute-snapshots';
+import { problems } from '@drydock/contracts/problems';
 import type { SettleHandlers } from '@drydock/service-kit/route';
 import { waitForStep } from '@drydock/workflow/wait-for-step';
 import { z } from 'zod';
+import { providerUnavailable } from '../changes/provider-unavailable';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { acceptWorkflow, followHeaders } from '../server-workflows/accept-workflow';
@@ -40,7 +42,7 @@ export const takeSnapshot = (context: HandlerContext) =>
     settle: async ({ params }, { workflowId, description, createdAt }) => {
       const { database, listener } = context;
       const waited = await waitForStep(database, workflowId, 'send', waitMs, { listener });
-      if (waited.state === 'failed') throw problemOf(waited.problem);
+      if (waited.state === 'failed') throw problems[waited.problem.code].status === 422 ? problemOf(waited.problem) : providerUnavailable();
       const id = (waited.state === 'succeeded' ? sentSchema.parse(waited.output).snapshotId : null) ?? '';
       const body = { id, description, status: 'creating', created_at: createdAt, size_gb: null } as const;
       return { status: 202, headers: followHeaders(params.serverId, workflowId), body };
