@@ -37,6 +37,10 @@ export class HeldSnapshot {
     this.session = session;
   }
 
+  isHolding(session: Session): boolean {
+    return this.session === session;
+  }
+
   async drop(): Promise<void> {
     const { session } = this;
     this.session = null;

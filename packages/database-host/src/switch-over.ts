@@ -9,11 +9,10 @@ import { DatabaseHostError } from './database-host-error';
 import { HeldSnapshot } from './held-snapshot';
 import type { HostedDatabase } from './hosted-database';
 import type { CutoverAnswer } from './protocol';
+import { Stopwatch } from './stopwatch';
 
 interface Sessions {
   ends: Ends;
-  oldServer: Session['client'];
-  targetServer: Session['client'];
   snapshot: Session;
   close(): Promise<void>;
 }
@@ -51,52 +50,55 @@ async function openSessions(database: HostedDatabase, { old, target, path }: Upg
     throw new DatabaseHostError('instance_down', 'an instance does not answer');
   }
   for (const client of [oldServer, oldOwn, targetServer, targetOwn]) await client.query('set synchronous_commit = on');
-  const ends = { old: oldOwn, target: targetOwn, databaseName, path };
-  return {
-    ends,
-    oldServer,
-    targetServer,
-    snapshot: await HeldSnapshot.prepare(withDatabase(database.requireUrl(target), databaseName)),
-    close,
+  const ends = { old: oldOwn, target: targetOwn, oldServer, targetServer, databaseName, path };
+  const snapshot = await HeldSnapshot.prepare(withDatabase(database.requireUrl(target), databaseName));
+  const closeAll = async (): Promise<void> => {
+    await close();
+    if (!database.snapshot.isHolding(snapshot)) await snapshot.close();
   };
+  return { ends, snapshot, close: closeAll };
 }
 
 /** Returns the milliseconds in which nobody could write. */
 async function pause(database: HostedDatabase, upgrade: UpgradeRecord, sessions: Sessions, prepared: Prepared): Promise<number> {
   const { endpoint, record } = database;
-  const { ends, oldServer, targetServer, snapshot } = sessions;
+  const { ends, snapshot } = sessions;
   database.isCutting = true;
   endpoint.hold();
-  const startedMs = performance.now();
+  const parts = new Stopwatch();
   try {
-    await sealDatabase(oldServer, record.database_name);
+    await sealDatabase(ends.oldServer, record.database_name);
     endpoint.endSessions();
+    parts.lap('seal');
     faultpoint('database_host.cutover.sealed');
-    await bringLevel(ends, prepared);
+    await bringLevel(ends, prepared, (part) => parts.lap(part));
     await database.snapshot.take(snapshot);
+    parts.lap('snapshot');
     faultpoint('database_host.cutover.before_switch');
     // The point of no return.
     await database.save({ serving: upgrade.target, upgrade: { ...upgrade, phase: 'switched', are_writes_blocked: false } });
+    parts.lap('switch');
     faultpoint('database_host.cutover.after_switch');
-    await unsealDatabase(targetServer, record.database_name, upgrade.connection_limit);
+    await unsealDatabase(ends.targetServer, record.database_name, upgrade.connection_limit);
+    parts.lap('open');
   } catch (error) {
-    return await recover(database, upgrade, snapshot, error);
+    return await recover(database, upgrade, error);
   } finally {
     database.isCutting = false;
   }
   endpoint.release();
-  const tookMs = performance.now() - startedMs;
+  database.around.log.info(
+    { database_id: record.database_id, parts_ms: parts.laps, total_ms: parts.totalMs },
+    'a database was switched over',
+  );
   const sinceMs = upgrade.blocked_at === null ? 0 : Date.now() - Date.parse(upgrade.blocked_at);
-  return Math.max(tookMs, sinceMs);
+  return Math.max(parts.totalMs, sinceMs);
 }
 
 /** The record says who serves, the old one or the new one; whichever it is, customers are let in there. */
-async function recover(database: HostedDatabase, upgrade: UpgradeRecord, snapshot: Session, error: unknown): Promise<never> {
+async function recover(database: HostedDatabase, upgrade: UpgradeRecord, error: unknown): Promise<never> {
   database.isCutting = false;
-  if (database.record.serving === upgrade.old) {
-    await database.snapshot.drop();
-    await snapshot.close();
-  }
+  if (database.record.serving === upgrade.old) await database.snapshot.drop();
   // One that is down is settled when it comes up again.
   const { adminUrl, isUp } = database.serving;
   if (isUp && adminUrl !== null)

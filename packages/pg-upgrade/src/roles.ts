@@ -97,7 +97,7 @@ function settingStatements(wanted: Roles['settings'], there: Roles['settings'], 
  * target, roles that have gone are dropped. `databaseName` must exist on both. Returns how many statements it took; 0 when nothing differed.
  */
 export async function syncRoles(old: pg.ClientBase, target: pg.ClientBase, databaseName: string): Promise<number> {
-  const [wanted, there] = [await readRoles(old, databaseName), await readRoles(target, databaseName)];
+  const [wanted, there] = await Promise.all([readRoles(old, databaseName), readRoles(target, databaseName)]);
   const names = new Set(wanted.roles.map((role) => role.rolname));
   const gone = there.roles.filter((role) => !names.has(role.rolname));
   // A role that has gone takes its memberships along.

@@ -21,8 +21,10 @@ export async function createTargetDatabase(server: pg.ClientBase, databaseName: 
 /** The database's owner and who may connect to it. The roles must be there. Again is harmless. */
 export async function copyDatabaseGrants(old: pg.ClientBase, target: pg.ClientBase, databaseName: string): Promise<void> {
   const database = name(databaseName);
-  for (const { owner } of await readRows(old, ownerSchema, ownerSql, [databaseName]))
-    await target.query(`alter database ${database} owner to ${name(owner)}`);
+  const owners = [old, target].map((server) => readRows(server, ownerSchema, ownerSql, [databaseName]));
+  const [[wantedOwner], [owner]] = await Promise.all([owners[0] ?? [], owners[1] ?? []]);
+  if (wantedOwner && wantedOwner.owner !== owner?.owner)
+    await target.query(`alter database ${database} owner to ${name(wantedOwner.owner)}`);
   const keyOf = (grant: z.infer<typeof grantSchema>): string => JSON.stringify(grant);
   const wanted = await readRows(old, grantSchema, grantsSql, [databaseName]);
   const there = new Set((await readRows(target, grantSchema, grantsSql, [databaseName])).map(keyOf));

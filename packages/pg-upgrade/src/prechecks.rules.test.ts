@@ -1,0 +1,48 @@
+import { type Facts, judgeUpgrade } from './prechecks.rules';
+
+const quiet: Facts = {
+  fromMajor: 16,
+  toMajor: 18,
+  sizeBytes: 1_000_000_000,
+  freeBytes: 10_000_000_000,
+  preparedTransactions: 0,
+  foreignSlots: 0,
+  subscriptions: 0,
+  oldestTransactionSeconds: 0,
+  sessions: 0,
+  extensions: [],
+  extensionsOfTarget: ['pg_trgm'],
+  extensionTables: [],
+  keyless: [],
+  unlogged: { count: 0, bytes: 0 },
+  largeObjects: { count: 0, bytes: 0 },
+  sequences: 0,
+  materializedViews: 0,
+  regColumns: 0,
+  md5Passwords: 0,
+  roles: 0,
+};
+const keyless = { table: 'log', rows: 100_000, changes: 0, cannotCompare: false };
+const codesOf = (facts: Partial<Facts>): string[] =>
+  judgeUpgrade({ ...quiet, ...facts }).findings.map(({ level, code }) => `${level} ${code}`);
+
+test('a database with nothing special goes online, and is told that its schema stands still', () => {
+  expect(judgeUpgrade(quiet)).toMatchObject({ path: 'logical', pauseSeconds: 0, neededBytes: 2_200_000_000 });
+  expect(codesOf({})).toEqual(['INFO ddl_refused']);
+});
+
+test.each<[string, Partial<Facts>]>([
+  ['prepared_transactions', { preparedTransactions: 1 }],
+  ['extension_missing', { extensions: ['adminpack'] }],
+  ['extension_tables', { extensionTables: ['topology.layer'] }],
+  ['not_enough_space', { freeBytes: 2_199_999_999 }],
+])('%s keeps an upgrade from beginning', (code, facts) => {
+  expect(codesOf(facts)[0]).toBe(`ERROR ${code}`);
+});
+
+test('a table without a key goes online unless its changes could not be found again, or not in time', () => {
+  expect(judgeUpgrade({ ...quiet, keyless: [keyless] }).path).toBe('logical');
+  expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 100, changes: 5 }] }).path).toBe('logical');
+  expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, changes: 5 }] })).toMatchObject({ path: 'offline', pauseSeconds: 25 });
+  expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 0, cannotCompare: true }] }).path).toBe('offline');
+});
