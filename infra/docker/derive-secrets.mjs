@@ -12,7 +12,7 @@ const derive = (label) => Buffer.from(hkdfSync('sha256', master, '', label, 32))
 const lines = [
   '# Keep this file secret and backed up: without the master key no backup can be read.',
   `DRYDOCK_MASTER_KEY=${master.toString('hex')}`,
-  ...['keys', 'hosting', 'compute'].flatMap((service) => {
+  ...['keys', 'hosting', 'compute', 'agency'].flatMap((service) => {
     const name = service.toUpperCase();
     return [
       `${name}_SERVICE_SECRET=${derive(`service:${service}`)}`,

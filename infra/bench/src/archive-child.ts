@@ -5,6 +5,7 @@ import { extract } from '@drydock/archive/extract';
 import { folderSink, folderSource } from '@drydock/archive/folder-objects';
 import { pack } from '@drydock/archive/pack';
 import { directoryRoot } from '@drydock/archive/pack-roots';
+import { verifyArchive } from '@drydock/archive/verify-archive';
 
 const key = Buffer.alloc(32, 7);
 const identity = { archiveId: 'bench-archive', siteId: 'bench-site', orgId: 'bench-org', sequence: 1 };
@@ -14,10 +15,13 @@ const macFile = (archive: string): string => path.join(archive, '..', `${path.ba
 const residentMb = (): number => process.memoryUsage.rss() / 1e6;
 
 async function run(command: string, archive: string, folder: string): Promise<void> {
-  if (command === 'pack') {
+  if (command === 'pack' || command === 'take') {
     fs.mkdirSync(archive, { recursive: true });
     const result = await pack({ roots: [directoryRoot('files', folder)], sink: folderSink(archive), key, identity, createdAt: new Date() });
     fs.writeFileSync(macFile(archive), result.manifestMac);
+    const { archiveId, siteId, orgId } = identity;
+    // As a backup is taken: complete only once everything was read back and every MAC compared.
+    if (command === 'take') await verifyArchive(folderSource(archive), key, { archiveId, siteId, orgId, manifestMac: result.manifestMac });
     return;
   }
   const manifestMac = fs.readFileSync(macFile(archive), 'utf8');

@@ -6,6 +6,8 @@ import { benchGateway } from './gateway';
 import { benchListKeys } from './list-keys';
 import { benchOffsite } from './offsite';
 import { say } from './report';
+import { benchRestoreCard } from './restore-card';
+import { benchTakeBackup } from './take-backup';
 
 const benches: Record<string, () => Promise<void>> = {
   extraction: benchExtraction,
@@ -14,6 +16,8 @@ const benches: Record<string, () => Promise<void>> = {
   'list-keys': benchListKeys,
   accept: benchAccept,
   'first-step': benchFirstStep,
+  'restore-card': benchRestoreCard,
+  'take-backup': benchTakeBackup,
   offsite: benchOffsite,
 };
 

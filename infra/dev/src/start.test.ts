@@ -4,6 +4,7 @@ import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/embedde
 import { queueBackends } from '@drydock/test-kit/queue-backends';
 import { startStack, type TestStack } from '@drydock/test-kit/stack';
 import { until } from '@drydock/test-kit/wait';
+import { programNames } from './programs/domains';
 
 const proofsOf = (stack: TestStack): ProcessProof[] =>
   Object.values(stack.processes()).flatMap(({ pid }) => {
@@ -27,18 +28,7 @@ describe.each(queueBackends())('npm start with the queue on %s', (queueBackend) 
   afterAll(() => stack.stop());
 
   test('every process runs, and the demo sites read their databases', async () => {
-    const names = [
-      'compute',
-      'compute-worker',
-      'gateway',
-      'hetzner-stand-in',
-      'hosting',
-      'hosting-worker',
-      'keys',
-      'postgres',
-      'site-host',
-      'sites-postgres',
-    ];
+    const names = [...programNames, 'postgres', 'sites-postgres'];
     expect(Object.keys(stack.processes()).sort()).toEqual((queueBackend === 'redis' ? [...names, 'redis'] : names).sort());
     expect(await listSites(stack)).toBe(200);
     const [shop] = stack.demo.sites;

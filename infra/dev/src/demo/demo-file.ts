@@ -46,6 +46,10 @@ export const demoSchema = z.object({
   /** Each with snapshots that are ready and one that is not; its disk at the provider's stand-in. */
   servers: z.array(demoServerSchema),
   sandbox_servers: z.array(demoServerSchema),
+  /** Three columns, labels, and cards of which some are in the archive. */
+  boards: z.array(
+    z.object({ id: z.string(), column_ids: z.array(z.string()), card_ids: z.array(z.string()), archived_card_ids: z.array(z.string()) }),
+  ),
   processes_file: z.string(),
 });
 export type Demo = z.infer<typeof demoSchema>;

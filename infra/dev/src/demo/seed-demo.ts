@@ -1,6 +1,7 @@
 import { apiOf } from './api';
 import { type Demo, demoSchema, readDemo, writeDemo, writePartial } from './demo-file';
 import type { Seed, SeedContext } from './seed';
+import { agencySeed } from './seed-agency';
 import { appSeed } from './seed-app';
 import { computeSeed } from './seed-compute';
 import { deletedSitesSeed } from './seed-deleted-sites';
@@ -20,7 +21,7 @@ export interface DemoContext
 }
 
 /** Keys come first: the others are made with them, as a customer would make them, side by side. */
-const laterSeeds: readonly Seed[] = [sitesSeed, appSeed, offsiteSeed, vendorSeed, deletedSitesSeed, computeSeed];
+const laterSeeds: readonly Seed[] = [sitesSeed, appSeed, offsiteSeed, vendorSeed, deletedSitesSeed, computeSeed, agencySeed];
 
 /** Makes what is missing of the demo content, and brings its addresses up to date. */
 export async function seedDemo({ dataDir, baseUrl, processesFile, say, ...means }: DemoContext): Promise<Demo> {

@@ -1,6 +1,7 @@
 import type { NodeProgram } from '../node-member';
 import type { PortBook } from '../ports';
 import type { ServiceWithDatabase } from '../service-names';
+import { agencyPrograms } from './agency';
 import { computePrograms } from './compute';
 import { gatewayPrograms } from './gateway';
 import { hostingPrograms } from './hosting';
@@ -12,8 +13,12 @@ const programsOf: Readonly<Record<ServiceWithDatabase, readonly ProgramPlan[]>> 
   keys: keysPrograms,
   hosting: hostingPrograms,
   compute: computePrograms,
+  agency: agencyPrograms,
 };
 const plans: readonly ProgramPlan[] = [...Object.values(programsOf).flat(), ...gatewayPrograms];
+
+/** Every process of ours that is supervised. */
+export const programNames: readonly string[] = plans.map(({ name }) => name);
 
 const namesIn = (tier: Tier): string[] => plans.filter((plan) => plan.tier === tier).map(({ name }) => name);
 

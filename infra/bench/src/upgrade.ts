@@ -1,0 +1,144 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/database-host/client';
+import type { DatabaseDescription } from '@drydock/database-host/protocol';
+import { findFreePort } from '@drydock/embedded/free-port';
+import { spawnGuarded } from '@drydock/embedded/guarded-child';
+import { catchUp } from '@drydock/pg-upgrade/catch-up';
+import { compareDatabases } from '@drydock/pg-upgrade/compare';
+import { copyData } from '@drydock/pg-upgrade/copy-data';
+import { copySchema } from '@drydock/pg-upgrade/copy-schema';
+import { finishTarget } from '@drydock/pg-upgrade/finish';
+import type { Move } from '@drydock/pg-upgrade/session';
+import { realisticDatabase } from '@drydock/pg-upgrade/testing/realistic-database';
+import { SteadyWriter, writerTableSql } from '@drydock/pg-upgrade/testing/steady-writer';
+import { until } from '@drydock/test-kit/wait';
+import { Client } from 'pg';
+import { printRows } from './report';
+import { withWorkspace } from './workspace';
+
+/** About how much data, in megabytes; DRYDOCK_BENCH_UPGRADE_MB=1000 takes some minutes. */
+const megabytes = Number(process.env['DRYDOCK_BENCH_UPGRADE_MB'] ?? 150);
+const rowsPerSecond = 200;
+const claim = { fence: '1' };
+const passwords = { owner: 'the-owner-s-password', writer: 'the-writer-s-password' };
+
+interface Measured {
+  totalSeconds: number;
+  gapMs: number;
+  writesBlockedMs: number;
+  lost: number;
+  outcome: string;
+}
+
+const configOf = ({ host, port, ca_certificate: ca }: DatabaseDescription, user: 'shop_owner' | 'app_rw') => ({
+  host,
+  port,
+  database: 'shop',
+  user,
+  password: user === 'app_rw' ? passwords.writer : passwords.owner,
+  ssl: { ca },
+});
+
+async function createFilled(client: DatabaseHostClient, databaseId: string): Promise<DatabaseDescription> {
+  const size = { vcpu: 2, ram_gb: 4, storage_gb: 20 };
+  const wanted = { mode: 'live', major: 16, database_name: 'shop', username: 'shop_owner', password: passwords.owner, size } as const;
+  const database = await client.ensureDatabase(databaseId, wanted, claim);
+  await withClient(database, async (session) => {
+    const bytes = megabytes * 1e6;
+    for (const statement of [...realisticDatabase({ bytes, password: passwords.writer }), writerTableSql]) await session.query(statement);
+  });
+  return database;
+}
+
+async function withClient<T>(database: DatabaseDescription, work: (session: Client) => Promise<T>): Promise<T> {
+  const session = new Client(configOf(database, 'shop_owner'));
+  await session.connect();
+  try {
+    return await work(session);
+  } finally {
+    await session.end();
+  }
+}
+
+/** From the first instance of the new major to the end of the comparison and ANALYZE, as the service's workflow does it, without its backups. */
+async function upgrade(client: DatabaseHostClient, databaseId: string, route: Move['path']): Promise<{ writesBlockedMs: number; outcome: string }> {
+  const upgradeId = 'bench';
+  await client.prepareTarget(databaseId, { upgrade_id: upgradeId, to_major: 18, path: route }, claim);
+  const access = await client.accessUpgrade(databaseId, upgradeId, claim);
+  const move: Move = { oldUrl: access.old_url, targetUrl: access.target_url, databaseName: access.database_name, path: route, fence: '1' };
+  await copySchema(move);
+  if (route === 'offline') await client.blockWrites(databaseId, upgradeId, claim);
+  await copyData(move);
+  await catchUp(move);
+  const { writes_blocked_ms: writesBlockedMs } = await client.cutover(databaseId, upgradeId, claim);
+  const { snapshot_id: snapshotId } = await client.accessUpgrade(databaseId, upgradeId, claim);
+  const { outcome } = await compareDatabases(move, snapshotId);
+  await finishTarget(move);
+  await client.restOld(databaseId, upgradeId, claim);
+  return { writesBlockedMs, outcome };
+}
+
+async function measure(client: DatabaseHostClient, route: Move['path']): Promise<Measured> {
+  const databaseId = randomUUID();
+  const database = await createFilled(client, databaseId);
+  const writer = new SteadyWriter({ config: configOf(database, 'app_rw'), rowsPerSecond, name: 'bench' });
+  await until(() => writer.written > rowsPerSecond);
+  const startedMs = performance.now();
+  const upgraded = await upgrade(client, databaseId, route);
+  const totalSeconds = (performance.now() - startedMs) / 1000;
+  const { acknowledged, longestGapMs: gapMs } = await writer.stop();
+  const { rows } = await withClient(database, (session) => session.query<{ id: string }>('select id from written'));
+  const there = new Set(rows.map(({ id }) => Number(id)));
+  await client.destroyDatabase(databaseId, claim);
+  return { ...upgraded, totalSeconds, gapMs, lost: acknowledged.filter((id) => !there.has(id)).length };
+}
+
+/** 16 to 18 under a live writer, by logical replication and by the offline copy, on the same data. */
+export const benchUpgrade = (): Promise<void> =>
+  withWorkspace('upgrade', async (folder) => {
+    fs.chmodSync(folder, 0o711);
+    const [port, secret] = [await findFreePort(), randomBytes(32).toString('hex')];
+    const environment = { PORT: String(port), DATABASE_HOST_SECRET: secret, DATABASES_DIR: path.join(folder, 'databases'), LOG_LEVEL: 'warn' };
+    const entry = path.resolve(__dirname, '../../../packages/database-host/dist/server.js');
+    const host = await spawnGuarded(process.execPath, [entry], {
+      env: { ...process.env, ...environment },
+      stdio: ['ignore', 'inherit', 'inherit'],
+      signalOnOrphan: 'SIGTERM',
+    });
+    const url = `http://127.0.0.1:${port}`;
+    await until(async () => (await fetch(`${url}/readyz`)).ok, { timeoutMs: 30_000 });
+    const client = createDatabaseHostClient({ url, secret });
+    try {
+      printUpgrade(await measure(client, 'logical'), await measure(client, 'offline'));
+    } finally {
+      await client.close();
+      await host.stop('SIGTERM', 30_000);
+    }
+  });
+
+function printUpgrade(ours: Measured, offline: Measured): void {
+  const peer = 'offline copy of the same data';
+  const rows = [
+    {
+      what: `longest gap that a writer of ${rowsPerSecond} rows/s saw`,
+      ours: `${Math.round(ours.gapMs)} ms`,
+      peer,
+      peerValue: `${Math.round(offline.gapMs)} ms`,
+      ratio: offline.gapMs / ours.gapMs,
+      bar: 20,
+    },
+    {
+      what: 'the whole upgrade with comparison and ANALYZE (at most twice)',
+      ours: `${ours.totalSeconds.toFixed(1)} s`,
+      peer,
+      peerValue: `${offline.totalSeconds.toFixed(1)} s`,
+      ratio: offline.totalSeconds / ours.totalSeconds,
+      bar: 0.5,
+    },
+  ];
+  const blocked = `Writes were blocked for ${Math.round(ours.writesBlockedMs)} ms online, ${Math.round(offline.writesBlockedMs)} ms offline.`;
+  const kept = `Acknowledged rows lost: ${ours.lost} and ${offline.lost}; old against new: ${ours.outcome} and ${offline.outcome}.`;
+  printRows('Postgres 16 to 18', rows, `About ${megabytes} MB. ${blocked} ${kept}`);
+}
