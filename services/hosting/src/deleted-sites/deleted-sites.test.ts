@@ -143,7 +143,7 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
         ...records.map(({ id }) => restore(id)),
         ...[1, 2].map(() => api.call('POST', '/v1/sites', { body: { name: 'x', primary_domain: domain } })),
       ]);
-      expect(answers.map(({ status }) => status).sort()).toEqual([202, 422, 422, 422]);
+      expect([202, 422].map((wanted) => answers.filter(({ status }) => status === wanted).length)).toEqual([1, 3]);
       for (const { json } of answers.filter(({ status }) => status === 422)) expect(json).toMatchObject({ code: 'domain_in_use' });
       expect(await api.rows('SELECT 1 FROM sites WHERE primary_domain = $1', [domain])).toHaveLength(1);
       const won = await api.rows('SELECT 1 FROM deleted_sites WHERE primary_domain = $1 AND restored_at IS NOT NULL', [domain]);

@@ -148,7 +148,7 @@ it('fails the workflow, without staff, when the vendor’s job fails', async () 
 it('accepts one of twenty restores at once', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
   const answers = await Promise.all(Array.from({ length: 20 }, () => restoreWeb(siteId)));
-  expect(answers.map(({ status }) => status).sort()).toEqual([202, ...Array.from({ length: 19 }, () => 422)]);
+  expect([202, 422].map((wanted) => answers.filter(({ status }) => status === wanted).length)).toEqual([1, 19]);
   await atRest(world, siteId);
   expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);
 });
