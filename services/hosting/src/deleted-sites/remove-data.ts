@@ -1,4 +1,5 @@
 import type { StepContext } from '@drydock/workflow/definition';
+import { forgetDestinations } from '../offsite/destination.store';
 import { prefixOfKey } from '../providers/backup-storage';
 import type { WorkContext } from '../sites/work';
 import type { DeletedSite } from './deleted-site.types';
@@ -23,5 +24,9 @@ export async function removeData(context: WorkContext, step: StepContext<unknown
   }
   if (lockedObjects > 0)
     step.log.info({ deleted_site_id: record.id, locked_objects: lockedObjects }, 'a lock still holds data of a purged site');
-  else await database.transaction((tx) => recordRemoved(tx, record, now()));
+  else
+    await database.transaction(async (tx) => {
+      await recordRemoved(tx, record, now());
+      await forgetDestinations(tx, record.siteId);
+    });
 }

@@ -72,3 +72,8 @@ export async function removeActive(tx: Tx, siteId: string): Promise<boolean> {
 export async function recordOutcome(tx: Tx, destinationId: string, lastErrorCode: string): Promise<void> {
   await tx.offsiteDestination.updateMany({ where: { id: destinationId }, data: { lastErrorCode } });
 }
+
+/** Nothing brings the site back: credentials and what was known of its copies go. What lies in the customer's storage is the customer's. */
+export async function forgetDestinations(tx: Tx, siteId: string): Promise<void> {
+  await tx.offsiteDestination.deleteMany({ where: { siteId } });
+}

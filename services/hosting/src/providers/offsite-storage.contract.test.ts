@@ -1,0 +1,128 @@
+import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
+import { uuidv7 } from 'uuidv7';
+import { copyFolder, type OffsiteDeadlines, type OffsiteStorage } from './offsite-storage';
+import { s3OffsiteStorage } from './offsite-storage.s3';
+
+const [accessKeyId, secretAccessKey] = ['CUSTOMER', 'secret'];
+const bucket = 'copies';
+/** Far under what a storage may take in earnest, so that a test sees the end of it. */
+const deadlines: OffsiteDeadlines = { connectMs: 500, idleMs: 500, objectMs: 1_500 };
+
+interface Opened {
+  storage: OffsiteStorage;
+  s3: RunningS3;
+  close(): Promise<void>;
+}
+
+async function openS3(rights: { mayWrite?: boolean; mayDelete?: boolean } = {}): Promise<Opened> {
+  const s3 = await startS3({
+    accounts: [{ accessKeyId, secretAccessKey, buckets: [bucket], ...rights }],
+    buckets: [{ name: bucket, hasObjectLock: false }],
+  });
+  const open = s3OffsiteStorage({ allowed: new Set([new URL(s3.endpoint).host]) });
+  const place = { endpoint: s3.endpoint, region: 'us-east-1', bucket, prefix: 'below/here' };
+  const storage = open(place, { accessKeyId, secretAccessKey }, { deadlines });
+  const close = async (): Promise<void> => {
+    storage.close();
+    await s3.close();
+  };
+  return { storage, s3, close };
+}
+
+/** Every driver is one more line here; the promises are the same. */
+describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => {
+  let opened: Opened;
+  beforeAll(async () => {
+    opened = await open();
+  });
+  afterEach(() => opened.s3.faults.clear());
+  afterAll(() => opened.close());
+  const newFolder = (): string => copyFolder(uuidv7(), uuidv7());
+  const failureOf = (work: Promise<unknown>): Promise<unknown> =>
+    work.then(
+      () => null,
+      (error: unknown) => error,
+    );
+
+  it('gives back what was written, and replaces an object that is written again', async () => {
+    const key = `${newFolder()}/7`;
+    const large = Buffer.alloc(9_000_000, 'drydock ');
+    await opened.storage.sink(key).write('segment-00000000', Buffer.from('first'));
+    await opened.storage.sink(key).write('segment-00000000', large);
+    expect((await opened.storage.source(key).read('segment-00000000')).equals(large)).toBe(true);
+  });
+
+  it('writes below the prefix alone', async () => {
+    const key = `${newFolder()}/1`;
+    await opened.storage.sink(key).write('manifest', Buffer.from('x'));
+    expect(
+      opened.s3.world.buckets
+        .get(bucket)
+        .keys('')
+        .filter((name) => !name.startsWith('below/here/')),
+    ).toEqual([]);
+    expect(opened.s3.world.buckets.get(bucket).keys(`below/here/${key}`)).toEqual([`below/here/${key}/manifest`]);
+  });
+
+  it('says of a missing object that the archive is truncated', async () => {
+    expect(await failureOf(opened.storage.source(`${newFolder()}/1`).read('manifest'))).toMatchObject({ reason: 'truncated' });
+  });
+
+  it('removes every attempt but the one to keep, and then that one too', async () => {
+    const folder = newFolder();
+    for (const attempt of ['1', '12'])
+      for (const name of ['manifest', 'index-00000000', 'segment-00000000'])
+        await opened.storage.sink(`${folder}/${attempt}`).write(name, Buffer.from(attempt));
+    const left = () => opened.s3.world.buckets.get(bucket).keys(`below/here/${folder}/`).length;
+    await opened.storage.removeAll(folder, `${folder}/12`);
+    expect([left(), (await opened.storage.source(`${folder}/12`).read('manifest')).toString()]).toEqual([3, '12']);
+    await opened.storage.removeAll(folder);
+    await opened.storage.removeAll(folder);
+    expect(left()).toBe(0);
+  });
+
+  it('passes a probe and keeps nothing of it', async () => {
+    await opened.storage.probe(uuidv7());
+    expect(opened.s3.world.buckets.get(bucket).keys('below/here/drydock-probe')).toEqual([]);
+  });
+
+  it.each([{ mayWrite: false }, { mayDelete: false }])('fails a probe with %j', async (rights) => {
+    const limited = await open(rights);
+    expect(await failureOf(limited.storage.probe(uuidv7()))).toMatchObject({ refusal: 'credentials_rejected' });
+    await limited.close();
+  });
+
+  it.each(['../../etc', '/etc', 'a/b', '', `${uuidv7()}/../${uuidv7()}`])('refuses the key %j', async (key) => {
+    expect(() => opened.storage.source(key)).toThrow('not an object key');
+    expect(String(await failureOf(opened.storage.removeAll(key)))).toContain('not an object key');
+  });
+
+  it.each(['../manifest', 'manifest/..', 'other', ''])('refuses the object %j', async (name) => {
+    expect(await failureOf((async () => opened.storage.source(`${newFolder()}/1`).read(name))())).toBeInstanceOf(TypeError);
+  });
+
+  describe('gives up, and never for good, on one that', () => {
+    const key = `${newFolder()}/1`;
+    beforeAll(() => opened.storage.sink(key).write('manifest', Buffer.alloc(4_000, 1)));
+
+    it.each([
+      ['sends a byte at a time', { kind: 'drip', intervalMs: 50 } as const],
+      ['never answers', { kind: 'silence' } as const],
+      ['never sends all of it', { kind: 'truncated', bytes: 10 } as const],
+      ['fails every time', { kind: 'fixed', status: 503, headers: {}, body: '' } as const],
+    ])('%s', async (_what, answer) => {
+      opened.s3.faults.add({ method: 'GET', path: 'manifest', times: 99, isCarriedOut: false, delayMs: 0, answer });
+      const error = await failureOf(opened.storage.source(key).read('manifest'));
+      expect(error).toHaveProperty('message');
+      expect(error).not.toHaveProperty('refusal');
+      expect(error).not.toHaveProperty('reason');
+    });
+
+    it('but reads no more than the largest object of one that sends without end', async () => {
+      opened.s3.faults.add({ method: 'GET', path: 'manifest', times: 99, isCarriedOut: false, delayMs: 0, answer: { kind: 'endless' } });
+      const before = process.memoryUsage.rss();
+      expect(await failureOf(opened.storage.source(key).read('manifest'))).toHaveProperty('message');
+      expect(process.memoryUsage.rss() - before).toBeLessThan(250e6);
+    });
+  });
+});
