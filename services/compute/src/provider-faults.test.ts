@@ -1,0 +1,174 @@
+import type { ChildProcess } from 'node:child_process';
+import { until } from '@drydock/test-kit/wait';
+import { callerOf } from '../test/compute-api';
+import { type ComputeWorld, type Disk, ended, makeDisk, openWorld, rollBack } from '../test/compute-world';
+
+/** faults.md D1, D5 to D8, each against a real worker process and the provider over a socket; the provider's ledger is the judge. */
+let world: ComputeWorld;
+let worker: ChildProcess;
+beforeAll(async () => {
+  world = await openWorld('postgres', callerOf());
+  worker = world.spawnWorker();
+});
+afterAll(async () => {
+  worker.kill('SIGTERM');
+  await world.close();
+});
+afterEach(() => world.project.admin('DELETE', '/faults'));
+
+const rebuild = 'actions/rebuild$';
+const sentTo = async ({ machineId }: Disk): Promise<number> =>
+  (await world.project.ledger('rebuild_server')).filter(({ resource }) => resource === machineId).length;
+const auditedOf = async ({ serverId }: Disk): Promise<string[]> => {
+  const rows = await world.api.rows<{ action: string }>('SELECT action FROM audit_outbox WHERE target = $1', [
+    `/v1/compute/servers/${serverId}`,
+  ]);
+  return rows.map(({ action }) => action);
+};
+const serverOf = async ({ serverId }: Disk) => (await world.api.call('GET', `/v1/compute/servers/${serverId}`)).json;
+/** Accepts, waits for the end, and says what it was, what the disk says, how often it was sent and what was noted. */
+async function outcomeOf(disk: Disk) {
+  const answer = await rollBack(world, disk);
+  expect(answer.status).toBe(202);
+  const { status, error, steps } = await ended(world, answer.headers['location']);
+  const content = await world.project.readDisk(disk.machineId);
+  return { status, code: error?.code, steps, content, sent: await sentTo(disk), audited: await auditedOf(disk) };
+}
+const rolledBack = { status: 'succeeded', content: 'new', sent: 1, audited: ['server.roll_back'] };
+
+it('rolls the disk back, once, and leaves a server that can be acted on', async () => {
+  const disk = await makeDisk(world);
+  expect(await outcomeOf(disk)).toMatchObject(rolledBack);
+  expect(await serverOf(disk)).toMatchObject({
+    status: 'active',
+    operable: true,
+    power_state: 'on',
+    vendor_status: 'running',
+    message: '',
+  });
+});
+
+it('D1: an answer that is lost after the acceptance is looked for, never sent again', async () => {
+  const disk = await makeDisk(world);
+  await world.project.fault({ method: 'POST', path: rebuild, isCarriedOut: true, answer: { kind: 'reset' } });
+  expect(await outcomeOf(disk)).toMatchObject(rolledBack);
+});
+
+it('D1: a request that is lost before the acceptance ends the workflow with the disk as it was, and nothing is noted', async () => {
+  const disk = await makeDisk(world);
+  await world.project.fault({ method: 'POST', path: rebuild, answer: { kind: 'silence' } });
+  expect(await outcomeOf(disk)).toMatchObject({ status: 'failed', code: 'provider_not_accepted', content: 'old', sent: 0, audited: [] });
+  expect(await serverOf(disk)).toMatchObject({ status: 'active', operable: true, power_state: 'on', message: '' });
+  // The server is free again.
+  expect(await outcomeOf(disk)).toMatchObject(rolledBack);
+});
+
+it.each([
+  ['HTML', { kind: 'fixed', status: 200, body: '<html>' }],
+  ['a body cut short', { kind: 'truncated', bytes: 20 }],
+  ['another machine’s action', { kind: 'edited', set: { 'action.resources.0.id': 1 } }],
+] as const)('D4, D6: %s for an answer is none: what was accepted is found', async (_what, answer) => {
+  const disk = await makeDisk(world);
+  await world.project.fault({ method: 'POST', path: rebuild, isCarriedOut: true, answer });
+  expect(await outcomeOf(disk)).toMatchObject(rolledBack);
+});
+
+it('D5: statuses that come twice and out of order never take an end back', async () => {
+  const disk = await makeDisk(world);
+  const stale = { kind: 'edited', set: { 'actions.0.status': 'running', 'actions.0.progress': 3 } } as const;
+  await world.project.fault({ method: 'GET', path: '/actions$', times: 3, answer: stale });
+  expect(await outcomeOf(disk)).toMatchObject(rolledBack);
+});
+
+it('D6: an action that is another machine’s is nobody’s word: staff look, and the server stays locked', async () => {
+  const disk = await makeDisk(world);
+  await world.project.fault({
+    method: 'GET',
+    path: '^/v1/actions$',
+    times: 9,
+    answer: { kind: 'edited', set: { 'actions.0.resources.0.id': 1 } },
+  });
+  const outcome = await outcomeOf(disk);
+  expect(outcome).toMatchObject({ status: 'needs_attention', sent: 1, audited: ['server.roll_back'] });
+  expect((await rollBack(world, disk)).json).toMatchObject({ code: 'needs_attention' });
+  expect(await serverOf(disk)).toMatchObject({ operable: false });
+});
+
+it.each([
+  ['is deleted', 'snapshot_not_on_server', null],
+  ['is no longer ready', 'snapshot_not_ready', { status: 'unavailable' }],
+  ['does not fit any more', 'snapshot_incompatible', { diskSize: 400 }],
+])('D7: a snapshot that %s between the answer and the send is refused in that moment', async (_what, code, change) => {
+  const disk = await makeDisk(world);
+  worker.kill('SIGSTOP');
+  const answer = await rollBack(world, disk);
+  if (change === null) await world.project.removeSnapshot(disk.snapshotId);
+  else await world.project.admin('PATCH', `/images/${disk.snapshotId}`, change);
+  worker.kill('SIGCONT');
+  expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'failed', error: { code } });
+  expect([await world.project.readDisk(disk.machineId), await sentTo(disk), await auditedOf(disk)]).toEqual(['old', 0, []]);
+  expect(await serverOf(disk)).toMatchObject({ operable: true, power_state: 'on' });
+});
+
+it('D8: a machine that is locked, a conflict and a spent limit are waited for by the same workflow', async () => {
+  const disk = await makeDisk(world);
+  const refused = (status: number, code: string, headers = {}) =>
+    world.project.fault({
+      method: 'POST',
+      path: rebuild,
+      answer: { kind: 'fixed', status, headers, body: JSON.stringify({ error: { code, message: code } }) },
+    });
+  await refused(423, 'locked');
+  await refused(429, 'rate_limit_exceeded', { 'retry-after': '1' });
+  for (let number = 0; number < 3; number += 1) await refused(409, 'conflict');
+  const outcome = await outcomeOf(disk);
+  expect(outcome).toMatchObject(rolledBack);
+  expect(outcome.steps.find(({ name }) => name === 'send')?.attempts).toBeGreaterThan(1);
+}, 60_000);
+
+it('D8: a machine that somebody else has locked since the answer is waited for', async () => {
+  const disk = await makeDisk(world);
+  worker.kill('SIGSTOP');
+  const answer = await rollBack(world, disk);
+  await world.project.admin('PATCH', `/servers/${disk.machineId}`, { isHiddenLocked: true });
+  worker.kill('SIGCONT');
+  const location = String(answer.headers['location']);
+  await until(async () => {
+    const [row] = await world.api.rows<{ attempts: number }>(
+      "SELECT attempts FROM workflow_step WHERE workflow_id = $1 AND name = 'send'",
+      [location.split('/').at(-1)],
+    );
+    return (row?.attempts ?? 0) > 1;
+  });
+  await world.project.admin('PATCH', `/servers/${disk.machineId}`, { isHiddenLocked: false });
+  expect(await ended(world, location)).toMatchObject({ status: 'succeeded' });
+  expect(await sentTo(disk)).toBe(1);
+});
+
+it('an action that the provider says has failed ends the workflow, with its code and without staff', async () => {
+  const disk = await makeDisk(world);
+  await world.project.admin('PATCH', `/servers/${disk.machineId}`, { labels: { 'stand-in.fail': 'rebuild_server' } });
+  expect(await outcomeOf(disk)).toMatchObject({
+    status: 'failed',
+    code: 'rollback_failed',
+    content: 'old',
+    sent: 1,
+    audited: ['server.roll_back'],
+  });
+  expect(await serverOf(disk)).toMatchObject({ status: 'active', operable: true, message: '' });
+});
+
+it('a sandbox server called fail_rollback fails without the provider, and one called slow takes its time', async () => {
+  const caller = { ...world.caller, mode: 'sandbox' as const };
+  const failing = await makeDisk(world, { name: 'fail_rollback' }, caller);
+  const answer = await rollBack(world, failing, { caller });
+  expect(await ended(world, answer.headers['location'], { caller })).toMatchObject({
+    status: 'failed',
+    error: { code: 'rollback_failed' },
+  });
+  expect([await sentTo(failing), await world.project.readDisk(failing.machineId)]).toEqual([0, 'old']);
+  const slow = await makeDisk(world, { name: 'slow' }, caller);
+  const slowly = await rollBack(world, slow, { caller });
+  expect(await ended(world, slowly.headers['location'], { caller })).toMatchObject({ status: 'succeeded' });
+  expect(await world.project.readDisk(slow.machineId)).toBe('new');
+});

@@ -1,0 +1,102 @@
+import type { ChildProcess } from 'node:child_process';
+import type { ComputeServerView } from '@drydock/contracts/compute-servers';
+import type { ServerSnapshot } from '@drydock/contracts/compute-snapshots';
+import { callerOf } from '../../test/compute-api';
+import { type ComputeWorld, ended, openWorld } from '../../test/compute-world';
+
+let world: ComputeWorld;
+let worker: ChildProcess;
+beforeAll(async () => {
+  world = await openWorld('postgres', callerOf());
+  worker = world.spawnWorker();
+});
+afterAll(async () => {
+  worker.kill('SIGTERM');
+  await world.close();
+});
+afterEach(() => world.project.admin('DELETE', '/faults'));
+
+const order = { name: 'Web', deploy_target: 'fsn', spec: 'cpx11', image: 'ubuntu-24.04', zone: 'fsn1' };
+const servers = '/v1/compute/servers';
+/** Orders, waits for the end, and gives the server as it is then. */
+async function outcomeOf(change: object = {}, options: object = {}) {
+  const answer = await world.api.call('POST', servers, { body: { ...order, ...change }, ...options });
+  const workflow = await ended(world, answer.headers['location'], options);
+  const { id } = answer.json as ComputeServerView;
+  return { workflow, server: (await world.api.call('GET', `${servers}/${id}`, options)).json as ComputeServerView };
+}
+
+it('makes one machine, named by the server’s id, and hands it over running', async () => {
+  const { workflow, server } = await outcomeOf({ term_months: 12 });
+  expect(workflow).toMatchObject({ id: server.id, status: 'succeeded', progress: 100 });
+  expect(server).toMatchObject({ status: 'active', operable: true, power_state: 'on', vendor_status: 'running', message: '' });
+  expect(server.addresses).toEqual([expect.stringMatching(/^203\.0\.113\./), expect.stringMatching(/^2001:db8:/)]);
+  expect(server.billing).toMatchObject({
+    mode: 'term',
+    status: 'active',
+    subscription_id: expect.any(String),
+    charged_until: expect.any(String),
+  });
+  expect(await world.project.machinesNamed(server.id)).toHaveLength(1);
+});
+
+it('charges by the started hour from the moment that the machine can be used, and nothing in the sandbox', async () => {
+  const { server } = await outcomeOf();
+  expect(server.billing).toMatchObject({ mode: 'metered', status: 'active', started_hours: 1, amount_minor: 1 });
+  const tried = await outcomeOf({}, { caller: { ...world.caller, mode: 'sandbox' } });
+  expect(tried.server).toMatchObject({ status: 'active', billing: { status: 'none', started_hours: 0, charged_until: null } });
+  expect(await world.project.machinesNamed(tried.server.id)).toEqual([]); // the live project knows nothing of it
+});
+
+it('an order that the provider refuses fails with a reason for the customer, and leaves no machine', async () => {
+  const { workflow, server } = await outcomeOf({ image: 'no-such-image' });
+  expect(workflow).toMatchObject({ status: 'failed', error: { code: 'order_refused' } });
+  expect(server).toMatchObject({
+    status: 'failed',
+    message: 'The provider does not offer this',
+    operable: false,
+    billing: { status: 'none' },
+  });
+  expect(await world.project.machinesNamed(server.id)).toEqual([]);
+});
+
+it('finds the machine whose order was answered to nobody, and makes no second one', async () => {
+  await world.project.fault({ method: 'POST', path: '^/v1/servers$', isCarriedOut: true, answer: { kind: 'reset' } });
+  const { server } = await outcomeOf();
+  expect(server).toMatchObject({ status: 'active', power_state: 'on' });
+  expect(await world.project.machinesNamed(server.id)).toHaveLength(1);
+});
+
+it('takes a snapshot that its number names, lists it, and deletes it', async () => {
+  const { server } = await outcomeOf();
+  const snapshots = `${servers}/${server.id}/snapshots`;
+  const list = async () => ((await world.api.call('GET', snapshots)).json as { data: ServerSnapshot[] }).data;
+  expect(await list()).toEqual([]);
+  const taken = await world.api.call('POST', snapshots, { body: { description: 'before the upgrade' } });
+  const { id } = taken.json as ServerSnapshot;
+  expect([taken.status, taken.json]).toMatchObject([
+    202,
+    { id: expect.stringMatching(/^\d+$/), description: 'before the upgrade', status: 'creating', size_gb: null },
+  ]);
+  expect(await ended(world, taken.headers['location'])).toMatchObject({ kind: 'take_snapshot', status: 'succeeded' });
+  expect(await list()).toMatchObject([{ id, description: 'before the upgrade', status: 'available', size_gb: expect.any(Number) }]);
+  expect((await world.api.call('DELETE', `${snapshots}/${id}`)).status).toBe(204);
+  expect(await list()).toEqual([]);
+  expect((await world.api.call('DELETE', `${snapshots}/${id}`)).json).toMatchObject({ status: 422, code: 'snapshot_not_on_server' });
+  const audited = await world.api.rows('SELECT action FROM audit_outbox WHERE target = $1 ORDER BY seq', [`${servers}/${server.id}`]);
+  expect(audited.map(({ action }) => action)).toEqual(['server.order', 'server_snapshot.take', 'server_snapshot.delete']);
+});
+
+it('rebuilds from an image, and says from which the machine is built then', async () => {
+  const { server } = await outcomeOf();
+  const answer = await world.api.call('POST', `${servers}/${server.id}/rebuild`, { body: { image: 'debian-12' } });
+  expect(await ended(world, answer.headers['location'])).toMatchObject({ kind: 'rebuild_server', status: 'succeeded' });
+  expect((await world.api.call('GET', `${servers}/${server.id}`)).json).toMatchObject({
+    image: 'debian-12',
+    operable: true,
+    power_state: 'on',
+  });
+  const refused = await world.api.call('POST', `${servers}/${server.id}/rebuild`, { body: { image: 'no-such-image' } });
+  expect(await ended(world, refused.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'order_refused' } });
+  expect((await world.api.call('GET', `${servers}/${server.id}`)).json).toMatchObject({ image: 'debian-12', operable: true });
+});

@@ -1,0 +1,92 @@
+import type { ChildProcess } from 'node:child_process';
+import type { ComputeServerView } from '@drydock/contracts/compute-servers';
+import { until } from '@drydock/test-kit/wait';
+import { callerOf } from '../../test/compute-api';
+import { type ComputeWorld, openWorld } from '../../test/compute-world';
+import { givenServer, startReconciliation } from '../../test/given-server';
+
+let world: ComputeWorld;
+let worker: ChildProcess;
+beforeAll(async () => {
+  world = await openWorld('postgres', callerOf());
+  worker = world.spawnWorker();
+});
+afterAll(async () => {
+  worker.kill('SIGTERM');
+  await world.close();
+});
+
+const read = async (serverId: string) => (await world.api.call('GET', `/v1/compute/servers/${serverId}`)).json as ComputeServerView;
+/** Compares now, and waits until that is over. */
+async function reconcile(mode: 'live' | 'sandbox' = 'live'): Promise<void> {
+  const id = await startReconciliation(world.api, mode);
+  await until(async () => (await world.api.rows("SELECT 1 FROM workflow WHERE id = $1 AND status = 'succeeded'", [id])).length === 1);
+}
+const machine = (id: string, change: object) => world.project.admin('PATCH', `/servers/${id}`, change);
+
+it('is scheduled for each range of each mode, without anybody asking', async () => {
+  const names = await until(async () => {
+    const rows = await world.api.rows<{ name: string }>('SELECT name FROM workflow_schedule ORDER BY name');
+    return rows.length > 0 && rows.map(({ name }) => name);
+  });
+  expect(names).toEqual(['reconcile_servers:live:fsn', 'reconcile_servers:sandbox:fsn']);
+  await until(
+    async () => (await world.api.rows("SELECT 1 FROM workflow WHERE request_id LIKE 'schedule_%' AND status = 'succeeded'")).length === 2,
+  );
+});
+
+it('power, addresses and the provider’s own word follow the machine', async () => {
+  const machineId = await world.project.makeMachine();
+  const serverId = await givenServer(world.api, world.caller, { machineId });
+  await machine(machineId, { status: 'off', ipv4: null, ipv6: '2001:db8:77::/64' });
+  await reconcile();
+  expect(await read(serverId)).toMatchObject({ vendor_status: 'off', power_state: 'off', addresses: ['2001:db8:77::/64'], operable: true });
+  await machine(machineId, { status: 'migrating', ipv6: null });
+  await reconcile();
+  expect(await read(serverId)).toMatchObject({ vendor_status: 'migrating', power_state: 'unknown', addresses: [] });
+});
+
+it('says that a machine has vanished, stops its meter', async () => {
+  const machineId = await world.project.makeMachine();
+  const serverId = await givenServer(world.api, world.caller, { machineId });
+  await world.project.admin('DELETE', `/servers/${machineId}`);
+  await reconcile();
+  const gone = await read(serverId);
+  expect(gone).toMatchObject({ status: 'active', vendor_status: 'not_found', power_state: 'unknown', addresses: [], operable: false });
+  expect(gone.billing).toMatchObject({ status: 'cancelled', started_hours: 1 });
+  const refused = await world.api.call('POST', `/v1/compute/servers/${serverId}/snapshots`, { body: {} });
+  expect(refused.json).toMatchObject({ code: 'server_not_operable' });
+});
+
+it('a listing that is short of a machine is not believed alone', async () => {
+  const machineId = await world.project.makeMachine();
+  const serverId = await givenServer(world.api, world.caller, { machineId });
+  await world.project.fault({ method: 'GET', path: '^/v1/servers$', answer: { kind: 'edited', set: { servers: [] } } });
+  await reconcile();
+  expect(await read(serverId)).toMatchObject({ vendor_status: 'running', power_state: 'on', operable: true });
+});
+
+it('leaves a server to the workflow that is at work on it', async () => {
+  const machineId = await world.project.makeMachine();
+  const serverId = await givenServer(world.api, world.caller, { machineId, operable: false, powerState: 'rebooting' });
+  await world.api.rows(
+    `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id, due_at)
+     VALUES (gen_random_uuid(), 'roll_back_server', 'server:' || $1::text, 'server', $1::text, gen_random_uuid(), 'live', '{}', 'test', now() + interval '1 hour')`,
+    [serverId],
+  );
+  await reconcile();
+  expect(await read(serverId)).toMatchObject({ operable: false, power_state: 'rebooting' });
+  await world.api.rows('UPDATE workflow SET status = \'needs_attention\', error = \'{"code":"step_failed"}\' WHERE subject_id = $1', [
+    serverId,
+  ]);
+  await reconcile();
+  expect(await read(serverId)).toMatchObject({ operable: false, power_state: 'on' });
+});
+
+it('the sandbox’s comparison touches no live server', async () => {
+  const serverId = await givenServer(world.api, world.caller, { machineId: '424242' });
+  await reconcile('sandbox');
+  expect(await read(serverId)).toMatchObject({ vendor_status: 'running', operable: true });
+  await reconcile('live');
+  expect(await read(serverId)).toMatchObject({ vendor_status: 'not_found', operable: false });
+});
