@@ -1,3 +1,4 @@
+import { restartAppHead } from './app/restart-app.head';
 import { restoreBackupHead } from './backups/restore-backup.head';
 import { takeBackupHead } from './backups/take-backup.head';
 import { purgeDeletedSitesHead } from './deleted-sites/purge-deleted-sites.head';
@@ -25,6 +26,7 @@ it('requests announce the very steps that workers take', () => {
     configureOffsiteHead,
     copyOffsiteHead,
     restoreOffsiteHead,
+    restartAppHead,
     vendorRestoreHead,
     vendorTakeSnapshotHead,
     restoreDeletedSiteHead,

@@ -41,7 +41,7 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
   expect(await read(id)).toMatchObject({ restorable: false, reason_code: 'already_restored' });
   const { releases } = await world.host.readSite(siteId);
   await until(async () => (await world.host.readSite(siteId)).releases.length === 1, { what: `one release of ${releases.join()}` });
-  // Its last backup is kept as long as any other now, and the next one has the next number.
+  // Its last backup is kept no longer than others now, and the next one has the next number.
   const next = await makeBackup(world, siteId);
   const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
   expect(backups).toMatchObject([{ id: next }, { expires_at: expect.any(String), status: 'completed' }]);

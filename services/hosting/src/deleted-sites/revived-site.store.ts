@@ -17,7 +17,7 @@ export async function removeRevivedSite(tx: Tx, siteId: string): Promise<void> {
   await tx.site.deleteMany({ where: { id: siteId } });
 }
 
-/** The last backup of a site that lives again is kept as long as any other. */
+/** The last backup of a site that lives again is kept no longer than its others. */
 export async function limitBackup(tx: Tx, backupId: string, expiresAt: Date): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, expiresAt: null }, data: { expiresAt } });
 }
