@@ -1,0 +1,82 @@
+import type { ChildProcess } from 'node:child_process';
+import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
+import { uuidv7 } from 'uuidv7';
+import { callerOf, startApi } from '../../test/hosting-api';
+import { ended, succeed } from '../../test/hosting-world';
+import { makeVendorSite, openVendorWorld, surfaceOf, type VendorWorld } from '../../test/vendor-world';
+import { createVendorHttp } from '../providers/vendor-http';
+import { twentyiTimeline } from '../providers/vendor-timeline.twentyi';
+
+let world: VendorWorld;
+let worker: ChildProcess;
+beforeAll(async () => {
+  world = await openVendorWorld('postgres', callerOf());
+  worker = world.spawnWorker();
+});
+afterAll(async () => {
+  worker.kill('SIGTERM');
+  await world.close();
+});
+
+it('a site of platform vendor is a package there, seen at the vendor’s preview until its domain points to it', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  const site = (await world.api.call('GET', `/v1/sites/${siteId}`)).json as { status: string; url: string };
+  expect(site).toMatchObject({ status: 'active', platform: 'vendor', url: `${world.vendor.url}/preview/${packageId}/` });
+  expect(await (await fetch(site.url)).text()).toBe('<h1>version 2</h1>');
+  const backup = await world.api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
+  expect(backup.json).toMatchObject({ code: 'platform_unsupported' });
+});
+
+it('deleted, its package is gone and there is nothing to come back from', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
+  const http = createVendorHttp({ url: world.vendor.url, key: world.vendor.keys.live });
+  expect(await twentyiTimeline(http).read(packageId)).toBeNull();
+  await http.close();
+  const { data } = (await world.api.call('GET', '/v1/sites/deleted')).json as { data: DeletedSiteView[] };
+  expect(data.find(({ site_id: id }) => id === siteId)).toMatchObject({ restorable: false, reason_code: 'no_backup' });
+});
+
+it('a domain that is somebody else’s package at the vendor makes the site fail, and leaves that package alone', async () => {
+  const domain = `${uuidv7()}.example.com`;
+  const http = createVendorHttp({ url: world.vendor.url, key: world.vendor.keys.live });
+  const { packageId } = await twentyiTimeline(http).ensurePackage('somebody else', domain);
+  const created = await world.api.call('POST', '/v1/sites', { body: { name: 'Mine', primary_domain: domain, platform: 'vendor' } });
+  expect(await ended(world, created.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'domain_in_use' } });
+  expect(await twentyiTimeline(http).read(packageId)).not.toBeNull();
+  await http.close();
+  const { id } = created.json as { id: string };
+  expect((await world.api.call('GET', `/v1/sites/${id}/vendor-snapshots`)).json).toMatchObject({ code: 'no_vendor_package' });
+});
+
+it('the sandbox’s packages are another account’s', async () => {
+  const { packageId } = await makeVendorSite(world);
+  const caller = { ...world.caller, mode: 'sandbox' as const };
+  const body = { name: 'Test', primary_domain: `${uuidv7()}.example.com`, platform: 'vendor' };
+  const created = await world.api.call('POST', '/v1/sites', { body, caller });
+  expect(created.status).toBe(202);
+  const sandbox = createVendorHttp({ url: world.vendor.url, key: world.vendor.keys.sandbox });
+  expect(await twentyiTimeline(sandbox).read(packageId)).toBeNull();
+  await sandbox.close();
+});
+
+it('in a mode without a vendor the platform is not offered', async () => {
+  const { VENDOR_URL = '', VENDOR_KEY = '' } = world.vendor.environment;
+  const caller = callerOf();
+  const api = await startApi(caller, { environment: { VENDOR_URL, VENDOR_KEY } });
+  const body = { name: 'Test', primary_domain: 'a.example.com', platform: 'vendor' };
+  expect((await api.call('POST', '/v1/sites', { body })).status).toBe(202);
+  const answer = await api.call('POST', '/v1/sites', { body, caller: { ...caller, mode: 'sandbox' } });
+  expect([answer.status, answer.json]).toMatchObject([422, { code: 'platform_unavailable' }]);
+  await api.close();
+});
+
+it('a package that vanished at the vendor is no package', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  expect((await surfaceOf(world, siteId)).available).toBe(true);
+  const http = createVendorHttp({ url: world.vendor.url, key: world.vendor.keys.live });
+  await twentyiTimeline(http).removePackage(packageId);
+  await http.close();
+  const answer = await world.api.call('GET', `/v1/sites/${siteId}/vendor-snapshots`);
+  expect([answer.status, answer.json]).toMatchObject([404, { code: 'no_vendor_package' }]);
+});
