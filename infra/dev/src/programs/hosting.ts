@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { type ProgramPlan, type Surroundings, serviceEnvironment, urlOf } from './program';
-import { offsiteAllowed, s3StandInProgram } from './s3-stand-in';
+import { backupsEnvironment, offsiteAllowed, s3StandInProgram } from './s3-stand-in';
 import { vendorEnvironment, vendorStandInProgram } from './vendor-stand-in';
 
 /** What both hosting processes get: the backups and the site host are theirs. */
@@ -8,6 +8,7 @@ const hostingEnvironment = (around: Surroundings): Record<string, string> => ({
   ...serviceEnvironment('hosting', around),
   QUEUE_URL: around.queueUrl,
   BACKUPS_DIR: path.join(around.dataDir, 'backups'),
+  ...backupsEnvironment(around),
   SITE_HOST_URL: urlOf(around, 'site-host'),
   SITE_HOST_SECRET: around.derive('site-host'),
   DRYDOCK_OFFSITE_ALLOW: offsiteAllowed(around),

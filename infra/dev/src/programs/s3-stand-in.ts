@@ -51,6 +51,18 @@ const environment = (around: Surroundings): Record<string, string> => {
 /** Where customers' storage is in the demo; nowhere else may it be on loopback. */
 export const offsiteAllowed = (around: Surroundings): string => new URL(urlOf(around, 's3-stand-in')).host;
 
+/** Puts hosting's backups into object storage. */
+export const backupsEnvironment = (around: Surroundings): Record<string, string> => {
+  const { endpoint, region, bucket, accessKeyId, secretAccessKey } = s3KeysOf('backups', around);
+  return {
+    BACKUPS_S3_ENDPOINT: endpoint,
+    BACKUPS_S3_REGION: region,
+    BACKUPS_S3_BUCKET: bucket,
+    BACKUPS_S3_ACCESS_KEY_ID: accessKeyId,
+    BACKUPS_S3_SECRET_ACCESS_KEY: secretAccessKey,
+  };
+};
+
 /** Object storage for the backups and for a customer's own copies. */
 export const s3StandInProgram: ProgramPlan = {
   name: 's3-stand-in',
