@@ -19,15 +19,15 @@ export async function stopClock(api: HostingApi): Promise<void> {
 }
 
 /** What the clock would start, now. Resolves with the workflow's id. */
-export async function startPlatformWork(api: HostingApi, head: Head, mode: 'live' | 'sandbox' = 'live'): Promise<string> {
+export async function startPlatformWork(api: HostingApi, head: Head, input: object = {}): Promise<string> {
   const { workflowId } = await startWorkflow(sqlOf(api), {
     kind: head.kind,
     definition: head,
     resourceKey: `test:${uuidv7()}`,
     subject: platformSubject,
     orgId: platformOrgId,
-    mode,
-    input: {},
+    mode: 'live',
+    input,
     actorKeyId: null,
     requestId: 'test',
   });
@@ -51,8 +51,8 @@ export async function lookAt(api: HostingApi, workflowId: string): Promise<Crash
 }
 
 /** Waits for its end and insists on success. */
-export async function succeedPlatformWork(api: HostingApi, head: Head, mode: 'live' | 'sandbox' = 'live'): Promise<string> {
-  const workflowId = await startPlatformWork(api, head, mode);
+export async function succeedPlatformWork(api: HostingApi, head: Head, input: object = {}): Promise<string> {
+  const workflowId = await startPlatformWork(api, head, input);
   const isOver = async (): Promise<boolean> => !['queued', 'running'].includes((await lookAt(api, workflowId)).status);
   await until(isOver, { timeoutMs: 60_000, what: `the end of ${head.kind}` });
   const look = await lookAt(api, workflowId);

@@ -1,4 +1,4 @@
-import { immutabilityOf, restoreDrillOf } from './proof.rules';
+import { immutabilityOf, isDrillDue, restoreDrillOf } from './proof.rules';
 import type { BackupProofs } from './proof.types';
 
 const now = new Date('2026-11-21T12:00:00Z');
@@ -43,4 +43,11 @@ describe('a passed drill is claimed', () => {
     const drilled = { ...none, drill: { reason, finishedAt: hoursAgo(hours) } };
     expect(restoreDrillOf(drilled, now)).toEqual({ hasPassed, finishedAt: hoursAgo(hours), reason: said });
   });
+});
+
+it('a drill is due a week after one that passed, and at once after one that did not', () => {
+  expect(isDrillDue({ reason: '', finishedAt: hoursAgo(6 * 24) }, 6.5, now)).toBe(false);
+  expect(isDrillDue({ reason: '', finishedAt: hoursAgo(7 * 24) }, 6.5, now)).toBe(true);
+  expect(isDrillDue({ reason: 'restore_failed', finishedAt: hoursAgo(1) }, 6.5, now)).toBe(true);
+  expect(isDrillDue(null, 6.5, now)).toBe(true);
 });

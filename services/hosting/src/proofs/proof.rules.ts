@@ -29,6 +29,12 @@ export function restoreDrillOf({ drill }: BackupProofs, now: Date): DrillClaim {
   return { hasPassed: reason === '', finishedAt: drill?.finishedAt ?? null, reason };
 }
 
+/** A passed drill is good for a while; one that did not pass is tried again at the next occasion. */
+export function isDrillDue(drill: BackupProofs['drill'], passedAgeMinDays: number, now: Date): boolean {
+  if (drill === null || drill.reason !== '') return true;
+  return now.getTime() - drill.finishedAt.getTime() >= passedAgeMinDays * 24 * hourMs;
+}
+
 function reasonOf<Reason extends string, Never extends string>(
   finding: { reason: Reason; finishedAt: Date } | null,
   never: Never,

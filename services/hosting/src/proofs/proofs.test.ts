@@ -31,7 +31,8 @@ const inBucket = (bucket: string, keys: { accessKeyId: string; secretAccessKey: 
 const reasonOf = async (workflowId: string): Promise<string | undefined> =>
   (await world.api.rows<{ reason: string }>('SELECT reason FROM proofs WHERE workflow_id = $1', [workflowId]))[0]?.reason;
 const check = async (): Promise<string | undefined> => reasonOf(await succeedPlatformWork(world.api, checkImmutabilityHead));
-const drill = async (): Promise<string | undefined> => reasonOf(await succeedPlatformWork(world.api, restoreDrillHead));
+const drill = async (): Promise<string | undefined> =>
+  reasonOf(await succeedPlatformWork(world.api, restoreDrillHead, { passedAgeMinDays: 0 }));
 
 const keyOf = (accessKeyId: string) => ({ accessKeyId, secretAccessKey: 'a secret of tests' });
 beforeAll(async () => {

@@ -5,12 +5,14 @@ import type { WorkContext } from '../sites/work';
 import { chooseBackup } from './drill-choice.store';
 import { compareRestored } from './drill-compare';
 import { asUnavailable, clearDrillSite, restoreOnDrillSite } from './drill-site';
-import { recordProof } from './proof.store';
+import { isDrillDue } from './proof.rules';
+import { readProofs, recordProof } from './proof.store';
 import type { RestoreDrillReason } from './proof.types';
 import { recordSentinels } from './record-sentinels';
 import { restoreDrillHead } from './restore-drill.head';
 
-type Reason = Exclude<RestoreDrillReason, ''>;
+/** `not_due`: there was no drill, and nothing is recorded. */
+type Reason = Exclude<RestoreDrillReason, ''> | 'not_due';
 const failed = (reason: Reason) => ({ reason, found: null });
 const found = <T>(value: T) => ({ reason: '' as const, found: value });
 
@@ -21,8 +23,10 @@ const drillSeconds = 6 * 3_600;
 export const restoreDrillWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(restoreDrillHead)
     .step('choose', {
-      do: async ({ mode }) => {
+      do: async ({ mode, input }) => {
         const { database, siteHosts, drillProbe, now } = context;
+        const { drill } = await readProofs(database.pool, mode, context.backupStorage.placeIn(mode));
+        if (!isDrillDue(drill, input.passedAgeMinDays, now())) return failed('not_due');
         if (siteHosts.local === undefined || drillProbe === null) return failed('no_drill_site');
         const choice = await chooseBackup(database.pool, mode, now());
         return choice === null ? failed('no_recent_backup') : found({ ...choice, startedAt: now().toISOString() });
@@ -66,6 +70,7 @@ export const restoreDrillWorkflow = (context: WorkContext) =>
       },
       commit: (tx, { outputs, mode, workflowId }, { finishedAt }) => {
         const { choose, compare } = outputs;
+        if (compare.reason === 'not_due') return Promise.resolve();
         const proof = { kind: 'restore_drill', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
         const backupId = choose.found?.backupId ?? null;
         return recordProof(tx, { ...proof, reason: compare.reason, backupId, finishedAt: new Date(finishedAt) });

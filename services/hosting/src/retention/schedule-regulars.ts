@@ -8,14 +8,17 @@ import { platformOrgId, platformResourceKey, platformSubject } from './platform-
 import { sweepBackupsHead } from './sweep-backups.head';
 
 const minuteSeconds = 60;
-const weekSeconds = 7 * 24 * 3_600;
-/** By then a new installation has a backup to drill with, or will be told that it has none. */
-const firstDrillMinutes = 15;
+const daySeconds = 24 * 3_600;
+/** By then a new installation may have a backup to drill with; one that has none tries again the next day. */
+const firstDrillMinutes = 3;
+/** Weekly, with room for a run that is late. */
+const drillAgeDays = 6.5;
 
 interface Regular {
   kind: string;
   rhythm: Schedule['rhythm'];
   firstRunAt?: Date;
+  input?: object;
 }
 
 const regulars = (now: Date): Regular[] => [
@@ -24,7 +27,8 @@ const regulars = (now: Date): Regular[] => [
   { kind: checkImmutabilityHead.kind, rhythm: { dailyAt: '06:30' } },
   {
     kind: restoreDrillHead.kind,
-    rhythm: { intervalSeconds: weekSeconds },
+    rhythm: { intervalSeconds: daySeconds },
+    input: { passedAgeMinDays: drillAgeDays },
     firstRunAt: new Date(now.getTime() + firstDrillMinutes * minuteSeconds * 1_000),
   },
 ];
@@ -32,10 +36,10 @@ const regulars = (now: Date): Regular[] => [
 /** What the clock starts, in both worlds. */
 export async function scheduleRegulars(sql: Sql): Promise<void> {
   for (const mode of modeSchema.options) {
-    for (const { kind, ...when } of regulars(new Date())) {
+    for (const { kind, input = {}, ...when } of regulars(new Date())) {
       const name = `${kind}:${mode}`;
       const resourceKey = platformResourceKey(kind, mode);
-      await saveSchedule(sql, { name, kind, resourceKey, subject: platformSubject, orgId: platformOrgId, mode, input: {}, ...when });
+      await saveSchedule(sql, { name, kind, resourceKey, subject: platformSubject, orgId: platformOrgId, mode, input, ...when });
     }
   }
 }
