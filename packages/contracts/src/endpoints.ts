@@ -6,6 +6,10 @@ import * as backups from './backups';
 import * as computeServers from './compute-servers';
 import * as computeSnapshots from './compute-snapshots';
 import * as computeWorkflows from './compute-workflows';
+import * as databaseBackups from './database-backups';
+import * as databaseUpgrades from './database-upgrades';
+import * as databaseWorkflows from './database-workflows';
+import * as databases from './databases';
 import * as deletedSites from './deleted-sites';
 import type { EndpointDefinition } from './endpoint';
 import * as offsite from './offsite';
@@ -36,4 +40,8 @@ export const endpoints: readonly EndpointDefinition[] = [
   computeServers,
   computeSnapshots,
   computeWorkflows,
+  databases,
+  databaseBackups,
+  databaseUpgrades,
+  databaseWorkflows,
 ].flatMap((domain) => Object.values(domain).filter(isEndpoint));
