@@ -49,7 +49,7 @@ export const targetConfig = (url: string, token: string, change: object = {}) =>
     cax11: { hour_minor: 1, month_minor: 379 },
   },
   plans: { small: 'cpx11' },
-  lost_answer_seconds: 1,
+  lost_answer_seconds: 3,
   deadline_ms: 2_000,
   ...change,
 });

@@ -1,5 +1,5 @@
 import type { StepContext } from '@drydock/workflow/definition';
-import { conclude, LeaseLost, retryLater } from '@drydock/workflow/step-error';
+import { conclude, LeaseLost, messageOf, retryLater, StepTimeout } from '@drydock/workflow/step-error';
 import type { Accepted, Change, Checkpoint } from '../providers/compute-change.types';
 import { ComputeError } from '../providers/compute-error';
 import type { ComputeDriver } from '../providers/compute-provider';
@@ -24,19 +24,34 @@ export async function sendOnce({ database }: Pick<WorkContext, 'database'>, step
   const sql = database.sql();
   const lookedSeconds = await lookForSend(sql, step.workflowId);
   if (lookedSeconds !== null) return findSent(step, sending, lookedSeconds);
-  if (!(await noteSend(sql, step))) throw new LeaseLost(step.workflowId);
   const { driver, change, checkpoint } = sending;
+  step.signal.throwIfAborted();
+  if (!(await noteSend(sql, step))) throw new LeaseLost(step.workflowId);
   try {
-    return await driver.send(change, checkpoint, step.signal);
+    return await driver.send(change, checkpoint, sendSignal(step.signal, driver.lostAnswerSeconds));
   } catch (error) {
-    if (!(error instanceof ComputeError)) throw error;
-    if (error.reason === 'ambiguous') {
-      step.log.warn({ internal: error.message }, 'no answer to what was sent: looking for it');
+    if (!(error instanceof ComputeError) || error.reason === 'ambiguous') {
+      step.signal.throwIfAborted();
+      step.log.warn({ internal: messageOf(error) }, 'no answer to what was sent: looking for it');
       throw retryLater({ seconds: 1 });
     }
     await withdrawSend(sql, step);
     throw refusedSend(error, change.kind, step);
   }
+}
+
+/**
+ * What has been noted is sent although the process is about to end: it takes a moment, and a note without a send costs the customer the whole operation.
+ * It is not sent when the workflow may be somebody else's. A worker that was frozen in between wakes with its time up, which is before its successor, who
+ * waits for the lease and then looks for as long again, stops looking.
+ */
+function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal {
+  const lost = new AbortController();
+  const forward = (): void => {
+    if (signal.reason instanceof LeaseLost || signal.reason instanceof StepTimeout) lost.abort(signal.reason);
+  };
+  signal.addEventListener('abort', forward, { once: true });
+  return AbortSignal.any([lost.signal, AbortSignal.timeout(lostAnswerSeconds * 1_000)]);
 }
 
 async function findSent(step: Step, { driver, change, checkpoint }: Sending, lookedSeconds: number): Promise<Accepted> {

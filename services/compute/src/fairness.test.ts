@@ -1,0 +1,65 @@
+import type { ChildProcess } from 'node:child_process';
+import { until } from '@drydock/test-kit/wait';
+import { callerOf } from '../test/compute-api';
+import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
+
+const [organisations, rollbacksEach] = [10, 20];
+const minutesMax = 10;
+/** Stand-in seconds to one of ours. */
+const clockScale = 4;
+
+let world: ComputeWorld;
+let workers: ChildProcess[];
+beforeAll(async () => {
+  world = await openWorld('postgres', callerOf(), { clockScale, target: { deadline_ms: 10_000 } });
+  // As it is deployed: two busy cores lose leases of a second.
+  const environment = { WORKFLOW_LEASE_SECONDS: '15', WORKFLOW_SWEEP_MS: '1000' };
+  workers = [world.spawnWorker(environment), world.spawnWorker(environment)];
+});
+afterAll(async () => {
+  for (const worker of workers) worker.kill('SIGTERM');
+  await world.close();
+});
+
+const standInNow = async (): Promise<number> => Date.parse(((await world.project.admin('GET', '/clock')) as { now: string }).now);
+
+it('200 rollbacks of ten organisations finish on two workers within the provider’s limit, and none waits twice as long as another', async () => {
+  const crowd = Array.from({ length: organisations }, () => callerOf());
+  const disks: { disk: Disk; caller: (typeof crowd)[number] }[] = [];
+  for (const caller of crowd)
+    for (let number = 0; number < rollbacksEach; number += 1) disks.push({ caller, disk: await makeDisk(world, {}, caller) });
+  // What it took to make the machines does not count.
+  await world.project.admin('PUT', '/rate-limit', { perHour: 3_600 });
+  const callsBefore = (await world.project.calls()).length;
+  const beganAt = await standInNow();
+  // One organisation after the other, so that the first would be served first if nobody saw to it.
+  for (let index = 0; index < disks.length; index += 10) {
+    const answers = await Promise.all(disks.slice(index, index + 10).map(({ disk, caller }) => rollBack(world, disk, { caller })));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
+  }
+  const open = "SELECT 1 FROM workflow WHERE kind = 'roll_back_server' AND status NOT IN ('succeeded', 'failed') LIMIT 1";
+  await until(async () => (await world.api.rows(open)).length === 0, {
+    timeoutMs: (minutesMax * 60_000) / clockScale,
+    everyMs: 500,
+    what: 'the end of all',
+  });
+  expect((await standInNow()) - beganAt).toBeLessThanOrEqual(minutesMax * 60_000);
+  const rebuilds = (await world.project.ledger('rebuild_server')).map(({ resource }) => resource);
+  expect(rebuilds.sort()).toEqual(disks.map(({ disk }) => disk.machineId).sort());
+  expect(await Promise.all(disks.map(({ disk }) => world.project.readDisk(disk.machineId)))).toEqual(disks.map(() => 'new'));
+  const { peakPerHour } = (await world.project.admin('GET', '/rate-limit/live')) as { peakPerHour: number };
+  expect(peakPerHour).toBeLessThanOrEqual(3_600);
+  expect((await world.project.calls()).slice(callsBefore).filter(({ status }) => status === 429)).toEqual([]);
+  const waits = await world.api.rows<{ mean: number; longest: number; failed: number }>(
+    `SELECT avg(extract(epoch FROM finished_at - created_at))::float8 AS mean, max(extract(epoch FROM finished_at - created_at))::float8 AS longest,
+       (count(*) FILTER (WHERE status = 'failed'))::int AS failed
+     FROM workflow WHERE kind = 'roll_back_server' GROUP BY org_id`,
+  );
+  expect(waits.map(({ failed }) => failed)).toEqual(crowd.map(() => 0));
+  for (const measure of ['mean', 'longest'] as const) {
+    const each = waits.map((wait) => wait[measure]);
+    expect(Math.max(...each)).toBeLessThanOrEqual(2 * Math.min(...each));
+  }
+  if (process.env['DRYDOCK_TEST_LOG'] !== undefined)
+    process.stdout.write(`${JSON.stringify({ peakPerHour, waits, minutes: ((await standInNow()) - beganAt) / 60_000 })}\n`);
+}, 300_000);
