@@ -17,6 +17,10 @@ const copySql = `select count(*) as total, count(*) filter (where r.srsubstate =
 
 const isThere = async (client: pg.ClientBase, sql: string): Promise<boolean> => ((await client.query(sql)).rowCount ?? 0) > 0;
 
+/** Of this database: the catalogue of subscriptions is the whole server's. */
+const subscriptionSql = `select from pg_catalog.pg_subscription s join pg_catalog.pg_database d on d.oid = s.subdbid
+  where s.subname = '${subscription}' and d.datname = pg_catalog.current_database()`;
+
 export async function publish(old: pg.ClientBase): Promise<void> {
   if (await isThere(old, `select from pg_catalog.pg_publication where pubname = '${publication}'`)) return;
   await old.query(`create publication ${publication} for all tables`);
@@ -39,7 +43,7 @@ function conninfo(url: string): string {
 
 /** Rows flow from now on: a copy of each table first, then every change. One that is there already goes on. */
 export async function subscribe(old: pg.ClientBase, target: pg.ClientBase, oldUrl: string, databaseName: string): Promise<void> {
-  if (await isThere(target, `select from pg_catalog.pg_subscription where subname = '${subscription}'`)) return;
+  if (await isThere(target, subscriptionSql)) return;
   await dropSlots(old); // of a subscription whose making was cut
   // Binary values carry type numbers, which differ for the customer's own types.
   const isBinary = (await listTables(old)).every(({ format }) => format === 'binary');
@@ -61,7 +65,7 @@ export async function waitUntilCopied(target: pg.ClientBase, onProgress: (fracti
 
 /** The target stops following; the slot on the old server is left to {@link dropSlots}. Not there is no error. */
 export async function unsubscribe(target: pg.ClientBase): Promise<void> {
-  if (!(await isThere(target, `select from pg_catalog.pg_subscription where subname = '${subscription}'`))) return;
+  if (!(await isThere(target, subscriptionSql))) return;
   await target.query(`alter subscription ${subscription} disable`);
   // Otherwise dropping it would ask the old server, which may be gone.
   await target.query(`alter subscription ${subscription} set (slot_name = none)`);

@@ -11,6 +11,7 @@ const roleSchema = z.object({
   /** `create role` options but the password, ready to be written. */
   options: z.string(),
   password: z.string().nullable(),
+  until: z.string().nullable(),
 });
 const membershipSchema = z.object({ role: z.string(), member: z.string(), grantor: z.string(), options: z.string() });
 const settingSchema = z.object({ role: z.string().nullable(), is_here: z.boolean(), key: z.string(), value: z.string() });
@@ -18,8 +19,7 @@ const settingSchema = z.object({ role: z.string().nullable(), is_here: z.boolean
 const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
     case when rolinherit then 'inherit' else 'noinherit' end, case when rolcreaterole then 'createrole' else 'nocreaterole' end,
     case when rolcreatedb then 'createdb' else 'nocreatedb' end, case when rolcanlogin then 'login' else 'nologin' end,
-    case when rolbypassrls then 'bypassrls' else 'nobypassrls' end, 'connection limit ' || rolconnlimit,
-    'valid until ' || pg_catalog.quote_literal(coalesce(rolvaliduntil::text, 'infinity'))) as options
+    case when rolbypassrls then 'bypassrls' else 'nobypassrls' end, 'connection limit ' || rolconnlimit) as options, rolvaliduntil::text as until
   from pg_catalog.pg_authid where rolname !~ '^pg_' and rolname <> $1 order by rolname`;
 
 /** Memberships in the server's own roles (pg_read_all_data) are kept too; those that the server itself grants among its roles are not ours. */
@@ -53,9 +53,11 @@ function roleStatements(wanted: Roles['roles'], there: Roles['roles']): string[]
   const existing = new Map(there.map((role) => [role.rolname, role]));
   return wanted.flatMap((role) => {
     const found = existing.get(role.rolname);
-    if (found?.options === role.options && found.password === role.password) return [];
+    if (found && found.options === role.options && found.password === role.password && found.until === role.until) return [];
+    // Nothing takes an end away again; one that never comes means the same.
+    const until = role.until === (found?.until ?? null) ? '' : ` valid until ${text(role.until ?? 'infinity')}`;
     const password = role.password === null ? 'password null' : `password ${text(role.password)}`;
-    return [`${found ? 'alter' : 'create'} role ${name(role.rolname)} nosuperuser noreplication ${role.options} ${password}`];
+    return [`${found ? 'alter' : 'create'} role ${name(role.rolname)} nosuperuser noreplication ${role.options} ${password}${until}`];
   });
 }
 
