@@ -8,6 +8,7 @@ import { benchOffsite } from './offsite';
 import { say } from './report';
 import { benchRestoreCard } from './restore-card';
 import { benchTakeBackup } from './take-backup';
+import { benchUpgrade } from './upgrade';
 
 const benches: Record<string, () => Promise<void>> = {
   extraction: benchExtraction,
@@ -19,6 +20,7 @@ const benches: Record<string, () => Promise<void>> = {
   'restore-card': benchRestoreCard,
   'take-backup': benchTakeBackup,
   offsite: benchOffsite,
+  upgrade: benchUpgrade,
 };
 
 async function main(names: string[]): Promise<void> {

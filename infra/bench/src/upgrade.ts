@@ -63,7 +63,11 @@ async function withClient<T>(database: DatabaseDescription, work: (session: Clie
 }
 
 /** From the first instance of the new major to the end of the comparison and ANALYZE, as the service's workflow does it, without its backups. */
-async function upgrade(client: DatabaseHostClient, databaseId: string, route: Move['path']): Promise<{ writesBlockedMs: number; outcome: string }> {
+async function upgrade(
+  client: DatabaseHostClient,
+  databaseId: string,
+  route: Move['path'],
+): Promise<{ writesBlockedMs: number; outcome: string }> {
   const upgradeId = 'bench';
   await client.prepareTarget(databaseId, { upgrade_id: upgradeId, to_major: 18, path: route }, claim);
   const access = await client.accessUpgrade(databaseId, upgradeId, claim);
@@ -100,7 +104,12 @@ export const benchUpgrade = (): Promise<void> =>
   withWorkspace('upgrade', async (folder) => {
     fs.chmodSync(folder, 0o711);
     const [port, secret] = [await findFreePort(), randomBytes(32).toString('hex')];
-    const environment = { PORT: String(port), DATABASE_HOST_SECRET: secret, DATABASES_DIR: path.join(folder, 'databases'), LOG_LEVEL: 'warn' };
+    const environment = {
+      PORT: String(port),
+      DATABASE_HOST_SECRET: secret,
+      DATABASES_DIR: path.join(folder, 'databases'),
+      LOG_LEVEL: 'warn',
+    };
     const entry = path.resolve(__dirname, '../../../packages/database-host/dist/server.js');
     const host = await spawnGuarded(process.execPath, [entry], {
       env: { ...process.env, ...environment },

@@ -1,0 +1,158 @@
+import { hetznerRig } from '../../test/hetzner-rig';
+import {
+  carryOut,
+  ended,
+  openRig,
+  orderMachine,
+  type Rig,
+  type RigWorld,
+  reference,
+  refusalOf,
+  takeSnapshot,
+} from '../../test/provider-rig';
+import type { Change } from './compute-change.types';
+
+/** Every driver is one more line here; the promises are the same. */
+const rigs: readonly Rig[] = [hetznerRig(100_000)];
+
+describe.each(rigs)('the compute provider $name', (rig) => {
+  let world: RigWorld;
+  beforeAll(async () => {
+    world = await openRig(rig);
+  });
+  afterAll(() => world.close());
+  afterEach(() => world.admin.clearFaults());
+
+  /** A machine with a snapshot whose `/srv/state` says `before`, and `after` on its disk. */
+  const changedMachine = async (): Promise<{ machineId: string; snapshotId: string; rollback: Change }> => {
+    const machineId = await orderMachine(world, rig.order());
+    await world.admin.writeDisk(machineId, '/srv/state', 'before');
+    const snapshotId = await takeSnapshot(world, machineId);
+    await world.admin.writeDisk(machineId, '/srv/state', 'after');
+    return { machineId, snapshotId, rollback: { kind: 'rollback', reference: reference(), machineId, snapshotId } };
+  };
+  const rollbacksOf = async (machineId: string) =>
+    (await world.admin.readLedger()).filter(({ resource, op }) => resource === machineId && op === rig.rollbackOp);
+
+  it('makes a machine that runs, is found by its name and says where it is', async () => {
+    const order = rig.order();
+    const machineId = await orderMachine(world, order);
+    const machine = await world.driver.findMachine(order.name);
+    expect(machine).toMatchObject({ id: machineId, name: order.name, powerState: 'on', vendorStatus: 'running', isLocked: false });
+    expect(machine).toMatchObject({ spec: order.spec, zone: order.zone, image: order.image });
+    expect(await world.driver.readMachine(machineId)).toEqual(machine);
+    expect((await world.driver.listMachines()).map(({ id }) => id)).toContain(machineId);
+    expect(await world.driver.findMachine('nobody')).toBeNull();
+  });
+
+  it('rolls a machine back: what was written after the snapshot is gone, what was there before is back, and it runs', async () => {
+    const { machineId, snapshotId, rollback } = await changedMachine();
+    const sent = await world.driver.send(rollback, await world.driver.prepare(rollback));
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'rebooting', isLocked: true });
+    expect(await world.driver.readRunningAction(machineId)).toMatchObject({ id: sent.actionId, state: 'running' });
+    expect(await ended(world, sent)).toMatchObject({ state: 'succeeded', failure: null });
+    expect(await world.admin.readDisk(machineId, '/srv/state')).toBe('before');
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
+    expect(await world.driver.readSnapshot(machineId, snapshotId)).toMatchObject({ status: 'available', description: 'before the update' });
+    expect(await rollbacksOf(machineId)).toHaveLength(1);
+  });
+
+  it('lists the snapshots of one machine, newest first, and of no other', async () => {
+    const [machineId, neighbourId] = [await orderMachine(world, rig.order()), await orderMachine(world, rig.order())];
+    const first = await takeSnapshot(world, machineId);
+    await takeSnapshot(world, neighbourId);
+    const second = await takeSnapshot(world, machineId);
+    expect((await world.driver.listSnapshots(machineId)).map(({ id }) => id)).toEqual([second, first]);
+    expect((await world.driver.listSnapshots(machineId)).every(({ status }) => status === 'available')).toBe(true);
+  });
+
+  it("tells another account's machines and snapshots from nothing", async () => {
+    const { machineId, snapshotId, rollback } = await changedMachine();
+    const stranger = world.open({ account: 'other' });
+    expect(await stranger.readMachine(machineId)).toBeNull();
+    expect(await stranger.readSnapshot(machineId, snapshotId)).toBeNull();
+    expect((await stranger.listMachines()).map(({ id }) => id)).not.toContain(machineId);
+    expect((await refusalOf(stranger.send(rollback, await world.driver.prepare(rollback)))).reason).toBe('machine_not_found');
+    expect(await world.admin.readDisk(machineId, '/srv/state')).toBe('after');
+  });
+
+  it("never sends a rollback to another machine's snapshot", async () => {
+    const { rollback: theirs } = await changedMachine();
+    const mine = await orderMachine(world, rig.order());
+    const mixed = { ...theirs, machineId: mine };
+    expect((await refusalOf(world.driver.send(mixed, await world.driver.prepare(mixed)))).reason).toBe('snapshot_not_found');
+    expect(await rollbacksOf(mine)).toEqual([]);
+  });
+
+  it('never sends a rollback to a snapshot that is not ready', async () => {
+    const { machineId, snapshotId, rollback } = await changedMachine();
+    await rig.breakSnapshot(world.admin, machineId, snapshotId);
+    expect(await world.driver.readSnapshot(machineId, snapshotId)).toMatchObject({ status: 'creating' });
+    expect((await refusalOf(world.driver.send(rollback, await world.driver.prepare(rollback)))).reason).toBe('snapshot_not_ready');
+    expect(await rollbacksOf(machineId)).toEqual([]);
+  });
+
+  it('says locked while something else holds the machine, and is let through afterwards', async () => {
+    const { machineId, rollback } = await changedMachine();
+    await rig.lockHidden(world.admin, machineId, true);
+    const refusal = await refusalOf(world.driver.send(rollback, await world.driver.prepare(rollback)));
+    expect([refusal.reason, refusal.mayPass]).toEqual(['locked', true]);
+    expect(await rollbacksOf(machineId)).toEqual([]);
+    await rig.lockHidden(world.admin, machineId, false);
+    await carryOut(world, rollback);
+    expect(await rollbacksOf(machineId)).toHaveLength(1);
+  });
+
+  it('deletes a snapshot, and none that is another machine’s', async () => {
+    const { machineId, snapshotId } = await changedMachine();
+    const neighbourId = await orderMachine(world, rig.order());
+    await carryOut(world, { kind: 'delete_snapshot', reference: reference(), machineId: neighbourId, snapshotId });
+    expect(await world.driver.readSnapshot(machineId, snapshotId)).not.toBeNull();
+    const deletion: Change = { kind: 'delete_snapshot', reference: reference(), machineId, snapshotId };
+    const checkpoint = await world.driver.prepare(deletion);
+    expect(await world.driver.find(deletion, checkpoint)).toBeNull();
+    await carryOut(world, deletion);
+    expect(await world.driver.readSnapshot(machineId, snapshotId)).toBeNull();
+    expect(await world.driver.find(deletion, checkpoint)).toMatchObject({ machineId });
+    await carryOut(world, deletion);
+  });
+
+  it('deletes a machine, says so afterwards, and finds it no error to be asked again', async () => {
+    const machineId = await orderMachine(world, rig.order());
+    const deletion: Change = { kind: 'delete', reference: reference(), machineId };
+    const checkpoint = await world.driver.prepare(deletion);
+    expect(await world.driver.find(deletion, checkpoint)).toBeNull();
+    await carryOut(world, deletion);
+    expect(await world.driver.readMachine(machineId)).toBeNull();
+    expect(await world.driver.find(deletion, checkpoint)).toMatchObject({ machineId });
+    expect((await world.driver.send(deletion, checkpoint)).machineId).toBe(machineId);
+  });
+
+  it('says that a machine has vanished', async () => {
+    const { machineId, rollback } = await changedMachine();
+    const checkpoint = await world.driver.prepare(rollback);
+    await rig.vanish(world.admin, machineId);
+    expect(await world.driver.readMachine(machineId)).toBeNull();
+    expect(await world.driver.listSnapshots(machineId)).toEqual(expect.any(Array));
+    expect((await refusalOf(world.driver.send(rollback, checkpoint))).reason).toBe('machine_not_found');
+  });
+
+  it('reads more machines than fit on a page', async () => {
+    const many = world.open({ account: 'other' });
+    const orders = Array.from({ length: 60 }, () => rig.order());
+    for (const order of orders) {
+      const change: Change = { kind: 'create', reference: reference(), order };
+      await many.send(change, await many.prepare(change));
+    }
+    const names = (await many.listMachines()).map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(orders.map(({ name }) => name)));
+  });
+
+  it('goes on with a rollback that began before the provider was restarted', async () => {
+    const { machineId, rollback } = await changedMachine();
+    const sent = await world.driver.send(rollback, await world.driver.prepare(rollback));
+    await world.restart();
+    expect(await ended(world, sent)).toMatchObject({ state: 'succeeded' });
+    expect(await world.admin.readDisk(machineId, '/srv/state')).toBe('before');
+  });
+});
