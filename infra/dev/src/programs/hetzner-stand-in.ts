@@ -23,6 +23,6 @@ export const hetznerStandInProgram: ProgramPlan = {
     STATE_DIR: path.join(around.dataDir, 'hetzner'),
     PROJECT_TOKENS: `live=${hetznerTokenOf('live', around)},sandbox=${hetznerTokenOf('sandbox', around)}`,
     ADMIN_TOKEN: hetznerAdminOf(around).token,
-    CLOCK_SCALE: '4',
+    ACTION_SPEED: '4',
   }),
 };

@@ -11,3 +11,7 @@ export const usualActionSeconds: ActionSeconds = {
   shutdown_server: 3,
   reboot_server: 3,
 };
+
+/** For a demonstration whose time must stay ours. */
+export const fasterActions = (speed: number): ActionSeconds =>
+  Object.fromEntries(Object.entries(usualActionSeconds).map(([command, seconds]) => [command, seconds / speed]));

@@ -8,6 +8,11 @@ export const hetznerStandInConfigShape = {
   PROJECT_TOKENS: z.string().min(1).meta({ description: 'Projects and their tokens: name=token,name=token', secret: true }),
   ADMIN_TOKEN: secretField('Bearer of the calls under /stand-in'),
   CLOCK_SCALE: z.coerce.number().min(0).default(1).meta({ description: "How much faster than ours a new stand-in's time goes" }),
+  ACTION_SPEED: z.coerce
+    .number()
+    .positive()
+    .default(1)
+    .meta({ description: 'How much faster its actions are than usual, by its own time' }),
   CALLS_PER_HOUR: z.coerce.number().int().min(1).default(3_600).meta({ description: 'Rate limit of each project' }),
 };
 

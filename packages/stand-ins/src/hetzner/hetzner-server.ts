@@ -1,6 +1,6 @@
 import { runStandIn } from '../protocol/run-stand-in';
 import { parseTokens } from '../protocol/tokens';
-import { usualActionSeconds } from './action-seconds';
+import { fasterActions } from './action-seconds';
 import { readHetznerStandInConfig } from './config';
 import { createHetznerStandIn } from './hetzner-stand-in';
 
@@ -11,6 +11,6 @@ runStandIn(readHetznerStandInConfig, (config) =>
     adminToken: config.ADMIN_TOKEN,
     clockScale: config.CLOCK_SCALE,
     callsPerHour: config.CALLS_PER_HOUR,
-    actionSeconds: usualActionSeconds,
+    actionSeconds: fasterActions(config.ACTION_SPEED),
   }),
 );
