@@ -113,6 +113,31 @@ describe.each(backends)('work of the platform survives a crash at every step, wi
   );
 
   it(
+    'take_backup, into object storage',
+    () =>
+      crash('take_backup', {
+        start: async () => {
+          const about = await makeSite(world);
+          const { headers } = await world.api.call('POST', `/v1/sites/${about}/backups`, { body: {} });
+          return { about, workflowId: String(headers['location']).split('/').at(-1) ?? '' };
+        },
+        judge: async ({ about }) => {
+          const [row] = await world.api.rows<{ status: string; storage_key: string | null; locked_until: Date | null }>(
+            'SELECT status::text, storage_key, locked_until FROM backups WHERE site_id = $1',
+            [about],
+          );
+          const bucket = s3.world.buckets.get('locked');
+          if (row?.status === 'failed') return 'old';
+          const [manifest] = bucket.versionsOf(`${row?.storage_key}/manifest`);
+          const isKept = manifest?.retention?.mode === 'COMPLIANCE' && manifest.retention.until === row?.locked_until?.toISOString();
+          if (row?.status !== 'completed' || !isKept) throw new Error(`${row?.status}, locked until ${manifest?.retention?.until}`);
+          return 'new';
+        },
+      }),
+    limitMs,
+  );
+
+  it(
     'check_immutability',
     () =>
       crash('check_immutability', {
