@@ -72,8 +72,10 @@ test('a running query can be cancelled through the address', async () => {
   const active = "select 1 from pg_stat_activity where wait_event = 'PgSleep'";
   await until(async () => (await runSql(customer(database), active)).length > 0);
   const packet = Buffer.alloc(16);
-  for (const [at, value] of [16, 80_877_102, Number(Reflect.get(client, 'processID')), Number(Reflect.get(client, 'secretKey'))].entries())
-    at === 3 ? packet.writeInt32BE(value, 12) : packet.writeUInt32BE(value, at * 4);
+  packet.writeUInt32BE(16, 0);
+  packet.writeUInt32BE(80_877_102, 4);
+  packet.writeInt32BE(Number(Reflect.get(client, 'processID')), 8);
+  packet.writeInt32BE(Number(Reflect.get(client, 'secretKey')), 12);
   const socket = net.connect(database.port, '127.0.0.1');
   socket.end(packet);
   await once(socket, 'close');
