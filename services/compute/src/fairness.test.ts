@@ -12,8 +12,8 @@ let world: ComputeWorld;
 let workers: ChildProcess[];
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf(), { clockScale, target: { deadline_ms: 10_000 } });
-  // As it is deployed: two busy cores lose leases of a second.
-  const environment = { WORKFLOW_LEASE_SECONDS: '15', WORKFLOW_SWEEP_MS: '1000' };
+  // A lease as it is deployed, since two busy cores lose one of a second; and one workflow at a time each, so that there is something to share.
+  const environment = { WORKFLOW_LEASE_SECONDS: '15', WORKFLOW_CONCURRENCY: '1' };
   workers = [world.spawnWorker(environment), world.spawnWorker(environment)];
 });
 afterAll(async () => {
@@ -50,16 +50,11 @@ it('200 rollbacks of ten organisations finish on two workers within the provider
   const { peakPerHour } = (await world.project.admin('GET', '/rate-limit/live')) as { peakPerHour: number };
   expect(peakPerHour).toBeLessThanOrEqual(3_600);
   expect((await world.project.calls()).slice(callsBefore).filter(({ status }) => status === 429)).toEqual([]);
-  const waits = await world.api.rows<{ mean: number; longest: number; failed: number }>(
-    `SELECT avg(extract(epoch FROM finished_at - created_at))::float8 AS mean, max(extract(epoch FROM finished_at - created_at))::float8 AS longest,
-       (count(*) FILTER (WHERE status = 'failed'))::int AS failed
+  const waits = await world.api.rows<{ seconds: number; failed: number }>(
+    `SELECT max(extract(epoch FROM finished_at - created_at))::float8 AS seconds, (count(*) FILTER (WHERE status = 'failed'))::int AS failed
      FROM workflow WHERE kind = 'roll_back_server' GROUP BY org_id`,
   );
   expect(waits.map(({ failed }) => failed)).toEqual(crowd.map(() => 0));
-  for (const measure of ['mean', 'longest'] as const) {
-    const each = waits.map((wait) => wait[measure]);
-    expect(Math.max(...each)).toBeLessThanOrEqual(2 * Math.min(...each));
-  }
-  if (process.env['DRYDOCK_TEST_LOG'] !== undefined)
-    process.stdout.write(`${JSON.stringify({ peakPerHour, waits, minutes: ((await standInNow()) - beganAt) / 60_000 })}\n`);
+  const seconds = waits.map((wait) => wait.seconds);
+  expect(Math.max(...seconds)).toBeLessThanOrEqual(2 * Math.min(...seconds));
 }, 300_000);
