@@ -1,0 +1,66 @@
+import type { Tx } from '../database.store';
+import { nextBackupSequence } from '../databases/database.store';
+import type { DatabaseBackup as Row } from '../generated/prisma/client';
+import type { DatabaseBackup, StoredArchive } from './backup.types';
+
+function toBackup(row: Row): DatabaseBackup {
+  const { storageKey, sizeBytes, manifestMac, checksumSha256, sequence, errorCode: _code, ...rest } = row;
+  // A check of the table makes them all present or all absent.
+  const isStored = storageKey !== null && sizeBytes !== null && manifestMac !== null && checksumSha256 !== null;
+  const archive = isStored ? { storageKey, sizeBytes: Number(sizeBytes), manifestMac, checksumSha256 } : null;
+  return { ...rest, sequence: Number(sequence), archive };
+}
+
+export interface NewBackup {
+  id: string;
+  databaseId: string;
+  engineVersion: string;
+  createdAt: Date;
+}
+
+/** A queued backup with the next sequence number of its database. A second call with the same id changes nothing. */
+export async function insertBackup(tx: Tx, backup: NewBackup): Promise<void> {
+  const sequence = await nextBackupSequence(tx, backup.databaseId);
+  await tx.databaseBackup.createMany({ data: [{ ...backup, sequence, status: 'queued' }], skipDuplicates: true });
+}
+
+export async function findBackup(tx: Tx, databaseId: string, backupId: string): Promise<DatabaseBackup | null> {
+  const row = await tx.databaseBackup.findFirst({ where: { id: backupId, databaseId } });
+  return row === null ? null : toBackup(row);
+}
+
+/** The newest completed one; null when there is none. */
+export async function findNewestBackup(tx: Tx, databaseId: string): Promise<DatabaseBackup | null> {
+  const row = await tx.databaseBackup.findFirst({ where: { databaseId, status: 'completed' }, orderBy: { id: 'desc' } });
+  return row === null ? null : toBackup(row);
+}
+
+/** Newest first, from behind the backup `after`. */
+export async function listBackups(tx: Tx, databaseId: string, page: { after: string | null; take: number }): Promise<DatabaseBackup[]> {
+  const rows = await tx.databaseBackup.findMany({
+    where: { databaseId, ...(page.after === null ? {} : { id: { lt: page.after } }) },
+    orderBy: { id: 'desc' },
+    take: page.take,
+  });
+  return rows.map(toBackup);
+}
+
+export async function markRunning(tx: Tx, backupId: string): Promise<void> {
+  await tx.databaseBackup.updateMany({ where: { id: backupId, status: 'queued' }, data: { status: 'running' } });
+}
+
+export async function markCompleted(tx: Tx, backupId: string, archive: StoredArchive, completedAt: Date): Promise<void> {
+  const { count } = await tx.databaseBackup.updateMany({
+    where: { id: backupId, status: { in: ['queued', 'running', 'completed'] } },
+    data: { status: 'completed', ...archive, completedAt },
+  });
+  if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
+}
+
+/** Does nothing to a backup that has completed. */
+export async function markFailed(tx: Tx, backupId: string, errorCode: string): Promise<void> {
+  await tx.databaseBackup.updateMany({
+    where: { id: backupId, status: { in: ['queued', 'running'] } },
+    data: { status: 'failed', errorCode },
+  });
+}

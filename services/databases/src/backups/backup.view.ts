@@ -1,0 +1,11 @@
+import type { DatabaseBackup as View } from '@drydock/contracts/database-backups';
+import type { DatabaseBackup } from './backup.types';
+
+export const viewBackup = ({ id, status, engineVersion: engine_version, archive, createdAt, completedAt }: DatabaseBackup): View => ({
+  id,
+  status,
+  engine_version,
+  size_bytes: archive?.sizeBytes ?? null,
+  created_at: createdAt.toISOString(),
+  completed_at: completedAt?.toISOString() ?? null,
+});

@@ -1,0 +1,20 @@
+import { listDatabaseBackups as endpoint } from '@drydock/contracts/database-backups';
+import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { HandlerContext } from '../context';
+import { readDatabase } from '../databases/find-database';
+import { listBackups as listRows } from './backup.store';
+import { viewBackup } from './backup.view';
+
+export const listBackups = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { pager, database } = context;
+      const { caller, params, query, now } = request;
+      const binding = { list: endpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${params.databaseId}` };
+      const page = pager.read(query, binding, now);
+      const { id } = await readDatabase(context, request);
+      const rows = await listRows(database.pool, id, { after: page.after, take: page.limit + 1 });
+      const give = { positionOf: (backup: { id: string }) => backup.id, view: viewBackup };
+      return { status: 200, body: pager.pageOf(rows, page, binding, now, give) };
+    },
+  }) satisfies ReadHandlers<typeof endpoint>;

@@ -1,0 +1,71 @@
+import { verifyArchive } from '@drydock/archive/verify-archive';
+import type { StepContext } from '@drydock/workflow/definition';
+import type { Tx } from '../database.store';
+import { recordBackup, recordVerified } from '../databases/database.store';
+import { definitely } from '../databases/definite-failure';
+import { orderOf, refOf, type WorkContext } from '../databases/work';
+import { backupPrefix } from '../providers/backup-storage';
+import { findBackup, markCompleted } from './backup.store';
+import type { StoredArchive } from './backup.types';
+
+type Step = StepContext<unknown, unknown>;
+
+/** Steps that move every byte of a database; failures that may pass are tried more often, since much is lost. */
+export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
+
+/** Packs the instance that serves into a folder of this attempt's own; the archive counts only once it was verified. */
+export async function packBackup({ database, provider, backupStorage }: WorkContext, step: Step, backupId: string): Promise<StoredArchive> {
+  const ref = refOf(step);
+  const backup = await findBackup(database.pool, ref.databaseId, backupId);
+  if (backup === null) throw new Error(`backup ${backupId} has no row`);
+  const storageKey = `${backupPrefix(ref, backupId)}/${step.fence}`;
+  const { sequence, createdAt } = backup;
+  const archive = { sink: backupStorage.sink(storageKey), archiveId: backupId, sequence, createdAt };
+  const packed = await definitely(provider.pack(ref, archive, { ...orderOf(step), progress: step.progress }));
+  const { manifestMac, checksumSha256, sizeBytes } = packed;
+  return { storageKey, manifestMac, checksumSha256, sizeBytes };
+}
+
+/** Takes back whatever any attempt at the backup has written. */
+export const discardPacked = ({ backupStorage }: WorkContext, step: Step, backupId: string): Promise<void> =>
+  backupStorage.removeAll(backupPrefix(refOf(step), backupId));
+
+/** Reads the whole archive back: every MAC, every index entry, and that its manifest is the one on record. The folders of earlier attempts go. */
+export async function verifyPacked(
+  { archiveKey, backupStorage }: WorkContext,
+  step: Step,
+  backupId: string,
+  { storageKey, manifestMac }: StoredArchive,
+): Promise<void> {
+  const { databaseId: siteId, orgId } = refOf(step);
+  const expected = { archiveId: backupId, siteId, orgId, manifestMac };
+  await verifyArchive(backupStorage.source(storageKey), archiveKey, expected, { signal: step.signal });
+  await backupStorage.removeAll(backupPrefix(refOf(step), backupId), storageKey);
+}
+
+/** Proves it restorable: into a scratch instance, and a row read back as a client. Resolves with whether a row was there to be read. */
+export async function proveRestorable(
+  { provider, backupStorage }: WorkContext,
+  step: Step,
+  backup: { backupId: string; major: number; archive: StoredArchive },
+): Promise<boolean> {
+  const { archive, backupId: archiveId, major } = backup;
+  const source = backupStorage.source(archive.storageKey);
+  const order = { ...orderOf(step), progress: step.progress };
+  const toVerify = { source, archiveId, manifestMac: archive.manifestMac };
+  const { readFrom } = await definitely(provider.verifyRestore(refOf(step), major, toVerify, order));
+  return readFrom !== null;
+}
+
+/** The backup is there, and, where a row was read back, proven. */
+export async function completeBackup(
+  tx: Tx,
+  databaseId: string,
+  backupId: string,
+  archive: StoredArchive,
+  { at, isProven }: { at: Date; isProven: boolean },
+): Promise<void> {
+  await markCompleted(tx, backupId, archive, at);
+  await recordBackup(tx, databaseId, at);
+  if (isProven) await recordVerified(tx, databaseId, at);
+}

@@ -1,0 +1,37 @@
+import { type ConfigOf, type Environment, readConfig } from '@drydock/service-kit/config';
+import { processFields, queueFields, secretField, serviceFields, urlField } from '@drydock/service-kit/config-fields';
+import { z } from 'zod';
+
+const hostFields = {
+  DATABASE_HOST_URL: urlField('Where the database-host process takes control calls'),
+  DATABASE_HOST_SECRET: secretField('Signs control calls to the database-host process'),
+};
+
+/** The API opens no archive and has no key to one. */
+export const serverShape = { ...serviceFields('databases'), QUEUE_URL: queueFields.QUEUE_URL, ...hostFields };
+
+export const workerShape = {
+  ...serviceFields('databases'),
+  ...processFields('databases-worker'),
+  ...queueFields,
+  ...hostFields,
+  BACKUPS_DIR: z.string().min(1).meta({ description: 'Folder of the backups' }),
+  ARCHIVE_KEY: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/i, 'must be 32 bytes of hex')
+    .meta({ description: 'Seals and opens every backup; without it none can be read', secret: true }),
+  WORKFLOW_CONCURRENCY: z.coerce.number().int().min(1).default(4).meta({ description: 'Workflows that one worker carries at once' }),
+  OLD_INSTANCE_HOURS: z.coerce.number().min(0).default(24).meta({ description: 'How long the old instance is kept after an upgrade' }),
+  VERIFY_RESTORE_DAYS: z.coerce
+    .number()
+    .positive()
+    .default(7)
+    .meta({ description: "How often a database's newest backup is restored to prove it" }),
+  SANDBOX_SLOW_MS: z.coerce.number().int().min(0).default(30_000).meta({ description: 'How long a sandbox database called slow takes' }),
+};
+
+export type ServerConfig = ConfigOf<typeof serverShape>;
+export type WorkerConfig = ConfigOf<typeof workerShape>;
+
+export const readServerConfig = (environment: Environment = process.env): ServerConfig => readConfig(serverShape, environment);
+export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig => readConfig(workerShape, environment);

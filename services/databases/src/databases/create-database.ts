@@ -1,0 +1,60 @@
+import { type CreatedDatabase, type createDatabase as endpoint, managedDatabaseSchema } from '@drydock/contracts/databases';
+import type { BodyOf } from '@drydock/contracts/endpoint';
+import type { ActHandlers } from '@drydock/service-kit/route';
+import { uuidv7 } from 'uuidv7';
+import { findSize, findVersion, versionsOf } from '../catalogue/catalogue';
+import { type HandlerContext, ownerOf } from '../context';
+import type { Tx } from '../database.store';
+import { acceptWorkflow, followHeaders } from '../database-workflows/accept-workflow';
+import { assertAllowed } from '../database-workflows/refuse';
+import { createDatabaseHead } from './create-database.head';
+import type { Refusal } from './database.rules';
+import { insertDatabase } from './database.store';
+import { viewDatabase } from './database.view';
+
+export const createDatabase = (context: HandlerContext) =>
+  ({
+    act: async (tx: Tx, request) => {
+      const { body, caller, now } = request;
+      assertAllowed(refuseOrder(body));
+      const id = uuidv7();
+      const names = namesOf(id);
+      const managed = await insertDatabase(tx, {
+        id,
+        ...ownerOf(caller),
+        ...names,
+        label: body.label,
+        engine: body.engine,
+        engineVersion: body.engine_version,
+        size: body.size,
+        highAvailability: false,
+        createdAt: now,
+      });
+      const workflowId = await acceptWorkflow(context, tx, request, id, {
+        definition: createDatabaseHead,
+        input: { major: Number(body.engine_version), size: body.size, ...names },
+        action: 'database.create',
+      });
+      return { status: 202, headers: followHeaders(id, workflowId), body: { ...viewDatabase(managed), password: context.passwords(id) } };
+    },
+    replaySecret: {
+      remove: ({ password: _password, ...managed }: CreatedDatabase) => managed,
+      rehydrate: (stored): CreatedDatabase => {
+        const managed = managedDatabaseSchema.parse(stored);
+        return { ...managed, password: context.passwords(managed.id) };
+      },
+    },
+  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+
+function refuseOrder({ engine, engine_version, size, high_availability }: BodyOf<typeof endpoint>): Refusal | null {
+  if (versionsOf(engine) === null) return { code: 'engine_not_offered' };
+  if (findVersion(engine, engine_version) === undefined) return { code: 'version_not_offered' };
+  if (findSize(size) === undefined) return { code: 'size_not_offered' };
+  return high_availability ? { code: 'high_availability_unavailable' } : null;
+}
+
+/** The end of the id, which is random: no two databases of a customer have the same. */
+function namesOf(id: string): { databaseName: string; username: string } {
+  const tail = id.replaceAll('-', '').slice(-12);
+  return { databaseName: `db_${tail}`, username: `u_${tail}` };
+}

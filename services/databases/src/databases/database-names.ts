@@ -1,0 +1,7 @@
+/** What one workflow at a time holds: whatever is done to a database excludes everything else. */
+export const databaseResourceKey = (databaseId: string): string => `database:${databaseId}`;
+
+export const databaseSubject = (databaseId: string): { type: 'database'; id: string } => ({ type: 'database', id: databaseId });
+
+/** What the audit log names. */
+export const databasePath = (databaseId: string): string => `/v1/databases/${databaseId}`;

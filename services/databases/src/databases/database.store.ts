@@ -1,0 +1,68 @@
+import type { DatabaseStatus } from '@drydock/contracts/databases';
+import type { Tx } from '../database.store';
+import type { ManagedDatabase as Row } from '../generated/prisma/client';
+import type { ManagedDatabase, Owner } from './database.types';
+
+const toDatabase = ({ backupSequence: _sequence, ...row }: Row): ManagedDatabase => row;
+
+export type NewDatabase = Omit<ManagedDatabase, 'status' | 'statusDetail' | 'host' | 'port' | 'lastBackupAt' | 'restoreVerifiedAt'>;
+
+export async function insertDatabase(tx: Tx, database: NewDatabase): Promise<ManagedDatabase> {
+  return toDatabase(await tx.managedDatabase.create({ data: { ...database, status: 'provisioning' } }));
+}
+
+/** One that was deleted is not there any more. */
+const theirs = ({ orgId, mode }: Owner) => ({ orgId, mode, status: { not: 'deleted' as const } });
+
+/** The owner's database, or null: another organisation's and the other mode's are not there. */
+export async function findDatabase(tx: Tx, owner: Owner, databaseId: string): Promise<ManagedDatabase | null> {
+  const row = await tx.managedDatabase.findFirst({ where: { id: databaseId, ...theirs(owner) } });
+  return row === null ? null : toDatabase(row);
+}
+
+/** The same, held until the transaction ends: what is decided about the database stays true until it is written. */
+export async function lockDatabase(tx: Tx, owner: Owner, databaseId: string): Promise<ManagedDatabase | null> {
+  await tx.$queryRaw`SELECT 1 FROM managed_databases WHERE id = ${databaseId}::uuid AND org_id = ${owner.orgId}::uuid AND mode = ${owner.mode}::mode FOR UPDATE`;
+  return findDatabase(tx, owner, databaseId);
+}
+
+/** Newest first, from behind the database `after`. */
+export async function listDatabases(tx: Tx, owner: Owner, page: { after: string | null; take: number }): Promise<ManagedDatabase[]> {
+  const rows = await tx.managedDatabase.findMany({
+    where: { ...theirs(owner), ...(page.after === null ? {} : { id: { lt: page.after } }) },
+    orderBy: { id: 'desc' },
+    take: page.take,
+  });
+  return rows.map(toDatabase);
+}
+
+export async function changeStatus(tx: Tx, databaseId: string, status: DatabaseStatus, statusDetail = ''): Promise<void> {
+  await tx.managedDatabase.update({ where: { id: databaseId }, data: { status, statusDetail } });
+}
+
+/** It is served there from now on. */
+export async function recordAddress(tx: Tx, databaseId: string, address: { host: string; port: number }): Promise<void> {
+  await tx.managedDatabase.update({ where: { id: databaseId }, data: { ...address, status: 'available' } });
+}
+
+export async function recordVersion(tx: Tx, databaseId: string, engineVersion: string): Promise<void> {
+  await tx.managedDatabase.update({ where: { id: databaseId }, data: { engineVersion } });
+}
+
+export async function recordBackup(tx: Tx, databaseId: string, lastBackupAt: Date): Promise<void> {
+  await tx.managedDatabase.update({ where: { id: databaseId }, data: { lastBackupAt } });
+}
+
+export async function recordVerified(tx: Tx, databaseId: string, restoreVerifiedAt: Date): Promise<void> {
+  await tx.managedDatabase.update({ where: { id: databaseId }, data: { restoreVerifiedAt } });
+}
+
+/** The next sequence number of its backups; greater than every one before, also of those that failed. */
+export async function nextBackupSequence(tx: Tx, databaseId: string): Promise<bigint> {
+  const { backupSequence } = await tx.managedDatabase.update({
+    where: { id: databaseId },
+    data: { backupSequence: { increment: 1 } },
+    select: { backupSequence: true },
+  });
+  return backupSequence;
+}

@@ -1,0 +1,28 @@
+import type { DatabaseEngine, DatabaseStatus } from '@drydock/contracts/databases';
+import type { Mode } from '@drydock/contracts/values';
+
+/** Whose world a look-up stays in: one organisation's, and one mode's. */
+export interface Owner {
+  orgId: string;
+  mode: Mode;
+}
+
+export interface ManagedDatabase {
+  id: string;
+  orgId: string;
+  mode: Mode;
+  label: string;
+  engine: DatabaseEngine;
+  engineVersion: string;
+  size: string;
+  status: DatabaseStatus;
+  statusDetail: string;
+  host: string;
+  port: number;
+  databaseName: string;
+  username: string;
+  highAvailability: boolean;
+  lastBackupAt: Date | null;
+  restoreVerifiedAt: Date | null;
+  createdAt: Date;
+}

@@ -1,0 +1,15 @@
+import { listDatabases as endpoint } from '@drydock/contracts/databases';
+import type { ReadHandlers } from '@drydock/service-kit/route';
+import { type HandlerContext, ownerOf } from '../context';
+import { listDatabases as listRows } from './database.store';
+import { viewDatabase } from './database.view';
+
+export const listDatabases = ({ pager, database }: HandlerContext) =>
+  ({
+    read: async ({ caller, query, now }) => {
+      const binding = { list: endpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}` };
+      const page = pager.read(query, binding, now);
+      const rows = await listRows(database.pool, ownerOf(caller), { after: page.after, take: page.limit + 1 });
+      return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: viewDatabase }) };
+    },
+  }) satisfies ReadHandlers<typeof endpoint>;

@@ -1,0 +1,38 @@
+import type { Mode } from '@drydock/contracts/values';
+import type { DatabasesDatabase } from '../database.store';
+import type { BackupStorage } from '../providers/backup-storage';
+import type { DatabaseProvider, DatabaseRef, Order } from '../providers/database-provider';
+import type { DatabasePasswords } from './database-password';
+
+/** What workflow steps may use: here are the drivers that handlers never see. */
+export interface WorkContext {
+  database: DatabasesDatabase;
+  provider: DatabaseProvider;
+  backupStorage: BackupStorage;
+  passwords: DatabasePasswords;
+  /** 32 bytes: every archive is sealed with a key derived from it. */
+  archiveKey: Buffer;
+  /** How long an old instance is kept, and how often a backup is proved. */
+  oldInstanceSeconds: number;
+  verifyRestoreSeconds: number;
+  /** How long a sandbox database called slow takes over an upgrade. */
+  slowMs: number;
+  now(): Date;
+}
+
+interface Running {
+  workflowId: string;
+  orgId: string;
+  mode: Mode;
+  subject: { id: string };
+}
+
+/** The database that a step works on. */
+export const refOf = ({ orgId, mode, subject }: Running): DatabaseRef => ({ databaseId: subject.id, orgId, mode });
+
+/** On whose behalf. */
+export const orderOf = ({ workflowId, fence, signal }: Running & { fence: string; signal: AbortSignal }): Order => ({
+  workflowId,
+  fence,
+  signal,
+});

@@ -1,0 +1,28 @@
+import type { StepContext } from '@drydock/workflow/definition';
+import { conclude } from '@drydock/workflow/step-error';
+import { orderOf, refOf, type WorkContext } from '../databases/work';
+import { type Cutover, DatabaseProviderError, type Upgrade } from '../providers/database-provider';
+
+type Step = StepContext<unknown, unknown>;
+
+const attemptsMax = 4;
+
+/**
+ * Level, and then over. While the pointer has not moved the old instance serves on and nothing is lost: after a few tries the upgrade is taken back
+ * by itself. Behind it only forward is left.
+ */
+export async function cutOver({ provider }: WorkContext, step: Step, upgrade: Upgrade): Promise<Cutover> {
+  const ref = refOf(step);
+  const order = { ...orderOf(step), progress: step.progress };
+  try {
+    await provider.catchUp(ref, upgrade, order);
+    return await provider.cutover(ref, upgrade, order);
+  } catch (error) {
+    step.signal.throwIfAborted();
+    const isFinal = error instanceof DatabaseProviderError && error.refusal !== 'stale_fence';
+    if (!isFinal && step.attempt < attemptsMax) throw error;
+    const hosted = await provider.describe(ref, step.signal);
+    if (hosted?.upgrade?.phase !== 'prepared') throw error;
+    throw conclude('upgrade_failed', { internal: error instanceof Error ? error.message : String(error) });
+  }
+}

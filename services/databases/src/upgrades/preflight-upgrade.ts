@@ -1,0 +1,40 @@
+import type { preflightDatabaseUpgrade as endpoint } from '@drydock/contracts/database-upgrades';
+import { problem } from '@drydock/contracts/problem';
+import type { ReadHandlers } from '@drydock/service-kit/route';
+import { findNewestBackup } from '../backups/backup.store';
+import { versionsOf } from '../catalogue/catalogue';
+import type { HandlerContext } from '../context';
+import { problemOf } from '../database-workflows/refuse';
+import { findUnfinished } from '../database-workflows/unfinished.store';
+import type { ManagedDatabase } from '../databases/database.types';
+import { readDatabase } from '../databases/find-database';
+import { DatabaseProviderError, type UpgradePlan } from '../providers/database-provider';
+import { viewPreflight } from './preflight-upgrade.view';
+import { refuseUpgrade } from './upgrade.rules';
+
+/** What endpoint 10 would do, with the very rules that it asks and the instance's own findings. Reads only. */
+export const preflightUpgrade = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { now, body, requestId } = request;
+      const { pool } = context.database;
+      const managed = await readDatabase(context, request);
+      const world = { managed, unfinished: await findUnfinished(pool, managed.id), versions: versionsOf(managed.engine) ?? [] };
+      const refusal = refuseUpgrade(world, body.engine_version);
+      const isTarget = refusal === null || refusal.code === 'never_backed_up';
+      const plan = isTarget ? await planOf(context, managed, Number(body.engine_version)) : null;
+      const backup = await findNewestBackup(pool, managed.id);
+      const facts = { managed, target: body.engine_version, plan, backup, now };
+      return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId)) };
+    },
+  }) satisfies ReadHandlers<typeof endpoint>;
+
+/** Null of an instance that is not there to be asked. */
+async function planOf({ provider }: HandlerContext, { id, orgId, mode }: ManagedDatabase, toMajor: number): Promise<UpgradePlan | null> {
+  try {
+    return await provider.planUpgrade({ databaseId: id, orgId, mode }, toMajor);
+  } catch (error) {
+    if (error instanceof DatabaseProviderError && error.refusal === 'unknown_database') return null;
+    throw problem('dependency_unavailable', { extra: { dependency: 'database-host' }, retryAfterSeconds: 30, cause: error });
+  }
+}

@@ -1,0 +1,152 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { saveSchedule } from '@drydock/workflow/schedules';
+import { fail } from '@drydock/workflow/step-error';
+import { workflowsIn } from '@drydock/workflow/workflow';
+import { findBackup, insertBackup, markFailed, markRunning } from '../backups/backup.store';
+import { completeBackup, discardPacked, movingLimits, packBackup, proveRestorable, verifyPacked } from '../backups/pack-backup';
+import type { Tx } from '../database.store';
+import { changeStatus, findDatabase, recordVersion } from '../databases/database.store';
+import { databaseResourceKey } from '../databases/database-names';
+import { definitely } from '../databases/definite-failure';
+import { sandboxBehaviour } from '../databases/sandbox.rules';
+import { orderOf, refOf, type WorkContext } from '../databases/work';
+import type { Upgrade, UpgradePath } from '../providers/database-provider';
+import { cutOver } from './cut-over';
+import { retireOldInstanceHead, retireScheduleOf } from './retire-old-instance.head';
+import { upgradeDatabaseHead } from './upgrade-database.head';
+
+interface Moving {
+  workflowId: string;
+  input: { toMajor: number };
+  outputs: { precheck: { path: UpgradePath } };
+}
+const upgradeOf = ({ workflowId, input, outputs }: Moving): Upgrade => ({
+  upgradeId: workflowId,
+  toMajor: input.toMajor,
+  path: outputs.precheck.path,
+});
+
+/** To a newer major behind the same address: a proven backup first, a new instance beside the old one, and the old one kept for a day. */
+export const upgradeDatabaseWorkflow = (context: WorkContext) =>
+  workflowsIn<Tx>()(upgradeDatabaseHead)
+    .step('precheck', {
+      do: async (step) => {
+        const { provider, database, slowMs } = context;
+        const managed = await findDatabase(database.pool, step, step.subject.id);
+        if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
+        const { path, findings } = await definitely(provider.planUpgrade(refOf(step), step.input.toMajor, step.signal));
+        if (findings.some(({ level }) => level === 'ERROR')) throw fail('upgrade_precheck_failed', { extra: { findings } });
+        const { failsUpgrade, isSlow } = sandboxBehaviour(managed);
+        if (isSlow) await wait(slowMs, undefined, { signal: step.signal });
+        return { path, failsUpgrade };
+      },
+      commit: (tx, step) => markRunning(tx, step.input.backupId),
+    })
+    .step('back_up', {
+      ...movingLimits,
+      weight: 4,
+      do: (step) => packBackup(context, step, step.input.backupId),
+      // One that was proven stays: it is a good backup, whatever becomes of the upgrade.
+      undo: async (step) => {
+        const backup = await findBackup(context.database.pool, step.subject.id, step.input.backupId);
+        if (backup?.status !== 'completed') await discardPacked(context, step, step.input.backupId);
+      },
+    })
+    .step('prove_backup', {
+      ...movingLimits,
+      weight: 4,
+      do: async (step) => {
+        const { input, outputs } = step;
+        await definitely(verifyPacked(context, step, input.backupId, outputs.back_up));
+        const proof = { backupId: input.backupId, major: Number(input.fromVersion), archive: outputs.back_up };
+        return { isProven: await proveRestorable(context, step, proof), at: context.now().toISOString() };
+      },
+      commit: (tx, step, { isProven, at }) =>
+        completeBackup(tx, step.subject.id, step.input.backupId, step.outputs.back_up, { at: new Date(at), isProven }),
+    })
+    .step('create_target', {
+      timeoutSeconds: 120,
+      do: (step) => definitely(context.provider.createTarget(refOf(step), upgradeOf(step), orderOf(step))),
+      // Takes back everything up to the cutover.
+      undo: (step) => context.provider.abandon(refOf(step), upgradeOf(step), orderOf(step)),
+    })
+    .step('copy_schema', {
+      timeoutSeconds: 1_800,
+      do: (step) => definitely(context.provider.copySchema(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress })),
+    })
+    .step('copy_data', {
+      ...movingLimits,
+      weight: 8,
+      do: (step) => definitely(context.provider.copyData(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress })),
+    })
+    .step('catch_up', {
+      timeoutSeconds: 3_600,
+      do: async (step) => {
+        await definitely(context.provider.catchUp(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress }));
+        if (step.outputs.precheck.failsUpgrade) throw fail('upgrade_failed', { internal: 'as the label of the sandbox database asks' });
+      },
+    })
+    .pointOfNoReturn()
+    .step('cutover', {
+      timeoutSeconds: 120,
+      do: (step) => cutOver(context, step, upgradeOf(step)),
+      commit: async (tx, step) => {
+        const { toMajor, newBackupId } = step.input;
+        await recordVersion(tx, step.subject.id, String(toMajor));
+        await insertBackup(tx, { id: newBackupId, databaseId: step.subject.id, engineVersion: String(toMajor), createdAt: context.now() });
+      },
+    })
+    .step('compare', {
+      ...movingLimits,
+      weight: 4,
+      do: async (step) => {
+        const order = { ...orderOf(step), progress: step.progress };
+        const { outcome, tables, names } = await definitely(context.provider.compare(refOf(step), upgradeOf(step), order));
+        if (outcome === 'different') throw fail('upgrade_content_differs', { internal: names.join(', ') });
+        if (outcome === 'undecided') step.log.warn({ names }, 'what was written since the cutover could not be compared');
+        return { outcome, tables };
+      },
+    })
+    .step('finish', {
+      timeoutSeconds: 1_800,
+      do: (step) => definitely(context.provider.finish(refOf(step), upgradeOf(step), orderOf(step))),
+      commit: (tx, step) =>
+        saveSchedule(context.database.sql(tx), {
+          name: retireScheduleOf(step.subject.id),
+          kind: retireOldInstanceHead.kind,
+          resourceKey: databaseResourceKey(step.subject.id),
+          subject: step.subject,
+          orgId: step.orgId,
+          mode: step.mode,
+          input: upgradeOf(step),
+          // Hourly, should the database be held by other work at that moment; the retirement ends it.
+          rhythm: { intervalSeconds: 3_600 },
+          firstRunAt: new Date(context.now().getTime() + context.oldInstanceSeconds * 1_000),
+        }),
+    })
+    .step('back_up_new', {
+      ...movingLimits,
+      weight: 4,
+      do: async (step) => {
+        await markRunning(context.database.pool, step.input.newBackupId);
+        return packBackup(context, step, step.input.newBackupId);
+      },
+    })
+    .step('verify_new', {
+      ...movingLimits,
+      weight: 2,
+      do: async (step) => {
+        await definitely(verifyPacked(context, step, step.input.newBackupId, step.outputs.back_up_new));
+        return { at: context.now().toISOString() };
+      },
+      commit: (tx, step, { at }) =>
+        completeBackup(tx, step.subject.id, step.input.newBackupId, step.outputs.back_up_new, { at: new Date(at), isProven: false }),
+    })
+    .settle({
+      succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
+      failed: async (tx, run, { code }) => {
+        await markFailed(tx, run.input.backupId, code);
+        await changeStatus(tx, run.subject.id, 'available');
+      },
+    })
+    .build();

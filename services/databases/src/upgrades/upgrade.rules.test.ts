@@ -1,0 +1,37 @@
+import { catalogue } from '../catalogue/catalogue';
+import { refuseUpgrade, type UpgradeWorld } from './upgrade.rules';
+
+const versions = catalogue.engines[0]?.versions ?? [];
+const world = (change: Partial<UpgradeWorld['managed']> = {}, unfinished: UpgradeWorld['unfinished'] = null): UpgradeWorld => ({
+  managed: { engineVersion: '16', status: 'available', lastBackupAt: new Date(), ...change },
+  unfinished,
+  versions,
+});
+const running = { id: 'w', kind: 'take_database_backup', status: 'running' as const };
+
+it.each(['17', '18'])('16 may be moved to %s', (target) => {
+  expect(refuseUpgrade(world(), target)).toBeNull();
+});
+
+it.each([
+  ['16', 'version_not_newer'],
+  ['9', 'version_not_offered'],
+  ['19', 'version_not_offered'],
+  ['17.0', 'version_not_offered'],
+  ['017', 'version_not_offered'],
+  [' 17', 'version_not_offered'],
+  ['latest', 'version_not_offered'],
+  ['١٧', 'version_not_offered'],
+])('16 may not be moved to %j: %s', (target, code) => {
+  expect(refuseUpgrade(world(), target)).toEqual({ code });
+});
+
+it('what is refused for several reasons is refused for the first in the order of the specification', () => {
+  const bad = { engineVersion: '17', status: 'failed' as const, lastBackupAt: null };
+  expect(refuseUpgrade(world(bad, running), 'x')?.code).toBe('operation_in_progress');
+  expect(refuseUpgrade(world(bad, { ...running, status: 'needs_attention' }), 'x')?.code).toBe('needs_attention');
+  expect(refuseUpgrade(world(bad), 'x')?.code).toBe('version_not_offered');
+  expect(refuseUpgrade(world(bad), '16')?.code).toBe('version_not_newer');
+  expect(refuseUpgrade(world(bad), '18')?.code).toBe('never_backed_up');
+  expect(refuseUpgrade(world({ ...bad, lastBackupAt: new Date() }), '18')?.code).toBe('database_not_available');
+});

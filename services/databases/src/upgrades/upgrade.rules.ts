@@ -1,0 +1,24 @@
+import type { DatabaseCatalogue } from '@drydock/contracts/databases';
+import { compareVersions, isVersion } from '../catalogue/version.rules';
+import type { UnfinishedWorkflow } from '../database-workflows/unfinished.types';
+import { type Refusal, refusalByWorkflow, refuseUnavailable } from '../databases/database.rules';
+import type { ManagedDatabase } from '../databases/database.types';
+
+export interface UpgradeWorld {
+  managed: Pick<ManagedDatabase, 'engineVersion' | 'status' | 'lastBackupAt'>;
+  unfinished: UnfinishedWorkflow | null;
+  /** What the catalogue has for the database's engine. */
+  versions: readonly DatabaseCatalogue['engines'][number]['versions'][number][];
+}
+
+/** Endpoint 10's guard, in the order of decisions.md. The target must be a string of the catalogue: "16.0" is not "16". */
+export function refuseUpgrade({ managed, unfinished, versions }: UpgradeWorld, target: string): Refusal | null {
+  const held = refusalByWorkflow(unfinished);
+  if (held !== null) return held;
+  if (!isVersion(target) || !versions.some(({ version }) => version === target)) return { code: 'version_not_offered' };
+  if (compareVersions(target, managed.engineVersion) <= 0) return { code: 'version_not_newer' };
+  const current = versions.find(({ version }) => version === managed.engineVersion);
+  if (current !== undefined && !current.upgradable_to.includes(target)) return { code: 'version_not_offered' };
+  if (managed.lastBackupAt === null) return { code: 'never_backed_up' };
+  return refuseUnavailable(managed);
+}

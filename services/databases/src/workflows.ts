@@ -1,0 +1,19 @@
+import type { WorkflowDefinition } from '@drydock/workflow/definition';
+import { takeBackupWorkflow } from './backups/take-backup.workflow';
+import { verifyRestoreWorkflow } from './backups/verify-restore.workflow';
+import type { Tx } from './database.store';
+import { createDatabaseWorkflow } from './databases/create-database.workflow';
+import { deleteDatabaseWorkflow } from './databases/delete-database.workflow';
+import type { WorkContext } from './databases/work';
+import { retireOldInstanceWorkflow } from './upgrades/retire-old-instance.workflow';
+import { upgradeDatabaseWorkflow } from './upgrades/upgrade-database.workflow';
+
+/** Every workflow of this service; tests crash each of their steps. */
+export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
+  createDatabaseWorkflow(context),
+  deleteDatabaseWorkflow(context),
+  takeBackupWorkflow(context),
+  verifyRestoreWorkflow(context),
+  upgradeDatabaseWorkflow(context),
+  retireOldInstanceWorkflow(context),
+];
