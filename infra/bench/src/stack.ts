@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { type StackProcesses, startStack, type TestStack } from '@drydock/test-kit/stack';
 
 /** The whole of Drydock by the program of `npm start`, durable and with quotas out of the way. */
-export const startBenchStack = (): Promise<TestStack> =>
-  startStack({ environment: { DRYDOCK_EPHEMERAL: '', DRYDOCK_RATE_LIMIT_SCALE: '1000000' } });
+export const startBenchStack = (place: { dataDir?: string } = {}): Promise<TestStack> =>
+  startStack({ ...place, environment: { DRYDOCK_EPHEMERAL: '', DRYDOCK_RATE_LIMIT_SCALE: '1000000' } });
 
 /** A variable of a running process; the benchmark's peers use the very same database. */
 export function environmentOf(processes: StackProcesses, name: string, variable: string): string {

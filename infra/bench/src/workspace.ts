@@ -33,7 +33,7 @@ async function loopTargets(folder: string): Promise<Targets> {
   const fresh = async (): Promise<string> => {
     await unmount();
     fs.rmSync(image, { force: true });
-    await timeCommand({ bin: 'truncate', args: ['-s', '3G', image] });
+    await timeCommand({ bin: 'truncate', args: ['-s', '8G', image] });
     await timeCommand({ bin: 'mkfs.ext4', args: ['-q', '-F', '-E', 'lazy_itable_init=0,lazy_journal_init=0', image] });
     await timeCommand({ bin: 'mount', args: ['-o', 'loop', image, mount] });
     mounted = true;

@@ -25,9 +25,15 @@ export interface SpooledLink extends ArchiveAtHand {
 }
 
 /** The chain as the later steps read it: from our disk, and what is missing there from the customer's storage. */
-export const spooledChain = (context: WorkContext, step: Step, storage: OffsiteStorage, chain: StoredChain): SpooledLink[] =>
+export const spooledChain = (
+  context: WorkContext,
+  step: Step,
+  storage: OffsiteStorage,
+  chain: StoredChain,
+  { isLastUse = false } = {},
+): SpooledLink[] =>
   chain.map(({ id, archive }) => ({
-    source: spooledArchive(storage.source(archive.objectKey), path.join(folderOf(context, step), id)),
+    source: spooledArchive(storage.source(archive.objectKey), path.join(folderOf(context, step), id), isLastUse),
     archiveId: id,
     manifestMac: archive.manifestMac,
   }));

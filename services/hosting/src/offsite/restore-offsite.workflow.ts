@@ -63,7 +63,7 @@ export const restoreOffsiteWorkflow = (context: WorkContext) => {
         const { platform } = step.input;
         return onStorage(step, attemptsMax, () =>
           withStorage(context, step, (storage) => {
-            const links = spooledChain(context, step, storage, chain);
+            const links = spooledChain(context, step, storage, chain, { isLastUse: true });
             const newest = links.at(-1);
             if (newest === undefined) throw new Error('a chain without archives');
             const toStage = { ...newest, parents: links.slice(0, -1) };

@@ -10,13 +10,21 @@ export interface SpooledArchive extends ArchiveSource {
   fetch(name: string): Promise<number>;
 }
 
+const isSegment = (name: string): boolean => name.startsWith('segment-');
+
 let spooled = 0;
 
 /**
  * Nothing on the disk is trusted: whoever uses an object compares its MAC again. Nothing is synced either: what a crash loses is fetched again.
+ * `isLastUse`: a segment is removed once it was read, so that the sync of what it became need not write it down as well.
  */
-export function spooledArchive(remote: ArchiveSource, folder: string): SpooledArchive {
+export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse: boolean): SpooledArchive {
   const local = folderSource(folder);
+  const readLocal = async (name: string): Promise<Buffer> => {
+    const bytes = await local.read(name);
+    if (isLastUse && isSegment(name)) await rm(path.join(folder, name), { force: true });
+    return bytes;
+  };
   const fetchNow = async (name: string): Promise<Buffer> => {
     const bytes = await remote.read(name);
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -29,8 +37,8 @@ export function spooledArchive(remote: ArchiveSource, folder: string): SpooledAr
   };
   return {
     read: (name) =>
-      local.read(name).catch((error: unknown) => {
-        if (error instanceof ArchiveError && error.reason === 'truncated') return fetchNow(name);
+      readLocal(name).catch((error: unknown) => {
+        if (error instanceof ArchiveError && error.reason === 'truncated') return isLastUse ? remote.read(name) : fetchNow(name);
         throw error;
       }),
     fetch: async (name) => {
