@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
 import { uuidv7 } from 'uuidv7';
-import { attemptKey, type BackupStorage, backupPrefix } from './backup-storage';
+import { attemptKey, type BackupStorage, backupPrefix, prefixOfKey } from './backup-storage';
+import { storageByMode } from './backup-storage.by-mode';
 import { localBackupStorage } from './backup-storage.local';
+import { movedStorage } from './backup-storage.moved';
 import { type S3BackupStorage, s3BackupStorage } from './backup-storage.s3';
 
 interface Opened {
@@ -31,11 +33,23 @@ const openLocal = async (): Promise<Opened> => {
   return { storage: localBackupStorage(folder), close: async () => rmSync(folder, { recursive: true, force: true }) };
 };
 
+/** As it is composed where object storage was configured some day. */
+async function openMoved(): Promise<Opened & { former: BackupStorage }> {
+  const [s3, local] = [await openS3(true, ''), await openLocal()];
+  const storage = storageByMode({ live: movedStorage(s3.storage, local.storage), sandbox: local.storage });
+  const close = async (): Promise<void> => {
+    await s3.close();
+    await local.close();
+  };
+  return { storage, former: local.storage, close };
+}
+
 /** Every driver is one more line here; the promises are the same. */
 const drivers: Array<[name: string, open: () => Promise<Opened>]> = [
   ['local', openLocal],
   ['s3', () => openS3(false, '')],
   ['s3 with versions and a prefix', () => openS3(true, 'deep/down')],
+  ['s3 with a folder from before', openMoved],
 ];
 
 const newPrefix = (): string => backupPrefix({ mode: 'live', orgId: uuidv7(), siteId: uuidv7(), id: uuidv7() });
@@ -97,6 +111,31 @@ describe.each(drivers)('the backup storage %s', (_name, open) => {
   it.each(['../../etc', '/etc', 'live/../../x', 'live', ''])('refuses the key %j', async (key) => {
     await expect((async () => storage.has(key))()).rejects.toThrow('not a storage key');
     await expect((async () => storage.removeAll(key))()).rejects.toThrow('not a storage key');
+  });
+});
+
+describe('the backup storage that has moved into a bucket', () => {
+  let opened: Awaited<ReturnType<typeof openMoved>>;
+  beforeAll(async () => {
+    opened = await openMoved();
+  });
+  afterAll(() => opened.close());
+
+  it('finds what was written to the folder before, and removes it', async () => {
+    const key = attemptKey(newPrefix(), '1');
+    await opened.former.sink(key).write('manifest', Buffer.from('from before'));
+    expect(await opened.storage.has(key)).toBe(true);
+    expect((await opened.storage.source(key).read('manifest')).toString()).toBe('from before');
+    await opened.storage.removeAll(prefixOfKey(key));
+    expect(await opened.former.has(key)).toBe(false);
+  });
+
+  it('writes what is real to the bucket, and what is of the sandbox to the folder', async () => {
+    const [live, sandbox] = ['live', 'sandbox'].map((mode) => attemptKey(newPrefix().replace('live', mode), '1'));
+    if (live === undefined || sandbox === undefined) throw new Error('two keys were made');
+    for (const key of [live, sandbox]) await opened.storage.sink(key).write('manifest', Buffer.from('x'));
+    expect([await opened.former.has(live), await opened.former.has(sandbox)]).toEqual([false, true]);
+    expect([opened.storage.locationIn('live'), opened.storage.locationIn('sandbox')]).toEqual(['object_storage', 'worker_host']);
   });
 });
 
@@ -171,8 +210,11 @@ describe('the backup storage s3 when the storage fails', () => {
 
   it('leaves no parts behind of an upload that failed', async () => {
     const key = attemptKey(newPrefix(), '1');
-    opened.s3.faults.add({ ...fault, path: 'partNumber=2', times: 4, answer: { kind: 'fixed', status: 500, headers: {}, body: '' } });
-    await expect(opened.storage.sink(key).write('index-00000000', randomBytes(20 * 2 ** 20))).rejects.toThrow('InternalError');
+    const body = '<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>';
+    opened.s3.faults.add({ ...fault, path: 'partNumber=2', times: 4, answer: { kind: 'fixed', status: 500, headers: {}, body } });
+    await expect(opened.storage.sink(key).write('index-00000000', randomBytes(20 * 2 ** 20))).rejects.toMatchObject({
+      name: 'InternalError',
+    });
     expect(opened.s3.world.uploadsOf('backups').list()).toEqual([]);
     expect(opened.s3.world.buckets.get('backups').keys('')).not.toContain(`${key}/index-00000000`);
   });
