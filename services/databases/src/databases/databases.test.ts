@@ -1,0 +1,157 @@
+import type { CreatedDatabase, DatabaseCatalogue, ManagedDatabase } from '@drydock/contracts/databases';
+import { endpoints } from '@drydock/contracts/endpoints';
+import { permissions } from '@drydock/contracts/permissions';
+import { uuidv7 } from 'uuidv7';
+import { callerOf, type DatabasesApi, givenDatabase, startApi } from '../../test/databases-api';
+
+const owner = callerOf();
+let api: DatabasesApi;
+beforeAll(async () => {
+  api = await startApi(owner);
+});
+afterAll(() => api.close());
+
+const wanted = (change: object = {}) => ({ label: 'Shop', engine: 'postgres', engine_version: '16', size: 'small', ...change });
+const create = (body: object, options: object = {}) => api.call('POST', '/v1/databases', { body, ...options });
+
+describe('POST /v1/databases', () => {
+  it('accepts a database and shows its password, which is stored nowhere', async () => {
+    const answer = await create(wanted());
+    expect([answer.status, answer.json]).toMatchObject([
+      202,
+      { label: 'Shop', engine_label: 'PostgreSQL 16', status: 'provisioning', host: '', tls_required: true, last_backup_at: null, vcpu: 1 },
+    ]);
+    const { id, password } = answer.json as CreatedDatabase;
+    expect(password).toMatch(/^[\w-]{32}$/);
+    expect((await api.call('GET', `/v1/databases/${id}`)).json).not.toHaveProperty('password');
+    for (const table of ['managed_databases', 'workflow', 'idempotency_records', 'audit_outbox']) {
+      const rows = await api.rows(`SELECT * FROM ${table}`);
+      expect(JSON.stringify(rows)).not.toContain(password);
+    }
+  });
+
+  it('shows the same password again for the same Idempotency-Key, and makes one database', async () => {
+    const [first, again] = [
+      await create(wanted({ label: 'Once' }), { idempotencyKey: 'one' }),
+      await create(wanted({ label: 'Once' }), { idempotencyKey: 'one' }),
+    ];
+    expect([again.text, again.headers['idempotent-replayed']]).toEqual([first.text, 'true']);
+    expect(await api.rows("SELECT 1 FROM managed_databases WHERE label = 'Once'")).toHaveLength(1);
+  });
+
+  it.each([
+    ['an engine that is not offered', { engine: 'mysql', engine_version: '8.4' }, 'engine_not_offered'],
+    ['a major that is not offered', { engine_version: '9' }, 'version_not_offered'],
+    ['a version that is only the same number', { engine_version: '16.0' }, 'version_not_offered'],
+    ['a size that there is not', { size: 'huge' }, 'size_not_offered'],
+    ['a standby', { high_availability: true }, 'high_availability_unavailable'],
+    ['an unknown field', { port: 5432 }, 'invalid_request'],
+    ['a label with a NUL', { label: 'a\u0007' }, 'invalid_request'],
+    ['a version that is a number', { engine_version: 16 }, 'invalid_request'],
+  ])('refuses %s', async (_what, change, code) => {
+    expect((await create(wanted(change))).json).toMatchObject({ status: 422, code });
+  });
+});
+
+it('the catalogue lists what can be created, and every target of an upgrade is in it', async () => {
+  const { json } = await api.call('GET', '/v1/databases/catalogue', { caller: { ...owner, scopes: [] } });
+  const { engines, sizes } = json as DatabaseCatalogue;
+  expect(sizes.map(({ code }) => code)).toContain('small');
+  for (const { versions } of engines) {
+    const known = versions.map(({ version }) => version);
+    for (const { upgradable_to } of versions) expect(upgradable_to.filter((version) => !known.includes(version))).toEqual([]);
+  }
+});
+
+it('a list has the caller’s databases of its mode, newest first, and none that was deleted', async () => {
+  const caller = callerOf();
+  const first = await givenDatabase(api, caller);
+  const second = await givenDatabase(api, caller);
+  await givenDatabase(api, caller, { status: 'deleted' });
+  await givenDatabase(api, { ...caller, mode: 'sandbox' });
+  const { data } = (await api.call('GET', '/v1/databases', { caller })).json as { data: ManagedDatabase[] };
+  expect(data.map(({ id }) => id)).toEqual([second, first]);
+});
+
+describe('endpoint 10', () => {
+  const upgrade = (id: string, engine_version: unknown) => api.call('POST', `/v1/databases/${id}/upgrade`, { body: { engine_version } });
+
+  it('accepts a newer major, with its workflow, its backup and its audit entry', async () => {
+    const id = await givenDatabase(api, owner);
+    const answer = await upgrade(id, '18');
+    expect([answer.status, answer.json]).toMatchObject([202, { id, status: 'provisioning', engine_version: '16' }]);
+    const workflow = (await api.call('GET', String(answer.headers['location']))).json;
+    expect(workflow).toMatchObject({ kind: 'upgrade_database', status: 'queued', subject: { type: 'database', id } });
+    expect(await api.rows('SELECT action FROM audit_outbox WHERE target = $1', [`/v1/databases/${id}`])).toEqual([
+      { action: 'database.upgrade' },
+    ]);
+    const second = await upgrade(id, '18');
+    const workflow_id = String(answer.headers['location']).split('/').at(-1);
+    expect(second.json).toMatchObject({ status: 422, code: 'operation_in_progress', workflow_id });
+  });
+
+  it.each([
+    ['a downgrade', { version: '18' }, '16', 'version_not_newer'],
+    ['the version it has', {}, '16', 'version_not_newer'],
+    ['a major that nobody runs', {}, '99', 'version_not_offered'],
+    ['a version as text', {}, 'latest', 'version_not_offered'],
+    ['a database that was never backed up', { isBackedUp: false }, '18', 'never_backed_up'],
+    ['a failed database', { status: 'failed' }, '18', 'database_not_available'],
+    ['a number', {}, 18, 'invalid_request'],
+    ['an object', {}, { not: '' }, 'invalid_request'],
+  ])('refuses %s and changes nothing', async (_what, given, version, code) => {
+    const id = await givenDatabase(api, owner, given);
+    const before = await api.rows('SELECT * FROM managed_databases WHERE id = $1', [id]);
+    expect((await upgrade(id, version)).json).toMatchObject({ status: 422, code });
+    expect(await api.rows('SELECT * FROM managed_databases WHERE id = $1', [id])).toEqual(before);
+    expect(await api.rows('SELECT 1 FROM audit_outbox WHERE target = $1', [`/v1/databases/${id}`])).toEqual([]);
+  });
+
+  it('of fifty at once one is accepted, and forty-nine are told which', async () => {
+    const id = await givenDatabase(api, owner);
+    const answers = await Promise.all(Array.from({ length: 50 }, () => upgrade(id, '18')));
+    const codes = answers.map(({ status, json }) => `${status} ${(json as { code?: string }).code ?? ''}`);
+    expect(codes.filter((code) => code === '202 ')).toHaveLength(1);
+    expect(codes.filter((code) => code === '422 operation_in_progress')).toHaveLength(49);
+  });
+});
+
+describe('every endpoint of databases', () => {
+  const ours = endpoints.filter(({ service }) => service === 'databases');
+  const bodies: Record<string, object> = {
+    createDatabase: wanted(),
+    takeDatabaseBackup: {},
+    upgradeDatabase: { engine_version: '18' },
+    preflightDatabaseUpgrade: { engine_version: '18' },
+  };
+  const callOf = (id: string, method: string, target: string, caller = owner) =>
+    api.call(method, target, { caller, ...(bodies[id] === undefined ? {} : { body: bodies[id] }) });
+
+  const guarded = ours.filter(({ permissions: needed }) => needed.length > 0);
+  it.each(guarded.map((endpoint) => [endpoint.id, endpoint] as const))(
+    '%s is 403 without its permission, whatever exists',
+    async (id, endpoint) => {
+      const scopes = permissions.filter((scope) => !endpoint.permissions.includes(scope));
+      const answer = await callOf(id, endpoint.method, endpoint.path.replace(/\{\w+\}/g, uuidv7()), { ...owner, scopes });
+      expect([answer.status, answer.json]).toMatchObject([403, { code: 'permission_denied' }]);
+    },
+  );
+
+  const aboutOne = ours.filter(({ path }) => path.includes('{databaseId}'));
+  it.each(aboutOne.map((endpoint) => [endpoint.id, endpoint] as const))(
+    '%s answers another’s, the other mode’s, a deleted, a malformed and a nonexistent id with one identical 404',
+    async (id, endpoint) => {
+      const databaseId = await givenDatabase(api, owner);
+      const deleted = await givenDatabase(api, owner, { status: 'deleted' });
+      const ask = async (target: string, caller = owner) => {
+        const path = endpoint.path.replace('{databaseId}', target).replace('{workflowId}', uuidv7());
+        const { status, json } = await callOf(id, endpoint.method, path, caller);
+        return JSON.stringify({ ...(json as object), status, request_id: '' });
+      };
+      const strangers = [callerOf(), { ...owner, mode: 'sandbox' as const }];
+      const answers = await Promise.all([ask(uuidv7()), ask('no-id'), ask(deleted), ...strangers.map((caller) => ask(databaseId, caller))]);
+      expect(new Set(answers).size).toBe(1);
+      expect(answers[0]).toContain('"code":"database_not_found"');
+    },
+  );
+});
