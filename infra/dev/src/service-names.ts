@@ -1,3 +1,3 @@
 /** Services with a database of their own. */
-export const servicesWithDatabase = ['keys', 'hosting', 'compute', 'agency'] as const;
+export const servicesWithDatabase = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 export type ServiceWithDatabase = (typeof servicesWithDatabase)[number];

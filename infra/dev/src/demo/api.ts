@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 
 export interface Call {
@@ -15,20 +16,32 @@ export interface Answer {
 /** One caller of the public API, by one key: the demo is made as a customer would make it. */
 export type Api = (path: string, call?: Call) => Promise<Answer>;
 
+/** A small machine that starts everything at once is busy; every call of a seed can be repeated. */
+const triesMax = 6;
+
 export const apiOf =
   (baseUrl: string, token: string): Api =>
-  async (path, { method = 'GET', body, idempotencyKey } = {}) => {
-    const response = await request(new URL(path, baseUrl), {
-      method,
-      headers: {
-        authorization: `Bearer ${token}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
-      },
-      body: body === undefined ? null : JSON.stringify(body),
-    });
-    const text = await response.body.text();
-    const answer: Answer = { status: response.statusCode, body: text === '' ? null : JSON.parse(text) };
-    if (answer.status >= 400) throw new Error(`${method} ${path} answered ${answer.status}: ${text}`);
-    return answer;
+  async (path, call = {}) => {
+    for (let attempt = 1; ; attempt += 1) {
+      const { answer, text, retryAfterSeconds } = await callOnce(new URL(path, baseUrl), token, call);
+      if (answer.status < 400) return answer;
+      if (answer.status !== 503 || attempt === triesMax)
+        throw new Error(`${call.method ?? 'GET'} ${path} answered ${answer.status}: ${text}`);
+      await sleep(retryAfterSeconds * 1_000);
+    }
   };
+
+async function callOnce(url: URL, token: string, { method = 'GET', body, idempotencyKey }: Call) {
+  const response = await request(url, {
+    method,
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    },
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+  const text = await response.body.text();
+  const answer: Answer = { status: response.statusCode, body: text === '' ? null : JSON.parse(text) };
+  return { answer, text, retryAfterSeconds: Number(response.headers['retry-after'] ?? 1) };
+}

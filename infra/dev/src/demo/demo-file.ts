@@ -50,6 +50,8 @@ export const demoSchema = z.object({
   boards: z.array(
     z.object({ id: z.string(), column_ids: z.array(z.string()), card_ids: z.array(z.string()), archived_card_ids: z.array(z.string()) }),
   ),
+  /** The first has data and a backup, the second was never backed up. The url is its owner's and insists on TLS. */
+  databases: z.array(z.object({ id: z.string(), url: z.string() })),
   processes_file: z.string(),
 });
 export type Demo = z.infer<typeof demoSchema>;

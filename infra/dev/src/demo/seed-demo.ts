@@ -4,6 +4,7 @@ import type { Seed, SeedContext } from './seed';
 import { agencySeed } from './seed-agency';
 import { appSeed } from './seed-app';
 import { computeSeed } from './seed-compute';
+import { databasesSeed } from './seed-databases';
 import { deletedSitesSeed } from './seed-deleted-sites';
 import { keysSeed } from './seed-keys';
 import { offsiteSeed } from './seed-offsite';
@@ -21,7 +22,7 @@ export interface DemoContext
 }
 
 /** Keys come first: the others are made with them, as a customer would make them, side by side. */
-const laterSeeds: readonly Seed[] = [sitesSeed, appSeed, offsiteSeed, vendorSeed, deletedSitesSeed, computeSeed, agencySeed];
+const laterSeeds: readonly Seed[] = [sitesSeed, appSeed, offsiteSeed, vendorSeed, deletedSitesSeed, computeSeed, agencySeed, databasesSeed];
 
 /** Makes what is missing of the demo content, and brings its addresses up to date. */
 export async function seedDemo({ dataDir, baseUrl, processesFile, say, ...means }: DemoContext): Promise<Demo> {

@@ -3,6 +3,7 @@ import type { PortBook } from '../ports';
 import type { ServiceWithDatabase } from '../service-names';
 import { agencyPrograms } from './agency';
 import { computePrograms } from './compute';
+import { databasesPrograms } from './databases';
 import { gatewayPrograms } from './gateway';
 import { hostingPrograms } from './hosting';
 import { keysPrograms } from './keys';
@@ -14,6 +15,7 @@ const programsOf: Readonly<Record<ServiceWithDatabase, readonly ProgramPlan[]>> 
   hosting: hostingPrograms,
   compute: computePrograms,
   agency: agencyPrograms,
+  databases: databasesPrograms,
 };
 const plans: readonly ProgramPlan[] = [...Object.values(programsOf).flat(), ...gatewayPrograms];
 

@@ -1,0 +1,203 @@
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import type { WorkflowView } from '@drydock/contracts/workflows';
+import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { until } from '@drydock/test-kit/wait';
+import { callerOf } from '../test/databases-api';
+import { type DatabasesWorld, leaseSeconds, majorOf, makeDatabase, openWorld, query, succeed } from '../test/databases-world';
+import type { WorkContext } from './databases/work';
+import { workflows } from './workflows';
+
+interface Run {
+  workflowId: string;
+  databaseId: string;
+  url: string;
+}
+
+/** Chaos takes every case. CI takes what differs from the engine's own tests: our effects and our undos; of the long upgrade, the steps that change something. */
+const isChaos = process.env['DRYDOCK_CHAOS'] !== undefined;
+const wanted: Record<string, RegExp> = {
+  create_database: /^(?:kill|throw) at .*after_effect/,
+  delete_database: /^kill at .*after_effect/,
+  take_database_backup: /^(?:kill|throw) at .*after_effect/,
+  verify_database_restore: /^kill at .*after_effect/,
+  retire_old_instance: /^kill at .*after_effect/,
+  upgrade_database: /^kill at .*\.(?:create_target|copy_data|cutover|finish)\.after_effect$|^throw at .*\.catch_up\.after_effect$/,
+};
+const limitMs = isChaos ? 3_600_000 : 400_000;
+/** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
+const definitions = workflows(Object.freeze({}) as WorkContext);
+
+describe('every step survives its crash', () => {
+  let world: DatabasesWorld;
+  beforeAll(async () => {
+    world = await openWorld(queueBackends()[0] ?? 'postgres', callerOf());
+  }, 60_000);
+  afterAll(() => world.close(), 60_000);
+
+  const withWorker = async <T>(work: () => Promise<T>): Promise<T> => {
+    const worker = world.spawnWorker();
+    return work().finally(() => worker.kill('SIGKILL'));
+  };
+  const accept = async (databaseId: string, url: string, method: string, rest: string, body?: object): Promise<Run> => {
+    const answer = await world.api.call(method, `/v1/databases/${databaseId}${rest}`, body === undefined ? {} : { body });
+    if (answer.status !== 202) throw new Error(answer.text);
+    return { databaseId, url, workflowId: String(answer.headers['location']).split('/').at(-1) ?? '' };
+  };
+  /** By the clock, as the relay does it. */
+  const startScheduled = async (databaseId: string, url: string, kind: string): Promise<Run> => {
+    await world.api.rows('UPDATE workflow_schedule SET next_run_at = now() WHERE subject_id = $1 AND kind = $2', [databaseId, kind]);
+    const find = 'SELECT id FROM workflow WHERE subject_id = $1 AND kind = $2';
+    const { id } = await until(async () => (await world.api.rows<{ id: string }>(find, [databaseId, kind]))[0], { timeoutMs: 20_000 });
+    return { databaseId, url, workflowId: id };
+  };
+  const backedUp = () =>
+    withWorker(async () => {
+      const made = await makeDatabase(world);
+      await succeed(world, 'POST', `/v1/databases/${made.id}/backups`, { body: {} });
+      return made;
+    });
+  const look = async ({ workflowId, databaseId }: Run): Promise<CrashLook> => {
+    const answer = await world.api.call('GET', `/v1/databases/${databaseId}/workflows/${workflowId}`);
+    const { status, steps } = answer.json as WorkflowView;
+    const find = "SELECT 1 FROM workflow WHERE subject_id = $1 AND status IN ('queued', 'running', 'needs_attention')";
+    return { status, steps, unfinished: (await world.api.rows(find, [databaseId])).length };
+  };
+  const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>): Promise<void> => {
+    const definition = definitions.find((candidate) => candidate.kind === kind);
+    if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
+    const spawnWorker = (environment: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...environment });
+    const only = (name: string): boolean => isChaos || (wanted[kind]?.test(name) ?? true);
+    const profile = isChaos ? 'full' : 'short';
+    const { cases } = await crashEveryStep(
+      definition,
+      { leaseSeconds, spawnWorker, look, ledger: async () => [], ...fixture },
+      { profile, only },
+    );
+    expect(cases.length).toBeGreaterThan(0);
+  };
+  const recordOf = async (databaseId: string) => {
+    const [row] = await world.api.rows<{ status: string; engine_version: string; restore_verified_at: Date | null }>(
+      'SELECT status, engine_version, restore_verified_at FROM managed_databases WHERE id = $1',
+      [databaseId],
+    );
+    return row ?? { status: 'none', engine_version: '', restore_verified_at: null };
+  };
+  const isServed = (databaseId: string): Promise<boolean> =>
+    world.host.client.readDatabase(databaseId).then(
+      () => true,
+      () => false,
+    );
+  const rowsOf = async (url: string): Promise<number> => (await query(url, 'SELECT 1 FROM notes')).length;
+
+  it(
+    'create_database',
+    () =>
+      crash('create_database', {
+        start: async () => {
+          const body = { label: 'Shop', engine: 'postgres', engine_version: '16', size: 'small' };
+          const answer = await world.api.call('POST', '/v1/databases', { body });
+          const { id: databaseId } = answer.json as { id: string };
+          return { databaseId, url: '', workflowId: String(answer.headers['location']).split('/').at(-1) ?? '' };
+        },
+        judge: async ({ databaseId }) => {
+          const found = `${(await recordOf(databaseId)).status} ${await isServed(databaseId)}`;
+          if (found === 'available true') return 'new';
+          if (found === 'failed false') return 'old';
+          throw new Error(found);
+        },
+      }),
+    limitMs,
+  );
+
+  it(
+    'take_database_backup',
+    () =>
+      crash('take_database_backup', {
+        start: async () => {
+          const { id, url } = await withWorker(() => makeDatabase(world));
+          return accept(id, url, 'POST', '/backups', {});
+        },
+        judge: async ({ databaseId, url }) => {
+          const [backup] = await world.api.rows<{ status: string; storage_key: string | null }>(
+            'SELECT status, storage_key FROM database_backups WHERE database_id = $1',
+            [databaseId],
+          );
+          const folder = path.join(world.backupsDir, 'live', databaseId);
+          if ((await rowsOf(url)) !== 3) throw new Error('rows were lost');
+          if (backup?.status === 'completed' && readdirSync(path.join(world.backupsDir, backup.storage_key ?? '')).includes('manifest'))
+            return 'new';
+          if (backup?.status === 'failed' && (!existsSync(folder) || readdirSync(folder).length === 0)) return 'old';
+          throw new Error(`${backup?.status}`);
+        },
+      }),
+    limitMs,
+  );
+
+  it(
+    'verify_database_restore',
+    () =>
+      crash('verify_database_restore', {
+        start: async () => {
+          const { id, url } = await backedUp();
+          return startScheduled(id, url, 'verify_database_restore');
+        },
+        judge: async ({ databaseId, url }) => {
+          if ((await rowsOf(url)) !== 3) throw new Error('rows were lost');
+          return (await recordOf(databaseId)).restore_verified_at === null ? 'old' : 'new';
+        },
+      }),
+    limitMs,
+  );
+
+  it(
+    'delete_database',
+    () =>
+      crash('delete_database', {
+        start: async () => {
+          const { id, url } = await backedUp();
+          return accept(id, url, 'DELETE', '');
+        },
+        judge: async ({ databaseId }) => {
+          const left = existsSync(path.join(world.backupsDir, 'live', databaseId));
+          const found = `${(await recordOf(databaseId)).status} ${await isServed(databaseId)} ${left}`;
+          if (found === 'deleted false false') return 'new';
+          throw new Error(found);
+        },
+      }),
+    limitMs,
+  );
+
+  const judgeUpgrade = async ({ databaseId, url }: Run): Promise<'old' | 'new'> => {
+    const [major, rows, record] = [await majorOf(url), await rowsOf(url), await recordOf(databaseId)];
+    await query(url, "INSERT INTO notes (text) VALUES ('writable')");
+    if (rows !== 3 || record.status !== 'available' || record.engine_version !== major)
+      throw new Error(`${major} with ${rows} rows, on record ${record.status} ${record.engine_version}`);
+    return major === '18' ? 'new' : 'old';
+  };
+  const startUpgrade = async (): Promise<Run> => {
+    const { id, url } = await backedUp();
+    return accept(id, url, 'POST', '/upgrade', { engine_version: '18' });
+  };
+
+  it('upgrade_database', () => crash('upgrade_database', { start: startUpgrade, judge: judgeUpgrade }), limitMs);
+
+  it(
+    'retire_old_instance',
+    () =>
+      crash('retire_old_instance', {
+        start: async () => {
+          const { id, url } = await backedUp();
+          await withWorker(() => succeed(world, 'POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '17' } }));
+          return startScheduled(id, url, 'retire_old_instance');
+        },
+        judge: async ({ databaseId, url }) => {
+          if ((await majorOf(url)) !== '17' || (await rowsOf(url)) !== 3) throw new Error('the new instance does not serve');
+          const { upgrade } = await world.host.client.readDatabase(databaseId);
+          return upgrade === null ? 'new' : 'old';
+        },
+      }),
+    limitMs,
+  );
+});
