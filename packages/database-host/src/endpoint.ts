@@ -8,6 +8,8 @@ const sslRequestCode = 80_877_103;
 const tlsHandshake = 0x16;
 
 const retryMs = 25;
+/** A server that is killed hangs up once or twice; one that does so for ever does not like what it is told. */
+const hangUpsMax = 3;
 
 /** What a client said first, in the clear. */
 interface Greeting {
@@ -15,6 +17,8 @@ interface Greeting {
   isCancel: boolean;
   /** On the process' clock: how long it may wait for a server. */
   untilMs: number;
+  /** How often a server has taken it and hung up without a word. */
+  hangUps: number;
 }
 
 export interface EndpointOptions {
@@ -32,7 +36,8 @@ export class Endpoint {
   readonly server: Server;
   private readonly options: EndpointOptions;
   private readonly sockets = new Set<Socket>();
-  private readonly sessions = new Set<Socket>();
+  /** By client: how to end what is going on with a server. */
+  private readonly sessions = new Map<Socket, () => void>();
   private readonly waiting = new Map<Socket, () => void>();
   private isHolding = true;
 
@@ -53,9 +58,9 @@ export class Endpoint {
     for (const goOn of [...this.waiting.values()]) goOn();
   }
 
-  /** Ends every session that has been given an instance; those that wait are kept. */
+  /** Ends every session that a server has answered; those that wait, or have only greeted one, are kept for the next. */
   endSessions(): void {
-    for (const client of this.sessions) client.destroy();
+    for (const end of [...this.sessions.values()]) end();
   }
 
   async close(): Promise<void> {
@@ -87,7 +92,7 @@ export class Endpoint {
       client.pause();
       client.setTimeout(0);
       if (verdict === 'pass' || verdict === 'cancel')
-        this.admit(client, { first: data, isCancel: verdict === 'cancel', untilMs: performance.now() + this.options.holdMs });
+        this.admit(client, { first: data, isCancel: verdict === 'cancel', untilMs: performance.now() + this.options.holdMs, hangUps: 0 });
       else if (verdict === 'plain') client.end(writeFatal('28000', 'this database is reached by TLS only (sslmode=require or stricter)'));
       else client.destroy();
     };
@@ -116,9 +121,8 @@ export class Endpoint {
   }
 
   private join(client: Socket, greeting: Greeting): void {
-    // Before anything is awaited: a cutover from now on must find this session.
-    this.sessions.add(client);
     const upstream = connect({ host: '127.0.0.1', port: this.options.target(), noDelay: true });
+    let isTaken = false;
     const end = (): void => {
       client.destroy();
       upstream.destroy();
@@ -129,17 +133,25 @@ export class Endpoint {
       upstream.destroy();
       this.sessions.delete(client);
       client.off('close', end);
-      setTimeout(() => this.admit(client, greeting), retryMs);
+      const hangUps = greeting.hangUps + (isTaken ? 1 : 0);
+      if (hangUps > hangUpsMax) client.destroy();
+      else setTimeout(() => this.admit(client, { ...greeting, hangUps }), retryMs);
     };
+    // Before anything is awaited: a cutover from now on must find this session.
+    this.sessions.set(client, greeting.isCancel ? end : again);
     upstream.on('error', greeting.isCancel ? end : () => undefined);
     upstream.once('close', greeting.isCancel ? end : again);
     client.on('close', end);
     upstream.once('data', (answer) => {
       upstream.off('close', again);
+      this.sessions.set(client, end);
       upstream.on('error', end).on('close', end);
       client.write(answer);
       client.pipe(upstream);
       upstream.pipe(client);
+    });
+    upstream.once('connect', () => {
+      isTaken = true;
     });
     upstream.write(greeting.first);
   }
