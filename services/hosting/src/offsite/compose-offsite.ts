@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { deriveKey } from '@drydock/service-kit/secrets';
 import type { ServerConfig, WorkerConfig } from '../config';
-import { authorityOf, isEndpointAllowed } from '../providers/address.rules';
 import type { OpenOptions } from '../providers/offsite-storage';
 import { s3OffsiteStorage } from '../providers/offsite-storage.s3';
+import { authorityOf, isEndpointAllowed } from '../providers/public-address';
 import type { Destination, OffsiteDrivers, OffsiteReaders } from './offsite.types';
 import { openCredentials, sealCredentials } from './offsite-credentials';
 

@@ -161,7 +161,9 @@ describe('a customer’s storage that misbehaves', () => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => world.api.call('POST', `/v1/sites/${siteId}/offsite/copies`, { body })),
     );
-    expect(answers.map(({ status }) => status).sort()).toEqual([202, ...Array<number>(9).fill(422)]);
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 202)).toHaveLength(1);
+    expect(statuses.filter((status) => status === 422)).toHaveLength(9);
     const accepted = answers.find(({ status }) => status === 202);
     expect(await ended(world, accepted?.headers['location'])).toMatchObject({ status: 'succeeded' });
   });

@@ -2,7 +2,7 @@ import dns, { type LookupAddress } from 'node:dns';
 import http from 'node:http';
 import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
-import { authorityOf, isPublicAddress } from './address.rules';
+import { authorityOf, isPublicAddress } from './public-address';
 
 export type ResolveAll = (hostname: string, answer: (error: Error | null, addresses: LookupAddress[]) => void) => void;
 

@@ -1,4 +1,4 @@
-import { authorityOf, isEndpointAllowed, isPublicAddress } from './address.rules';
+import { authorityOf, isEndpointAllowed, isPublicAddress } from './public-address';
 
 describe('a customer’s endpoint', () => {
   it.each([
