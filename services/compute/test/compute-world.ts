@@ -30,6 +30,8 @@ export async function openWorld(backend: QueueBackend, caller: Caller, { clockSc
   const targets = { fsn: project.target(target) };
   const sandboxTargets = { fsn: project.target(target, 'sandbox') };
   const api = await startApi(caller, { queue: queue.url, targets, sandboxTargets });
+  // Under load the first connection of all may take longer than a request is given.
+  await until(async () => (await api.call('GET', '/v1/compute/servers')).status === 200, { timeoutMs: 30_000, what: 'a warm pool' });
   const environment = {
     PATH: process.env['PATH'] ?? '',
     LOG_LEVEL: 'warn',
