@@ -20,6 +20,8 @@ export interface CrashLook {
 export interface CrashFixture<Run extends { workflowId: string }> {
   /** Seconds; 1 or 2, since a killed worker's run waits for it. */
   leaseSeconds: number;
+  /** How long an undisturbed run takes at most, where that is more than a moment; a disturbed one gets ten leases more. */
+  runSecondsMax?: number;
   /** A real worker process, from dist, with `environment` on top of its own. */
   spawnWorker(environment: { DRYDOCK_FAULTS: string }): ChildProcess;
   /** A fresh resource in its OLD state, and a workflow started on it. */
@@ -112,7 +114,7 @@ async function freezePastLease<Run extends { workflowId: string }>(
 
 /** I1: every accepted workflow comes to an end within ten leases (and what three crashes cost in restarts). */
 async function settled<Run extends { workflowId: string }>(crashCase: CrashCase, fixture: CrashFixture<Run>, run: Run): Promise<CrashLook> {
-  const timeoutMs = fixture.leaseSeconds * 10_000 + 10_000;
+  const timeoutMs = (fixture.leaseSeconds * 10 + (fixture.runSecondsMax ?? 10)) * 1_000;
   let last: CrashLook | undefined;
   const isOver = async (): Promise<boolean> => {
     last = await fixture.look(run);
