@@ -16,7 +16,10 @@ test('keys come before the rows, indexes and the rest after them, and what would
     ALTER TABLE ONLY public.a ADD CONSTRAINT a_fk FOREIGN KEY (id) REFERENCES public.b(id);
     CREATE PUBLICATION mine WITH (publish = 'insert');`);
   const heads = Object.fromEntries(
-    Object.entries(sortStatements(pre, post)).map(([part, texts]) => [part, texts.map((text) => text.split(/\s+/).slice(0, 3).join(' '))]),
+    Object.entries<readonly string[]>({ ...sortStatements(pre, post) }).map(([part, texts]) => [
+      part,
+      texts.map((text) => text.split(/\s+/).slice(0, 3).join(' ')),
+    ]),
   );
   expect(heads).toEqual({
     pre: ['CREATE TABLE public.a', 'ALTER TABLE public.a', 'ALTER TABLE ONLY'],

@@ -6,7 +6,9 @@ import { addPoint } from './settle-jobs';
 import { type Item, newItem, type Package, packageFlagsSchema, scopeSchema } from './vendor-state';
 import type { VendorWorld } from './vendor-world';
 
-const filesSchema = z.record(z.string(), z.string());
+/** Below its own folder. */
+const fileNameSchema = z.string().regex(/^(?!\/)(?!.*(?:^|\/)\.\.(?:\/|$))[^\0]+$/);
+const filesSchema = z.record(fileNameSchema, z.string());
 /** By the names of the databases and the mailboxes; a database's files are its tables as JSON, a mailbox's are its messages. */
 const contentSchema = z.strictObject({
   web: filesSchema,

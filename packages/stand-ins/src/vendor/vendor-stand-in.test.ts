@@ -79,6 +79,6 @@ it('a file name never leads out of its package', async () => {
   const made = await ask('POST', '/reseller/*/addWeb', { type: 'linux', domain_name: 'b.example.com' });
   const { result: id } = made.json as { result: number };
   const wanted = { ...content('x'), web: { '../../../escaped': 'x' } };
-  await expect(admin().call('PUT', `packages/${id}/content`, wanted)).rejects.toThrow();
+  await expect(admin().call('PUT', `packages/${id}/content`, wanted)).rejects.toThrow('422');
   expect(readdirSync(stateDir)).not.toContain('escaped');
 });

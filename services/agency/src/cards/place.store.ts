@@ -23,6 +23,7 @@ const roundsMax = 10;
  * stays true. Columns are held in the order of their ids and before any card, so that two who move cards do not wait for each other. Null: no such card.
  */
 export async function holdCard(tx: Tx, boardId: string, cardId: string, otherColumnId?: string): Promise<HeldCard | null> {
+  await tx.$executeRaw`SAVEPOINT hold_card`;
   for (let round = 0; round < roundsMax; round += 1) {
     const seen = await tx.card.findFirst({ where: { id: cardId, boardId }, select: { columnId: true } });
     if (seen === null) return null;
@@ -38,6 +39,8 @@ export async function holdCard(tx: Tx, boardId: string, cardId: string, otherCol
       const { columnId, position, archivedAt } = card;
       return { place: { columnId, position }, archivedAt, cardCounts: new Map(columns.map(({ id, cardCount }) => [id, cardCount])) };
     }
+    // Lets go of the columns and the card: a column taken while they are held would be out of order, and a deadlock.
+    await tx.$executeRaw`ROLLBACK TO SAVEPOINT hold_card`;
   }
   throw new Error(`card ${cardId} is moved faster than it can be held`);
 }

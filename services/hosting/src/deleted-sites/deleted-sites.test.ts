@@ -2,12 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
+import type { Caller } from '@drydock/service-kit/internal-token';
 import { uuidv7 } from 'uuidv7';
 import { type GivenDeletion, givenDeletedSite } from '../../test/deleted-site';
 import { callerOf, givenSite, type HostingApi, startApi } from '../../test/hosting-api';
 
 const staff = callerOf();
-const owner = { ...staff, keyId: uuidv7(), scopes: staff.scopes.filter((scope) => scope !== 'platform.staff') };
+const owner: Caller = { ...staff, keyId: uuidv7(), scopes: staff.scopes.filter((scope) => scope !== 'platform.staff') };
 const backupsDir = mkdtempSync(path.join(tmpdir(), 'drydock-deleted-'));
 let api: HostingApi;
 beforeAll(async () => {

@@ -64,7 +64,6 @@ export interface OpenOptions {
 }
 
 export type OpenOffsite = (place: OffsitePlace, credentials: OffsiteCredentials, options?: OpenOptions) => OffsiteStorage;
-export type OpenOffsiteReader = (place: OffsitePlace, credentials: OffsiteCredentials, options?: OpenOptions) => OffsiteReader;
 
 /** Folder of all attempts at one copy, below the destination's prefix. */
 export const copyFolder = (siteId: string, copyId: string): string => `${siteId}/${copyId}`;
