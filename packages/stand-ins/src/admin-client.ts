@@ -1,3 +1,5 @@
+import { request } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import type { FaultWish } from './protocol/fault-orders';
 import { type LedgerEntry, ledgerEntrySchema } from './protocol/ledger';
@@ -18,17 +20,32 @@ export interface StandInAdmin {
   call(method: string, path: string, body?: unknown): Promise<unknown>;
 }
 
-export function standInAdmin(url: string, adminToken: string): StandInAdmin {
-  const ask = async (method: string, path: string, body?: string): Promise<Response> =>
-    await fetch(`${url}/stand-in/${path}`, {
-      method,
-      headers: { authorization: `Bearer ${adminToken}` },
-      ...(body === undefined ? {} : { body }),
+interface Answer {
+  status: number;
+  text: string;
+}
+
+/** Each on a connection of its own, so that a stand-in may be restarted between two. */
+function askOnce(method: string, url: string, adminToken: string, body = ''): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${adminToken}`, 'content-length': String(Buffer.byteLength(body)) };
+    const outgoing = request(url, { method, agent: false, headers }, (incoming) => {
+      buffer(incoming).then((bytes) => resolve({ status: incoming.statusCode ?? 0, text: bytes.toString('utf8') }), reject);
     });
+    outgoing.once('error', reject);
+    outgoing.end(body);
+  });
+}
+
+export function standInAdmin(url: string, adminToken: string): StandInAdmin {
+  const ask = async (method: string, path: string, body?: string): Promise<Answer> =>
+    await askOnce(method, `${url}/stand-in/${path}`, adminToken, body);
+  const expect2xx = ({ status, text }: Answer, what: string): string => {
+    if (status < 200 || status > 299) throw new Error(`${what}: ${status} ${text}`);
+    return text;
+  };
   const call: StandInAdmin['call'] = async (method, path, body) => {
-    const response = await ask(method, path, body === undefined ? undefined : JSON.stringify(body));
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    const text = expect2xx(await ask(method, path, body === undefined ? undefined : JSON.stringify(body)), `${method} ${path}`);
     return text === '' ? undefined : JSON.parse(text);
   };
   return {
@@ -39,15 +56,11 @@ export function standInAdmin(url: string, adminToken: string): StandInAdmin {
     readLedger: async () => z.object({ entries: z.array(ledgerEntrySchema) }).parse(await call('GET', 'ledger')).entries,
     readCalls: async () => callsSchema.parse(await call('GET', 'calls')).calls,
     readDisk: async (machineId, file) => {
-      const response = await ask('GET', `servers/${machineId}/disk${file}`);
-      const text = await response.text();
-      if (response.status === 404) return null;
-      if (!response.ok) throw new Error(`${response.status} ${text}`);
-      return text;
+      const answer = await ask('GET', `servers/${machineId}/disk${file}`);
+      return answer.status === 404 ? null : expect2xx(answer, `read ${file}`);
     },
     writeDisk: async (machineId, file, content) => {
-      const response = await ask('PUT', `servers/${machineId}/disk${file}`, content);
-      if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+      expect2xx(await ask('PUT', `servers/${machineId}/disk${file}`, content), `write ${file}`);
     },
   };
 }

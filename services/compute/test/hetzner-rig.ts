@@ -26,6 +26,8 @@ export const hetznerRig = (callsPerHour = 3_600): Rig => ({
   rollbackCall: { method: 'POST', path: '/actions/rebuild$' },
   readMachineCall: { method: 'GET', path: '/v1/servers/\\d+$' },
   readActionCall: { method: 'GET', path: '/v1/actions$' },
+  createPath: '/v1/servers$',
+  snapshotPath: '/actions/create_image$',
   rollbackOp: 'rebuild_server',
   foreignAction: { 'actions.0.resources': [{ id: 7, type: 'server' }] },
   breakSnapshot: async (admin, _machineId, snapshotId) => void (await admin.call('PATCH', `images/${snapshotId}`, { status: 'creating' })),

@@ -26,6 +26,8 @@ export interface Rig {
   rollbackCall: { method: string; path: string };
   readMachineCall: { method: string; path: string };
   readActionCall: { method: string; path: string };
+  createPath: string;
+  snapshotPath: string;
   rollbackOp: string;
   /** Edits of a poll's answer by which it speaks of another machine. */
   foreignAction: Record<string, unknown>;

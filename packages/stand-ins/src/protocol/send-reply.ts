@@ -52,8 +52,13 @@ async function sendEndless(response: ServerResponse, bytes: number): Promise<voi
 
 const drained = (response: ServerResponse): Promise<void> =>
   new Promise((resolve) => {
-    response.once('drain', resolve);
-    response.once('close', resolve);
+    const done = (): void => {
+      response.off('drain', done);
+      response.off('close', done);
+      resolve();
+    };
+    response.on('drain', done);
+    response.on('close', done);
   });
 
 async function sendDrip(response: ServerResponse, { status, headers, body }: Reply, intervalMs: number): Promise<void> {

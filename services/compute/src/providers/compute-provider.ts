@@ -8,7 +8,7 @@ import type { Machine, MachineSnapshot } from './compute-machine.types';
  * than the driver's deadline (10 s a call unless configured).
  */
 export interface ComputeReader {
-  /** The service's word for it: `hetzner`, `proxmox` or `qemu`. */
+  /** The service's word for it, such as `hetzner`. */
   readonly provider: string;
   /** Tokens of ComputeServer.capabilities, such as `compute:snapshots`, `compute:rebuild`. A change that is missing here rejects with `unsupported`. */
   readonly capabilities: readonly string[];
