@@ -58,6 +58,8 @@ export async function startAgency(defaultCaller: Caller = callerOf()): Promise<A
   );
   await agency.start();
   const pool = new pg.Pool({ connectionString: postgres.url, max: 2 });
+  // The database is dropped under connections that are just closing.
+  pool.on('error', () => undefined);
   const api: AgencyApi = {
     caller: defaultCaller,
     rows: async (text, values = []) => (await pool.query(text, [...values])).rows,

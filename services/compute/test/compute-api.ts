@@ -76,6 +76,8 @@ export async function startApi(
   );
   await api.start();
   const pool = new pg.Pool({ connectionString: postgres.url, max: 2 });
+  // The database is dropped under connections that are just closing.
+  pool.on('error', () => undefined);
   return {
     postgres,
     rows: async (text, values = []) => (await pool.query(text, [...values])).rows,
