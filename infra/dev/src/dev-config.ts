@@ -8,6 +8,8 @@ const environmentSchema = z.object({
   DRYDOCK_RATE_LIMIT_SCALE: z.string().optional(),
   /** Set by tests: databases without fsync. */
   DRYDOCK_EPHEMERAL: z.enum(['0', '1']).default('0'),
+  /** Set by tests: how much demo content is made. */
+  DRYDOCK_DEMO: z.enum(['whole', 'sites']).default('whole'),
   QUEUE_BACKEND: z.enum(['redis', 'postgres']).optional(),
   REDIS_URL: z.url().optional(),
 });
@@ -35,6 +37,7 @@ export interface DevConfig {
   dataDir: string;
   rateLimitScale: string | undefined;
   isEphemeral: boolean;
+  demo: 'whole' | 'sites';
   queueBackend: 'redis' | 'postgres' | undefined;
   redisUrl: string | undefined;
   /** What every process of ours gets beside its own settings. */
@@ -56,6 +59,7 @@ export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
     dataDir: path.resolve(repoRoot, values.DRYDOCK_DATA_DIR),
     rateLimitScale: values.DRYDOCK_RATE_LIMIT_SCALE,
     isEphemeral: values.DRYDOCK_EPHEMERAL === '1',
+    demo: values.DRYDOCK_DEMO,
     queueBackend: values.QUEUE_BACKEND,
     redisUrl: values.REDIS_URL,
     commonEnvironment: { NODE_ENV: environment['NODE_ENV'] ?? 'development', ...Object.fromEntries(common) },

@@ -42,6 +42,7 @@ async function bringUp(stack: Stack, config: DevConfig): Promise<Demo> {
       dataDir: config.dataDir,
       baseUrl: `http://127.0.0.1:${around.portOf('gateway')}`,
       processesFile: stack.processesFile,
+      extent: config.demo,
       describeSite: (siteId) => describeSite(around, siteId),
       bootstrap: (name) => bootstrapKey(around, name),
       customerStorage: { live: s3KeysOf('customer', around), sandbox: s3KeysOf('sandboxCustomer', around) },

@@ -3,7 +3,7 @@ import { readLastLines } from './child-log';
 import type { Supervisor } from './supervisor';
 
 /** Started with everything else on two cores a process needs 2 to 3 s; this is for slower machines. */
-const timeoutMs = 90_000;
+const timeoutMs = 180_000;
 const deathsMax = 4;
 
 /** Resolves when GET /readyz answers 200. @throws when the process keeps dying or never gets ready, with the end of its log */

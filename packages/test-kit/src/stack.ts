@@ -57,7 +57,7 @@ export interface TestStack {
 
 const root = path.resolve(__dirname, '../../..');
 /** Two cores that run other tests beside it; alone it takes about 10 s. */
-const startTimeoutMs = 120_000;
+const startTimeoutMs = 240_000;
 
 /** The whole of Drydock in processes on free ports in a data folder of its own, by the very program of `npm start`. Build first. */
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {

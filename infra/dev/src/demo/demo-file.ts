@@ -21,37 +21,44 @@ export const demoSchema = z.object({
   staff_key: z.string(),
   other_org_key: z.string(),
   sites: z.array(z.object({ id: z.string(), url: z.string(), files_dir: z.string(), database_url: z.string() })),
+  // From here on: absent where only keys and sites were asked for.
   /** A site that is a Node application. */
-  app_site_id: z.string(),
+  app_site_id: z.string().optional(),
   /** A site with a full copy and increments in the customer's own storage, and that storage. */
-  offsite_site_id: z.string(),
-  customer_storage: z.object({
-    endpoint: z.string(),
-    region: z.string(),
-    bucket: z.string(),
-    access_key_id: z.string(),
-    secret_access_key: z.string(),
-  }),
+  offsite_site_id: z.string().optional(),
+  customer_storage: z
+    .object({
+      endpoint: z.string(),
+      region: z.string(),
+      bucket: z.string(),
+      access_key_id: z.string(),
+      secret_access_key: z.string(),
+    })
+    .optional(),
   /** A hosting package at a vendor, with points of website, database and mailbox. */
-  vendor_site_id: z.string(),
+  vendor_site_id: z.string().optional(),
   /** Records of deleted sites, by what keeps each from coming back. */
-  deleted_sites: z.object({
-    restorable: z.string(),
-    already_restored: z.string(),
-    purged: z.string(),
-    abuse_hold: z.string(),
-    no_backup: z.string(),
-    domain_in_use: z.string(),
-  }),
+  deleted_sites: z
+    .object({
+      restorable: z.string(),
+      already_restored: z.string(),
+      purged: z.string(),
+      abuse_hold: z.string(),
+      no_backup: z.string(),
+      domain_in_use: z.string(),
+    })
+    .optional(),
   /** Each with snapshots that are ready and one that is not; its disk at the provider's stand-in. */
-  servers: z.array(demoServerSchema),
-  sandbox_servers: z.array(demoServerSchema),
+  servers: z.array(demoServerSchema).optional(),
+  sandbox_servers: z.array(demoServerSchema).optional(),
   /** Three columns, labels, and cards of which some are in the archive. */
-  boards: z.array(
-    z.object({ id: z.string(), column_ids: z.array(z.string()), card_ids: z.array(z.string()), archived_card_ids: z.array(z.string()) }),
-  ),
+  boards: z
+    .array(
+      z.object({ id: z.string(), column_ids: z.array(z.string()), card_ids: z.array(z.string()), archived_card_ids: z.array(z.string()) }),
+    )
+    .optional(),
   /** The first has data and a backup, the second was never backed up. The url is its owner's and insists on TLS. */
-  databases: z.array(z.object({ id: z.string(), url: z.string() })),
+  databases: z.array(z.object({ id: z.string(), url: z.string() })).optional(),
   processes_file: z.string(),
 });
 export type Demo = z.infer<typeof demoSchema>;

@@ -17,7 +17,7 @@ const recordSchema = z.looseObject({
 type DeletedRecord = z.infer<typeof recordSchema>;
 const listSchema = z.object({ data: z.array(recordSchema) });
 
-type State = keyof Demo['deleted_sites'];
+type State = keyof NonNullable<Demo['deleted_sites']>;
 const states: readonly State[] = ['restorable', 'already_restored', 'purged', 'abuse_hold', 'no_backup', 'domain_in_use'];
 
 interface World extends Pick<SeedContext, 'describeSite' | 'hostingCommand'> {
@@ -103,7 +103,7 @@ async function seedState(world: World, state: State): Promise<string> {
   return record.id;
 }
 
-async function seedWorld(world: World): Promise<Demo['deleted_sites']> {
+async function seedWorld(world: World): Promise<NonNullable<Demo['deleted_sites']>> {
   const ids = await Promise.all(states.map(async (state) => [state, await seedState(world, state)] as const));
   const idOf = new Map(ids);
   const of = (state: State): string => idOf.get(state) ?? '';

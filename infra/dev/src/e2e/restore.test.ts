@@ -28,7 +28,7 @@ describe.each(queueBackends())('a restore through the whole of Drydock, queue on
   const restore = () => customer.insist('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId });
 
   beforeAll(async () => {
-    stack = await startStack({ queueBackend });
+    stack = await startStack({ queueBackend, environment: { DRYDOCK_DEMO: 'sites' } });
     customer = new Customer(stack.demo.base_url, stack.demo.live_key);
     const [first] = stack.demo.sites;
     if (first === undefined) throw new Error('the demo has no site');

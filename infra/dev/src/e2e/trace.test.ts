@@ -13,7 +13,7 @@ describe('a request through every process', () => {
 
   beforeAll(async () => {
     collector = await startCollector();
-    stack = await startStack({ otlpEndpoint: collector.url });
+    stack = await startStack({ otlpEndpoint: collector.url, environment: { DRYDOCK_DEMO: 'sites' } });
     customer = new Customer(stack.demo.base_url, stack.demo.live_key);
   });
   afterAll(async () => {

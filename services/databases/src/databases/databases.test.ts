@@ -46,7 +46,7 @@ describe('POST /v1/databases', () => {
     ['a size that there is not', { size: 'huge' }, 'size_not_offered'],
     ['a standby', { high_availability: true }, 'high_availability_unavailable'],
     ['an unknown field', { port: 5432 }, 'invalid_request'],
-    ['a label with a NUL', { label: 'a\u0007' }, 'invalid_request'],
+    ['a label with a control character', { label: 'a\u0007' }, 'invalid_request'],
     ['a version that is a number', { engine_version: 16 }, 'invalid_request'],
   ])('refuses %s', async (_what, change, code) => {
     expect((await create(wanted(change))).json).toMatchObject({ status: 422, code });
