@@ -18,13 +18,25 @@ export interface CrashCase {
   freezes: boolean;
 }
 
-/** `short`: freezes after effects only and one triple crash; what CI runs. `full`: everything. */
-export type CrashProfile = 'short' | 'full';
+/**
+ * `full`: everything. `short`: freezes after effects only and one triple crash. `effects`: what a service's own code decides, the engine being tested by itself: a death
+ * between each effect and its record, and while each is taken back; one failure before the point of no return and one behind it.
+ */
+export type CrashProfile = 'effects' | 'short' | 'full';
 
 /** Every way to die that faults.md A1 to A6 names, for every step of the definition. */
 export function crashCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
-  const cases = definition.steps.flatMap((_, index) => stepCases(definition, index, profile));
+  const ofSteps = profile === 'effects' ? effectCases : stepCases;
+  const cases = definition.steps.flatMap((_, index) => ofSteps(definition, index, profile));
   return [...cases, ...undoCases(definition, profile), killAt('finish.before', definition.steps.at(-1)?.name ?? '', {})];
+}
+
+function effectCases(definition: CrashDefinition, index: number): CrashCase[] {
+  const isLastOfItsKind = index === definition.pointOfNoReturn - 1 || index === definition.steps.length - 1;
+  return stepCases(definition, index, 'short').filter(({ name }) => {
+    const [way = ''] = name.split(' ', 1);
+    return name.endsWith('.after_effect') && !name.includes(' times ') && (way !== 'throw' || isLastOfItsKind);
+  });
 }
 
 function stepCases(definition: CrashDefinition, index: number, profile: CrashProfile): CrashCase[] {

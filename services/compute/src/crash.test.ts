@@ -1,6 +1,6 @@
 import type { WorkflowView } from '@drydock/contracts/workflows';
 import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { callerOf } from '../test/compute-api';
 import { type ComputeWorld, leaseSeconds, makeDisk, openWorld, rollBack } from '../test/compute-world';
 import { startReconciliation } from '../test/given-server';
@@ -13,19 +13,12 @@ interface Run {
   machineId?: string;
 }
 
-/** Chaos takes every case on both backends. CI takes, on one, what differs from the engine's own tests: our effects and our undos. */
-const isChaos = process.env['DRYDOCK_CHAOS'] !== undefined;
-const isWanted = (name: string): boolean =>
-  !name.includes('finish.before') &&
-  (isChaos || /^(?:kill|throw) at .*after_effect|^repeat at .*\.(?:send|create)\.|^stop at .*\.(?:send|create)\./.test(name));
-const options = { profile: isChaos ? 'full' : 'short', only: isWanted } as const;
-const limitMs = isChaos ? 1_800_000 : 300_000;
-const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
+const scope = crashScope({ delicate: ['send', 'create'] });
 
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
 const definitions = workflows(Object.freeze({}) as WorkContext);
 
-describe.each(backends)('every step survives its crash, with the queue on %s', (backend) => {
+describe.each(crashBackends())('every step survives its crash, with the queue on %s', (backend) => {
   let world: ComputeWorld;
   beforeAll(async () => {
     // So fast that no step is handed back to look again: then each is begun as often as it was crashed, and once more.
@@ -57,7 +50,7 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
     if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
     const spawnWorker = (environment: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...environment });
     // The provider's ledger knows no fences: each judge reads what it took on for the run itself.
-    const { cases } = await crashEveryStep(definition, { leaseSeconds, spawnWorker, look, ledger: async () => [], ...fixture }, options);
+    const { cases } = await crashEveryStep(definition, { leaseSeconds, spawnWorker, look, ledger: async () => [], ...fixture }, scope);
     expect(cases.length).toBeGreaterThanOrEqual(definition.steps.length);
   };
   /** Of one machine; more than one of a kind would be a second send. */
@@ -95,7 +88,7 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
           throw new Error(`${status} with ${machines.length} machines`);
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -118,7 +111,7 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
           throw new Error(`snapshots: ${mine.join()}`);
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -132,7 +125,7 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
         },
         judge: async ({ machineId = '' }) => ((await world.project.snapshotsOf(machineId)).length === 0 ? 'new' : 'old'),
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -160,7 +153,7 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
           throw new Error(`${count} rebuilds, the disk says ${content}`);
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -183,7 +176,7 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
           throw new Error(`${count} rebuilds, ${image}, the disk says ${content}`);
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -196,6 +189,6 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
         },
         judge: async ({ serverId }) => ((await server(serverId)).power_state === 'on' ? 'new' : 'old'),
       }),
-    limitMs,
+    crashLimitMs,
   );
 });

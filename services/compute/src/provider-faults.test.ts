@@ -8,7 +8,8 @@ let world: ComputeWorld;
 let worker: ChildProcess;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
-  worker = world.spawnWorker();
+  // None of these is about a lost lease, which a busy machine loses in a second: an operation that is noted and not sent then rightly ends as not accepted.
+  worker = world.spawnWorker({ WORKFLOW_LEASE_SECONDS: '15' });
 });
 afterAll(async () => {
   worker.kill('SIGTERM');
@@ -34,7 +35,7 @@ async function outcomeOf(disk: Disk) {
   const content = await world.project.readDisk(disk.machineId);
   return { status, code: error?.code, steps, content, sent: await sentTo(disk), audited: await auditedOf(disk) };
 }
-const rolledBack = { status: 'succeeded', content: 'new', sent: 1, audited: ['server.roll_back'] };
+const rolledBack = { status: 'succeeded', code: undefined, content: 'new', sent: 1, audited: ['server.roll_back'] };
 
 it('rolls the disk back, once, and leaves a server that can be acted on', async () => {
   const disk = await makeDisk(world);

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { WorkflowView } from '@drydock/contracts/workflows';
 import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { until } from '@drydock/test-kit/wait';
 import { callerOf } from '../test/databases-api';
 import { type DatabasesWorld, leaseSeconds, majorOf, makeDatabase, openWorld, query, succeed } from '../test/databases-world';
@@ -15,24 +15,17 @@ interface Run {
   url: string;
 }
 
-/** Chaos takes every case. CI takes what differs from the engine's own tests: our effects and our undos; of the long upgrade, the steps that change something. */
-const isChaos = process.env['DRYDOCK_CHAOS'] !== undefined;
-const wanted: Record<string, RegExp> = {
-  create_database: /^(?:kill|throw) at .*after_effect/,
-  delete_database: /^kill at .*after_effect/,
-  take_database_backup: /^(?:kill|throw) at .*after_effect/,
-  verify_database_restore: /^kill at .*after_effect/,
-  retire_old_instance: /^kill at .*after_effect/,
-  upgrade_database: /^kill at .*\.(?:copy_data|cutover)\.after_effect$|^throw at .*\.catch_up\.after_effect$/,
+/** Of the long upgrade, CI takes the steps that change something; everything else is `npm run chaos`. */
+const scopes: Record<string, ReturnType<typeof crashScope>> = {
+  upgrade_database: crashScope({ onlyInCi: /^kill at .*\.(?:copy_data|cutover)\.after_effect$|^throw at .*\.catch_up\.after_effect$/ }),
 };
-const limitMs = isChaos ? 3_600_000 : 400_000;
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
 const definitions = workflows(Object.freeze({}) as WorkContext);
 
 describe('every step survives its crash', () => {
   let world: DatabasesWorld;
   beforeAll(async () => {
-    world = await openWorld(queueBackends()[0] ?? 'postgres', callerOf());
+    world = await openWorld(crashBackends()[0] ?? 'postgres', callerOf());
   }, 60_000);
   afterAll(() => world.close(), 60_000);
 
@@ -68,12 +61,10 @@ describe('every step survives its crash', () => {
     const definition = definitions.find((candidate) => candidate.kind === kind);
     if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
     const spawnWorker = (environment: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...environment });
-    const only = (name: string): boolean => isChaos || (wanted[kind]?.test(name) ?? true);
-    const profile = isChaos ? 'full' : 'short';
     const { cases } = await crashEveryStep(
       definition,
       { leaseSeconds, runSecondsMax: 60, spawnWorker, look, ledger: async () => [], ...fixture },
-      { profile, only },
+      scopes[kind] ?? crashScope(),
     );
     expect(cases.length).toBeGreaterThan(0);
   };
@@ -108,7 +99,7 @@ describe('every step survives its crash', () => {
           throw new Error(found);
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -132,7 +123,7 @@ describe('every step survives its crash', () => {
           throw new Error(`${backup?.status}`);
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -148,7 +139,7 @@ describe('every step survives its crash', () => {
           return (await recordOf(databaseId)).restore_verified_at === null ? 'old' : 'new';
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -166,7 +157,7 @@ describe('every step survives its crash', () => {
           throw new Error(found);
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   const judgeUpgrade = async ({ databaseId, url }: Run): Promise<'old' | 'new'> => {
@@ -181,7 +172,7 @@ describe('every step survives its crash', () => {
     return accept(id, url, 'POST', '/upgrade', { engine_version: '18' });
   };
 
-  it('upgrade_database', () => crash('upgrade_database', { start: startUpgrade, judge: judgeUpgrade }), limitMs);
+  it('upgrade_database', () => crash('upgrade_database', { start: startUpgrade, judge: judgeUpgrade }), crashLimitMs);
 
   it(
     'retire_old_instance',
@@ -198,6 +189,6 @@ describe('every step survives its crash', () => {
           return upgrade === null ? 'new' : 'old';
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 });

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { WorkflowView } from '@drydock/contracts/workflows';
 import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { uuidv7 } from 'uuidv7';
 import { callerOf } from '../test/hosting-api';
 import { type HostingWorld, leaseSeconds, makeBackup, makeSite, openWorld } from '../test/hosting-world';
@@ -15,20 +15,12 @@ interface Run {
   siteId: string;
 }
 
-/** Chaos takes every case on both backends, half an hour. CI takes, on one, what differs from the engine's own tests: our effects and our undos. */
-const isChaos = process.env['DRYDOCK_CHAOS'] !== undefined;
-const options = { profile: isChaos ? 'full' : 'short', only: (name: string) => isWanted(name) } as const;
-const isWanted = (name: string): boolean =>
-  // A run is prepared by the same workers, and any workflow passes that point.
-  !name.includes('finish.before') &&
-  (isChaos || /^(?:kill|throw) at .*after_effect|^stop at .*\.(?:switch|pack|provision|destroy)\./.test(name));
-const limitMs = isChaos ? 1_800_000 : 300_000;
-const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
+const scope = crashScope({ delicate: ['switch', 'pack', 'provision', 'destroy'] });
 
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
 const definitions = workflows(Object.freeze({}) as WorkContext);
 
-describe.each(backends)('every step survives its crash, with the queue on %s', (backend) => {
+describe.each(crashBackends())('every step survives its crash, with the queue on %s', (backend) => {
   let world: HostingWorld;
   beforeAll(async () => {
     world = await openWorld(backend, callerOf());
@@ -57,7 +49,7 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
     const { cases } = await crashEveryStep(
       definition,
       { leaseSeconds, spawnWorker, look, ledger: async () => world.ledger(), ...fixture },
-      options,
+      scope,
     );
     expect(cases.length).toBeGreaterThan(definition.steps.length);
   };
@@ -90,7 +82,7 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
           throw new Error(found);
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -105,7 +97,7 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
           throw new Error(`${status} with ${leftIn(path.join(world.backupsDir, 'live', world.caller.orgId, siteId))} folders`);
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -121,7 +113,7 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
           throw new Error(`${found}, backup ${status}`);
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -147,7 +139,7 @@ describe.each(backends)('every step survives its crash, with the queue on %s', (
         },
       });
     },
-    limitMs,
+    crashLimitMs,
   );
 });
 

@@ -1,6 +1,6 @@
 import type { WorkflowView } from '@drydock/contracts/workflows';
 import { type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { crashBackends, crashScope } from '@drydock/test-kit/crash-scope';
 import { until } from '@drydock/test-kit/wait';
 import { callerOf } from '../../test/hosting-api';
 import { type HostingWorld, leaseSeconds, makeSite, openWorld } from '../../test/hosting-world';
@@ -14,12 +14,11 @@ interface Run {
   pid: number;
 }
 
-const isChaos = process.env['DRYDOCK_CHAOS'] !== undefined;
-/** Three workers in a row take longer to replace than the request waits: the restart is then rightly cancelled. */
-const isWanted = (name: string): boolean => !name.includes('finish.before') && !name.includes('3 times');
+// Three workers in a row take longer to replace than the request waits: the restart is then rightly cancelled.
+const scope = crashScope({ delicate: ['touch'], never: / 3 times / });
 
 it('restart_app survives its crash at every step', async () => {
-  const world: HostingWorld = await openWorld(queueBackends()[0] ?? 'postgres', callerOf());
+  const world: HostingWorld = await openWorld(crashBackends()[0] ?? 'postgres', callerOf());
   const start = async (): Promise<Run> => {
     const maker = world.spawnWorker();
     const siteId = await makeSite(world).finally(() => maker.kill('SIGKILL'));
@@ -53,7 +52,7 @@ it('restart_app survives its crash at every step', async () => {
       spawnWorker: (more: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...more }),
       ledger: async () => world.ledger().filter(({ op }) => op !== 'restart_app'),
     };
-    const { cases } = await crashEveryStep(definition, fixture, { profile: isChaos ? 'full' : 'short', only: isWanted });
+    const { cases } = await crashEveryStep(definition, fixture, scope);
     expect(cases.length).toBeGreaterThan(definition.steps.length);
   } finally {
     await world.close();

@@ -1,6 +1,6 @@
 import type { WorkflowView } from '@drydock/contracts/workflows';
 import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { givenDeletedSite } from '../../test/deleted-site';
 import { callerOf } from '../../test/hosting-api';
 import { type HostingWorld, leaseSeconds, makeSite, openWorld, succeed } from '../../test/hosting-world';
@@ -17,11 +17,7 @@ interface Run {
   siteId: string;
 }
 
-const isChaos = process.env['DRYDOCK_CHAOS'] !== undefined;
-const isWanted = (name: string): boolean =>
-  !name.includes('finish.before') && (isChaos || /^(?:kill|throw) at .*after_effect|^stop at .*\.(?:switch|provision|remove)\./.test(name));
-const options = { profile: isChaos ? 'full' : 'short', only: isWanted } as const;
-const limitMs = isChaos ? 1_800_000 : 300_000;
+const scope = crashScope({ delicate: ['switch', 'provision', 'remove'] });
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
 const noContext = Object.freeze({}) as WorkContext;
 
@@ -29,7 +25,7 @@ describe('every step of bringing a site back, and of its purge, survives its cra
   let world: HostingWorld;
   let database: HostingDatabase;
   beforeAll(async () => {
-    world = await openWorld(queueBackends()[0] ?? 'postgres', callerOf());
+    world = await openWorld(crashBackends()[0] ?? 'postgres', callerOf());
     database = openDatabase(world.api.postgres.url, { max: 1, applicationName: 'test' });
   });
   afterAll(async () => {
@@ -99,11 +95,11 @@ describe('every step of bringing a site back, and of its purge, survives its cra
             return 'new';
           },
         },
-        options,
+        scope,
       );
       expect(cases.length).toBeGreaterThan(8);
     },
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -131,10 +127,10 @@ describe('every step of bringing a site back, and of its purge, survives its cra
             throw new Error('purged, and its data is still there');
           },
         },
-        options,
+        scope,
       );
       expect(cases.length).toBeGreaterThan(4);
     },
-    limitMs,
+    crashLimitMs,
   );
 });

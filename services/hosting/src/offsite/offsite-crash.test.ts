@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { WorkflowView } from '@drydock/contracts/workflows';
 import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { until } from '@drydock/test-kit/wait';
 import { callerOf } from '../../test/hosting-api';
 import { leaseSeconds, makeSite } from '../../test/hosting-world';
@@ -18,16 +18,11 @@ interface Run {
   siteId: string;
 }
 
-const isChaos = process.env['DRYDOCK_CHAOS'] !== undefined;
-const isWanted = (name: string): boolean =>
-  !name.includes('finish.before') && (isChaos || /^(?:kill|throw) at .*after_effect|^stop at .*\.(?:fetch|pack|switch)\./.test(name));
-const options = { profile: isChaos ? 'full' : 'short', only: isWanted } as const;
-const limitMs = isChaos ? 1_800_000 : 400_000;
-const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
+const scope = crashScope({ delicate: ['fetch', 'pack', 'switch'] });
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
 const noContext = Object.freeze({}) as WorkContext;
 
-describe.each(backends)('every step of the work on a customer’s storage survives its crash, with the queue on %s', (backend) => {
+describe.each(crashBackends())('every step of the work on a customer’s storage survives its crash, with the queue on %s', (backend) => {
   let world: OffsiteWorld;
   beforeAll(async () => {
     world = await openOffsiteWorld(backend, callerOf());
@@ -72,11 +67,11 @@ describe.each(backends)('every step of the work on a customer’s storage surviv
             throw new Error(found);
           },
         }),
-        options,
+        scope,
       );
       expect(cases.length).toBeGreaterThan(1);
     },
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -98,11 +93,11 @@ describe.each(backends)('every step of the work on a customer’s storage surviv
             throw new Error(`${copy?.status} with ${attempts} attempts in the bucket`);
           },
         }),
-        options,
+        scope,
       );
       expect(cases.length).toBeGreaterThan(3);
     },
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -133,10 +128,10 @@ describe.each(backends)('every step of the work on a customer’s storage surviv
             throw new Error(`neither the one nor the other: ${state}`);
           },
         }),
-        options,
+        scope,
       );
       expect(cases.length).toBeGreaterThan(12);
     },
-    limitMs,
+    crashLimitMs,
   );
 });

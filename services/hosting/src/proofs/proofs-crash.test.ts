@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
 import { type CrashFixture, crashEveryStep } from '@drydock/test-kit/crash-every-step';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { callerOf, givenBackup, givenSite } from '../../test/hosting-api';
 import { type HostingWorld, leaseSeconds, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { lookAt, namesIn, startPlatformWork, stopClock } from '../../test/platform-work';
@@ -20,16 +20,11 @@ interface Run {
   about: string;
 }
 
-const isChaos = process.env['DRYDOCK_CHAOS'] !== undefined;
-const isWanted = (name: string): boolean =>
-  !name.includes('finish.before') && (isChaos || /^(?:kill|throw|repeat) at .*after_effect/.test(name));
-const options = { profile: isChaos ? 'full' : 'short', only: isWanted } as const;
-const limitMs = isChaos ? 1_800_000 : 300_000;
-const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
+const scope = crashScope();
 const definitions = workflows(Object.freeze({}) as WorkContext);
 const account = { accessKeyId: 'drydock', secretAccessKey: 'a secret of tests', buckets: ['*'] };
 
-describe.each(backends)('work of the platform survives a crash at every step, with the queue on %s', (backend) => {
+describe.each(crashBackends())('work of the platform survives a crash at every step, with the queue on %s', (backend) => {
   let world: HostingWorld;
   let s3: RunningS3;
   beforeAll(async () => {
@@ -58,7 +53,7 @@ describe.each(backends)('work of the platform survives a crash at every step, wi
       look: ({ workflowId }: Run) => lookAt(world.api, workflowId),
       ledger: async () => world.ledger(),
     };
-    const { cases } = await crashEveryStep(definition, { ...rest, ...fixture }, options);
+    const { cases } = await crashEveryStep(definition, { ...rest, ...fixture }, scope);
     expect(cases.length).toBeGreaterThan(definition.steps.length);
   };
   const proofOf = async ({ workflowId }: Run): Promise<'old' | 'new'> => {
@@ -83,7 +78,7 @@ describe.each(backends)('work of the platform survives a crash at every step, wi
           return length === 1 ? 'new' : 'old';
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -109,7 +104,7 @@ describe.each(backends)('work of the platform survives a crash at every step, wi
           return 'new';
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -134,7 +129,7 @@ describe.each(backends)('work of the platform survives a crash at every step, wi
           return 'new';
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -144,7 +139,7 @@ describe.each(backends)('work of the platform survives a crash at every step, wi
         start: async () => ({ about: '', workflowId: await startPlatformWork(world.api, checkImmutabilityHead) }),
         judge: proofOf,
       }),
-    limitMs,
+    crashLimitMs,
   );
 
   it(
@@ -164,6 +159,6 @@ describe.each(backends)('work of the platform survives a crash at every step, wi
           return proofOf(run);
         },
       }),
-    limitMs,
+    crashLimitMs,
   );
 });

@@ -1,0 +1,30 @@
+import type { CrashProfile } from './crash-case';
+import { type QueueBackend, queueBackends } from './queue-backends';
+
+const isChaos = process.env['DRYDOCK_CHAOS'] !== undefined;
+
+interface Scope {
+  /** Steps whose doubled or late effect would be the worst: repeated, and frozen past their lease, in CI as well. */
+  delicate?: readonly string[];
+  /** A prepared run passes such a case's point too, or the case cannot be met in time. */
+  never?: RegExp;
+  /** All that CI takes of a workflow too long for more. */
+  onlyInCi?: RegExp;
+}
+
+/** What `npm run chaos` takes of a workflow, hours in all, is everything; CI takes the `effects`. */
+export function crashScope({ delicate = [], never, onlyInCi }: Scope = {}): { profile: CrashProfile; only(name: string): boolean } {
+  const isDelicate = (name: string): boolean => delicate.some((step) => name.includes(`.${step}.`));
+  const isInCi = (name: string): boolean => onlyInCi?.test(name) ?? (!/^(?:stop|repeat) /.test(name) || isDelicate(name));
+  return {
+    profile: isChaos ? 'full' : 'effects',
+    // Every workflow passes the last point, also those that prepare a run.
+    only: (name) => !name.includes('finish.before') && never?.test(name) !== true && (isChaos || isInCi(name)),
+  };
+}
+
+/** The engine's own tests run on every backend; CI repeats a service's crashes on the first of them only. */
+export const crashBackends = (): readonly QueueBackend[] => (isChaos ? queueBackends() : queueBackends().slice(0, 1));
+
+/** Milliseconds for all cases of one workflow. */
+export const crashLimitMs = isChaos ? 3_600_000 : 400_000;
