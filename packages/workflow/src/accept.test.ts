@@ -171,7 +171,7 @@ describe('accepting, waiting and watching', () => {
 
   it('never holds a request up when the queue is away', async () => {
     const queue = openQueue({ queueUrl: 'redis://127.0.0.1:1', queueName: 'boxes', log: world.log });
-    await expect(queue.ring({ workflowId: uuidv7() }, 0)).rejects.toThrow('redis has not been reached yet');
+    await expect(queue.ring({ workflowId: uuidv7() }, 0)).rejects.toThrow('the queue has not been reached yet');
     await queue.close();
   });
 });

@@ -2,6 +2,7 @@ import { trace } from '@opentelemetry/api';
 import { createPostgresBackend, type Job, Worker } from 'bullmq';
 import { doorbellSchema, nobody } from './doorbell';
 import type { RunEnd } from './execution';
+import { PatientPool } from './patient-pool';
 import { isPostgresQueue, postgresConnection, type QueueAddress, queuePrefix } from './queue';
 import { queueTelemetry } from './queue-telemetry';
 import { messageOf } from './step-error';
@@ -31,15 +32,22 @@ export function consume(options: ConsumerOptions): Consumer {
     removeOnFail: { count: 0 },
     // How long an idle worker blocks; a Redis that came back empty is noticed after it at the latest.
     drainDelay: 2,
+    // After a refused connection; BullMQ's own is 15 s.
+    runRetryDelay: 1_000,
   };
   const processor = (job: Job): Promise<void> => answerJob(options, job);
-  const worker = isPostgresQueue(queueUrl)
-    ? new Worker(queueName, processor, { ...common, connection: postgresConnection(queueUrl, 4) }, createPostgresBackend)
-    : new Worker(queueName, processor, { ...common, connection: redisOptions(queueUrl) });
+  // One connection of the pool listens.
+  const pool = isPostgresQueue(queueUrl) ? new PatientPool(postgresConnection(queueUrl, 5)) : null;
+  const worker =
+    pool === null
+      ? new Worker(queueName, processor, { ...common, connection: redisOptions(queueUrl) })
+      : new Worker(queueName, processor, { ...common, connection: pool.forBullmq() }, createPostgresBackend);
   worker.on('error', (error) => log.warn({ internal: messageOf(error) }, 'consumer'));
   return {
     close: async () => {
+      pool?.loseHope();
       await worker.close();
+      await pool?.end();
     },
   };
 }

@@ -57,15 +57,41 @@ interface OpenedQueue {
   close(): Promise<void>;
 }
 
+/** BullMQ keeps the failure of a first connection for ever, so a queue that was not reached is made again. */
 function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
   const options = {
     connection: postgresConnection(queueUrl, 4),
     prefix: queuePrefix(queueName),
     telemetry: queueTelemetry(queueName),
   };
-  const queue = new Queue(queueName, options, createPostgresBackend);
-  queue.on('error', (error) => log.warn({ internal: messageOf(error) }, 'queue'));
-  return { queue: () => queue, close: () => queue.close() };
+  const closing = new AbortController();
+  let queue: AnyQueue | undefined;
+  const open = async (): Promise<void> => {
+    while (!closing.signal.aborted) {
+      const fresh = new Queue(queueName, options, createPostgresBackend);
+      fresh.on('error', (error) => log.warn({ internal: messageOf(error) }, 'queue'));
+      try {
+        await fresh.waitUntilReady();
+        queue = fresh;
+        return;
+      } catch {
+        await fresh.close().catch(() => undefined);
+        await wait(1_000, undefined, { signal: closing.signal }).catch(() => undefined);
+      }
+    }
+  };
+  const opening = open();
+  return {
+    queue: () => {
+      if (queue === undefined) throw new Error('the queue has not been reached yet');
+      return queue;
+    },
+    close: async () => {
+      closing.abort();
+      await opening;
+      await queue?.close();
+    },
+  };
 }
 
 /** The client is ready before BullMQ sees it and refuses at once while it is not connected: an offline queue would hold requests' rings and send them late. */
@@ -88,7 +114,7 @@ function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
   });
   return {
     queue: () => {
-      if (queue === undefined) throw new Error('redis has not been reached yet');
+      if (queue === undefined) throw new Error('the queue has not been reached yet');
       return queue;
     },
     close: async () => {
