@@ -2,13 +2,12 @@ import path from 'node:path';
 import { isInstalled, median, timeCommand } from './measure';
 import { printRows, say } from './report';
 import { makeTree } from './tree';
+import { workerEnvironment } from './worker-environment';
 import { withWorkspace } from './workspace';
 
 const files = 50_000;
 const rounds = 5;
 const child = path.join(__dirname, 'archive-child.js');
-/** What the supervisor gives the hosting worker. */
-const workerEnvironment = { MALLOC_ARENA_MAX: '2' };
 const resticEnvironment = { RESTIC_PASSWORD: 'bench' };
 
 /** Each writes into a place of its own that is there before the clock starts. */

@@ -19,6 +19,8 @@ export class BlockContent {
   private readonly block: IndexBlock;
   private nextRow = 0;
   private frames: AsyncGenerator<Buffer> | null = null;
+  /** The frame after the current one: decoded by another thread while this one uses the current. */
+  private ahead: Promise<IteratorResult<Buffer>> | null = null;
   /** Content bytes of the opened segment that have not been decoded yet. */
   private undecoded = 0;
   private current: Buffer = noBytes;
@@ -68,12 +70,19 @@ export class BlockContent {
   private async load(): Promise<void> {
     this.release();
     this.frames ??= await this.openSegment();
-    const frame = await this.frames.next();
+    const frame = await (this.ahead ?? this.frames.next());
+    this.ahead = null;
     if (frame.done === true || frame.value.length > this.undecoded)
       refuse('mismatch', 'a segment holds other content than its block records');
     this.current = frame.value;
     this.undecoded -= frame.value.length;
     if (this.undecoded === 0) await this.endSegment(this.frames);
+    else this.decodeAhead(this.frames);
+  }
+
+  private decodeAhead(frames: AsyncGenerator<Buffer>): void {
+    this.ahead = frames.next();
+    this.ahead.catch(() => undefined); // awaited by the next load, or by nobody
   }
 
   /** Lets the segment's end be checked and its memory go. */

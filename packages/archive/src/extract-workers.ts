@@ -10,7 +10,8 @@ const resourceLimits = { maxYoungGenerationSizeMb: 2 };
 
 export interface WorkerPlan {
   archives: readonly OpenArchive[];
-  tasks: readonly BlockTask[];
+  /** Asked for while the threads start. When it rejects, nothing has been written. */
+  tasks(): Promise<readonly BlockTask[]>;
   setup: WorkerSetup;
   workers: number;
   signal?: AbortSignal;
@@ -32,10 +33,9 @@ export function workerScript(): string {
 /** Extracts all tasks by worker threads. When it settles, no thread writes any more. */
 export async function runWorkers(plan: WorkerPlan): Promise<void> {
   const script = workerScript();
-  const queue = plan.tasks[Symbol.iterator]();
-  const nextTask = (): BlockTask | null => queue.next().value ?? null;
-  const count = Math.max(1, Math.min(plan.workers, plan.tasks.length));
-  const threads = Array.from({ length: count }, () => new Worker(script, { workerData: plan.setup, resourceLimits }));
+  const threads = Array.from({ length: plan.workers }, () => new Worker(script, { workerData: plan.setup, resourceLimits }));
+  const queue = plan.tasks().then((tasks) => tasks[Symbol.iterator]());
+  const nextTask = async (): Promise<BlockTask | null> => (await queue).next().value ?? null;
   const stop = new AbortController();
   try {
     await Promise.all(threads.map((thread) => runThread(thread, plan, nextTask, stop.signal)));
@@ -45,7 +45,7 @@ export async function runWorkers(plan: WorkerPlan): Promise<void> {
   }
 }
 
-function runThread(thread: Worker, plan: WorkerPlan, nextTask: () => BlockTask | null, stopped: AbortSignal): Promise<void> {
+function runThread(thread: Worker, plan: WorkerPlan, nextTask: () => Promise<BlockTask | null>, stopped: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(plan.signal?.reason);
     plan.signal?.addEventListener('abort', abort, { once: true });
@@ -62,8 +62,8 @@ function runThread(thread: Worker, plan: WorkerPlan, nextTask: () => BlockTask |
   });
 }
 
-async function answer(request: WorkerRequest, plan: WorkerPlan, nextTask: () => BlockTask | null): Promise<WorkerAnswer> {
-  if (request.want === 'task') return { id: request.id, task: nextTask() };
+async function answer(request: WorkerRequest, plan: WorkerPlan, nextTask: () => Promise<BlockTask | null>): Promise<WorkerAnswer> {
+  if (request.want === 'task') return { id: request.id, task: await nextTask() };
   const archive = plan.archives[request.archive] ?? refuse('mismatch', 'a worker asked for an unknown archive');
   return { id: request.id, object: await archive.source.read(request.name) };
 }

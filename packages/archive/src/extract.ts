@@ -50,24 +50,36 @@ const locationBytesMax = 4095;
  */
 export async function extract(options: ExtractOptions): Promise<ExtractResult> {
   const archives = await openChain(options.chain, options.key, completeLimits(options.limits));
-  const targets = Object.entries(options.roots);
-  const checked: { root: string; directory: string; tree: CheckedTree }[] = [];
-  for (const [root, directory] of targets) {
-    checked.push({ root, directory, tree: await checkTarget(archives, root, directory, options) });
-  }
-  const totals = { entries: 0, rawBytes: 0 };
-  for (const { tree } of checked) {
-    totals.entries += tree.entries;
-    totals.rawBytes += tree.rawBytes;
-  }
+  const checking = checkTargets(archives, options);
+  checking.catch(() => undefined); // awaited by the first root's workers, which start meanwhile
   const done = { entries: 0, rawBytes: 0 };
-  const onProgress = (step: ExtractResult): void => {
-    done.entries += step.entries;
-    done.rawBytes += step.rawBytes;
-    options.onProgress?.({ ...done, entriesTotal: totals.entries, rawBytesTotal: totals.rawBytes });
-  };
-  for (const { root, directory, tree } of checked) await writeTree(archives, { root, directory, tree }, options, onProgress);
-  return totals;
+  for (const [root, directory] of Object.entries(options.roots)) {
+    const onProgress = (step: ExtractResult, { entries: entriesTotal, rawBytes: rawBytesTotal }: ExtractResult): void => {
+      done.entries += step.entries;
+      done.rawBytes += step.rawBytes;
+      options.onProgress?.({ ...done, entriesTotal, rawBytesTotal });
+    };
+    await writeTree(archives, { root, directory, checking }, options, onProgress);
+  }
+  const { entries, rawBytes } = await checking;
+  return { entries, rawBytes };
+}
+
+interface CheckedTargets extends ExtractResult {
+  /** By root. */
+  tasks: Map<string, CheckedTree['tasks']>;
+}
+
+/** All roots, before the first write to any. */
+async function checkTargets(archives: readonly OpenArchive[], options: ExtractOptions): Promise<CheckedTargets> {
+  const checked: CheckedTargets = { entries: 0, rawBytes: 0, tasks: new Map() };
+  for (const [root, directory] of Object.entries(options.roots)) {
+    const tree = await checkTarget(archives, root, directory, options);
+    checked.entries += tree.entries;
+    checked.rawBytes += tree.rawBytes;
+    checked.tasks.set(root, tree.tasks);
+  }
+  return checked;
 }
 
 async function checkTarget(
@@ -90,15 +102,17 @@ async function checkTarget(
 
 async function writeTree(
   archives: readonly OpenArchive[],
-  target: { root: string; directory: string; tree: CheckedTree },
+  target: { root: string; directory: string; checking: Promise<CheckedTargets> },
   options: ExtractOptions,
-  onProgress: (step: ExtractResult) => void,
+  onProgress: (step: ExtractResult, totals: ExtractResult) => void,
 ): Promise<void> {
-  const { root, directory, tree } = target;
+  const { root, directory, checking } = target;
   const signal = options.signal && { signal: options.signal };
   const owner = options.owner ?? null;
   const setup = { directory, root, archives: archives.map(({ keys }) => keys), owner, umask: process.umask() };
-  await runWorkers({ archives, tasks: tree.tasks, setup, workers: options.workers ?? 2, onProgress, ...signal });
+  const tasks = async () => (await checking).tasks.get(root) ?? [];
+  const report = async (step: ExtractResult) => onProgress(step, await checking);
+  await runWorkers({ archives, tasks, setup, workers: options.workers ?? 2, onProgress: (step) => void report(step), ...signal });
   try {
     await finishTree(archives, root, { directory, owner, pace: createPace(options.signal), ...signal });
   } catch (error) {

