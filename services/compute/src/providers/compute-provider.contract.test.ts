@@ -10,10 +10,11 @@ import {
   refusalOf,
   takeSnapshot,
 } from '../../test/provider-rig';
+import { proxmoxRig } from '../../test/proxmox-rig';
 import type { Change } from './compute-change.types';
 
 /** Every driver is one more line here; the promises are the same. */
-const rigs: readonly Rig[] = [hetznerRig(100_000)];
+const rigs: readonly Rig[] = [hetznerRig(100_000), proxmoxRig()];
 
 describe.each(rigs)('the compute provider $name', (rig) => {
   let world: RigWorld;

@@ -3,10 +3,11 @@ import { closeServer, listen } from '@drydock/service-kit/http-server';
 import { hetznerRig } from '../../test/hetzner-rig';
 import { tooManyAnswers, unreadableAnswers } from '../../test/lost-answers';
 import { ended, openRig, orderMachine, type Rig, type RigWorld, reference, refusalOf, takeSnapshot } from '../../test/provider-rig';
+import { proxmoxRig } from '../../test/proxmox-rig';
 import type { Change } from './compute-change.types';
 
 /** Every driver is one more line here; the promises are the same. */
-const rigs: readonly Rig[] = [hetznerRig(100_000)];
+const rigs: readonly Rig[] = [hetznerRig(100_000), proxmoxRig()];
 
 describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => {
   let world: RigWorld;

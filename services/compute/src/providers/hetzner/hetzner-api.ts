@@ -1,84 +1,10 @@
-import type { z } from 'zod';
-import type { Change } from '../compute-change.types';
-import { ComputeError } from '../compute-error';
-import { createCircuit } from '../http/circuit';
-import { pauseBeforeConflict } from '../http/conflict-pause';
-import { type HttpAnswer, type HttpCall, NoAnswer, openProviderHttp } from '../http/provider-http';
-import { createRateBudget } from '../http/rate-budget';
-import { readAgain } from '../http/read-again';
+import { type ApiOptions, openProviderApi, type ProviderApi } from '../http/provider-api';
 import { refusalIn } from './hetzner-refusals';
 
-export interface HetznerOptions {
-  baseUrl: string;
+export interface HetznerOptions extends ApiOptions {
   /** Of one project. */
   token: string;
-  deadlineMs?: number | undefined;
-  bodyBytesMax?: number | undefined;
-  /** See ComputeDriver.lostAnswerSeconds. */
-  lostAnswerSeconds?: number | undefined;
 }
 
-export type Query = ReadonlyArray<readonly [string, string]>;
-
-/** One project's calls: budget, deadline, what may be repeated, and every answer parsed. */
-export interface HetznerApi {
-  /** Null for 404. */
-  read<T>(path: readonly (string | number)[], query: Query, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null>;
-  /** Sent again only after a `conflict`, which did nothing. */
-  change<T>(call: HttpCall, kind: Change['kind'], schema: z.ZodType<T>, signal?: AbortSignal): Promise<T>;
-  close(): Promise<void>;
-}
-
-const conflictAttemptsMax = 3;
-const describe = ({ status, text }: HttpAnswer): string => `${status} ${text.slice(0, 200)}`;
-
-export function openHetznerApi({ baseUrl, token, deadlineMs = 10_000, bodyBytesMax = 4 * 1024 * 1024 }: HetznerOptions): HetznerApi {
-  const http = openProviderHttp({ baseUrl, headers: { authorization: `Bearer ${token}` }, deadlineMs, bodyBytesMax });
-  const [budget, circuit] = [createRateBudget(), createCircuit()];
-
-  const ask = async (call: HttpCall, signal: AbortSignal | undefined, whenSilent: 'unavailable' | 'ambiguous'): Promise<HttpAnswer> => {
-    try {
-      const answer = await http.ask(call, signal);
-      budget.note(answer);
-      return answer;
-    } catch (error) {
-      const reason = error instanceof NoAnswer && !error.wasSent ? 'unavailable' : whenSilent;
-      throw new ComputeError(reason, error instanceof Error ? error.message : String(error), { cause: error });
-    }
-  };
-
-  const readOnce = async <T>(call: HttpCall, schema: z.ZodType<T>, signal: AbortSignal): Promise<T | null> => {
-    const answer = await ask(call, signal, 'unavailable');
-    const parsed = answer.status === 200 ? schema.safeParse(answer.json) : undefined;
-    if (parsed?.success === true) return parsed.data;
-    const refusal = refusalIn(answer);
-    if (refusal?.reason === 'machine_not_found') return null;
-    throw refusal ?? new ComputeError('unavailable', describe(answer));
-  };
-
-  const changeOnce = async <T>(call: HttpCall, kind: Change['kind'], schema: z.ZodType<T>, signal?: AbortSignal): Promise<T> => {
-    const answer = await ask(call, signal, 'ambiguous');
-    const parsed = answer.status >= 200 && answer.status < 300 ? schema.safeParse(answer.json) : undefined;
-    if (parsed?.success === true) return parsed.data;
-    throw refusalIn(answer, kind) ?? new ComputeError('ambiguous', describe(answer));
-  };
-
-  return {
-    read: async (path, query, schema, signal) => {
-      await budget.admit(signal);
-      return await readAgain(deadlineMs, (ends) => circuit.guard(() => readOnce({ method: 'GET', path, query }, schema, ends)), signal);
-    },
-    change: async (call, kind, schema, signal) => {
-      for (let tried = 1; ; tried += 1) {
-        await budget.admit(signal);
-        try {
-          return await circuit.guard(() => changeOnce(call, kind, schema, signal));
-        } catch (error) {
-          if (!(error instanceof ComputeError) || error.reason !== 'conflict' || tried === conflictAttemptsMax) throw error;
-          await pauseBeforeConflict(tried, signal);
-        }
-      }
-    },
-    close: () => http.close(),
-  };
-}
+export const openHetznerApi = ({ token, ...options }: HetznerOptions): ProviderApi =>
+  openProviderApi({ ...options, headers: { authorization: `Bearer ${token}` }, refusalIn });

@@ -3,7 +3,7 @@ import { assertRollbackAllowed } from '../assert-rollback-allowed';
 import type { Accepted, Change } from '../compute-change.types';
 import { ComputeError } from '../compute-error';
 import type { ComputeReader } from '../compute-provider';
-import type { HetznerApi } from './hetzner-api';
+import type { ProviderApi } from '../http/provider-api';
 import { isId } from './hetzner-reader';
 import { actionSchema, imageSchema, serverSchema } from './hetzner-schemas';
 import { concerns } from './hetzner-shapes';
@@ -18,7 +18,7 @@ const serverAnswer = actionAnswer.extend({ server: serverSchema });
 type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
 
 /** Sends one change, once. */
-export async function sendChange(api: HetznerApi, reader: ComputeReader, change: Change, signal?: AbortSignal): Promise<Accepted> {
+export async function sendChange(api: ProviderApi, reader: ComputeReader, change: Change, signal?: AbortSignal): Promise<Accepted> {
   if ('machineId' in change && !isId(change.machineId)) throw new ComputeError('machine_not_found', 'a server has a number');
   switch (change.kind) {
     case 'create':
@@ -39,7 +39,7 @@ export async function sendChange(api: HetznerApi, reader: ComputeReader, change:
   }
 }
 
-async function sendCreate(api: HetznerApi, { kind, order }: Of<'create'>, signal?: AbortSignal): Promise<Accepted> {
+async function sendCreate(api: ProviderApi, { kind, order }: Of<'create'>, signal?: AbortSignal): Promise<Accepted> {
   const { name, spec, image, zone, labels } = order;
   const value = { name, server_type: spec, image, location: zone, labels };
   const { server, action } = await api.change(
@@ -52,7 +52,7 @@ async function sendCreate(api: HetznerApi, { kind, order }: Of<'create'>, signal
 }
 
 async function sendStart(
-  api: HetznerApi,
+  api: ProviderApi,
   reader: ComputeReader,
   { kind, machineId }: Of<'start'>,
   signal?: AbortSignal,
@@ -65,7 +65,7 @@ async function sendStart(
   return accepted(machineId, action);
 }
 
-async function sendDelete(api: HetznerApi, { kind, machineId }: Of<'delete'>, signal?: AbortSignal): Promise<Accepted> {
+async function sendDelete(api: ProviderApi, { kind, machineId }: Of<'delete'>, signal?: AbortSignal): Promise<Accepted> {
   try {
     const { action } = await api.change({ method: 'DELETE', path: ['servers', machineId] }, kind, actionAnswer, signal);
     return accepted(machineId, action);
@@ -75,7 +75,7 @@ async function sendDelete(api: HetznerApi, { kind, machineId }: Of<'delete'>, si
   }
 }
 
-async function sendSnapshot(api: HetznerApi, change: Of<'take_snapshot'>, signal?: AbortSignal): Promise<Accepted> {
+async function sendSnapshot(api: ProviderApi, change: Of<'take_snapshot'>, signal?: AbortSignal): Promise<Accepted> {
   const { kind, machineId, description, reference } = change;
   const value = { type: 'snapshot', description, labels: { [referenceLabel]: reference } };
   const call = { method: 'POST', path: ['servers', machineId, 'actions', 'create_image'], body: { kind: 'json', value } } as const;
@@ -84,7 +84,7 @@ async function sendSnapshot(api: HetznerApi, change: Of<'take_snapshot'>, signal
 }
 
 async function sendDeleteSnapshot(
-  api: HetznerApi,
+  api: ProviderApi,
   reader: ComputeReader,
   { kind, machineId, snapshotId }: Of<'delete_snapshot'>,
   signal?: AbortSignal,
@@ -101,7 +101,7 @@ async function sendDeleteSnapshot(
 }
 
 async function sendRebuild(
-  api: HetznerApi,
+  api: ProviderApi,
   reader: ComputeReader,
   { kind, machineId }: Of<'rollback'> | Of<'rebuild'>,
   image: string,

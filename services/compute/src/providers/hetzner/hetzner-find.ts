@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Accepted, Change, Checkpoint } from '../compute-change.types';
 import type { ComputeReader } from '../compute-provider';
-import type { HetznerApi } from './hetzner-api';
+import type { ProviderApi } from '../http/provider-api';
 import { referenceLabel } from './hetzner-changes';
 import { readActions } from './hetzner-reader';
 import { imageSchema } from './hetzner-schemas';
@@ -9,7 +9,7 @@ import { imageSchema } from './hetzner-schemas';
 const checkpointSchema = z.strictObject({ highestActionId: z.int() });
 
 /** The machine's newest action: whatever a change begins has a higher id. */
-export async function prepareChange(api: HetznerApi, change: Change, signal?: AbortSignal): Promise<Checkpoint> {
+export async function prepareChange(api: ProviderApi, change: Change, signal?: AbortSignal): Promise<Checkpoint> {
   const [newest] = 'machineId' in change ? await readActions(api, change.machineId, [], signal) : [];
   return JSON.stringify({ highestActionId: newest?.id ?? 0 } satisfies z.infer<typeof checkpointSchema>);
 }
@@ -25,7 +25,7 @@ const commandOf: Readonly<Record<Change['kind'], string>> = {
 };
 
 export async function findChange(
-  api: HetznerApi,
+  api: ProviderApi,
   reader: ComputeReader,
   change: Change,
   checkpoint: Checkpoint,
@@ -51,7 +51,7 @@ export async function findChange(
 }
 
 /** Id of the snapshot that carries our label. */
-async function findByReference(api: HetznerApi, reference: string, signal?: AbortSignal): Promise<string | null> {
+async function findByReference(api: ProviderApi, reference: string, signal?: AbortSignal): Promise<string | null> {
   const query = [
     ['type', 'snapshot'],
     ['label_selector', `${referenceLabel}=${reference}`],

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 import type { ProviderAction } from '../compute-change.types';
 import { ComputeError } from '../compute-error';
-import type { HetznerApi } from './hetzner-api';
+import type { ProviderApi } from '../http/provider-api';
 import { actionSchema } from './hetzner-schemas';
 import { actionOf, concerns } from './hetzner-shapes';
 
@@ -15,7 +15,7 @@ const pageSchema = z.object({ actions: z.array(z.unknown()) });
 const idSchema = z.object({ id: z.int() });
 type Found = ReadonlyMap<string, unknown>;
 
-export function createPolls(api: HetznerApi): (machineId: string, actionId: string, signal?: AbortSignal) => Promise<ProviderAction> {
+export function createPolls(api: ProviderApi): (machineId: string, actionId: string, signal?: AbortSignal) => Promise<ProviderAction> {
   let gathering: { ids: Set<string>; found: Promise<Found> } | null = null;
 
   const gather = (id: string): Promise<Found> => {

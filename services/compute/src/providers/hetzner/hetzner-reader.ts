@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ComputeError } from '../compute-error';
 import type { ComputeReader } from '../compute-provider';
-import type { HetznerApi, Query } from './hetzner-api';
+import type { ProviderApi, Query } from '../http/provider-api';
 import { createPolls } from './hetzner-polls';
 import { actionSchema, type HetznerAction, imageSchema, metaSchema, serverSchema } from './hetzner-schemas';
 import { actionOf, concerns, machineOf, snapshotOf } from './hetzner-shapes';
@@ -22,7 +22,7 @@ const pageSchema = <T>(name: string, item: z.ZodType<T>) =>
     return z.NEVER;
   });
 
-async function readPages<T>(api: HetznerApi, name: string, query: Query, item: z.ZodType<T>, signal?: AbortSignal): Promise<T[]> {
+async function readPages<T>(api: ProviderApi, name: string, query: Query, item: z.ZodType<T>, signal?: AbortSignal): Promise<T[]> {
   const schema = pageSchema(name, item);
   const items: T[] = [];
   for (let page: number | null = 1, read = 0; page !== null && read < pagesMax; read += 1) {
@@ -34,7 +34,7 @@ async function readPages<T>(api: HetznerApi, name: string, query: Query, item: z
 }
 
 /** Of the machine, newest first; empty when it is gone. */
-export async function readActions(api: HetznerApi, machineId: string, query: Query, signal?: AbortSignal): Promise<HetznerAction[]> {
+export async function readActions(api: ProviderApi, machineId: string, query: Query, signal?: AbortSignal): Promise<HetznerAction[]> {
   const schema = z.object({ actions: z.array(actionSchema) });
   const page = await api.read(['servers', machineId, 'actions'], [...query, ['sort', 'id:desc'], perPage], schema, signal);
   const actions = page?.actions ?? [];
@@ -43,7 +43,7 @@ export async function readActions(api: HetznerApi, machineId: string, query: Que
   return actions;
 }
 
-export function hetznerReader(api: HetznerApi): ComputeReader {
+export function hetznerReader(api: ProviderApi): ComputeReader {
   const poll = createPolls(api);
   return {
     provider: 'hetzner',

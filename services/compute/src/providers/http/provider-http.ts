@@ -23,6 +23,8 @@ export interface HttpCall {
 
 export interface HttpAnswer {
   status: number;
+  /** The words behind the status: some providers say there, and only there, what is wrong. */
+  statusText: string;
   headers: Readonly<Record<string, string>>;
   /** Undefined when the body is empty or no JSON. */
   json: unknown;
@@ -70,7 +72,13 @@ export function openProviderHttp(options: HttpOptions): ProviderHttp {
           signal: ends,
         });
         const text = await readText(answer.body, options.bodyBytesMax, ends);
-        return { status: answer.statusCode, headers: flat(answer.headers), json: parseJson(text), text };
+        return {
+          status: answer.statusCode,
+          statusText: answer.statusText,
+          headers: flat(answer.headers),
+          json: parseJson(text),
+          text,
+        };
       } catch (error) {
         throw new NoAnswer(!wasNeverSent(error), error);
       }

@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { parseAdmin } from '../protocol/admin-routes';
+import { emptyReply, jsonReply, Refusal } from '../protocol/call';
+import { type PathValues, pathValue, type Route, routeAt } from '../protocol/routes';
+import type { Vm } from './proxmox-state';
+import type { ProxmoxWorld } from './proxmox-world';
+
+const vmChange = z
+  .strictObject({
+    status: z.enum(['running', 'stopped']),
+    qmpstatus: z.string(),
+    lock: z.string().nullable(),
+    node: z.string(),
+    isTemplate: z.boolean(),
+    addresses: z.array(z.string()).nullable(),
+  })
+  .partial();
+const snapshotChange = z.strictObject({ snapstate: z.string().nullable() });
+
+/** What happens to VMs without our doing: power lost, locks of others, migrations, snapshots that never get ready, VMs that vanish. */
+export const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
+  const missing = (): Refusal => new Refusal(jsonReply(404, { error: 'no such object' }));
+  const vmAt = (values: PathValues): Vm => {
+    const vm = world.state.vms.find(({ vmid }) => String(vmid) === pathValue(values, 'id'));
+    if (vm === undefined) throw missing();
+    return vm;
+  };
+  return [
+    routeAt('PATCH', '/stand-in/servers/:id', (call, values) => {
+      Object.assign(vmAt(values), parseAdmin(vmChange, call));
+      world.save();
+      return emptyReply(204);
+    }),
+    routeAt('DELETE', '/stand-in/servers/:id', (_call, values) => {
+      world.state.vms = world.state.vms.filter((vm) => vm !== vmAt(values));
+      world.save();
+      return emptyReply(204);
+    }),
+    routeAt('PATCH', '/stand-in/servers/:id/snapshots/:name', (call, values) => {
+      const snapshot = vmAt(values).snapshots.find(({ name }) => name === pathValue(values, 'name'));
+      if (snapshot === undefined) throw missing();
+      Object.assign(snapshot, parseAdmin(snapshotChange, call));
+      world.save();
+      return emptyReply(204);
+    }),
+  ];
+};

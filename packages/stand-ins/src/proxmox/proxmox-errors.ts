@@ -1,0 +1,16 @@
+import { jsonReply, Refusal, type Reply } from '../protocol/call';
+
+/** Whatever dies in a handler is a 500 with its text. */
+export const died = (message: string): Refusal => new Refusal(jsonReply(500, { data: null, message: `${message}\n` }));
+
+export const unverified = (errors: Readonly<Record<string, string>>): Refusal =>
+  new Refusal(jsonReply(400, { data: null, errors, message: 'Parameter verification failed.\n' }));
+
+export const forbidden = (path: string, privilege: string): Refusal =>
+  new Refusal(jsonReply(403, { data: null, message: `Permission check failed (${path}, ${privilege})\n` }));
+
+export const unauthorized = (): Reply => ({ status: 401, headers: { 'content-type': 'text/plain' }, body: 'authentication failure' });
+export const noSuchUri = (): Refusal => new Refusal(jsonReply(501, { data: null, message: 'Method not implemented\n' }));
+
+/** An answer of the API. */
+export const dataReply = (data: unknown): Reply => jsonReply(200, { data });

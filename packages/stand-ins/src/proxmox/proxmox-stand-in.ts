@@ -1,0 +1,101 @@
+import type { Server as HttpServer } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
+import { adminRoutes } from '../protocol/admin-routes';
+import { type Call, jsonReply, Refusal, type Reply } from '../protocol/call';
+import { createCallLog } from '../protocol/call-log';
+import { openClock, startOfClock } from '../protocol/clock';
+import { diskRoutes, type FindDisk } from '../protocol/disk';
+import { createFaultOrders } from '../protocol/fault-orders';
+import { openLedger } from '../protocol/ledger';
+import { matchRoute, type Route } from '../protocol/routes';
+import { createStandInServer } from '../protocol/stand-in-server';
+import { openStateFile } from '../protocol/state-file';
+import { isSame } from '../protocol/tokens';
+import { templates } from './cluster';
+import { clusterRoutes } from './cluster-routes';
+import { proxmoxAdminRoutes } from './proxmox-admin';
+import { noSuchUri, unauthorized } from './proxmox-errors';
+import { proxmoxStateSchema } from './proxmox-state';
+import { openWorld, type ProxmoxWorld } from './proxmox-world';
+import { snapshotRoutes } from './snapshot-routes';
+import type { TaskSeconds } from './task-seconds';
+import { vmRoutes } from './vm-routes';
+
+export interface ProxmoxOptions {
+  stateDir: string;
+  /** Account to the secret of its API token: `PVEAPIToken=<account>@pve!drydock=<secret>`. */
+  tokens: ReadonlyMap<string, string>;
+  adminToken: string;
+  clockScale: number;
+  taskSeconds: TaskSeconds;
+}
+
+/** A wrong token is answered no sooner, so that nobody tries many. */
+const refusalMs = 3_000;
+
+const apiRoutes = [...clusterRoutes, ...snapshotRoutes, ...vmRoutes];
+
+function accountOf(tokens: ProxmoxOptions['tokens'], { headers }: Call): string | undefined {
+  const [, account = '', secret = ''] = /^PVEAPIToken=([^@]+)@pve!drydock=(\S+)$/.exec(headers['authorization'] ?? '') ?? [];
+  const known = tokens.get(account);
+  return known !== undefined && isSame(known, secret) ? account : undefined;
+}
+
+/** One account's call, on a world that is up to date. */
+function answerAccount(world: ProxmoxWorld, account: string, call: Call): Reply {
+  world.settle();
+  const routes = apiRoutes.map(
+    ({ method, pattern, handle }): Route => ({ method, pattern, handle: (given, values) => handle(world, account, given, values) }),
+  );
+  const match = matchRoute(routes, call);
+  if (match.kind !== 'found') throw noSuchUri();
+  // Every handler of the protocol is synchronous: no two calls mix.
+  const reply = match.handle();
+  if (reply instanceof Promise) throw new Error('a handler of the protocol waits');
+  return reply;
+}
+
+/** Speaks the API of a Proxmox VE cluster as far as Drydock uses it, over the state in its folder. Not listening yet. */
+export function createProxmoxStandIn({ stateDir, tokens, adminToken, clockScale, taskSeconds }: ProxmoxOptions): HttpServer {
+  const file = openStateFile(stateDir, proxmoxStateSchema);
+  const state = file.read(() => ({ clock: startOfClock(clockScale), lastPid: 1_000, lastEntry: null, vms: templates(), tasks: [] }));
+  const clock = openClock(state.clock);
+  const ledger = openLedger(stateDir, state.lastEntry);
+  const world = openWorld(state, { clock, file, ledger, taskSeconds });
+  const [faults, calls] = [createFaultOrders(), createCallLog()];
+
+  const findDisk: FindDisk = (_call, id) => {
+    world.settle();
+    const vm = world.state.vms.find(({ vmid }) => String(vmid) === id);
+    if (vm === undefined) throw new Refusal(jsonReply(404, { error: 'no such server' }));
+    return {
+      disk: vm.disk,
+      save: (disk) => {
+        vm.disk = disk;
+        world.save();
+      },
+    };
+  };
+  const guarded = (route: Route): Route => ({
+    ...route,
+    handle: (call, values) =>
+      isSame(call.headers['authorization'] ?? '', `Bearer ${adminToken}`)
+        ? route.handle(call, values)
+        : jsonReply(401, { error: 'admin token required' }),
+  });
+  return createStandInServer({
+    faults,
+    calls,
+    adminRoutes: [
+      ...diskRoutes(findDisk),
+      ...adminRoutes({ clock, faults, calls, ledger, save: () => world.save() }),
+      ...proxmoxAdminRoutes(world),
+    ].map(guarded),
+    answer: async (call) => {
+      const account = accountOf(tokens, call);
+      if (account !== undefined) return answerAccount(world, account, call);
+      await wait(refusalMs);
+      return unauthorized();
+    },
+  });
+}

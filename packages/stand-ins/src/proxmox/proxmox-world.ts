@@ -1,0 +1,49 @@
+import type { Clock } from '../protocol/clock';
+import type { LedgerFile } from '../protocol/ledger';
+import type { StateFile } from '../protocol/state-file';
+import { endTask } from './end-task';
+import { died, forbidden } from './proxmox-errors';
+import type { ProxmoxState, Task, Vm } from './proxmox-state';
+import type { TaskSeconds } from './task-seconds';
+
+export interface ProxmoxWorld {
+  readonly state: ProxmoxState;
+  readonly clock: Clock;
+  readonly taskSeconds: TaskSeconds;
+  /** Puts down what was changed, with the task that was really taken on: state first, then the ledger. */
+  save(taken?: Task): void;
+  /** Everything that has come to its end by now is at its end. */
+  settle(): void;
+}
+
+export function openWorld(
+  state: ProxmoxState,
+  { clock, file, ledger, taskSeconds }: { clock: Clock; file: StateFile<ProxmoxState>; ledger: LedgerFile; taskSeconds: TaskSeconds },
+): ProxmoxWorld {
+  const save: ProxmoxWorld['save'] = (task) => {
+    state.clock = clock.anchor;
+    if (task === undefined) return file.write(state);
+    const entry = {
+      ...{ seq: (state.lastEntry?.seq ?? 0) + 1, time: new Date(task.started).toISOString(), project: task.account },
+      ...{ resource: String(task.vmid), op: task.type, action_id: task.upid, detail: task.snapname ?? '' },
+      ...{ fence: '0' as const, workflow_id: null, outcome: 'accepted' as const },
+    };
+    state.lastEntry = entry;
+    file.write(state);
+    ledger.append(entry);
+  };
+  const settle = (): void => {
+    const over = state.tasks.filter(({ isOver, endsAt }) => !isOver && endsAt <= clock.now());
+    for (const task of over.sort((one, other) => one.endsAt - other.endsAt)) endTask(state, task);
+    if (over.length > 0) save();
+  };
+  return { state, clock, taskSeconds, save, settle };
+}
+
+/** Of the account, on this node; the config of any other cannot be read there. @throws Refusal 500 or 403, as the real one does */
+export function requireVm({ state }: ProxmoxWorld, account: string, node: string, vmid: string): Vm {
+  const vm = state.vms.find((candidate) => String(candidate.vmid) === vmid && candidate.node === node);
+  if (vm === undefined) throw died(`Configuration file 'nodes/${node}/qemu-server/${vmid}.conf' does not exist`);
+  if (vm.account !== null && vm.account !== account) throw forbidden(`/vms/${vmid}`, 'VM.Audit');
+  return vm;
+}

@@ -1,0 +1,52 @@
+import type { ProxmoxState, Task, Vm } from './proxmox-state';
+import type { ProxmoxWorld } from './proxmox-world';
+
+/** What a description may order for its VM: the type of task that fails, and how much longer all of its tasks take. */
+const failsIn = /"stand-in\.fail":"([a-z]+)"/;
+const slowIn = /"stand-in\.slow-seconds":"(\d+)"/;
+
+interface TaskOrder {
+  type: string;
+  account: string;
+  /** The VM that the task is filed under, when it is not the one it works on. */
+  filedUnder?: Vm;
+  lock?: string;
+  snapname?: string;
+  starts?: boolean;
+  /** It is found out only by the task that there is nothing to do: it ends at once, by this text. */
+  dies?: string;
+}
+
+const hex = (value: number): string => value.toString(16).toUpperCase().padStart(8, '0');
+
+/** Forks a worker: the answer is its UPID. A task that does its work is put down in the ledger. */
+export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string {
+  const { state, clock } = world;
+  const [started, filed] = [clock.now(), order.filedUnder ?? vm];
+  state.lastPid += 1;
+  const { lastPid: pid } = state;
+  const pstart = Math.floor(started / 10) % 0xffffffff;
+  const epoch = Math.floor(started / 1_000);
+  const upid = `UPID:${filed.node}:${hex(pid)}:${hex(pstart)}:${hex(epoch)}:${order.type}:${filed.vmid}:${order.account}@pve!drydock:`;
+  const seconds = (world.taskSeconds[order.type] ?? 1) + Number(slowIn.exec(vm.description)?.[1] ?? 0);
+  const isDoomed = failsIn.exec(vm.description)?.[1] === order.type;
+  const task: Task = {
+    ...{ upid, node: filed.node, type: order.type, id: String(filed.vmid), account: order.account, pid, pstart, started },
+    endsAt: order.dies === undefined ? started + seconds * 1_000 : started,
+    isOver: false,
+    exitstatus: order.dies ?? (isDoomed ? `command '/usr/bin/${order.type}' failed: exit code 1` : 'OK'),
+    ...{ vmid: vm.vmid, snapname: order.snapname ?? null, starts: order.starts ?? false },
+  };
+  state.tasks.push(task);
+  if (order.dies !== undefined) {
+    task.isOver = true;
+    world.save();
+    return upid;
+  }
+  vm.lock = order.lock ?? vm.lock;
+  world.save(task);
+  return upid;
+}
+
+/** A VM has no lock of its own while it starts and stops, but one task at a time. */
+export const isBusy = ({ tasks }: ProxmoxState, vm: Vm): boolean => tasks.some(({ vmid, isOver }) => vmid === vm.vmid && !isOver);

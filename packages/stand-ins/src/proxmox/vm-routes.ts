@@ -1,0 +1,107 @@
+import { type Call, jsonReply, type Reply } from '../protocol/call';
+import { type PathValues, pathValue } from '../protocol/routes';
+import { type AccountRoute, apiAt } from './account-route';
+import { nodeNames } from './cluster';
+import { dataReply, died, unverified } from './proxmox-errors';
+import type { Vm } from './proxmox-state';
+import { type ProxmoxWorld, requireVm } from './proxmox-world';
+import { allowQuery, bodySchemas, parseForm } from './request-schemas';
+import { showConfig, showStatus } from './shapes';
+import { isBusy, startTask } from './start-task';
+
+export const vmAt = (world: ProxmoxWorld, account: string, values: PathValues): Vm =>
+  requireVm(world, account, pathValue(values, 'node'), pathValue(values, 'vmid'));
+
+function refuseLocked({ lock }: Vm): void {
+  if (lock !== null) throw died(`VM is locked (${lock})`);
+}
+
+function clone(world: ProxmoxWorld, account: string, call: Call, values: PathValues): Reply {
+  const order = parseForm(bodySchemas.clone, call);
+  const source = vmAt(world, account, values);
+  refuseLocked(source);
+  if (order.target !== undefined && !nodeNames.includes(order.target))
+    throw unverified({ target: `no such cluster node '${order.target}'` });
+  if (world.state.vms.some(({ vmid }) => vmid === order.newid))
+    throw died(`unable to create VM ${order.newid}: config file already exists`);
+  const vm: Vm = {
+    ...{ ...source, account, vmid: order.newid, node: order.target ?? source.node, isTemplate: false, parent: null, snapshots: [] },
+    ...{ name: order.name ?? `Copy-of-VM-${source.name}`, description: order.description ?? '', status: 'stopped', qmpstatus: 'stopped' },
+    // 192.0.2.0/24 and 2001:db8::/32 are for documentation.
+    addresses: [`192.0.2.${1 + (order.newid % 254)}`, `2001:db8::${(order.newid % 65_535).toString(16)}`],
+    disk: { ...source.disk },
+  };
+  world.state.vms.push(vm);
+  return dataReply(startTask(world, vm, { type: 'qmclone', account, filedUnder: source, lock: 'clone' }));
+}
+
+function change(world: ProxmoxWorld, account: string, call: Call, values: PathValues): Reply {
+  const wanted = parseForm(bodySchemas.config, call);
+  const vm = vmAt(world, account, values);
+  refuseLocked(vm);
+  vm.cores = wanted.cores ?? vm.cores;
+  vm.memoryMb = wanted.memory ?? vm.memoryMb;
+  vm.description = wanted.description ?? vm.description;
+  world.save();
+  return dataReply(null);
+}
+
+function resize(world: ProxmoxWorld, account: string, call: Call, values: PathValues): Reply {
+  const { disk, size } = parseForm(bodySchemas.resize, call);
+  const vm = vmAt(world, account, values);
+  refuseLocked(vm);
+  if (disk !== 'scsi0') throw died(`disk '${disk}' does not exist`);
+  const wantedGb = Number.parseInt(size, 10);
+  if (wantedGb < vm.diskGb) throw died('shrinking disks is not supported');
+  vm.diskGb = wantedGb;
+  world.save();
+  return dataReply(null);
+}
+
+function setPower(world: ProxmoxWorld, account: string, call: Call, values: PathValues): Reply {
+  parseForm(bodySchemas.power, call);
+  const vm = vmAt(world, account, values);
+  const order = pathValue(values, 'order');
+  if (!['start', 'stop', 'shutdown', 'reboot'].includes(order)) return jsonReply(501, { data: null, message: 'Method not implemented\n' });
+  refuseLocked(vm);
+  if (vm.isTemplate) throw died("you can't start a vm if it's a template");
+  const isRunning = vm.status === 'running';
+  const dies =
+    order === 'start' && isRunning ? `VM ${vm.vmid} already running` : isBusy(world.state, vm) ? `can't lock file - got timeout` : null;
+  return dataReply(startTask(world, vm, { type: `qm${order}`, account, ...(dies === null ? {} : { dies }) }));
+}
+
+function destroy(world: ProxmoxWorld, account: string, call: Call, values: PathValues): Reply {
+  allowQuery(call, ['purge', 'skiplock', 'destroy-unreferenced-disks']);
+  const vm = vmAt(world, account, values);
+  refuseLocked(vm);
+  if (vm.status === 'running' || isBusy(world.state, vm)) throw died(`VM ${vm.vmid} is running - destroy failed`);
+  return dataReply(startTask(world, vm, { type: 'qmdestroy', account, lock: 'destroyed' }));
+}
+
+function tellAddresses(world: ProxmoxWorld, account: string, _call: Call, values: PathValues): Reply {
+  const vm = vmAt(world, account, values);
+  if (vm.addresses === null) throw died('No QEMU guest agent configured');
+  if (vm.status !== 'running') throw died(`VM ${vm.vmid} is not running`);
+  const tell = (address: string) => ({
+    'ip-address': address,
+    'ip-address-type': address.includes(':') ? 'ipv6' : 'ipv4',
+    prefix: address.includes(':') ? 64 : 24,
+  });
+  const loopback = { name: 'lo', 'hardware-address': '00:00:00:00:00:00', 'ip-addresses': ['127.0.0.1', '::1'].map(tell) };
+  const eth0 = { name: 'eth0', 'hardware-address': 'bc:24:11:00:00:01', 'ip-addresses': [...vm.addresses, 'fe80::1'].map(tell) };
+  return dataReply({ result: [loopback, eth0] });
+}
+
+const vmPath = '/nodes/:node/qemu/:vmid';
+
+export const vmRoutes: readonly AccountRoute[] = [
+  apiAt('GET', `${vmPath}/status/current`, (world, account, _call, values) => dataReply(showStatus(vmAt(world, account, values)))),
+  apiAt('GET', `${vmPath}/config`, (world, account, _call, values) => dataReply(showConfig(vmAt(world, account, values)))),
+  apiAt('GET', `${vmPath}/agent/network-get-interfaces`, tellAddresses),
+  apiAt('POST', `${vmPath}/clone`, clone),
+  apiAt('PUT', `${vmPath}/config`, change),
+  apiAt('PUT', `${vmPath}/resize`, resize),
+  apiAt('POST', `${vmPath}/status/:order`, setPower),
+  apiAt('DELETE', vmPath, destroy),
+];

@@ -1,0 +1,33 @@
+import type { Closing, ComputeDriver, ComputeReader } from './compute-provider';
+import { openProviderApi } from './http/provider-api';
+import { sendChange } from './proxmox/proxmox-changes';
+import { findChange, prepareChange } from './proxmox/proxmox-find';
+import type { ProxmoxOptions } from './proxmox/proxmox-options';
+import { proxmoxReader } from './proxmox/proxmox-reader';
+import { refusalIn } from './proxmox/proxmox-refusals';
+
+/** A task is in its node's list as soon as it is forked. */
+const lostAnswerSecondsUsual = 30;
+
+const openApi = ({ token, ...options }: ProxmoxOptions) =>
+  openProviderApi({ ...options, headers: { authorization: `PVEAPIToken=${token}` }, refusalIn });
+
+/** What one API token may see of one Proxmox VE cluster, for handlers. */
+export function proxmoxComputeReader(options: ProxmoxOptions): ComputeReader & Closing {
+  const api = openApi(options);
+  return { ...proxmoxReader(api), close: () => api.close() };
+}
+
+/** The same, for workers. */
+export function proxmoxCompute(options: ProxmoxOptions): ComputeDriver & Closing {
+  const api = openApi(options);
+  const reader = proxmoxReader(api);
+  return {
+    ...reader,
+    lostAnswerSeconds: options.lostAnswerSeconds ?? lostAnswerSecondsUsual,
+    prepare: (change, signal) => prepareChange(api, reader, change, signal),
+    send: (change, checkpoint, signal) => sendChange({ api, reader, options }, change, checkpoint, signal),
+    find: (change, checkpoint, signal) => findChange(api, reader, change, checkpoint, signal),
+    close: () => api.close(),
+  };
+}

@@ -1,0 +1,89 @@
+import type { z } from 'zod';
+import type { Change } from '../compute-change.types';
+import { ComputeError } from '../compute-error';
+import { createCircuit } from './circuit';
+import { pauseBeforeConflict } from './conflict-pause';
+import { type HttpAnswer, type HttpCall, type HttpOptions, NoAnswer, openProviderHttp } from './provider-http';
+import { createRateBudget } from './rate-budget';
+import { readAgain } from './read-again';
+
+/** What every provider behind an HTTP API is configured with. */
+export interface ApiOptions {
+  baseUrl: string;
+  deadlineMs?: number | undefined;
+  bodyBytesMax?: number | undefined;
+  /** See ComputeDriver.lostAnswerSeconds. */
+  lostAnswerSeconds?: number | undefined;
+}
+
+export type Query = ReadonlyArray<readonly [string, string]>;
+export type ReadPath = readonly (string | number)[];
+
+/** One account's calls: budget, deadline, what may be repeated, and every answer parsed. */
+export interface ProviderApi {
+  /** Null when the provider says that there is no such thing. */
+  read<T>(path: ReadPath, query: Query, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null>;
+  /** Sent again only after a `conflict`, which did nothing. */
+  change<T>(call: HttpCall, kind: Change['kind'], schema: z.ZodType<T>, signal?: AbortSignal): Promise<T>;
+  close(): Promise<void>;
+}
+
+interface Provider extends ApiOptions, Pick<HttpOptions, 'headers' | 'ca'> {
+  /** What the provider definitely refuses, in its words; null when the answer refuses nothing definitely. `kind` is left out of reads. */
+  refusalIn(answer: HttpAnswer, kind?: Change['kind']): ComputeError | null;
+}
+
+const conflictAttemptsMax = 3;
+const describe = ({ status, text }: HttpAnswer): string => `${status} ${text.slice(0, 200)}`;
+
+export function openProviderApi(provider: Provider): ProviderApi {
+  const { baseUrl, headers, ca, refusalIn, deadlineMs = 10_000, bodyBytesMax = 4 * 1024 * 1024 } = provider;
+  const http = openProviderHttp({ baseUrl, headers, deadlineMs, bodyBytesMax, ca });
+  const [budget, circuit] = [createRateBudget(), createCircuit()];
+
+  const ask = async (call: HttpCall, signal: AbortSignal | undefined, whenSilent: 'unavailable' | 'ambiguous'): Promise<HttpAnswer> => {
+    try {
+      const answer = await http.ask(call, signal);
+      budget.note(answer);
+      return answer;
+    } catch (error) {
+      const reason = error instanceof NoAnswer && !error.wasSent ? 'unavailable' : whenSilent;
+      throw new ComputeError(reason, error instanceof Error ? error.message : String(error), { cause: error });
+    }
+  };
+
+  const readOnce = async <T>(call: HttpCall, schema: z.ZodType<T>, signal: AbortSignal): Promise<T | null> => {
+    const answer = await ask(call, signal, 'unavailable');
+    const parsed = answer.status === 200 ? schema.safeParse(answer.json) : undefined;
+    if (parsed?.success === true) return parsed.data;
+    const refusal = refusalIn(answer);
+    if (refusal?.reason === 'machine_not_found') return null;
+    throw refusal ?? new ComputeError('unavailable', describe(answer));
+  };
+
+  const changeOnce = async <T>(call: HttpCall, kind: Change['kind'], schema: z.ZodType<T>, signal?: AbortSignal): Promise<T> => {
+    const answer = await ask(call, signal, 'ambiguous');
+    const parsed = answer.status >= 200 && answer.status < 300 ? schema.safeParse(answer.json) : undefined;
+    if (parsed?.success === true) return parsed.data;
+    throw refusalIn(answer, kind) ?? new ComputeError('ambiguous', describe(answer));
+  };
+
+  return {
+    read: async (path, query, schema, signal) => {
+      await budget.admit(signal);
+      return await readAgain(deadlineMs, (ends) => circuit.guard(() => readOnce({ method: 'GET', path, query }, schema, ends)), signal);
+    },
+    change: async (call, kind, schema, signal) => {
+      for (let tried = 1; ; tried += 1) {
+        await budget.admit(signal);
+        try {
+          return await circuit.guard(() => changeOnce(call, kind, schema, signal));
+        } catch (error) {
+          if (!(error instanceof ComputeError) || error.reason !== 'conflict' || tried === conflictAttemptsMax) throw error;
+          await pauseBeforeConflict(tried, signal);
+        }
+      }
+    },
+    close: () => http.close(),
+  };
+}

@@ -1,0 +1,137 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { z } from 'zod';
+import { assertRollbackAllowed } from '../assert-rollback-allowed';
+import type { Accepted, Change, Checkpoint } from '../compute-change.types';
+import { ComputeError } from '../compute-error';
+import type { ComputeReader } from '../compute-provider';
+import type { ProviderApi } from '../http/provider-api';
+import type { HttpCall } from '../http/provider-http';
+import { noteOf, snapshotNameOf, vmidOf } from './order-note';
+import { findVm } from './proxmox-cluster';
+import { readCheckpoint } from './proxmox-find';
+import { firstDisk, type ProxmoxOptions } from './proxmox-options';
+import { dataOf, type Resource, upidSchema } from './proxmox-schemas';
+
+type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
+
+interface Sender {
+  api: ProviderApi;
+  reader: ComputeReader;
+  options: ProxmoxOptions;
+}
+
+const upidAnswer = dataOf(upidSchema);
+const form = (fields: Readonly<Record<string, string>>): Pick<HttpCall, 'body'> => ({ body: { kind: 'form', fields } });
+
+/** Sends one change, once. */
+export async function sendChange(sender: Sender, change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted> {
+  switch (change.kind) {
+    case 'create':
+      return await sendClone(sender, change, signal);
+    case 'start':
+      return await sendStart(sender, change, signal);
+    case 'delete':
+      return await sendDelete(sender, change, signal);
+    case 'take_snapshot':
+      return await sendSnapshot(sender, change, signal);
+    case 'delete_snapshot':
+      return await sendDeleteSnapshot(sender, change, signal);
+    case 'rollback':
+      return await sendRollback(sender, change, checkpoint, signal);
+    case 'rebuild':
+      throw new ComputeError('unsupported', 'Proxmox builds no VM anew in place');
+  }
+}
+
+async function sendClone({ api, options }: Sender, { kind, order }: Of<'create'>, signal?: AbortSignal): Promise<Accepted> {
+  const template = Object.hasOwn(options.templates, order.image) ? options.templates[order.image] : undefined;
+  if (template === undefined || !Object.hasOwn(options.sizes, order.spec))
+    throw new ComputeError('order_refused', `no template for ${order.image}, or no size ${order.spec}`);
+  const source = await findVm(api, String(template), signal);
+  if (source === null) throw new ComputeError('order_refused', `template ${template} is not there`);
+  const newid = String(vmidOf(order.name));
+  const fields = { newid, name: order.name, full: '1', target: order.zone, description: noteOf(order) };
+  const upid = await api.change({ method: 'POST', path: vmPath(source, 'clone'), ...form(fields) }, kind, upidAnswer, signal);
+  return { actionId: upid, machineId: newid, snapshotId: null };
+}
+
+async function sendStart(
+  { api, reader, options }: Sender,
+  { kind, machineId, order }: Of<'start'>,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  const [vm, machine] = [await requireVm(api, machineId, signal), await reader.readMachine(machineId, signal)];
+  const size = options.sizes[order.spec];
+  if (machine?.isLocked === true) throw new ComputeError('locked', `VM ${machineId} is still being made`);
+  if (machine?.powerState === 'on' || size === undefined) return { actionId: null, machineId, snapshotId: null };
+  const sized = { cores: String(size.cores), memory: String(size.memoryMb) };
+  await api.change({ method: 'PUT', path: vmPath(vm, 'config'), ...form(sized) }, kind, z.unknown(), signal);
+  const grown = { disk: firstDisk, size: `${size.diskGb}G` };
+  // What the provider calls G is 2^30 bytes.
+  if ((machine?.diskGb ?? 0) * 1e9 < size.diskGb * 2 ** 30 - 1e7)
+    await api.change({ method: 'PUT', path: vmPath(vm, 'resize'), ...form(grown) }, kind, z.unknown(), signal);
+  const upid = await api.change({ method: 'POST', path: vmPath(vm, 'status', 'start') }, kind, upidAnswer, signal);
+  return { actionId: upid, machineId, snapshotId: null };
+}
+
+/** A VM that runs is not deleted: it is stopped first, and only what is off is asked to be destroyed. */
+async function sendDelete({ api, reader }: Sender, { kind, machineId }: Of<'delete'>, signal?: AbortSignal): Promise<Accepted> {
+  const vm = await findVm(api, machineId, signal);
+  if (vm === null) return { actionId: null, machineId, snapshotId: null };
+  if (vm.status === 'running') await stopVm(api, reader, vm, signal);
+  const call = { method: 'DELETE', path: vmPath(vm), query: [['purge', '1']] } as const;
+  return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
+}
+
+const looksMax = 20;
+
+async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, signal?: AbortSignal): Promise<void> {
+  const upid = await api.change({ method: 'POST', path: vmPath(vm, 'status', 'stop') }, 'delete', upidAnswer, signal);
+  for (let look = 0; look < looksMax; look += 1) {
+    if ((await reader.readAction(String(vm.vmid), upid, signal)).state !== 'running') return;
+    await wait(500, undefined, { signal });
+  }
+  throw new ComputeError('locked', `VM ${vm.vmid} is still stopping`);
+}
+
+async function sendSnapshot({ api }: Sender, change: Of<'take_snapshot'>, signal?: AbortSignal): Promise<Accepted> {
+  const { kind, machineId, description, reference } = change;
+  const vm = await requireVm(api, machineId, signal);
+  const snapname = snapshotNameOf(reference);
+  const call = { method: 'POST', path: vmPath(vm, 'snapshot'), ...form({ snapname, description, vmstate: '0' }) } as const;
+  return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: snapname };
+}
+
+async function sendDeleteSnapshot(
+  { api, reader }: Sender,
+  { kind, machineId, snapshotId }: Of<'delete_snapshot'>,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  const vm = await findVm(api, machineId, signal);
+  if (vm === null || (await reader.readSnapshot(machineId, snapshotId, signal)) === null)
+    return { actionId: null, machineId, snapshotId: null };
+  const upid = await api.change({ method: 'DELETE', path: vmPath(vm, 'snapshot', snapshotId) }, kind, upidAnswer, signal);
+  return { actionId: upid, machineId, snapshotId: null };
+}
+
+async function sendRollback(
+  { api, reader }: Sender,
+  change: Of<'rollback'>,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  const { kind, machineId, snapshotId } = change;
+  await assertRollbackAllowed(reader, change, signal);
+  const vm = await requireVm(api, machineId, signal);
+  const start = readCheckpoint(checkpoint).wasRunning ? '1' : '0';
+  const call = { method: 'POST', path: vmPath(vm, 'snapshot', snapshotId, 'rollback'), ...form({ start }) } as const;
+  return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
+}
+
+const vmPath = ({ node, vmid }: Resource, ...rest: string[]) => ['nodes', node, 'qemu', vmid, ...rest];
+
+async function requireVm(api: ProviderApi, machineId: string, signal?: AbortSignal): Promise<Resource> {
+  const vm = await findVm(api, machineId, signal);
+  if (vm === null) throw new ComputeError('machine_not_found', `no VM ${machineId}`);
+  return vm;
+}

@@ -1,0 +1,17 @@
+import { z } from 'zod';
+import type { ProviderApi } from '../http/provider-api';
+import { dataOf, type Resource, resourceSchema } from './proxmox-schemas';
+
+/** Numbers of VMs; anything else is nobody's, and is not asked for. */
+export const isVmid = (id: string): boolean => /^[1-9]\d{2,8}$/.test(id);
+
+/** All VMs that the token may see, each with the node that it is on at the moment. */
+export async function listVms(api: ProviderApi, signal?: AbortSignal): Promise<Resource[]> {
+  const resources = await api.read(['cluster', 'resources'], [['type', 'vm']], dataOf(z.array(resourceSchema)), signal);
+  return (resources ?? []).filter(({ type }) => type === 'qemu');
+}
+
+export async function findVm(api: ProviderApi, machineId: string, signal?: AbortSignal): Promise<Resource | null> {
+  if (!isVmid(machineId)) return null;
+  return (await listVms(api, signal)).find(({ vmid }) => String(vmid) === machineId) ?? null;
+}

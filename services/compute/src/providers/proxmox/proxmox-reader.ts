@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import { ComputeError } from '../compute-error';
+import type { Machine, MachineSnapshot } from '../compute-machine.types';
+import type { ComputeReader } from '../compute-provider';
+import type { ProviderApi } from '../http/provider-api';
+import { findVm, listVms } from './proxmox-cluster';
+import { configSchema, dataOf, interfacesSchema, type Resource, snapshotSchema, statusSchema, storageSchema } from './proxmox-schemas';
+import { addressesOf, descendantsOf, keepsNewestOnly, machineOf, snapshotOf, storagesOf } from './proxmox-shapes';
+import { actionOf, listTasks, readTask } from './proxmox-tasks';
+
+/** VMs that are looked at together. */
+const atOnceMax = 8;
+
+const pathOf = ({ node, vmid }: Resource, ...rest: string[]) => ['nodes', node, 'qemu', vmid, ...rest];
+
+/** What the guest itself says; nothing where there is no agent, or none that answers. */
+async function readAddresses(api: ProviderApi, vm: Resource, signal?: AbortSignal): Promise<string[]> {
+  if (vm.status !== 'running') return [];
+  try {
+    return addressesOf(await api.read(pathOf(vm, 'agent', 'network-get-interfaces'), [], dataOf(interfacesSchema), signal));
+  } catch (error) {
+    if (error instanceof ComputeError && error.reason === 'unsupported') return [];
+    throw error;
+  }
+}
+
+async function look(api: ProviderApi, vm: Resource, isWhole: boolean, signal?: AbortSignal): Promise<Machine | null> {
+  const [status, config, addresses] = await Promise.all([
+    api.read(pathOf(vm, 'status', 'current'), [], dataOf(statusSchema), signal),
+    isWhole ? api.read(pathOf(vm, 'config'), [], dataOf(configSchema), signal) : null,
+    readAddresses(api, vm, signal),
+  ]);
+  if (status === null) return null;
+  if (status.vmid !== vm.vmid) throw new ComputeError('foreign', `asked for VM ${vm.vmid}, told of another`);
+  return machineOf({ resource: vm, status, config, addresses });
+}
+
+async function readMachine(api: ProviderApi, machineId: string, signal?: AbortSignal): Promise<Machine | null> {
+  const vm = await findVm(api, machineId, signal);
+  if (vm === null) return null;
+  const machine = await look(api, vm, true, signal);
+  if (machine !== null) return machine;
+  // It may have moved to another node in between.
+  const moved = await findVm(api, machineId, signal);
+  return moved === null ? null : await look(api, moved, true, signal);
+}
+
+async function listMachines(api: ProviderApi, signal?: AbortSignal): Promise<Machine[]> {
+  const vms = (await listVms(api, signal)).filter(({ template }) => template !== 1);
+  const machines: (Machine | null)[] = [];
+  for (let at = 0; at < vms.length; at += atOnceMax)
+    machines.push(...(await Promise.all(vms.slice(at, at + atOnceMax).map((vm) => look(api, vm, false, signal)))));
+  return machines.filter((machine) => machine !== null);
+}
+
+async function listSnapshots(api: ProviderApi, machineId: string, signal?: AbortSignal): Promise<MachineSnapshot[]> {
+  const vm = await findVm(api, machineId, signal);
+  if (vm === null) return [];
+  const listed = await api.read(pathOf(vm, 'snapshot'), [], dataOf(z.array(snapshotSchema)), signal);
+  const snapshots = (listed ?? []).filter(({ name }) => name !== 'current');
+  const hasChains = snapshots.some(({ parent }) => parent !== undefined);
+  const isInTheWay = hasChains && (await onlyNewest(api, vm, signal));
+  return snapshots
+    .map((snapshot) => snapshotOf(snapshot, isInTheWay ? descendantsOf(snapshot.name, snapshots) : []))
+    .sort((one, other) => other.createdAt.getTime() - one.createdAt.getTime());
+}
+
+async function onlyNewest(api: ProviderApi, vm: Resource, signal?: AbortSignal): Promise<boolean> {
+  const [config, types] = await Promise.all([
+    api.read(pathOf(vm, 'config'), [], dataOf(configSchema), signal),
+    api.read(['storage'], [], dataOf(z.array(storageSchema)), signal),
+  ]);
+  return config !== null && keepsNewestOnly(storagesOf(config), types ?? []);
+}
+
+export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
+  provider: 'proxmox',
+  // A VM is never built anew in place: rebuild is for providers that can.
+  capabilities: ['compute:snapshots'],
+  readMachine: (machineId, signal) => readMachine(api, machineId, signal),
+  findMachine: async (name, signal) => {
+    const vm = (await listVms(api, signal)).find((candidate) => candidate.name === name);
+    return vm === undefined ? null : await readMachine(api, String(vm.vmid), signal);
+  },
+  listMachines: (signal) => listMachines(api, signal),
+  listSnapshots: (machineId, signal) => listSnapshots(api, machineId, signal),
+  // Names are one VM's own: another's snapshot cannot even be addressed.
+  readSnapshot: async (machineId, snapshotId, signal) =>
+    (await listSnapshots(api, machineId, signal)).find(({ id }) => id === snapshotId) ?? null,
+  readRunningAction: async (machineId, signal) => {
+    const [task] = await listTasks(api, machineId, { source: 'active' }, signal);
+    return task === undefined ? null : actionOf(task.upid, null);
+  },
+  readAction: async (machineId, actionId, signal) =>
+    isMaking(actionId) ? makingOf(await readMachine(api, machineId, signal), actionId) : await readTask(api, machineId, actionId, signal),
+});
+
+/**
+ * A clone's task is filed under its template, where those of all orders lie: a lost one is followed by the new VM's own lock.
+ */
+export const makingAction = 'drydock:making';
+const isMaking = (actionId: string): boolean => actionId === makingAction;
+
+const makingOf = (machine: Machine | null, id: string) => ({
+  ...{ id, command: 'qmclone', progress: null },
+  state: machine === null ? ('failed' as const) : machine.isLocked ? ('running' as const) : ('succeeded' as const),
+  failure: machine === null ? { reason: 'machine_not_found' as const, internal: 'the VM is gone' } : null,
+});

@@ -1,0 +1,69 @@
+import type { z } from 'zod';
+import type { Machine, MachineSnapshot, PowerState } from '../compute-machine.types';
+import { readNote } from './order-note';
+import type { interfacesSchema, Resource, VmConfig, VmSnapshot, VmStatus } from './proxmox-schemas';
+
+function powerOf({ lock, status, qmpstatus }: VmStatus): PowerState {
+  if (lock === 'rollback') return 'rebooting';
+  if (status === 'stopped') return 'off';
+  return status === 'running' && qmpstatus === 'running' ? 'on' : 'unknown';
+}
+
+/** Addresses within the machine, and those of its own network card alone, are nobody's to connect to. */
+const isPublished = (address: string): boolean => !/^(?:127\.|::1$|fe80:|169\.254\.)/i.test(address);
+
+export const addressesOf = (interfaces: z.infer<typeof interfacesSchema> | null): string[] =>
+  (interfaces?.result ?? [])
+    .flatMap((card) => card['ip-addresses'] ?? [])
+    .map((entry) => entry['ip-address'])
+    .filter(isPublished);
+
+interface Looked {
+  resource: Resource;
+  status: VmStatus;
+  /** Null where nobody asked for it. */
+  config: VmConfig | null;
+  addresses: readonly string[];
+}
+
+export function machineOf({ resource, status, config, addresses }: Looked): Machine {
+  const note = readNote(config?.description);
+  return {
+    ...{ id: String(resource.vmid), name: status.name ?? resource.name ?? '', vendorStatus: status.status, powerState: powerOf(status) },
+    addresses,
+    isLocked: status.lock !== undefined,
+    // A template's disks are others' ground: it can be neither rolled back nor started.
+    isRebuildProtected: resource.template === 1,
+    ...{ spec: note?.spec ?? null, zone: resource.node, image: note?.image ?? null },
+    architecture: config === null ? null : config.arch === 'aarch64' ? 'arm' : 'x86',
+    diskGb: status.maxdisk === undefined ? null : Math.round(status.maxdisk / 1e7) / 100,
+  };
+}
+
+/** `newerIds`: those that are in the way of a rollback. */
+export const snapshotOf = ({ name, description, snaptime, snapstate }: VmSnapshot, newerIds: readonly string[]): MachineSnapshot => ({
+  ...{ id: name, description: (description ?? '').trimEnd(), createdAt: new Date((snaptime ?? 0) * 1_000) },
+  status: snapstate === undefined ? 'available' : snapstate === 'prepare' ? 'creating' : 'unavailable',
+  ...{ sizeGb: null, architecture: null, diskGb: null, newerIds, isDeleteProtected: false },
+});
+
+/** All that come after it, by the chain of parents. */
+export function descendantsOf(name: string, all: readonly VmSnapshot[]): string[] {
+  const found = new Set<string>();
+  for (let last = -1; last !== found.size; ) {
+    last = found.size;
+    for (const { name: child, parent } of all) if (parent === name || found.has(parent ?? '')) found.add(child);
+  }
+  return [...found];
+}
+
+/** Storages that can only go back to the newest snapshot. */
+const newestOnly = new Set(['zfspool', 'zfs', 'lvm']);
+const diskKey = /^(?:scsi|virtio|sata|ide)\d+$/;
+
+/** Names of the storages that the VM's disks lie on. */
+export const storagesOf = (config: VmConfig): string[] =>
+  Object.entries(config).flatMap(([key, value]) => (diskKey.test(key) && typeof value === 'string' ? [value.split(':')[0] ?? ''] : []));
+
+export const keepsNewestOnly = (storages: readonly string[], types: ReadonlyArray<{ storage: string; type: string }>): boolean =>
+  types.some(({ storage, type }) => storages.includes(storage) && newestOnly.has(type));
