@@ -2,6 +2,8 @@ import type { Mode } from '@drydock/contracts/values';
 import type { TargetConfig, TargetsConfig } from './config-targets';
 import type { Closing, ComputeDriver, ComputeReader } from './providers/compute-provider';
 import { hetznerCompute, hetznerComputeReader } from './providers/compute-provider.hetzner';
+import { proxmoxCompute, proxmoxComputeReader } from './providers/compute-provider.proxmox';
+import type { ProxmoxOptions } from './providers/proxmox/proxmox-options';
 import type { Offer, Target, Targets } from './servers/targets';
 
 type Configured = Readonly<Record<Mode, TargetsConfig>>;
@@ -12,15 +14,37 @@ export interface OpenTargets<Provider> {
   close(): Promise<void>;
 }
 
-const hetznerOptions = ({ url, token, deadline_ms, lost_answer_seconds }: Extract<TargetConfig, { driver: 'hetzner' }>) => ({
+const callsOf = ({ url, deadline_ms, lost_answer_seconds }: Pick<TargetConfig, 'url' | 'deadline_ms' | 'lost_answer_seconds'>) => ({
   baseUrl: url,
-  token,
   deadlineMs: deadline_ms,
   lostAnswerSeconds: lost_answer_seconds,
 });
 
-const openReader = (config: TargetConfig): ComputeReader & Closing => hetznerComputeReader(hetznerOptions(config));
-const openDriver = (config: TargetConfig): ComputeDriver & Closing => hetznerCompute(hetznerOptions(config));
+const proxmoxOptions = (config: Extract<TargetConfig, { driver: 'proxmox' }>): ProxmoxOptions => ({
+  ...callsOf(config),
+  ...{ token: config.token, ca: config.ca, templates: config.templates },
+  sizes: Object.fromEntries(
+    Object.entries(config.sizes).map(([name, { cores, memory_mb, disk_gb }]) => [name, { cores, memoryMb: memory_mb, diskGb: disk_gb }]),
+  ),
+});
+
+function openReader(config: TargetConfig): ComputeReader & Closing {
+  switch (config.driver) {
+    case 'hetzner':
+      return hetznerComputeReader({ ...callsOf(config), token: config.token });
+    case 'proxmox':
+      return proxmoxComputeReader(proxmoxOptions(config));
+  }
+}
+
+function openDriver(config: TargetConfig): ComputeDriver & Closing {
+  switch (config.driver) {
+    case 'hetzner':
+      return hetznerCompute({ ...callsOf(config), token: config.token });
+    case 'proxmox':
+      return proxmoxCompute(proxmoxOptions(config));
+  }
+}
 
 /** What handlers get: they look and never change. */
 export const openReaders = (configured: Configured): OpenTargets<ComputeReader> => openAll(configured, openReader);

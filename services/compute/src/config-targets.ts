@@ -21,8 +21,23 @@ const calls = {
 
 const hetznerSchema = z.strictObject({ driver: z.literal('hetzner'), token: z.string().min(1), ...calls, ...offered });
 
+const proxmoxSchema = z
+  .strictObject({
+    driver: z.literal('proxmox'),
+    /** `USER@REALM!TOKENID=UUID` */
+    token: z.string().regex(/^[^@\s]+@[^!\s]+![^=\s]+=\S+$/, 'a token is USER@REALM!TOKENID=UUID'),
+    /** PEM of the cluster's own authority. */
+    ca: z.string().startsWith('-----BEGIN CERTIFICATE-----').optional(),
+    /** Image to the number of the template that is cloned for it. */
+    templates: z.record(z.string(), z.int().min(100)),
+    sizes: z.record(z.string(), z.strictObject({ cores: z.int().min(1), memory_mb: z.int().min(16), disk_gb: z.int().min(1) })),
+    ...calls,
+    ...offered,
+  })
+  .refine(({ sizes, specs }) => Object.keys(specs).every((spec) => Object.hasOwn(sizes, spec)), 'a price of a size that there is not');
+
 const targetSchema = z
-  .discriminatedUnion('driver', [hetznerSchema])
+  .discriminatedUnion('driver', [hetznerSchema, proxmoxSchema])
   .refine(({ plans, specs }) => Object.values(plans).every((spec) => Object.hasOwn(specs, spec)), 'a plan names a size without a price');
 
 export type TargetConfig = z.infer<typeof targetSchema>;

@@ -24,10 +24,17 @@ export interface ComputeWorld {
   close(): Promise<void>;
 }
 
-/** API, queue, Postgres and the provider's stand-in for real; workers are spawned by the tests, which may kill them. `target`: of the range's configuration. */
-export async function openWorld(backend: QueueBackend, caller: Caller, { clockScale = 40, target = {} } = {}): Promise<ComputeWorld> {
+/**
+ * API, queue, Postgres and the provider's stand-in for real; workers are spawned by the tests, which may kill them. `target`: changes of the range's configuration;
+ * `more`: live ranges beside it, by name.
+ */
+export async function openWorld(
+  backend: QueueBackend,
+  caller: Caller,
+  { clockScale = 40, target = {}, more = {} } = {},
+): Promise<ComputeWorld> {
   const [queue, project] = [await testQueue(backend), await openHetznerProject(clockScale)];
-  const targets = { fsn: project.target(target) };
+  const targets = { fsn: project.target(target), ...more };
   const sandboxTargets = { fsn: project.target(target, 'sandbox') };
   const api = await startApi(caller, { queue: queue.url, targets, sandboxTargets });
   // Under load the first connection of all may take longer than a request is given.

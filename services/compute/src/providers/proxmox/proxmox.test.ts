@@ -1,0 +1,91 @@
+import { ended, openRig, orderMachine, type RigWorld, reference, refusalOf, takeSnapshot } from '../../../test/provider-rig';
+import { proxmoxRig } from '../../../test/proxmox-rig';
+import type { Change } from '../compute-change.types';
+import { refusalIn } from './proxmox-refusals';
+
+const rig = proxmoxRig();
+let world: RigWorld;
+beforeAll(async () => {
+  world = await openRig(rig);
+});
+afterAll(() => world.close());
+
+const patch = (machineId: string, change: object) => world.admin.call('PATCH', `servers/${machineId}`, change);
+const rollbackTo = (machineId: string, snapshotId: string): Change => ({ kind: 'rollback', reference: reference(), machineId, snapshotId });
+const send = async (change: Change) => world.driver.send(change, await world.driver.prepare(change));
+const rollbacks = async (machineId: string) =>
+  (await world.admin.readLedger()).filter(({ op, resource }) => op === 'qmrollback' && resource === machineId);
+
+it('refuses to go back past newer snapshots on storage that keeps the newest only, and names them; elsewhere it goes back', async () => {
+  for (const [image, isRefused] of [
+    ['debian-12-zfs', true],
+    ['debian-12', false],
+  ] as const) {
+    const machineId = await orderMachine(world, { ...rig.order(), image });
+    const [oldest, newest] = [await takeSnapshot(world, machineId), await takeSnapshot(world, machineId)];
+    expect((await world.driver.readSnapshot(machineId, oldest))?.newerIds).toEqual(isRefused ? [newest] : []);
+    expect((await world.driver.readSnapshot(machineId, newest))?.newerIds).toEqual([]);
+    if (isRefused) expect((await refusalOf(send(rollbackTo(machineId, oldest)))).reason).toBe('newer_snapshots');
+    else expect(await ended(world, await send(rollbackTo(machineId, oldest)))).toMatchObject({ state: 'succeeded' });
+    expect(await rollbacks(machineId)).toHaveLength(isRefused ? 0 : 1);
+  }
+});
+
+it('leaves a machine off that was off before its rollback', async () => {
+  const machineId = await orderMachine(world, rig.order());
+  const snapshotId = await takeSnapshot(world, machineId);
+  await patch(machineId, { status: 'stopped', qmpstatus: 'stopped' });
+  expect(await ended(world, await send(rollbackTo(machineId, snapshotId)))).toMatchObject({ state: 'succeeded' });
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'off', isLocked: false });
+});
+
+it('finds a machine on whatever node it has moved to', async () => {
+  const machineId = await orderMachine(world, rig.order());
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ zone: 'pve2' });
+  await patch(machineId, { node: 'pve1' });
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ zone: 'pve1', powerState: 'on' });
+  await takeSnapshot(world, machineId);
+});
+
+it('shows what QEMU says: a paused machine is neither on nor off, and one without an agent has no addresses', async () => {
+  const machineId = await orderMachine(world, rig.order());
+  const addresses = [expect.stringMatching(/^192\.0\.2\./), expect.stringMatching(/^2001:db8:/)];
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ addresses });
+  await patch(machineId, { qmpstatus: 'paused', addresses: null });
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'unknown', vendorStatus: 'running', addresses: [] });
+});
+
+it('makes one machine of an order that is sent twice: the cluster itself refuses the second', async () => {
+  const change: Change = { kind: 'create', reference: reference(), order: rig.order() };
+  const first = await send(change);
+  const refusal = await refusalOf(send(change));
+  expect(refusal.reason).toBe('ambiguous');
+  expect(await world.driver.find(change, await world.driver.prepare(change))).toMatchObject({ machineId: first.machineId });
+  expect((await world.admin.readLedger()).filter(({ resource }) => resource === first.machineId)).toHaveLength(1);
+});
+
+it('is sized as it was ordered', async () => {
+  const machineId = await orderMachine(world, { ...rig.order(), spec: 'large' });
+  // 80 GB as the provider counts: 2^30 bytes each.
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ spec: 'large', diskGb: 85.9 });
+});
+
+it('does not build a machine anew: the change is none of this provider’s', async () => {
+  const machineId = await orderMachine(world, rig.order());
+  expect(world.driver.capabilities).toEqual(['compute:snapshots']);
+  expect((await refusalOf(send({ kind: 'rebuild', reference: reference(), machineId, image: 'debian-12' }))).reason).toBe('unsupported');
+});
+
+it.each([
+  ['VM is locked (backup)\n', 'locked'],
+  ["snapshot 'x' does not exist", 'snapshot_not_found'],
+  ['unable to rollback to incomplete snapshot (snapstate = prepare)', 'snapshot_not_ready'],
+  ["can't rollback, 'x' is not most recent snapshot on 'zfs:vm-100-disk-0'", 'newer_snapshots'],
+  ["you can't rollback if vm is a template", 'protected'],
+  ["can't lock file '/var/lock/qemu-server/lock-100.conf' - got timeout", 'locked'],
+  ["Configuration file 'nodes/pve1/qemu-server/100.conf' does not exist", 'machine_not_found'],
+])('reads %j of a body, and of the words behind the status where older versions put it', (message, reason) => {
+  const answer = { status: 500, headers: {}, text: '' };
+  expect(refusalIn({ ...answer, statusText: 'Internal Server Error', json: { data: null, message } })?.reason).toBe(reason);
+  expect(refusalIn({ ...answer, statusText: message.trim(), json: { data: null } })?.reason).toBe(reason);
+});

@@ -1,0 +1,92 @@
+import type { ChildProcess } from 'node:child_process';
+import { crashBackends } from '@drydock/test-kit/crash-scope';
+import { until } from '@drydock/test-kit/wait';
+import { callerOf } from '../test/compute-api';
+import { type ComputeWorld, ended, openWorld } from '../test/compute-world';
+import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';
+
+/** The same workflows on a range of Proxmox VE, beside one of Hetzner Cloud. */
+let cluster: ProxmoxCluster;
+let world: ComputeWorld;
+let worker: ChildProcess;
+jest.setTimeout(120_000);
+beforeAll(async () => {
+  cluster = await openProxmoxCluster();
+  world = await openWorld(crashBackends()[0] ?? 'postgres', callerOf(), { more: { pve: cluster.target } });
+  worker = world.spawnWorker({ WORKFLOW_LEASE_SECONDS: '15' });
+});
+afterAll(async () => {
+  worker.kill('SIGTERM');
+  await world.close();
+  await cluster.close();
+});
+
+/** Accepts and follows to the end. */
+async function carryOut(method: string, path: string, body?: object) {
+  const answer = await world.api.call(method, path, body === undefined ? {} : { body });
+  expect([answer.status, answer.json]).toEqual([202, expect.anything()]);
+  const view = await ended(world, answer.headers['location']);
+  return { id: (answer.json as { id: string }).id, status: view.status, code: view.error?.code };
+}
+const order = async (image: string): Promise<string> => {
+  const { id, status, code } = await carryOut('POST', '/v1/compute/servers', {
+    ...{ name: 'Web', deploy_target: 'pve', spec: 'small', image, zone: 'pve2' },
+  });
+  expect([status, code]).toEqual(['succeeded', undefined]);
+  return `/v1/compute/servers/${id}`;
+};
+const idOf = (server: string): string => server.split('/').at(-1) ?? '';
+async function takeSnapshot(server: string): Promise<string> {
+  expect(await carryOut('POST', `${server}/snapshots`, { description: 'before' })).toMatchObject({ status: 'succeeded' });
+  const { data } = (await world.api.call('GET', `${server}/snapshots`)).json as { data: { id: string }[] };
+  return `${server}/snapshots/${data[0]?.id ?? ''}`;
+}
+
+it('orders, snapshots and rolls back: the later write is gone, the cluster did it once, and the server says what it is', async () => {
+  const server = await order('debian-12');
+  expect((await world.api.call('GET', server)).json).toMatchObject({
+    ...{ status: 'active', operable: true, power_state: 'on', vendor_status: 'running', capabilities: ['compute:snapshots'] },
+    addresses: [expect.stringMatching(/^192\.0\.2\./), expect.stringMatching(/^2001:db8:/)],
+  });
+  await cluster.writeDisk(idOf(server), 'before');
+  const snapshot = await takeSnapshot(server);
+  await cluster.writeDisk(idOf(server), 'after');
+  expect(await carryOut('POST', snapshot)).toMatchObject({ status: 'succeeded' });
+  expect([await cluster.readDisk(idOf(server)), await cluster.rollbacksOf(idOf(server))]).toEqual(['before', 1]);
+  expect((await world.api.call('GET', server)).json).toMatchObject({ operable: true, power_state: 'on' });
+  expect((await world.api.call('POST', `${server}/rebuild`, { body: { image: 'debian-12' } })).json).toMatchObject({
+    code: 'rebuild_unsupported',
+  });
+  expect((await world.api.call('DELETE', snapshot)).status).toBe(204);
+  const refusal = async () => ((await world.api.call('POST', snapshot)).json as { code?: string }).code;
+  await until(async () => (await refusal()) === 'snapshot_not_on_server', { timeoutMs: 30_000, what: 'a snapshot that is gone' });
+});
+
+it('D1: an answer that is lost after the task was forked is looked for, never sent again', async () => {
+  const server = await order('debian-12');
+  await cluster.writeDisk(idOf(server), 'before');
+  const snapshot = await takeSnapshot(server);
+  await cluster.writeDisk(idOf(server), 'after');
+  await cluster.admin.orderFault({ method: 'POST', path: '/rollback$', isCarriedOut: true, answer: { kind: 'reset' } });
+  expect(await carryOut('POST', snapshot)).toMatchObject({ status: 'succeeded' });
+  expect([await cluster.readDisk(idOf(server)), await cluster.rollbacksOf(idOf(server))]).toEqual(['before', 1]);
+});
+
+it('refuses a snapshot that newer ones stand in the way of, in the request and without a call that changes anything', async () => {
+  const server = await order('debian-12-zfs');
+  const oldest = await takeSnapshot(server);
+  await takeSnapshot(server);
+  const answer = await world.api.call('POST', oldest);
+  expect([answer.status, answer.json]).toMatchObject([422, { code: 'newer_snapshots_exist' }]);
+  expect(await cluster.rollbacksOf(idOf(server))).toBe(0);
+});
+
+it('ends an order for an image or a node that is not there as failed, and leaves no machine', async () => {
+  for (const [image, zone] of [
+    ['windows', 'pve2'],
+    ['debian-12', 'pve9'],
+  ]) {
+    const answer = await carryOut('POST', '/v1/compute/servers', { name: 'Web', deploy_target: 'pve', spec: 'small', image, zone });
+    expect(answer).toMatchObject({ status: 'failed', code: 'order_refused' });
+  }
+});

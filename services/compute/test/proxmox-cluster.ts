@@ -1,0 +1,53 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { closeServer, listen } from '@drydock/service-kit/http-server';
+import { type StandInAdmin, standInAdmin } from '@drydock/stand-ins/admin-client';
+import { createProxmoxStandIn } from '@drydock/stand-ins/proxmox/proxmox-stand-in';
+import { usualTaskSeconds } from '@drydock/stand-ins/proxmox/task-seconds';
+import { vmidOf } from '../src/providers/proxmox/order-note';
+
+/** Nothing of it is a secret: it lives as long as a test. */
+const adminToken = 'b'.repeat(64);
+
+/** A cluster over a socket, with what a test may do to it. */
+export interface ProxmoxCluster {
+  /** A range on it, as it is configured. */
+  target: object;
+  admin: StandInAdmin;
+  /** How often the cluster has really rolled back the server's machine. */
+  rollbacksOf(serverId: string): Promise<number>;
+  writeDisk(serverId: string, content: string): Promise<void>;
+  readDisk(serverId: string): Promise<string | null>;
+  close(): Promise<void>;
+}
+
+const file = '/srv/state';
+const machineOf = (serverId: string): string => String(vmidOf(serverId));
+
+/** `clockScale`: how much faster than ours its time goes. */
+export async function openProxmoxCluster(clockScale = 40): Promise<ProxmoxCluster> {
+  const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-proxmox-'));
+  const tokens = new Map([['live', 'live-secret']]);
+  const server = createProxmoxStandIn({ stateDir, tokens, adminToken, clockScale, taskSeconds: usualTaskSeconds });
+  const { url } = await listen(server, 0, '127.0.0.1');
+  const admin = standInAdmin(url, adminToken);
+  return {
+    admin,
+    target: {
+      ...{ driver: 'proxmox', url: `${url}/api2/json`, token: 'live@pve!drydock=live-secret', currency: 'EUR' },
+      specs: { small: { hour_minor: 1, month_minor: 300 } },
+      sizes: { small: { cores: 2, memory_mb: 2_048, disk_gb: 20 } },
+      templates: { 'debian-12': 9_000, 'debian-12-zfs': 9_001 },
+      ...{ lost_answer_seconds: 3, deadline_ms: 2_000 },
+    },
+    rollbacksOf: async (serverId) =>
+      (await admin.readLedger()).filter(({ op, resource }) => op === 'qmrollback' && resource === machineOf(serverId)).length,
+    writeDisk: (serverId, content) => admin.writeDisk(machineOf(serverId), file, content),
+    readDisk: (serverId) => admin.readDisk(machineOf(serverId), file),
+    close: async () => {
+      await closeServer(server);
+      rmSync(stateDir, { recursive: true, force: true });
+    },
+  };
+}
