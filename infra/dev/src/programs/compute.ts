@@ -1,5 +1,6 @@
 import { hetznerStandInProgram, hetznerTokenOf, type StandInProject } from './hetzner-stand-in';
 import { type ProgramPlan, type Surroundings, serviceEnvironment, urlOf } from './program';
+import { proxmoxApiOf, proxmoxStandInProgram } from './proxmox-stand-in';
 
 /** What the demo sells, at the prices of a small provider. */
 const hetznerOffer = {
@@ -12,10 +13,20 @@ const hetznerOffer = {
   plans: { small: 'cpx11', medium: 'cpx21' },
 };
 
+/** What its own cluster is made into. */
+const proxmoxOffer = {
+  currency: 'EUR',
+  specs: { 'vm-small': { hour_minor: 1, month_minor: 390 }, 'vm-medium': { hour_minor: 2, month_minor: 790 } },
+  plans: { small: 'vm-small', medium: 'vm-medium' },
+  sizes: { 'vm-small': { cores: 1, memory_mb: 2_048, disk_gb: 20 }, 'vm-medium': { cores: 2, memory_mb: 4_096, disk_gb: 40 } },
+  templates: { 'debian-12': 9_000, 'debian-12-zfs': 9_001 },
+};
+
 /** The ranges of one mode, each with its provider: several at once, as an installation may have them. */
 const targetsOf = (project: StandInProject, around: Surroundings): string =>
   JSON.stringify({
     fsn: { driver: 'hetzner', url: `${urlOf(around, 'hetzner-stand-in')}/v1`, token: hetznerTokenOf(project, around), ...hetznerOffer },
+    pve: { driver: 'proxmox', ...proxmoxApiOf(project, around), ...proxmoxOffer },
   });
 
 /** What both compute processes get. */
@@ -28,6 +39,7 @@ const computeEnvironment = (around: Surroundings): Record<string, string> => ({
 
 export const computePrograms: readonly ProgramPlan[] = [
   hetznerStandInProgram,
+  proxmoxStandInProgram,
   { name: 'compute', entry: 'services/compute/dist/server.js', tier: 'service', environment: computeEnvironment },
   { name: 'compute-worker', entry: 'services/compute/dist/worker.js', tier: 'service', environment: computeEnvironment },
 ];
