@@ -1,7 +1,9 @@
 import type { CrashProfile } from './crash-case';
 import { type QueueBackend, queueBackends } from './queue-backends';
 
-const isChaos = process.env['DRYDOCK_CHAOS'] !== undefined;
+/** `full`, as `npm run chaos` sets it, or `effects`: those of the longest workflows too, which CI has no time for. */
+const chaos = process.env['DRYDOCK_CHAOS'];
+const isChaos = chaos !== undefined;
 
 interface Scope {
   /** Steps whose doubled or late effect would be the worst: repeated, and frozen past their lease, in CI as well. */
@@ -15,11 +17,15 @@ interface Scope {
 /** What `npm run chaos` takes of a workflow, hours in all, is everything; CI takes the `effects`. */
 export function crashScope({ delicate = [], never, onlyInCi }: Scope = {}): { profile: CrashProfile; only(name: string): boolean } {
   const isDelicate = (name: string): boolean => delicate.some((step) => name.includes(`.${step}.`));
-  const isInCi = (name: string): boolean => onlyInCi?.test(name) ?? (!/^(?:stop|repeat) /.test(name) || isDelicate(name));
+  const isEffect = (name: string): boolean => !/^(?:stop|repeat) /.test(name) || isDelicate(name);
+  const isWanted = (name: string): boolean => {
+    if (chaos === 'effects') return isEffect(name);
+    return isChaos || (onlyInCi?.test(name) ?? isEffect(name));
+  };
   return {
-    profile: isChaos ? 'full' : 'effects',
+    profile: isChaos && chaos !== 'effects' ? 'full' : 'effects',
     // Every workflow passes the last point, also those that prepare a run.
-    only: (name) => !name.includes('finish.before') && never?.test(name) !== true && (isChaos || isInCi(name)),
+    only: (name) => !name.includes('finish.before') && never?.test(name) !== true && isWanted(name),
   };
 }
 
