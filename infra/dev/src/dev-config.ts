@@ -62,6 +62,11 @@ export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
     demo: values.DRYDOCK_DEMO,
     queueBackend: values.QUEUE_BACKEND,
     redisUrl: values.REDIS_URL,
-    commonEnvironment: { NODE_ENV: environment['NODE_ENV'] ?? 'development', ...Object.fromEntries(common) },
+    commonEnvironment: {
+      NODE_ENV: environment['NODE_ENV'] ?? 'development',
+      // The SDK tells every process that its versions of 2027 will need a newer Node; ours is pinned.
+      AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
+      ...Object.fromEntries(common),
+    },
   };
 }
