@@ -33,7 +33,9 @@ export const serviceFields = (serviceName: string) => ({
 
 /** Every worker, and every service that starts workflows. */
 export const queueFields = {
-  QUEUE_URL: z.url('must be a URL').meta({ description: 'Doorbell of the workers: redis://… or postgresql://…', secret: true }),
+  QUEUE_URL: z
+    .url('must be a URL')
+    .meta({ description: 'Doorbell of the workers: redis://…, redis+sentinel://…, redis+cluster://… or postgresql://…', secret: true }),
   WORKFLOW_LEASE_SECONDS: describe(z.coerce.number().min(1).default(15), 'How long a worker owns a workflow without a heartbeat'),
   WORKFLOW_SWEEP_MS: describe(z.coerce.number().int().min(50).default(1_000), 'How often due workflows are looked for'),
 };

@@ -1,9 +1,10 @@
+import { openRedis } from '@drydock/redis/open-redis';
 import { trace } from '@opentelemetry/api';
-import { createPostgresBackend, type Job, Worker } from 'bullmq';
+import { createPostgresBackend, type Job, Worker, type WorkerOptions } from 'bullmq';
 import { doorbellSchema, nobody } from './doorbell';
 import type { RunEnd } from './execution';
 import { PatientPool } from './patient-pool';
-import { isPostgresQueue, postgresConnection, type QueueAddress, queuePrefix } from './queue';
+import { isPostgresQueue, postgresConnection, type QueueAddress, queuePrefix, reconnectMs } from './queue';
 import { queueTelemetry } from './queue-telemetry';
 import { messageOf } from './step-error';
 import { markFailed } from './trace';
@@ -36,18 +37,42 @@ export function consume(options: ConsumerOptions): Consumer {
     runRetryDelay: 1_000,
   };
   const processor = (job: Job): Promise<void> => answerJob(options, job);
-  // One connection of the pool listens.
-  const pool = isPostgresQueue(queueUrl) ? new PatientPool(postgresConnection(queueUrl, 5)) : null;
-  const worker =
-    pool === null
-      ? new Worker(queueName, processor, { ...common, connection: redisOptions(queueUrl) })
-      : new Worker(queueName, processor, { ...common, connection: pool.forBullmq() }, createPostgresBackend);
+  const { worker, close } = isPostgresQueue(queueUrl) ? onPostgres(options, common, processor) : onRedis(options, common, processor);
   worker.on('error', (error) => log.warn({ internal: messageOf(error) }, 'consumer'));
+  return { close };
+}
+
+type Common = Omit<WorkerOptions, 'connection'>;
+type Processor = (job: Job) => Promise<void>;
+interface Running {
+  worker: { on(event: 'error', listener: (error: Error) => void): unknown };
+  close(): Promise<void>;
+}
+
+function onPostgres({ queueUrl, queueName }: QueueAddress, common: Common, processor: Processor): Running {
+  // One connection of the pool listens.
+  const pool = new PatientPool(postgresConnection(queueUrl, 5));
+  const worker = new Worker(queueName, processor, { ...common, connection: pool.forBullmq() }, createPostgresBackend);
   return {
+    worker,
     close: async () => {
-      pool?.loseHope();
+      pool.loseHope();
       await worker.close();
-      await pool?.end();
+      await pool.end();
+    },
+  };
+}
+
+/** BullMQ makes a second client of ours, which blocks; both wait and reconnect for as long as it takes. */
+function onRedis({ queueUrl, queueName, log }: QueueAddress, common: Common, processor: Processor): Running {
+  const client = openRedis(queueUrl, { maxRetriesPerRequest: null, retryStrategy: reconnectMs });
+  client.on('error', (error) => log.debug({ internal: messageOf(error) }, 'redis'));
+  const worker = new Worker(queueName, processor, { ...common, connection: client });
+  return {
+    worker,
+    close: async () => {
+      await worker.close();
+      client.disconnect();
     },
   };
 }
@@ -78,18 +103,3 @@ async function answerJob(options: ConsumerOptions, job: Job): Promise<void> {
 }
 
 const unhappy: ReadonlySet<RunEnd> = new Set<RunEnd>(['failed', 'needs_attention', 'left']);
-
-/** BullMQ makes its own clients here, one of which blocks; they wait and reconnect for as long as it takes. */
-function redisOptions(queueUrl: string) {
-  const url = new URL(queueUrl);
-  return {
-    host: url.hostname,
-    port: Number(url.port || 6379),
-    db: Number(url.pathname.slice(1) || 0),
-    ...(url.username === '' ? {} : { username: decodeURIComponent(url.username) }),
-    ...(url.password === '' ? {} : { password: decodeURIComponent(url.password) }),
-    ...(url.protocol === 'rediss:' ? { tls: {} } : {}),
-    maxRetriesPerRequest: null,
-    retryStrategy: (times: number) => Math.min(1_000, 50 * times),
-  };
-}

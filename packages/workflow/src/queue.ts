@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { openRedis } from '@drydock/redis/open-redis';
 import { createPostgresBackend, Queue, type QueueOptions } from 'bullmq';
-import { Redis } from 'ioredis';
 import { type Doorbell, jobId } from './doorbell';
 import type { Log } from './log';
 import { queueTelemetry } from './queue-telemetry';
@@ -27,6 +27,9 @@ export const isPostgresQueue = (queueUrl: string): boolean => /^postgres(ql)?:/.
 
 /** The hash tag keeps all keys of a queue in one slot of a Redis Cluster. */
 export const queuePrefix = (queueName: string): string => `{${queueName}}`;
+
+/** Milliseconds until the next attempt to reach a Redis. */
+export const reconnectMs = (times: number): number => Math.min(1_000, 50 * times);
 
 export const postgresConnection = (queueUrl: string, connectionsMax: number) => ({
   connectionString: queueUrl,
@@ -96,11 +99,7 @@ function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue 
 
 /** The client is ready before BullMQ sees it and refuses at once while it is not connected: an offline queue would hold requests' rings and send them late. */
 function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
-  const client = new Redis(queueUrl, {
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: null,
-    retryStrategy: (times) => Math.min(1_000, 50 * times),
-  });
+  const client = openRedis(queueUrl, { enableOfflineQueue: false, maxRetriesPerRequest: null, retryStrategy: reconnectMs });
   let queue: Queue | undefined;
   client.on('error', (error) => log.debug({ internal: messageOf(error) }, 'redis'));
   client.once('ready', () => {

@@ -21,7 +21,7 @@ export const configShape = {
   REDIS_URL: z
     .url('must be a URL')
     .optional()
-    .meta({ description: 'Redis or Valkey for the quotas; without it each gateway counts alone', secret: true }),
+    .meta({ description: 'Redis or Valkey for the quotas, as QUEUE_URL; without it each gateway counts alone', secret: true }),
   DRYDOCK_RATE_LIMIT_SCALE: z.coerce.number().positive().default(1).meta({ description: 'Multiplies every quota' }),
 };
 

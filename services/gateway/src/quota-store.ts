@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { openRedis, type RedisClient } from '@drydock/redis/open-redis';
 import type { Log } from '@drydock/service-kit/log';
-import { Redis } from 'ioredis';
 
 /** Redis as far as it can be counted on. A Redis that is down or frozen is asked again in the background, never by a request. */
 export interface QuotaStore {
-  client: Redis;
+  client: RedisClient;
   isUsable(): boolean;
   /** Called by whoever failed: nobody asks until a ping was answered. */
   reportFailure(error: unknown): void;
@@ -17,7 +17,7 @@ const probeEveryMs = 250;
 const reconnectMsMax = 1_000;
 
 export function openQuotaStore(url: string, log: Log): QuotaStore {
-  const client = new Redis(url, {
+  const client = openRedis(url, {
     enableOfflineQueue: false,
     enableAutoPipelining: true,
     commandTimeout: commandMs,

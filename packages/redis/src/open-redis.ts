@@ -1,0 +1,43 @@
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { parseRedisUrl } from './redis-address';
+
+export type RedisClient = Redis | Cluster;
+
+/** What a caller decides of its connections; the same on every shape. */
+export type RedisBehaviour = Pick<
+  RedisOptions,
+  'enableOfflineQueue' | 'enableAutoPipelining' | 'commandTimeout' | 'connectTimeout' | 'maxRetriesPerRequest'
+> & {
+  /** Milliseconds until the next attempt to connect. */
+  retryStrategy(times: number): number;
+};
+
+/** A client of one Redis, of what Sentinel says is the master, or of a Cluster, by its URL; see parseRedisUrl. It connects by itself. */
+export function openRedis(url: string, { retryStrategy, ...behaviour }: RedisBehaviour): RedisClient {
+  const address = parseRedisUrl(url);
+  const access = {
+    ...(address.username === undefined ? {} : { username: address.username }),
+    ...(address.password === undefined ? {} : { password: address.password }),
+    ...(address.isTls ? { tls: {} } : {}),
+  };
+  switch (address.kind) {
+    case 'single':
+      return new Redis({ ...behaviour, ...access, ...address.node, db: address.db, retryStrategy });
+    case 'sentinel':
+      return new Redis({
+        ...{ ...behaviour, ...access, db: address.db, retryStrategy, sentinelRetryStrategy: retryStrategy },
+        ...{ sentinels: [...address.nodes], name: address.master },
+        ...(address.sentinelPassword === undefined ? {} : { sentinelPassword: address.sentinelPassword }),
+        ...(address.isTls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
+      });
+    case 'cluster': {
+      const { enableOfflineQueue, enableAutoPipelining, ...ofNodes } = behaviour;
+      return new Cluster([...address.nodes], {
+        ...(enableOfflineQueue === undefined ? {} : { enableOfflineQueue }),
+        ...(enableAutoPipelining === undefined ? {} : { enableAutoPipelining }),
+        clusterRetryStrategy: retryStrategy,
+        redisOptions: { ...ofNodes, ...access },
+      });
+    }
+  }
+}
