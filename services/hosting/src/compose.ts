@@ -11,6 +11,7 @@ import { createDispatcher } from '@drydock/workflow/dispatcher';
 import { createEngine } from '@drydock/workflow/engine';
 import { createListener } from '@drydock/workflow/listener';
 import { openBackupStorage } from './compose-backups';
+import { openSshHost } from './compose-ssh';
 import { hasVendor, openVendors } from './compose-vendor';
 import type { ServerConfig, WorkerConfig } from './config';
 import { type HostingDatabase, openDatabase } from './database.store';
@@ -18,6 +19,7 @@ import { composeOffsiteDrivers, composeOffsiteReaders } from './offsite/compose-
 import { createProofReader } from './proofs/proof-reader';
 import { localDrillProbe } from './providers/drill-probe.local';
 import { localSiteHost, localSiteHostReader } from './providers/site-host.local';
+import { sshSiteHost, sshSiteHostReader } from './providers/site-host.ssh';
 import { vendorSiteHost, vendorSiteHostReader } from './providers/site-host.vendor';
 import { routes } from './routes';
 import { keepSchedules } from './schedules';
@@ -64,11 +66,16 @@ export function composeApi(config: ServerConfig): ApiProcess {
   lifetime.onClose('site-host', () => client.close());
   const vendorTimelines = openVendors(config, lifetime);
   const backupStorage = openBackupStorage(config, lifetime);
+  const ssh = openSshHost(config, lifetime);
   const context = {
     database,
     listener,
     pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')),
-    siteHosts: { local: localSiteHostReader(client), ...(hasVendor(vendorTimelines) ? { vendor: vendorSiteHostReader } : {}) },
+    siteHosts: {
+      local: localSiteHostReader(client),
+      ...(hasVendor(vendorTimelines) ? { vendor: vendorSiteHostReader } : {}),
+      ...(ssh === null ? {} : { ssh: sshSiteHostReader(ssh) }),
+    },
     vendorTimelines,
     backupStorage,
     proofs: createProofReader(database, backupStorage),
@@ -105,9 +112,14 @@ export function composeWorker(config: WorkerConfig): Process {
   const archiveKey = Buffer.from(config.ARCHIVE_KEY, 'hex');
   const vendorTimelines = openVendors(config, lifetime);
   const vendor = hasVendor(vendorTimelines) ? { vendor: vendorSiteHost(vendorTimelines) } : {};
+  const ssh = openSshHost(config, lifetime);
   const context = {
     database,
-    siteHosts: { local: localSiteHost({ client, archiveKey }), ...vendor },
+    siteHosts: {
+      local: localSiteHost({ client, archiveKey }),
+      ...vendor,
+      ...(ssh === null ? {} : { ssh: sshSiteHost({ ...ssh, archiveKey }) }),
+    },
     vendorTimelines,
     vendorPollMs: config.VENDOR_POLL_MS,
     vendorWatchMs: config.VENDOR_WATCH_MS,

@@ -1,6 +1,7 @@
 import { type ConfigOf, type Environment, readConfig } from '@drydock/service-kit/config';
 import { processFields, queueFields, secretField, serviceFields, urlField } from '@drydock/service-kit/config-fields';
 import { z } from 'zod';
+import { isSshHost } from './providers/ssh/ssh-config';
 
 const siteFields = {
   BACKUPS_DIR: z.string().min(1).meta({ description: 'Folder of the backup storage' }),
@@ -35,6 +36,15 @@ const vendorFields = {
   VENDOR_SANDBOX_KEY: vendorKey('Bearer key of the account at the stand-in'),
 };
 
+/** Without it the platform ssh is not offered. */
+const sshFields = {
+  SSH_SITE_HOST: z
+    .string()
+    .refine(isSshHost, 'must be JSON with the fields that the README of hosting names')
+    .optional()
+    .meta({ description: 'The host of sites of platform ssh, as JSON; the private key is in a file that it names', secret: true }),
+};
+
 const offsiteFields = {
   DRYDOCK_OFFSITE_ALLOW: z
     .string()
@@ -55,6 +65,7 @@ export const serverShape = {
   ...siteFields,
   ...backupFields,
   ...vendorFields,
+  ...sshFields,
   ...offsiteFields,
 };
 
@@ -65,6 +76,7 @@ export const workerShape = {
   ...siteFields,
   ...backupFields,
   ...vendorFields,
+  ...sshFields,
   ...offsiteFields,
   ...spoolFields,
   VENDOR_POLL_MS: z.coerce.number().int().min(20).default(1_000).meta({ description: "How often the vendor's jobs are looked at" }),

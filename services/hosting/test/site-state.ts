@@ -7,7 +7,22 @@ import type { HostingWorld } from './hosting-world';
 
 /** Gives a site a page that shows the version of its file and of its row, some files, and tables of that version. */
 export async function fillSite(world: HostingWorld, siteId: string, version: number): Promise<void> {
-  const { files_dir: filesDir, database_url: databaseUrl } = await world.host.readSite(siteId);
+  await fillRelease(await placeOf(world, siteId), version);
+}
+
+/** Where the current release of a site is reached. */
+export interface SitePlace {
+  url: string;
+  filesDir: string;
+  databaseUrl: string;
+}
+
+export async function placeOf(world: HostingWorld, siteId: string): Promise<SitePlace> {
+  const { url, files_dir: filesDir, database_url: databaseUrl } = await world.host.readSite(siteId);
+  return { url, filesDir, databaseUrl };
+}
+
+export async function fillRelease({ filesDir, databaseUrl }: SitePlace, version: number): Promise<void> {
   for (const name of readdirSync(filesDir)) rmSync(path.join(filesDir, name), { recursive: true });
   mkdirSync(path.join(filesDir, `only-in-${version}`, 'deep'), { recursive: true });
   writeFileSync(path.join(filesDir, 'index.html'), `file=${version} row=<?sql select v from version ?>`);
@@ -31,7 +46,10 @@ export interface SiteState {
 
 /** Everything that a restore replaces: the page as it is served, the whole tree and the whole database. */
 export async function stateOf(world: HostingWorld, siteId: string): Promise<SiteState> {
-  const { url, files_dir: filesDir, database_url: databaseUrl } = await world.host.readSite(siteId);
+  return stateOfPlace(await placeOf(world, siteId));
+}
+
+export async function stateOfPlace({ url, filesDir, databaseUrl }: SitePlace): Promise<SiteState> {
   const response = await fetch(url);
   const page = `${response.status} ${await response.text()}`;
   return { page, tree: hashTree(filesDir), database: JSON.stringify(await fingerprintDatabase({ url: databaseUrl })) };

@@ -1,0 +1,48 @@
+import { pack } from '@drydock/archive/pack';
+import { type StreamEntry, streamRoot } from '@drydock/archive/pack-roots';
+import { type ArchiveToWrite, linksOf, type MovingOrder, type PackedArchive, type SiteRef } from '../site-host';
+import { remoteScripts } from './remote-scripts';
+import { databaseOf, streamFromSite } from './ssh-site';
+import type { SshArchiveTools } from './ssh-tools';
+
+/** Both roots of a site's archive are one stream each, as the host's own tools write and read them. */
+export const archiveStreams = {
+  files: { root: 'files', path: 'files.tar' },
+  database: { root: 'database', path: 'database.dump' },
+} as const;
+
+/** Where the bar is half-way when nobody knows how much there is. */
+const guessedBytes = 64 * 2 ** 20;
+
+async function* oneEntry(path: string, content: AsyncIterable<Buffer>): AsyncGenerator<StreamEntry> {
+  yield { path, content };
+}
+
+/** The host's tar of the files, then its pg_dump, straight into one archive: nothing is kept on the way, here or there. */
+export async function packOverSsh(
+  tools: SshArchiveTools,
+  site: SiteRef,
+  releaseId: string,
+  { sink, archiveId, sequence, createdAt, expectedRawBytes, parents }: ArchiveToWrite,
+  { signal, progress }: MovingOrder,
+): Promise<PackedArchive> {
+  let skipped = 0;
+  const onErrorLine = (line: string): void => {
+    if (line.endsWith(': socket ignored')) skipped += 1;
+  };
+  const { files, database } = archiveStreams;
+  const readFiles = streamFromSite(tools, { script: remoteScripts.readFiles, site, releaseId, signal, onErrorLine });
+  const args = [databaseOf(site, releaseId)];
+  const readDatabase = streamFromSite(tools, { script: remoteScripts.readDatabase, site, releaseId, args, signal });
+  const { manifestMac, manifestSha256, sizeBytes, rawBytes } = await pack({
+    roots: [streamRoot(files.root, oneEntry(files.path, readFiles)), streamRoot(database.root, oneEntry(database.path, readDatabase))],
+    sink,
+    key: tools.archiveKey,
+    identity: { archiveId, siteId: site.siteId, orgId: site.orgId, sequence },
+    createdAt,
+    ...(parents === undefined ? {} : { parent: linksOf(site, parents) }),
+    signal,
+    onProgress: ({ rawBytes: bytes }) => progress(bytes / Math.max(expectedRawBytes ?? bytes + guessedBytes, bytes, 1)),
+  });
+  return { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes, skipped };
+}

@@ -1,0 +1,72 @@
+import { ArchiveError } from '@drydock/archive/archive-error';
+import type { ArchiveLink } from '@drydock/archive/open-archive';
+import { openEntries } from '@drydock/archive/open-entries';
+import { verifyArchive, verifyChain } from '@drydock/archive/verify-archive';
+import { type ArchiveToStage, linksOf, type MovingOrder, type SiteRef } from '../site-host';
+import { remoteScripts } from './remote-scripts';
+import { archiveStreams } from './ssh-pack';
+import { databaseOf, runOnSite } from './ssh-site';
+import type { SshArchiveTools } from './ssh-tools';
+
+/** Raw bytes of the newest archive, after every byte of the chain has been checked. @throws ArchiveError */
+async function verifyAll(chain: readonly ArchiveLink[], key: Buffer, signal: AbortSignal): Promise<number> {
+  const options = { contents: true, signal };
+  const [only] = chain;
+  if (only !== undefined && chain.length === 1) {
+    const manifest = await verifyArchive(only.source, key, only.expected, options);
+    if (manifest.parent_mac !== null) throw new ArchiveError('chain_gap', 'an increment without the archives before it');
+    return manifest.raw_bytes;
+  }
+  return (await verifyChain(chain, key, options)).at(-1)?.raw_bytes ?? 0;
+}
+
+interface Content {
+  chain: readonly ArchiveLink[];
+  key: Buffer;
+  signal: AbortSignal;
+  onBytes(count: number): void;
+}
+
+/** The one stream of a root. @throws ArchiveError */
+async function* contentOf(
+  { root, path }: { root: string; path: string },
+  { chain, key, signal, onBytes }: Content,
+): AsyncGenerator<Buffer> {
+  let isFound = false;
+  for await (const entry of openEntries({ chain, key, root, signal })) {
+    if (isFound || entry.path !== path) throw new ArchiveError('unknown_root', `${root} of this archive was not written by this platform`);
+    isFound = true;
+    for await (const piece of entry.content()) {
+      onBytes(piece.length);
+      // The reader uses its memory again for the next piece, while the connection may still hold this one.
+      yield Buffer.from(piece);
+    }
+  }
+  if (!isFound) throw new ArchiveError('unknown_root', `${root} of this archive is empty`);
+}
+
+/** Nothing is sent before every archive of the chain has been verified; each byte is checked once more as it is sent. */
+export async function stageOverSsh(
+  tools: SshArchiveTools,
+  site: SiteRef,
+  releaseId: string,
+  { parents = [], origin = site, ...newest }: ArchiveToStage,
+  { fence, signal, progress }: MovingOrder,
+): Promise<void> {
+  signal.throwIfAborted();
+  const { archiveKey: key } = tools;
+  const chain = linksOf(origin, [...parents, newest]);
+  const rawBytes = await verifyAll(chain, key, signal);
+  const args = [databaseOf(site, releaseId)];
+  const call = { site, releaseId, fence, signal };
+  await runOnSite(tools, { ...call, script: remoteScripts.beginStage, args: [...args, String(rawBytes)] });
+  let sent = 0;
+  const onBytes = (count: number): void => {
+    sent += count;
+    progress(Math.min(sent / Math.max(rawBytes, 1), 1));
+  };
+  const content = { chain, key, signal, onBytes };
+  await runOnSite(tools, { ...call, script: remoteScripts.writeFiles, input: contentOf(archiveStreams.files, content) });
+  await runOnSite(tools, { ...call, script: remoteScripts.writeDatabase, args, input: contentOf(archiveStreams.database, content) });
+  await runOnSite(tools, { ...call, script: remoteScripts.endStage, args });
+}
