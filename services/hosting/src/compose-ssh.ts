@@ -1,13 +1,24 @@
+import { type Mode, modeSchema } from '@drydock/contracts/values';
 import type { Lifetime } from '@drydock/service-kit/shutdown';
+import type { ServerConfig, WorkerConfig } from './config';
 import { parseSshHost } from './providers/ssh/ssh-config';
 import { SshConnection } from './providers/ssh/ssh-connection';
-import type { SshTools } from './providers/ssh/ssh-tools';
+import type { SshHosts, SshTools } from './providers/ssh/ssh-tools';
 
-/** Null without SSH_SITE_HOST: the platform ssh is not offered then. */
-export function openSshHost({ SSH_SITE_HOST: text }: { SSH_SITE_HOST?: string | undefined }, lifetime: Lifetime): SshTools | null {
-  if (text === undefined) return null;
-  const config = parseSshHost(text);
-  const connection = new SshConnection(config);
-  lifetime.onClose('ssh site host', () => connection.close());
-  return { connection, config };
+/** The host of each mode that one is configured for; none: the platform ssh is not offered. */
+export function openSshHosts(config: ServerConfig | WorkerConfig, lifetime: Lifetime): SshHosts {
+  const open = (text: string | undefined, name: string): SshTools | undefined => {
+    if (text === undefined) return undefined;
+    const host = parseSshHost(text);
+    const connection = new SshConnection(host);
+    lifetime.onClose(name, () => connection.close());
+    return { connection, config: host };
+  };
+  const live = open(config.SSH_SITE_HOST, 'ssh site host');
+  const sandbox = open(config.SSH_SANDBOX_SITE_HOST, 'sandbox ssh site host');
+  return { ...(live === undefined ? {} : { live }), ...(sandbox === undefined ? {} : { sandbox }) };
 }
+
+export const sshModesOf = (hosts: SshHosts): Mode[] => modeSchema.options.filter((mode) => hosts[mode] !== undefined);
+
+export const hasSshHost = (hosts: SshHosts): boolean => sshModesOf(hosts).length > 0;

@@ -11,7 +11,7 @@ import { createDispatcher } from '@drydock/workflow/dispatcher';
 import { createEngine } from '@drydock/workflow/engine';
 import { createListener } from '@drydock/workflow/listener';
 import { openBackupStorage } from './compose-backups';
-import { openSshHost } from './compose-ssh';
+import { hasSshHost, openSshHosts, sshModesOf } from './compose-ssh';
 import { hasVendor, openVendors } from './compose-vendor';
 import type { ServerConfig, WorkerConfig } from './config';
 import { type HostingDatabase, openDatabase } from './database.store';
@@ -66,7 +66,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   lifetime.onClose('site-host', () => client.close());
   const vendorTimelines = openVendors(config, lifetime);
   const backupStorage = openBackupStorage(config, lifetime);
-  const ssh = openSshHost(config, lifetime);
+  const sshHosts = openSshHosts(config, lifetime);
   const context = {
     database,
     listener,
@@ -74,8 +74,9 @@ export function composeApi(config: ServerConfig): ApiProcess {
     siteHosts: {
       local: localSiteHostReader(client),
       ...(hasVendor(vendorTimelines) ? { vendor: vendorSiteHostReader } : {}),
-      ...(ssh === null ? {} : { ssh: sshSiteHostReader(ssh) }),
+      ...(hasSshHost(sshHosts) ? { ssh: sshSiteHostReader(sshHosts) } : {}),
     },
+    sshModes: sshModesOf(sshHosts),
     vendorTimelines,
     backupStorage,
     proofs: createProofReader(database, backupStorage),
@@ -112,13 +113,13 @@ export function composeWorker(config: WorkerConfig): Process {
   const archiveKey = Buffer.from(config.ARCHIVE_KEY, 'hex');
   const vendorTimelines = openVendors(config, lifetime);
   const vendor = hasVendor(vendorTimelines) ? { vendor: vendorSiteHost(vendorTimelines) } : {};
-  const ssh = openSshHost(config, lifetime);
+  const sshHosts = openSshHosts(config, lifetime);
   const context = {
     database,
     siteHosts: {
       local: localSiteHost({ client, archiveKey }),
       ...vendor,
-      ...(ssh === null ? {} : { ssh: sshSiteHost({ ...ssh, archiveKey }) }),
+      ...(hasSshHost(sshHosts) ? { ssh: sshSiteHost(sshHosts, archiveKey) } : {}),
     },
     vendorTimelines,
     vendorPollMs: config.VENDOR_POLL_MS,

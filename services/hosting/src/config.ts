@@ -1,7 +1,7 @@
 import { type ConfigOf, type Environment, readConfig } from '@drydock/service-kit/config';
 import { processFields, queueFields, secretField, serviceFields, urlField } from '@drydock/service-kit/config-fields';
 import { z } from 'zod';
-import { isSshHost } from './providers/ssh/ssh-config';
+import { faultOfSshHost } from './providers/ssh/ssh-config';
 
 const siteFields = {
   BACKUPS_DIR: z.string().min(1).meta({ description: 'Folder of the backup storage' }),
@@ -36,13 +36,20 @@ const vendorFields = {
   VENDOR_SANDBOX_KEY: vendorKey('Bearer key of the account at the stand-in'),
 };
 
-/** Without it the platform ssh is not offered. */
-const sshFields = {
-  SSH_SITE_HOST: z
+const sshHost = (description: string) =>
+  z
     .string()
-    .refine(isSshHost, 'must be JSON with the fields that the README of hosting names')
+    .superRefine((text, refinement) => {
+      const message = faultOfSshHost(text);
+      if (message !== '') refinement.addIssue({ code: 'custom', message });
+    })
     .optional()
-    .meta({ description: 'The host of sites of platform ssh, as JSON; the private key is in a file that it names', secret: true }),
+    .meta({ description, secret: true });
+
+/** Without them the platform ssh is not offered. */
+const sshFields = {
+  SSH_SITE_HOST: sshHost('The host of live sites of platform ssh, as JSON (README); the private key is in a file that it names'),
+  SSH_SANDBOX_SITE_HOST: sshHost('The same for the sandbox: another machine, without customers'),
 };
 
 const offsiteFields = {

@@ -1,3 +1,4 @@
+import type { Mode } from '@drydock/contracts/values';
 import type { Caller } from '@drydock/service-kit/internal-token';
 import type { Pager } from '@drydock/service-kit/paging';
 import type { WorkflowListener } from '@drydock/workflow/listener';
@@ -14,6 +15,8 @@ export interface HandlerContext {
   database: HostingDatabase;
   pager: Pager;
   siteHosts: SiteHostReaders;
+  /** The worlds that have a host over ssh. */
+  sshModes: readonly Mode[];
   backupStorage: BackupReader;
   proofs: ProofReader;
   /** Customers' own storage. */

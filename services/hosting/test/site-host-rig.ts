@@ -2,13 +2,15 @@ import type { SiteHost, SiteRef } from '../src/providers/site-host';
 import { localSiteHost } from '../src/providers/site-host.local';
 import { callerOf } from './hosting-api';
 import { openWorld } from './hosting-world';
-import { placeOf, type SitePlace } from './site-state';
+import { fillSite, type SiteState, stateOf } from './site-state';
 
 /** A real host of one platform, its driver, and the ways around the driver to fill a site and to look at it. */
 export interface SiteHostRig {
   driver: SiteHost;
   sitesDir: string;
-  placeOf(site: SiteRef): Promise<SitePlace>;
+  filesDirOf(site: SiteRef): Promise<string>;
+  fill(site: SiteRef, version: number): Promise<void>;
+  stateOf(site: SiteRef): Promise<SiteState>;
   close(): Promise<void>;
 }
 
@@ -17,7 +19,9 @@ export async function openLocalRig(archiveKey: Buffer): Promise<SiteHostRig> {
   return {
     driver: localSiteHost({ client: world.host, archiveKey }),
     sitesDir: world.sitesDir,
-    placeOf: ({ siteId }) => placeOf(world, siteId),
+    filesDirOf: async ({ siteId }) => (await world.host.readSite(siteId)).files_dir,
+    fill: ({ siteId }, version) => fillSite(world, siteId, version),
+    stateOf: ({ siteId }) => stateOf(world, siteId),
     close: () => world.close(),
   };
 }

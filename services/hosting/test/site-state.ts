@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync }
 import path from 'node:path';
 import { fingerprintDatabase } from '@drydock/pg-transfer/fingerprint-database';
 import pg from 'pg';
+import { fillingSql } from './host-postgres';
 import type { HostingWorld } from './hosting-world';
 
 /** Gives a site a page that shows the version of its file and of its row, some files, and tables of that version. */
@@ -11,31 +12,29 @@ export async function fillSite(world: HostingWorld, siteId: string, version: num
 }
 
 /** Where the current release of a site is reached. */
-export interface SitePlace {
+interface SitePlace {
   url: string;
   filesDir: string;
   databaseUrl: string;
 }
 
-export async function placeOf(world: HostingWorld, siteId: string): Promise<SitePlace> {
+async function placeOf(world: HostingWorld, siteId: string): Promise<SitePlace> {
   const { url, files_dir: filesDir, database_url: databaseUrl } = await world.host.readSite(siteId);
   return { url, filesDir, databaseUrl };
 }
 
-export async function fillRelease({ filesDir, databaseUrl }: SitePlace, version: number): Promise<void> {
+async function fillRelease({ filesDir, databaseUrl }: SitePlace, version: number): Promise<void> {
+  fillFiles(filesDir, version);
+  await runSql(databaseUrl, fillingSql(version));
+}
+
+export function fillFiles(filesDir: string, version: number): void {
   for (const name of readdirSync(filesDir)) rmSync(path.join(filesDir, name), { recursive: true });
   mkdirSync(path.join(filesDir, `only-in-${version}`, 'deep'), { recursive: true });
   writeFileSync(path.join(filesDir, 'index.html'), `file=${version} row=<?sql select v from version ?>`);
   for (let number = 0; number < 40; number += 1) {
     writeFileSync(path.join(filesDir, `only-in-${version}`, 'deep', `${number}.txt`), `${version}:${number}`.repeat(1 + number * 50));
   }
-  await runSql(
-    databaseUrl,
-    `DROP SCHEMA public CASCADE; CREATE SCHEMA public;
-     CREATE TABLE version (v int); INSERT INTO version VALUES (${version});
-     CREATE TABLE only_in_${version} (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, note text NOT NULL);
-     INSERT INTO only_in_${version} (note) SELECT 'note ' || n || ' of ${version}' FROM generate_series(1, 500) n`,
-  );
 }
 
 export interface SiteState {
@@ -46,17 +45,17 @@ export interface SiteState {
 
 /** Everything that a restore replaces: the page as it is served, the whole tree and the whole database. */
 export async function stateOf(world: HostingWorld, siteId: string): Promise<SiteState> {
-  return stateOfPlace(await placeOf(world, siteId));
+  const { url, filesDir, databaseUrl } = await placeOf(world, siteId);
+  return { page: await pageOf(url), tree: hashTree(filesDir), database: JSON.stringify(await fingerprintDatabase({ url: databaseUrl })) };
 }
 
-export async function stateOfPlace({ url, filesDir, databaseUrl }: SitePlace): Promise<SiteState> {
+export async function pageOf(url: string): Promise<string> {
   const response = await fetch(url);
-  const page = `${response.status} ${await response.text()}`;
-  return { page, tree: hashTree(filesDir), database: JSON.stringify(await fingerprintDatabase({ url: databaseUrl })) };
+  return `${response.status} ${await response.text()}`;
 }
 
 /** Modification times to the millisecond: Node sets them no finer than a microsecond. */
-function hashTree(root: string): string {
+export function hashTree(root: string): string {
   const hash = createHash('sha256');
   for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' }).sort()) {
     const file = path.join(root, name);

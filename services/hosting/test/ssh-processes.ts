@@ -1,28 +1,19 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import path from 'node:path';
 import { until } from '@drydock/test-kit/wait';
 
 const sshd = '/usr/sbin/sshd';
-const serversDir = '/usr/lib/postgresql';
-const isRoot = process.getuid?.() === 0;
+export const isRoot = process.getuid?.() === 0;
 
-const isOnPath = (name: string): boolean =>
+export const isOnPath = (name: string): boolean =>
   (process.env['PATH'] ?? '').split(':').some((folder) => folder !== '' && existsSync(path.join(folder, name)));
 
-/** Debian's server programs, of the version that Debian's client programs speak to. */
-function findServerDir(): string | null {
-  const versions = existsSync(serversDir) ? readdirSync(serversDir).sort((left, right) => Number(right) - Number(left)) : [];
-  const found = versions.map((version) => path.join(serversDir, version, 'bin')).find((bin) => existsSync(path.join(bin, 'initdb')));
-  return found ?? null;
-}
-
-/** What a host over ssh needs and this machine lacks; '' when nothing. */
-export function missingForSsh(): string {
-  const programs = ['tar', 'zstd', 'flock', 'pg_dump', 'pg_restore', 'psql', 'ssh-keygen'].filter((name) => !isOnPath(name));
-  return [...(existsSync(sshd) ? [] : ['sshd']), ...(findServerDir() === null ? ['postgresql'] : []), ...programs].join(', ');
+/** What a host over ssh needs and this machine lacks, with `more` programs; '' when nothing. */
+export function missingForSshd(more: readonly string[]): string {
+  const programs = ['tar', 'flock', 'timeout', 'ssh-keygen', ...more].filter((name) => !isOnPath(name));
+  return [...(existsSync(sshd) ? [] : ['sshd']), ...programs].join(', ');
 }
 
 export function freePort(): Promise<number> {
@@ -46,34 +37,20 @@ export interface StartedProcess {
   stop(): Promise<void>;
 }
 
-async function startProcess(child: ChildProcess, port: number): Promise<StartedProcess> {
+export const waitForPort = async (port: number): Promise<void> => {
+  await until(() => answers(port), { timeoutMs: 30_000, everyMs: 50, what: `an answer on port ${port}` });
+};
+
+export async function startProcess(child: ChildProcess, port: number, endSignal: NodeJS.Signals = 'SIGINT'): Promise<StartedProcess> {
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  await until(() => answers(port), { timeoutMs: 20_000, everyMs: 50, what: `an answer on port ${port}` });
+  await waitForPort(port);
   return {
     port,
     stop: async () => {
-      child.kill('SIGINT');
+      child.kill(endSignal);
       await ended;
     },
   };
-}
-
-/** Debian's own Postgres with a password; as root, it runs as the account that Debian made for it. */
-export async function startHostPostgres(folder: string): Promise<StartedProcess & { adminUrl: string }> {
-  const bin = findServerDir() ?? '';
-  const idOf = (flag: string): number => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
-  const account = isRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {};
-  const [dataDir, passwordFile, password] = [path.join(folder, 'postgres'), path.join(folder, 'password'), randomBytes(16).toString('hex')];
-  mkdirSync(dataDir);
-  writeFileSync(passwordFile, password);
-  if (account.uid !== undefined) for (const name of [dataDir, passwordFile]) chownSync(name, account.uid, account.gid);
-  const options = { ...account, cwd: dataDir, stdio: 'ignore' } as const;
-  const setUp = ['-D', dataDir, '-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`, '-E', 'UTF8', '--locale=C', '-N'];
-  execFileSync(path.join(bin, 'initdb'), setUp, options);
-  const port = await freePort();
-  const settings = ['-D', dataDir, '-p', String(port), '-h', '127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'fsync=off'];
-  const started = await startProcess(spawn(path.join(bin, 'postgres'), settings, options), port);
-  return { ...started, adminUrl: `postgresql://postgres:${password}@127.0.0.1:${port}/postgres` };
 }
 
 export interface StartedSshd extends StartedProcess {

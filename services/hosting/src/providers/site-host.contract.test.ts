@@ -4,16 +4,17 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { uuidv7 } from 'uuidv7';
 import { openLocalRig, type SiteHostRig } from '../../test/site-host-rig';
-import { fillRelease, stateOfPlace } from '../../test/site-state';
-import { missingForSsh, openSshRig } from '../../test/ssh-host';
+import { sshRigs } from '../../test/ssh-host';
 import { localBackupStorage } from './backup-storage.local';
 import type { MovingOrder, SiteHost, SiteRef } from './site-host';
 
 const archiveKey = randomBytes(32);
 /** Every driver is one more line here; the promises are the same. */
-const drivers: Array<[name: string, open: (archiveKey: Buffer) => Promise<SiteHostRig>]> = [['local', openLocalRig]];
-// Without its programs it is left out, which its own tests say.
-if (missingForSsh() === '') drivers.push(['ssh', openSshRig]);
+const drivers: Array<[name: string, open: (archiveKey: Buffer) => Promise<SiteHostRig>]> = [
+  ['local', openLocalRig],
+  // Without its programs one is left out, which its own tests say.
+  ...sshRigs.filter(({ missing }) => missing === '').map(({ name, open }): (typeof drivers)[number] => [name, open]),
+];
 
 describe.each(drivers)('the site host %s', (_name, open) => {
   let rig: SiteHostRig;
@@ -76,19 +77,19 @@ describe.each(drivers)('the site host %s', (_name, open) => {
 
   it('packs, stages, switches and retires, and comes to the same end when told twice', async () => {
     const { site, hosted } = await newSite();
-    await fillRelease(await rig.placeOf(site), 1);
-    const wanted = await stateOfPlace(await rig.placeOf(site));
+    await rig.fill(site, 1);
+    const wanted = await rig.stateOf(site);
     const archive = await packOf(site, hosted.currentRelease);
     expect(archive.packed.rawBytes).toBeGreaterThan(1_000);
-    await fillRelease(await rig.placeOf(site), 2);
+    await rig.fill(site, 2);
     for (let time = 0; time < 2; time += 1) await driver.stage(site, 'next', archive, order());
-    expect((await stateOfPlace(await rig.placeOf(site))).page).toBe('200 file=2 row=2');
+    expect((await rig.stateOf(site)).page).toBe('200 file=2 row=2');
     const move = { from: hosted.currentRelease, to: 'next' };
     for (let time = 0; time < 2; time += 1) await driver.freeze(site, 5_000, order());
     for (let time = 0; time < 2; time += 1) await driver.switchRelease(site, move, order());
     expect(await driver.probe(site, order())).toMatchObject({ httpStatus: 200, isSqlOk: true });
     for (let time = 0; time < 2; time += 1) await driver.thaw(site, order());
-    expect(await stateOfPlace(await rig.placeOf(site))).toEqual(wanted);
+    expect(await rig.stateOf(site)).toEqual(wanted);
     for (let time = 0; time < 2; time += 1) await driver.retire(site, hosted.currentRelease, order());
     expect(await driver.describe(site)).toMatchObject({ currentRelease: 'next', releases: ['next'] });
   });
@@ -110,7 +111,7 @@ describe.each(drivers)('the site host %s', (_name, open) => {
 
   it('stops when it is told to, and can begin again', async () => {
     const { site, hosted } = await newSite();
-    writeFileSync(path.join((await rig.placeOf(site)).filesDir, 'big'), randomBytes(4_000_000));
+    writeFileSync(path.join(await rig.filesDirOf(site), 'big'), randomBytes(4_000_000));
     const archive = await packOf(site, hosted.currentRelease);
     const stopped = { ...order(), signal: AbortSignal.abort(new Error('lease lost')) };
     await expect(driver.stage(site, 'next', archive, stopped)).rejects.toThrow('lease lost');

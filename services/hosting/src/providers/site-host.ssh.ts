@@ -1,45 +1,64 @@
 import { randomBytes } from 'node:crypto';
 import { withSpan } from './driver-span';
 import { translated } from './local-errors';
-import { type HostedSite, type Order, type SiteHost, SiteHostError, type SiteHostReader, type SiteRef } from './site-host';
-import { remoteScripts } from './ssh/remote-scripts';
+import type { AppRestarted, HostedApp, HostedSite, Order, SiteHost, SiteHostReader, SiteRef } from './site-host';
 import { packOverSsh } from './ssh/ssh-pack';
 import { probeOverSsh } from './ssh/ssh-probe';
 import { databaseOf, runOnSite, type SiteCall, urlOf } from './ssh/ssh-site';
 import { stageOverSsh } from './ssh/ssh-stage';
-import type { SshArchiveTools, SshTools } from './ssh/ssh-tools';
+import { type SshHosts, toolsOf } from './ssh/ssh-tools';
 
 const firstRelease = 'first';
 
-async function describe(tools: SshTools, site: SiteRef, signal?: AbortSignal): Promise<HostedSite | null> {
-  const lines = (await runOnSite(tools, { script: remoteScripts.describe, site, signal }))
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/));
+interface SiteOverSsh extends HostedSite {
+  /** What the restart file of its application says, 0 before the first restart; null for a site that is none. */
+  restartSeconds: number | null;
+}
+
+async function describe(hosts: SshHosts, site: SiteRef, signal?: AbortSignal): Promise<SiteOverSsh | null> {
+  const tools = toolsOf(hosts, site);
+  const lines = (await runOnSite(tools, { script: 'describe', site, signal })).split('\n').map((line) => line.trim().split(/\s+/));
   const valuesOf = (wanted: string): string[] => lines.flatMap(([name, value]) => (name === wanted && value !== undefined ? [value] : []));
   const [currentRelease] = valuesOf('current');
   if (currentRelease === undefined) return null;
-  return { url: urlOf(tools.config, site), currentRelease, releases: valuesOf('release'), freeBytes: Number(valuesOf('free')[0] ?? 0) };
+  const [[freeBytes = '0'], [restarted]] = [valuesOf('free'), valuesOf('app')];
+  return {
+    url: urlOf(tools.config, site),
+    currentRelease,
+    releases: valuesOf('release'),
+    freeBytes: Number(freeBytes),
+    restartSeconds: restarted === undefined ? null : Number(restarted),
+  };
 }
 
-async function requireSite(tools: SshTools, site: SiteRef, signal: AbortSignal): Promise<HostedSite> {
-  const hosted = await describe(tools, site, signal);
+async function requireSite(hosts: SshHosts, site: SiteRef, signal: AbortSignal): Promise<SiteOverSsh> {
+  const hosted = await describe(hosts, site, signal);
   if (hosted === null) throw new Error('the host has no such site');
   return hosted;
 }
 
+async function describeApp(hosts: SshHosts, site: SiteRef, signal?: AbortSignal): Promise<HostedApp | null> {
+  const seconds = (await describe(hosts, site, signal))?.restartSeconds ?? null;
+  return seconds === null ? null : { generation: seconds, lastRestartAt: seconds === 0 ? null : new Date(seconds * 1_000) };
+}
+
 /** What handlers may ask a host that is reached over ssh. */
-export function sshSiteHostReader(tools: SshTools): SiteHostReader {
-  return { describe: (site, signal) => describe(tools, site, signal), describeApp: async () => null };
+export function sshSiteHostReader(hosts: SshHosts): SiteHostReader {
+  return {
+    describe: (site, signal) => describe(hosts, site, signal),
+    describeApp: (site, signal) => describeApp(hosts, site, signal),
+  };
 }
 
 async function* bytesOf(text: string): AsyncGenerator<Buffer> {
   yield Buffer.from(text);
 }
 
-async function createSite(tools: SshTools, site: SiteRef, domain: string, { fence, signal }: Order): Promise<HostedSite> {
+async function createSite(hosts: SshHosts, site: SiteRef, domain: string, { fence, signal }: Order): Promise<HostedSite> {
+  const tools = toolsOf(hosts, site);
   const facts = { site_id: site.siteId, domain, url: urlOf(tools.config, site) };
   await runOnSite(tools, {
-    script: remoteScripts.create,
+    script: 'create',
     site,
     fence,
     releaseId: firstRelease,
@@ -47,34 +66,42 @@ async function createSite(tools: SshTools, site: SiteRef, domain: string, { fenc
     input: bytesOf(`${randomBytes(24).toString('hex')}\n`),
     signal,
   });
-  return requireSite(tools, site, signal);
+  return requireSite(hosts, site, signal);
+}
+
+async function restartApp(hosts: SshHosts, site: SiteRef, { fence, signal }: Order): Promise<AppRestarted> {
+  const answer = await runOnSite(toolsOf(hosts, site), { script: 'restartApp', site, fence, signal });
+  const [before = Number.NaN, now = Number.NaN] = answer.trim().split(' ').map(Number);
+  if (!Number.isSafeInteger(before) || !Number.isSafeInteger(now)) throw new Error('the host did not say when it restarted the application');
+  return { restartedAt: new Date(now * 1_000), generation: before };
 }
 
 /**
- * Sites on a machine with OpenSSH, tar, flock, Postgres and its client programs. What is dangerous happens there, under the site's lock and
+ * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. What is dangerous happens there, under the site's lock and
  * after its fence; its web server serves `current` and honours `maintenance`.
  */
-export function sshSiteHost(tools: SshArchiveTools): SiteHost {
+export function sshSiteHost(hosts: SshHosts, archiveKey: Buffer): SiteHost {
   const steer = async (site: SiteRef, { fence, signal }: Order, call: Omit<SiteCall, 'site' | 'fence' | 'signal'>): Promise<void> => {
-    await runOnSite(tools, { site, fence, signal, ...call });
+    await runOnSite(toolsOf(hosts, site), { site, fence, signal, ...call });
   };
+  const movingTools = (site: SiteRef) => ({ ...toolsOf(hosts, site), archiveKey });
   return {
-    ...sshSiteHostReader(tools),
-    create: (site, domain, order) => createSite(tools, site, domain, order),
-    destroy: (site, order) => steer(site, order, { script: remoteScripts.destroy }),
+    ...sshSiteHostReader(hosts),
+    create: (site, domain, order) => createSite(hosts, site, domain, order),
+    destroy: (site, order) => steer(site, order, { script: 'destroy' }),
     pack: (site, releaseId, archive, order) =>
-      withSpan('site_host.pack', { 'site.id': site.siteId }, () => translated(packOverSsh(tools, site, releaseId, archive, order))),
+      withSpan('site_host.pack', { 'site.id': site.siteId }, () =>
+        translated(packOverSsh(movingTools(site), site, releaseId, archive, order)),
+      ),
     stage: (site, releaseId, archive, order) =>
-      withSpan('site_host.stage', { 'site.id': site.siteId }, () => translated(stageOverSsh(tools, site, releaseId, archive, order))),
-    freeze: (site, ttlMs, order) => steer(site, order, { script: remoteScripts.freeze, args: [String(Math.ceil(ttlMs))] }),
-    thaw: (site, order) => steer(site, order, { script: remoteScripts.thaw }),
-    switchRelease: (site, { from, to }, order) => steer(site, order, { script: remoteScripts.switchRelease, releaseId: to, args: [from] }),
-    probe: async (site, { signal }) => {
-      const { currentRelease } = await requireSite(tools, site, signal);
-      return probeOverSsh(tools, site, currentRelease, signal);
-    },
-    restartApp: () => Promise.reject(new SiteHostError('no_app', 'a host over ssh runs no application of a site')),
-    retire: (site, releaseId, order) =>
-      steer(site, order, { script: remoteScripts.retire, releaseId, args: [databaseOf(site, releaseId)] }),
+      withSpan('site_host.stage', { 'site.id': site.siteId }, () =>
+        translated(stageOverSsh(movingTools(site), site, releaseId, archive, order)),
+      ),
+    freeze: (site, ttlMs, order) => steer(site, order, { script: 'freeze', args: [String(Math.ceil(ttlMs))] }),
+    thaw: (site, order) => steer(site, order, { script: 'thaw' }),
+    switchRelease: (site, { from, to }, order) => steer(site, order, { script: 'switchRelease', releaseId: to, args: [from] }),
+    probe: async (site, { signal }) => probeOverSsh(toolsOf(hosts, site), site, await requireSite(hosts, site, signal), signal),
+    restartApp: (site, order) => restartApp(hosts, site, order),
+    retire: (site, releaseId, order) => steer(site, order, { script: 'retire', releaseId, args: [databaseOf(site, releaseId)] }),
   };
 }

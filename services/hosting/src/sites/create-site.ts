@@ -32,6 +32,9 @@ export const createSite = (context: HandlerContext) =>
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
 
-/** A vendor is configured for each mode by itself: the sandbox never reaches the live one. */
-const offersPlatform = ({ siteHosts, vendorTimelines }: HandlerContext, platform: SitePlatform, mode: Mode): boolean =>
-  siteHosts[platform] !== undefined && (platform !== 'vendor' || vendorTimelines[mode] !== undefined);
+/** A vendor and a host over ssh are configured for each mode by itself: the sandbox never reaches the live one. */
+function offersPlatform({ siteHosts, sshModes, vendorTimelines }: HandlerContext, platform: SitePlatform, mode: Mode): boolean {
+  if (siteHosts[platform] === undefined) return false;
+  if (platform === 'ssh') return sshModes.includes(mode);
+  return platform !== 'vendor' || vendorTimelines[mode] !== undefined;
+}

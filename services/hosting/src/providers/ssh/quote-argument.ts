@@ -4,6 +4,9 @@ export function quoteArgument(argument: string): string {
   return `'${argument.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** A constant script with arguments that it sees as $1, $2, …: nothing of them is ever parsed as a command. */
-export const remoteCommand = (script: string, args: readonly string[]): string =>
-  ['sh', '-c', script, 'drydock', ...args].map(quoteArgument).join(' ');
+/**
+ * A constant script with arguments that it sees as $1, $2, …: nothing of them is ever parsed as a command. The host itself ends it after `limitSeconds`,
+ * with everything that it has started: a connection that is lost ends nothing there.
+ */
+export const remoteCommand = (script: string, args: readonly string[], limitSeconds: number): string =>
+  ['timeout', '--kill-after=5', String(limitSeconds), 'sh', '-c', script, 'drydock', ...args].map(quoteArgument).join(' ');

@@ -1,74 +1,23 @@
-/**
- * What runs on the host. Constants: a site's words reach them as "$1" only, and secrets by stdin, where no list of processes shows them.
- * First line of stdin: password of the database's administrator.
- */
-const begin = String.raw`
-set -eu
-export LC_ALL=C
-root=$1 mode=$2 id=$3 fence=$4 PGHOST=$5 PGPORT=$6 admin=$7 role=$8 release=$9
-shift 9
-export PGHOST PGPORT PGCONNECT_TIMEOUT=10
-site=$root/$mode/$id
-umask 022
-IFS= read -r secret
-claim() {
-  mkdir -p "$root/fences"
-  known=$root/fences/$mode-$id
-  exec 9>"$known.lock"
-  flock -w 60 9
-  seen=$(cat "$known" 2>/dev/null || echo 0)
-  if [ "$fence" -lt "$seen" ]; then echo "fence $fence after $seen" >&2; exit 90; fi
-  if [ "$fence" -gt "$seen" ]; then
-    printf '%s\n' "$fence" >"$known.new"
-    sync "$known.new"
-    mv -f "$known.new" "$known"
-    sync "$root/fences"
-  fi
-}
-as_admin() { PGUSER=$admin PGPASSWORD=$secret psql -X -q -A -t -v ON_ERROR_STOP=1 -d postgres 9>&-; }
-as_site() { PGUSER=$role PGPASSWORD=$(cat "$site/database-password") "$@" 9>&-; }
-pointer() { readlink "$site/current" 2>/dev/null | sed 's|^releases/||' || :; }
-discard() {
-  [ -e "$1" ] || return 0
-  mkdir -p "$root/trash"
-  aside=$(mktemp -d "$root/trash/XXXXXXXXXX")
-  mv -T "$1" "$aside/it"
-  (nohup nice -n 19 rm -rf "$aside" >/dev/null 2>&1 </dev/null 9>&- &)
-}
-finish_release() {
-  printf '{"release_id":"%s","database":"%s"}\n' "$release" "$1" >"$site/releases/$release/release.json.new"
-  sync -f "$site/releases/$release"
-  mv "$site/releases/$release/release.json.new" "$site/releases/$release/release.json"
-  sync "$site/releases/$release" "$site/releases"
-}
-point() {
-  ln -sfn "releases/$1" "$site/current.new"
-  mv -T "$site/current.new" "$site/current"
-  sync "$site"
-}
-end_sessions() {
-  echo "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '$role'" | as_admin >/dev/null
-}
-make_database() {
-  as_admin <<SQL
-DROP DATABASE IF EXISTS "$1" WITH (FORCE);
-CREATE DATABASE "$1" OWNER "$role" TEMPLATE template0 ENCODING 'UTF8';
-REVOKE ALL ON DATABASE "$1" FROM PUBLIC;
-SQL
-}
-`;
+import { remoteMysql } from './remote-mysql';
+import { remotePostgres } from './remote-postgres';
+import { remotePrelude } from './remote-prelude';
 
-const script = (body: string): string => `${begin}${body}`;
+export type DatabaseEngine = 'postgres' | 'mysql';
 
-export const remoteScripts = {
-  describe: script(String.raw`
+const engines: Readonly<Record<DatabaseEngine, string>> = { postgres: remotePostgres, mysql: remoteMysql };
+
+/** What runs on the host, behind the prelude. */
+const scripts = {
+  describe: String.raw`
 [ -L "$site/current" ] || exit 0
-echo "current $(pointer)"
+now=$(pointer)
+echo "current $now"
 for made in "$site"/releases/*/release.json; do [ -e "$made" ] && echo "release $(basename "$(dirname "$made")")"; done
-echo "free $(df -P -B1 --output=avail "$root" | tail -n 1)"
-`),
+echo "free $(free_bytes)"
+cd "$site/releases/$now/files" && is_app && echo "app $(restart_seconds)" || :
+`,
   /** $1 database, $2 site.json; second line of stdin: a password, used when the site has none yet. */
-  create: script(String.raw`
+  create: String.raw`
 IFS= read -r candidate
 claim
 mkdir -p "$site/releases"
@@ -81,77 +30,70 @@ printf '%s\n' "$2" >"$site/site.json.new"
 sync "$site/site.json.new"
 mv "$site/site.json.new" "$site/site.json"
 if [ ! -L "$site/current" ]; then
-  as_admin <<SQL
-SELECT 'CREATE ROLE "$role"' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '$role') \gexec
-ALTER ROLE "$role" LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD '$(cat "$site/database-password")';
-SQL
+  make_role
   make_database "$1"
   mkdir -p "$site/releases/$release/files"
   finish_release "$1"
   point "$release"
 fi
-`),
-  destroy: script(String.raw`
+`,
+  destroy: String.raw`
 claim
 discard "$site"
-as_admin <<SQL
-SELECT format('DROP DATABASE %I WITH (FORCE)', datname) FROM pg_database JOIN pg_roles ON pg_roles.oid = datdba WHERE rolname = '$role' \gexec
-DROP ROLE IF EXISTS "$role";
-SQL
-`),
+drop_role
+`,
   /** A file that changes or goes while it is read is no failure: the site goes on serving. */
-  readFiles: script(String.raw`
+  readFiles: String.raw`
 cd "$site/releases/$release/files"
 tar --create --format=posix --numeric-owner --file=- . || [ $? -eq 1 ]
-`),
+`,
   /** $1 database. */
-  readDatabase: script(String.raw`
-as_site pg_dump --format=custom --compress=0 --no-owner --no-privileges --dbname="$1"
-`),
+  readDatabase: String.raw`
+dump_database "$1"
+`,
   /** $1 database, $2 bytes that must be free. */
-  beginStage: script(String.raw`
+  beginStage: String.raw`
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release cannot be staged' >&2; exit 92; fi
-free=$(df -P -B1 --output=avail "$root" | tail -n 1)
-if [ "$free" -lt "$2" ]; then echo 'No space left on device' >&2; exit 1; fi
+if [ "$(free_bytes)" -lt "$2" ]; then echo 'No space left on device' >&2; exit 1; fi
 discard "$site/releases/$release"
 make_database "$1"
 mkdir "$site/releases/$release" "$site/releases/$release/files"
-`),
+`,
   /** The rest of stdin is the tar. The folder is entered under the lock: whoever begins again moves it away from under an older writer. */
-  writeFiles: script(String.raw`
+  writeFiles: String.raw`
 claim
 cd "$site/releases/$release/files"
 exec 9>&-
 tar --extract --preserve-permissions --no-same-owner --delay-directory-restore --file=-
 find . \( -type b -o -type c \) -delete
 find . ! -type l -perm /6000 -exec chmod ug-s {} +
-`),
+`,
   /** $1 database; the rest of stdin is the dump, restored with the rights of the site's own role alone. */
-  writeDatabase: script(String.raw`
+  writeDatabase: String.raw`
 claim
 exec 9>&-
-as_site pg_restore --exit-on-error --single-transaction --no-owner --no-privileges --dbname="$1" || exit 95
-`),
+load_database "$1"
+`,
   /** $1 database. */
-  endStage: script(String.raw`
+  endStage: String.raw`
 claim
 finish_release "$1"
-`),
+`,
   /** $1 milliseconds. The flag: first line when it ends by itself (seconds since 1970), second line for how long it was asked (seconds). */
-  freeze: script(String.raw`
+  freeze: String.raw`
 claim
 seconds=$((($1 + 999) / 1000))
 printf '%s\n%s\n' "$(($(date +%s) + seconds))" "$seconds" >"$site/maintenance.new"
 mv "$site/maintenance.new" "$site/maintenance"
 end_sessions
-`),
-  thaw: script(String.raw`
+`,
+  thaw: String.raw`
 claim
 rm -f "$site/maintenance"
-`),
+`,
   /** $1 the release that must be the current one. */
-  switchRelease: script(String.raw`
+  switchRelease: String.raw`
 claim
 now=$(pointer)
 [ "$now" != "$release" ] || exit 0
@@ -167,16 +109,40 @@ if [ "$(date +%s)" -ge "$ends" ]; then
 fi
 point "$release"
 end_sessions
-`),
+`,
   /** $1 database. */
-  probe: script(String.raw`
-as_site psql -X -q -A -t -v ON_ERROR_STOP=1 -d "$1" -c 'SELECT count(*) FROM pg_catalog.pg_class'
-`),
+  probe: String.raw`
+ask_database "$1"
+`,
+  /** By Passenger's contract: a later mtime of tmp/restart.txt, read back. A new file takes the old one's place, so that no link is followed. */
+  restartApp: String.raw`
+claim
+cd "$site/current/files"
+is_app || exit 93
+[ -L tmp ] || mkdir -p tmp || :
+if [ -L tmp ] || [ ! -d tmp ]; then echo 'tmp is no folder' >&2; exit 94; fi
+before=$(restart_seconds)
+now=$(date +%s)
+[ "$now" -gt "$before" ] || now=$((before + 1))
+fresh=$(mktemp tmp/.restart-XXXXXXXXXX) || exit 94
+chmod 644 "$fresh"
+touch -d "@$now" "$fresh"
+mv -fT "$fresh" tmp/restart.txt || { rm -f "$fresh"; exit 94; }
+if [ "$(restart_seconds)" != "$now" ]; then echo 'tmp/restart.txt kept its mtime' >&2; exit 1; fi
+echo "$before $now"
+`,
   /** $1 database. */
-  retire: script(String.raw`
+  retire: String.raw`
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release stays' >&2; exit 92; fi
 discard "$site/releases/$release"
-echo "DROP DATABASE IF EXISTS \"$1\" WITH (FORCE)" | as_admin
-`),
+drop_database "$1"
+`,
 } as const;
+
+export type RemoteScript = keyof typeof scripts;
+
+/** Those that move every byte of a site; the others are over in a moment. */
+export const movingScripts: ReadonlySet<RemoteScript> = new Set(['readFiles', 'readDatabase', 'writeFiles', 'writeDatabase', 'endStage']);
+
+export const textOfScript = (engine: DatabaseEngine, name: RemoteScript): string => `${remotePrelude}${engines[engine]}${scripts[name]}`;

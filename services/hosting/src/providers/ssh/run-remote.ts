@@ -2,12 +2,15 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ClientChannel } from 'ssh2';
 import type { SshConnection } from './ssh-connection';
-import { remoteFailure } from './ssh-errors';
+import { RemoteError, remoteFailure } from './ssh-errors';
+import { watchSilence } from './watch-silence';
 
 export interface RemoteCall {
   /** Quoted already. */
   command: string;
   input: AsyncIterable<Buffer>;
+  /** A host that neither takes nor gives a byte for so long hangs. */
+  silenceMs: number;
   signal?: AbortSignal | undefined;
   /** Told of each line on stderr. */
   onErrorLine?: (line: string) => void;
@@ -41,34 +44,72 @@ function watchEnding(channel: ClientChannel, onErrorLine: (line: string) => void
   });
 }
 
-/** What a command writes, as it comes; ends only after the command has succeeded. @throws SiteHostError, RemoteError, the signal's reason */
-export async function* streamRemote(
-  connection: SshConnection,
-  { command, input, signal, onErrorLine }: RemoteCall,
-): AsyncGenerator<Buffer> {
-  signal?.throwIfAborted();
-  const channel = await connection.exec(command);
-  const ending = watchEnding(channel, onErrorLine ?? (() => undefined));
-  const stop = (): void => void channel.destroy();
-  signal?.addEventListener('abort', stop, { once: true });
-  // Kept as a value: a command that ends before it has read everything tells why by its exit, which is the better error.
-  const feeding = pipeline(Readable.from(input, { objectMode: false }), channel, { end: true, ...(signal && { signal }) }).then(
+interface Feeding {
+  /** Resolves with why not everything was taken; null when it was. Never rejects. */
+  done: Promise<unknown>;
+  /** What our own side of it failed with: that is no word of the host's about what it was sent. */
+  sourceError(): unknown;
+}
+
+function feed(channel: ClientChannel, input: AsyncIterable<Buffer>, signal: AbortSignal, onTaken: () => void): Feeding {
+  let failed: { error: unknown } | null = null;
+  async function* watched(): AsyncGenerator<Buffer> {
+    try {
+      for await (const piece of input) {
+        yield piece;
+        onTaken();
+      }
+    } catch (error) {
+      failed = { error };
+      throw error;
+    }
+  }
+  const done = pipeline(Readable.from(watched(), { objectMode: false }), channel, { end: true, signal }).then(
     () => null,
     (error: unknown) => error,
   );
+  return { done, sourceError: () => failed?.error ?? null };
+}
+
+/** What a command writes, as it comes; ends only after the command has succeeded. @throws SiteHostError, RemoteError, the signal's reason, what `input` throws */
+export async function* streamRemote(connection: SshConnection, call: RemoteCall): AsyncGenerator<Buffer> {
+  const silence = watchSilence(call.silenceMs, () => new RemoteError(`the host was silent for ${call.silenceMs / 1_000} s`));
+  const signal = call.signal === undefined ? silence.signal : AbortSignal.any([call.signal, silence.signal]);
   try {
-    if (signal?.aborted === true) stop();
-    for await (const piece of channel.iterator({ destroyOnReturn: false })) yield Buffer.from(piece);
+    signal.throwIfAborted();
+    const channel = await connection.exec(call.command, signal);
+    yield* outputOf(channel, call, signal, silence.heard);
+  } finally {
+    silence.end();
+  }
+}
+
+async function* outputOf(
+  channel: ClientChannel,
+  { input, onErrorLine }: RemoteCall,
+  signal: AbortSignal,
+  heard: () => void,
+): AsyncGenerator<Buffer> {
+  const ending = watchEnding(channel, onErrorLine ?? (() => undefined));
+  const stop = (): void => void channel.destroy();
+  signal.addEventListener('abort', stop, { once: true });
+  const feeding = feed(channel, input, signal, heard);
+  try {
+    if (signal.aborted) stop();
+    for await (const piece of channel.iterator({ destroyOnReturn: false })) {
+      heard();
+      yield Buffer.from(piece);
+    }
     const { exitCode, errors } = await ending;
-    signal?.throwIfAborted();
+    // A command that ends before it has read everything tells why by its exit, which is the better error.
     if (exitCode !== 0) throw remoteFailure(exitCode, errors);
-    const failed = await feeding;
+    const failed = await feeding.done;
     if (failed !== null) throw failed;
   } catch (error) {
-    signal?.throwIfAborted();
-    throw error;
+    signal.throwIfAborted();
+    throw feeding.sourceError() ?? error;
   } finally {
-    signal?.removeEventListener('abort', stop);
+    signal.removeEventListener('abort', stop);
     channel.destroy();
   }
 }

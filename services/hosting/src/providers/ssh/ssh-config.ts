@@ -9,7 +9,10 @@ const sshHostSchema = z.strictObject({
   private_key_file: z.string().startsWith('/'),
   host_key_fingerprint: z.string().regex(/^SHA256:[A-Za-z0-9+/]{43}$/, 'must be as ssh-keygen -l prints it: SHA256:…'),
   sites_dir: z.string().regex(/^\/[^\0\n]*[^\0\n/]$/, 'must be an absolute path'),
-  database_admin_url: z.url({ protocol: /^postgres(?:ql)?$/, error: 'must be a postgresql:// URL' }),
+  database_admin_url: z.url({
+    protocol: /^(?:postgres(?:ql)?|mysql|mariadb)$/,
+    error: 'must be a postgresql://, mariadb:// or mysql:// URL',
+  }),
   public_url_template: z.string().includes('{site_id}').startsWith('http'),
   /** Where the host's own web server answers on its loopback, for the probe. */
   web_port: z.int().min(1).max(65_535).default(80),
@@ -21,22 +24,23 @@ export type SshHostConfig = z.output<typeof sshHostSchema>;
 export function parseSshHost(text: string): SshHostConfig {
   const parsed = sshHostSchema.safeParse(readJson(text));
   if (parsed.success) return parsed.data;
-  throw new Error(`SSH_SITE_HOST: ${parsed.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`).join('; ')}`);
+  throw new Error(`an ssh site host: ${parsed.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`).join('; ')}`);
 }
 
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error('SSH_SITE_HOST: is no JSON');
+    throw new Error('an ssh site host: is no JSON');
   }
 }
 
-export function isSshHost(text: string): boolean {
+/** What is wrong with the JSON; '' when nothing. */
+export function faultOfSshHost(text: string): string {
   try {
     parseSshHost(text);
-    return true;
-  } catch {
-    return false;
+    return '';
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
   }
 }

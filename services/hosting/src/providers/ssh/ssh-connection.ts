@@ -1,92 +1,88 @@
-import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import type { Duplex } from 'node:stream';
-import { Client, type ClientChannel } from 'ssh2';
-import type { SshHostConfig } from './ssh-config';
+import type { Client, ClientChannel } from 'ssh2';
+import { type Address, openClient } from './open-client';
 
-type Address = Pick<SshHostConfig, 'host' | 'port' | 'user' | 'private_key_file' | 'host_key_fingerprint'>;
+/** Under OpenSSH's MaxSessions, which is 10 unless the host says otherwise. */
+const channelsMax = 8;
 
-/** As ssh-keygen -l prints it. */
-export const fingerprintOf = (key: Buffer): string => `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`;
+interface Line {
+  client: Promise<Client>;
+  channels: number;
+}
 
-/** One connection to the host, opened when it is first wanted and again after it was lost. */
+/** Connections to one host, opened when they are first wanted and again after they were lost; a second one when the first is full. */
 export class SshConnection {
   readonly #address: Address;
-  #client: Promise<Client> | null = null;
+  readonly #lines = new Set<Line>();
 
   constructor(address: Address) {
     this.#address = address;
   }
 
   /** Starts a command; its channel is stdin and stdout. Rejects when the host does not answer or is not the one that is configured. */
-  async exec(command: string): Promise<ClientChannel> {
-    const client = await this.#connect();
-    return new Promise((resolve, reject) => client.exec(command, (error, channel) => (error ? reject(error) : resolve(channel))));
+  exec(command: string, signal: AbortSignal): Promise<ClientChannel> {
+    return this.#open(signal, (client, done) => client.exec(command, done));
   }
 
   /** A TCP connection that the host makes to its own loopback. */
-  async forward(port: number): Promise<Duplex> {
-    const client = await this.#connect();
-    return new Promise((resolve, reject) => {
-      client.forwardOut('127.0.0.1', 0, '127.0.0.1', port, (error, channel) => (error ? reject(error) : resolve(asSocket(channel))));
-    });
+  forward(port: number, signal: AbortSignal): Promise<ClientChannel> {
+    return this.#open(signal, (client, done) => client.forwardOut('127.0.0.1', 0, '127.0.0.1', port, done));
   }
 
+  /** Ends what runs. */
   async close(): Promise<void> {
-    const client = await this.#client?.catch(() => null);
-    this.#client = null;
-    client?.end();
+    const lines = [...this.#lines];
+    this.#lines.clear();
+    for (const client of await Promise.all(lines.map(async (line) => line.client.catch(() => null)))) client?.end();
   }
 
-  #connect(): Promise<Client> {
-    if (this.#client !== null) return this.#client;
-    const opening = openClient(this.#address, () => {
-      if (this.#client === opening) this.#client = null;
-    });
-    this.#client = opening;
-    return opening;
+  async #open(signal: AbortSignal, start: (client: Client, done: Done) => void): Promise<ClientChannel> {
+    const line = this.#lineWithRoom();
+    line.channels += 1;
+    const opening = line.client.then(
+      (client) =>
+        new Promise<ClientChannel>((resolve, reject) => start(client, (error, channel) => (error ? reject(error) : resolve(channel)))),
+    );
+    opening.then(
+      (channel) => channel.once('close', () => this.#leave(line)),
+      () => this.#leave(line),
+    );
+    return untilAborted(opening, signal);
+  }
+
+  #lineWithRoom(): Line {
+    const free = [...this.#lines].find(({ channels }) => channels < channelsMax);
+    if (free !== undefined) return free;
+    const line: Line = { client: openClient(this.#address, () => this.#lines.delete(line)), channels: 0 };
+    this.#lines.add(line);
+    return line;
+  }
+
+  /** One connection stays for the next call; what was opened beside it goes when it is idle. */
+  #leave(line: Line): void {
+    line.channels -= 1;
+    if (line.channels > 0 || this.#lines.size <= 1) return;
+    this.#lines.delete(line);
+    line.client.then(
+      (client) => client.end(),
+      () => undefined,
+    );
   }
 }
 
-/** A channel with what Node's HTTP client asks of a socket beyond being a stream; ssh has nothing to tune there. */
-function asSocket(channel: Duplex): Duplex {
-  const tune = (): Duplex => channel;
-  return Object.assign(channel, {
-    setKeepAlive: tune,
-    setNoDelay: tune,
-    setTimeout: tune,
-    ref: tune,
-    unref: tune,
-    destroySoon: () => channel.destroy(),
+type Done = (error: Error | undefined, channel: ClientChannel) => void;
+
+/** A channel that comes after all is closed at once. */
+function untilAborted<T extends Duplex>(opening: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason);
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop, { once: true });
+    opening
+      .then((channel) => {
+        if (signal.aborted) channel.destroy();
+        resolve(channel);
+      }, reject)
+      .finally(() => signal.removeEventListener('abort', stop));
   });
-}
-
-async function openClient(address: Address, onEnd: () => void): Promise<Client> {
-  const client = new Client();
-  // Listens for as long as the client lives: an error after the handshake must not end the process.
-  client.on('error', onEnd);
-  client.on('close', onEnd);
-  try {
-    const privateKey = await readFile(address.private_key_file);
-    await new Promise<void>((resolve, reject) => {
-      client.once('ready', resolve);
-      client.once('error', reject);
-      client.once('close', () => reject(new Error('the host closed the connection')));
-      client.connect({
-        host: address.host,
-        port: address.port,
-        username: address.user,
-        privateKey,
-        readyTimeout: 10_000,
-        keepaliveInterval: 10_000,
-        keepaliveCountMax: 3,
-        hostVerifier: (key: Buffer) => fingerprintOf(key) === address.host_key_fingerprint,
-      });
-    });
-    return client;
-  } catch (error) {
-    client.destroy();
-    onEnd();
-    throw error;
-  }
 }

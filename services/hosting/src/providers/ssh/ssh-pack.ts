@@ -1,15 +1,17 @@
 import { pack } from '@drydock/archive/pack';
 import { type StreamEntry, streamRoot } from '@drydock/archive/pack-roots';
 import { type ArchiveToWrite, linksOf, type MovingOrder, type PackedArchive, type SiteRef } from '../site-host';
-import { remoteScripts } from './remote-scripts';
+import type { DatabaseEngine } from './remote-scripts';
+import { databaseServerOf } from './ssh-database';
 import { databaseOf, streamFromSite } from './ssh-site';
 import type { SshArchiveTools } from './ssh-tools';
 
-/** Both roots of a site's archive are one stream each, as the host's own tools write and read them. */
-export const archiveStreams = {
-  files: { root: 'files', path: 'files.tar' },
-  database: { root: 'database', path: 'database.dump' },
-} as const;
+/** Both roots of a site's archive are one stream each, as the host's own tools write and read them; the path says which tool. */
+export const filesStream = { root: 'files', path: 'files.tar' } as const;
+
+const dumpPaths: Readonly<Record<DatabaseEngine, string>> = { postgres: 'database.dump', mysql: 'database.sql' };
+
+export const databaseStream = (engine: DatabaseEngine) => ({ root: 'database', path: dumpPaths[engine] }) as const;
 
 /** Where the bar is half-way when nobody knows how much there is. */
 const guessedBytes = 64 * 2 ** 20;
@@ -30,12 +32,12 @@ export async function packOverSsh(
   const onErrorLine = (line: string): void => {
     if (line.endsWith(': socket ignored')) skipped += 1;
   };
-  const { files, database } = archiveStreams;
-  const readFiles = streamFromSite(tools, { script: remoteScripts.readFiles, site, releaseId, signal, onErrorLine });
+  const database = databaseStream(databaseServerOf(tools.config).engine);
+  const readFiles = streamFromSite(tools, { script: 'readFiles', site, releaseId, signal, onErrorLine });
   const args = [databaseOf(site, releaseId)];
-  const readDatabase = streamFromSite(tools, { script: remoteScripts.readDatabase, site, releaseId, args, signal });
+  const readDatabase = streamFromSite(tools, { script: 'readDatabase', site, releaseId, args, signal });
   const { manifestMac, manifestSha256, sizeBytes, rawBytes } = await pack({
-    roots: [streamRoot(files.root, oneEntry(files.path, readFiles)), streamRoot(database.root, oneEntry(database.path, readDatabase))],
+    roots: [streamRoot(filesStream.root, oneEntry(filesStream.path, readFiles)), streamRoot(database.root, oneEntry(database.path, readDatabase))],
     sink,
     key: tools.archiveKey,
     identity: { archiveId, siteId: site.siteId, orgId: site.orgId, sequence },

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { Probe, SiteRef } from '../site-host';
-import { remoteScripts } from './remote-scripts';
 import { databaseOf, runOnSite, urlOf } from './ssh-site';
 import type { SshTools } from './ssh-tools';
 
@@ -10,50 +10,61 @@ export const probeHeader = 'x-drydock-probe';
 const answerMsMax = 15_000;
 
 /** Status of the site's front page as the host's own web server answers it, from the host. */
-async function askPage({ connection, config }: SshTools, site: SiteRef, signal: AbortSignal): Promise<number> {
+async function askPage({ connection, config }: SshTools, site: SiteRef, stop: AbortSignal): Promise<number> {
   const { host, pathname } = new URL(urlOf(config, site));
-  const channel = await connection.forward(config.web_port);
-  return new Promise((resolve, reject) => {
-    const asked = request(
-      {
-        path: pathname,
-        headers: { host, [probeHeader]: '1' },
-        signal: AbortSignal.any([signal, AbortSignal.timeout(answerMsMax)]),
-        createConnection: () => channel,
-      },
-      (response) => {
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(answerMsMax)]);
+  const channel = await connection.forward(config.web_port, signal);
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      const headers = { host, [probeHeader]: '1' };
+      const asked = request({ path: pathname, headers, signal, createConnection: () => asSocket(channel) }, (response) => {
         response.resume();
         response.on('error', reject);
         response.on('end', () => resolve(response.statusCode ?? 0));
-      },
-    );
-    asked.on('error', reject);
-    asked.end();
-  }).then(
-    (status) => {
-      channel.destroy();
-      return Number(status);
-    },
-    (error: unknown) => {
-      channel.destroy();
-      throw error;
-    },
-  );
+      });
+      asked.on('error', reject);
+      asked.end();
+    });
+  } finally {
+    channel.destroy();
+  }
 }
 
-/** Asks the current release over HTTP and SQL. Rejects only when the order is stopped. */
-export async function probeOverSsh(tools: SshTools, site: SiteRef, currentRelease: string, signal: AbortSignal): Promise<Probe> {
+/** A channel with what Node's HTTP client asks of a socket beyond being a stream; ssh has nothing to tune there. */
+function asSocket(channel: Duplex): Duplex {
+  const tune = (): Duplex => channel;
+  return Object.assign(channel, {
+    setKeepAlive: tune,
+    setNoDelay: tune,
+    setTimeout: tune,
+    ref: tune,
+    unref: tune,
+    destroySoon: () => channel.destroy(),
+  });
+}
+
+/** By Passenger's contract whoever answers now was started after the last touch: its mtime counts the application's processes. */
+const startedWithin = (status: number): boolean => status >= 100 && status < 500;
+
+/**
+ * Asks the current release over HTTP and SQL. `restartSeconds`: what its application's restart file said before, null without one. Rejects only when the
+ * order is stopped.
+ */
+export async function probeOverSsh(
+  tools: SshTools,
+  site: SiteRef,
+  { currentRelease, restartSeconds }: { currentRelease: string; restartSeconds: number | null },
+  signal: AbortSignal,
+): Promise<Probe> {
   const args = [databaseOf(site, currentRelease)];
-  const [page, sql] = await Promise.allSettled([
-    askPage(tools, site, signal),
-    runOnSite(tools, { script: remoteScripts.probe, site, args, signal }),
-  ]);
+  const [page, sql] = await Promise.allSettled([askPage(tools, site, signal), runOnSite(tools, { script: 'probe', site, args, signal })]);
   signal.throwIfAborted();
   const faults = [page, sql].flatMap((asked) => (asked.status === 'rejected' ? [String(asked.reason)] : []));
+  const httpStatus = page.status === 'fulfilled' ? page.value : 0;
   return {
-    httpStatus: page.status === 'fulfilled' ? page.value : 0,
+    httpStatus,
     isSqlOk: sql.status === 'fulfilled' && /^\d+$/.test(sql.value.trim()),
-    appGeneration: null,
+    appGeneration: startedWithin(httpStatus) ? restartSeconds : null,
     detail: faults.join('; ') || 'answered by the host',
   };
 }

@@ -1,31 +1,36 @@
 import { createHash } from 'node:crypto';
 import type { SiteRef } from '../site-host';
 import { remoteCommand } from './quote-argument';
-import type { remoteScripts } from './remote-scripts';
+import { movingScripts, type RemoteScript, textOfScript } from './remote-scripts';
 import { type RemoteCall, runRemote, streamRemote } from './run-remote';
+import { databaseServerOf } from './ssh-database';
 import type { SshConfig, SshTools } from './ssh-tools';
 
 const word = /^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$/;
 const fencePattern = /^\d{1,18}$/;
+
+/** How long the host may take and be silent, in seconds. A large index is built without a word. */
+const limits = { short: { total: 60, silence: 75 }, moving: { total: 6 * 3_600, silence: 1_800 } } as const;
 
 function requireWord(value: string, what: string): string {
   if (!word.test(value)) throw new Error(`${what} cannot be a name on the host`);
   return value;
 }
 
-const hashOf = (parts: readonly string[]): string => createHash('sha256').update(parts.join('/')).digest('hex').slice(0, 40);
+/** 112 bits: with what stands before them, names stay within the 32 characters that MySQL leaves to a user. */
+const hashOf = (...parts: readonly string[]): string => createHash('sha256').update(parts.join('/')).digest('hex').slice(0, 28);
 
 /** The site's own role: it may connect to its own databases and nothing else. */
-export const roleOf = ({ mode, siteId }: SiteRef): string => `s_${hashOf([mode, siteId])}`;
+export const roleOf = ({ mode, siteId }: SiteRef): string => `s_${hashOf(mode, siteId)}`;
 
 /** Each release has a database of its own, whose name follows from it. */
-export const databaseOf = ({ mode, siteId }: SiteRef, releaseId: string): string => `d_${hashOf([mode, siteId, releaseId])}`;
+export const databaseOf = ({ mode, siteId }: SiteRef, releaseId: string): string => `d_${hashOf(mode, siteId)}_${hashOf(releaseId)}`;
 
 export const urlOf = ({ public_url_template: template }: SshConfig, { mode, siteId }: SiteRef): string =>
   template.replaceAll('{site_id}', siteId).replaceAll('{mode}', mode);
 
 export interface SiteCall {
-  script: (typeof remoteScripts)[keyof typeof remoteScripts];
+  script: RemoteScript;
   site: SiteRef;
   /** '0' for a call that changes nothing. */
   fence?: string;
@@ -45,12 +50,14 @@ async function* inputOf(password: string, more: AsyncIterable<Buffer> | undefine
 function remoteCallOf({ config }: SshTools, call: SiteCall): RemoteCall {
   const { script, site, fence = '0', releaseId = 'none', args = [], input, signal, onErrorLine } = call;
   if (!fencePattern.test(fence)) throw new Error('a fence is a number');
-  const admin = new URL(config.database_admin_url);
+  const { engine, host, port, user, password } = databaseServerOf(config);
   const place = [config.sites_dir, requireWord(site.mode, 'the mode'), requireWord(site.siteId, 'the site'), fence];
-  const server = [admin.hostname, admin.port === '' ? '5432' : admin.port, decodeURIComponent(admin.username)];
+  const { total, silence } = movingScripts.has(script) ? limits.moving : limits.short;
+  const words = [...place, host, port, user, roleOf(site), requireWord(releaseId, 'the release'), ...args];
   return {
-    command: remoteCommand(script, [...place, ...server, roleOf(site), requireWord(releaseId, 'the release'), ...args]),
-    input: inputOf(decodeURIComponent(admin.password), input),
+    command: remoteCommand(textOfScript(engine, script), words, total),
+    input: inputOf(password, input),
+    silenceMs: silence * 1_000,
     signal,
     ...(onErrorLine === undefined ? {} : { onErrorLine }),
   };

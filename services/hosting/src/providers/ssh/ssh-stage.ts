@@ -2,9 +2,9 @@ import { ArchiveError } from '@drydock/archive/archive-error';
 import type { ArchiveLink } from '@drydock/archive/open-archive';
 import { openEntries } from '@drydock/archive/open-entries';
 import { verifyArchive, verifyChain } from '@drydock/archive/verify-archive';
-import { type ArchiveToStage, linksOf, type MovingOrder, type SiteRef } from '../site-host';
-import { remoteScripts } from './remote-scripts';
-import { archiveStreams } from './ssh-pack';
+import { type ArchiveToStage, linksOf, type MovingOrder, SiteHostError, type SiteRef } from '../site-host';
+import { databaseServerOf } from './ssh-database';
+import { databaseStream, filesStream } from './ssh-pack';
 import { databaseOf, runOnSite } from './ssh-site';
 import type { SshArchiveTools } from './ssh-tools';
 
@@ -27,14 +27,14 @@ interface Content {
   onBytes(count: number): void;
 }
 
-/** The one stream of a root. @throws ArchiveError */
+/** The one stream of a root. @throws ArchiveError, and SiteHostError `unsupported` for an archive that another platform or database wrote */
 async function* contentOf(
   { root, path }: { root: string; path: string },
   { chain, key, signal, onBytes }: Content,
 ): AsyncGenerator<Buffer> {
   let isFound = false;
   for await (const entry of openEntries({ chain, key, root, signal })) {
-    if (isFound || entry.path !== path) throw new ArchiveError('unknown_root', `${root} of this archive was not written by this platform`);
+    if (isFound || entry.path !== path) throw new SiteHostError('unsupported', `${root} of this archive is ${entry.path}, and not ${path}`);
     isFound = true;
     for await (const piece of entry.content()) {
       onBytes(piece.length);
@@ -59,14 +59,15 @@ export async function stageOverSsh(
   const rawBytes = await verifyAll(chain, key, signal);
   const args = [databaseOf(site, releaseId)];
   const call = { site, releaseId, fence, signal };
-  await runOnSite(tools, { ...call, script: remoteScripts.beginStage, args: [...args, String(rawBytes)] });
+  await runOnSite(tools, { ...call, script: 'beginStage', args: [...args, String(rawBytes)] });
   let sent = 0;
   const onBytes = (count: number): void => {
     sent += count;
     progress(Math.min(sent / Math.max(rawBytes, 1), 1));
   };
+  const database = databaseStream(databaseServerOf(tools.config).engine);
   const content = { chain, key, signal, onBytes };
-  await runOnSite(tools, { ...call, script: remoteScripts.writeFiles, input: contentOf(archiveStreams.files, content) });
-  await runOnSite(tools, { ...call, script: remoteScripts.writeDatabase, args, input: contentOf(archiveStreams.database, content) });
-  await runOnSite(tools, { ...call, script: remoteScripts.endStage, args });
+  await runOnSite(tools, { ...call, script: 'writeFiles', input: contentOf(filesStream, content) });
+  await runOnSite(tools, { ...call, script: 'writeDatabase', args, input: contentOf(database, content) });
+  await runOnSite(tools, { ...call, script: 'endStage', args });
 }

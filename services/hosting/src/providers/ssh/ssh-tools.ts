@@ -1,3 +1,5 @@
+import type { Mode } from '@drydock/contracts/values';
+import type { SiteRef } from '../site-host';
 import type { SshHostConfig } from './ssh-config';
 import type { SshConnection } from './ssh-connection';
 
@@ -12,4 +14,14 @@ export interface SshTools {
 /** Also packs and stages. */
 export interface SshArchiveTools extends SshTools {
   archiveKey: Buffer;
+}
+
+/** The host of each world that one is configured for: a sandbox site never touches the live one. */
+export type SshHosts = Readonly<Partial<Record<Mode, SshTools>>>;
+
+/** Throws when the site's world has no host. */
+export function toolsOf(hosts: SshHosts, { mode }: Pick<SiteRef, 'mode'>): SshTools {
+  const tools = hosts[mode];
+  if (tools === undefined) throw new Error(`no host over ssh is configured for ${mode} sites`);
+  return tools;
 }

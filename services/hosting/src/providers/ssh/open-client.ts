@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { Client } from 'ssh2';
+import type { SshHostConfig } from './ssh-config';
+
+export type Address = Pick<SshHostConfig, 'host' | 'port' | 'user' | 'private_key_file' | 'host_key_fingerprint'>;
+
+/** As ssh-keygen -l prints it. */
+export const fingerprintOf = (key: Buffer): string => `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`;
+
+/** The host showed another key than the configured one. Nothing was sent, not even which account was meant. */
+export class HostKeyError extends Error {
+  constructor({ host, port, host_key_fingerprint: expected }: Address, shown: string) {
+    super(
+      `${host}:${port} shows the host key ${shown}, and ${expected} is configured: it is another machine, or its key was changed. ` +
+        'Compare with `ssh-keygen -l` on its console before host_key_fingerprint is changed',
+    );
+    this.name = 'HostKeyError';
+  }
+}
+
+const answerMsMax = 10_000;
+const keepaliveMs = 10_000;
+/** A host that answers none of so many is gone: its calls end, and the next one connects again. */
+const keepaliveMissesMax = 3;
+
+/** Resolves once the account is in. `onEnd`: the connection is of no use any more; may be called more than once. @throws HostKeyError */
+export async function openClient(address: Address, onEnd: () => void): Promise<Client> {
+  const client = new Client();
+  // Listens for as long as the client lives: an error after the handshake must not end the process.
+  client.on('error', onEnd);
+  client.on('close', onEnd);
+  const shown: { fingerprint?: string } = {};
+  try {
+    const privateKey = await readFile(address.private_key_file);
+    await new Promise<void>((resolve, reject) => {
+      client.once('ready', resolve);
+      client.once('error', reject);
+      client.once('close', () => reject(new Error('the host closed the connection')));
+      client.connect({
+        host: address.host,
+        port: address.port,
+        username: address.user,
+        privateKey,
+        readyTimeout: answerMsMax,
+        keepaliveInterval: keepaliveMs,
+        keepaliveCountMax: keepaliveMissesMax,
+        hostVerifier: (key: Buffer) => {
+          shown.fingerprint = fingerprintOf(key);
+          return shown.fingerprint === address.host_key_fingerprint;
+        },
+      });
+    });
+    return client;
+  } catch (error) {
+    client.destroy();
+    onEnd();
+    const { fingerprint = address.host_key_fingerprint } = shown;
+    throw fingerprint === address.host_key_fingerprint ? error : new HostKeyError(address, fingerprint);
+  }
+}

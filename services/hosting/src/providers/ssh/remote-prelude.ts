@@ -1,0 +1,56 @@
+/**
+ * What every script on the host begins with. Constants: a site's words reach them as "$1" only. Secrets come by stdin and go to programs by their
+ * environment, which only the same account may read: no list of processes shows them. First line of stdin: password of the database's administrator.
+ * A script ends with 90 to 95 where no repetition mends it (ssh-errors.ts).
+ */
+export const remotePrelude = String.raw`
+set -eu
+export LC_ALL=C
+root=$1 mode=$2 id=$3 fence=$4 dbhost=$5 dbport=$6 admin=$7 role=$8 release=$9
+shift 9
+site=$root/$mode/$id
+umask 022
+IFS= read -r secret
+claim() {
+  mkdir -p "$root/fences"
+  known=$root/fences/$mode-$id
+  exec 9>"$known.lock"
+  flock -w 30 9
+  seen=$(cat "$known" 2>/dev/null || echo 0)
+  if [ "$fence" -lt "$seen" ]; then echo "fence $fence after $seen" >&2; exit 90; fi
+  if [ "$fence" -gt "$seen" ]; then
+    printf '%s\n' "$fence" >"$known.new"
+    sync "$known.new"
+    mv -f "$known.new" "$known"
+    sync "$root/fences"
+  fi
+}
+pointer() { readlink "$site/current" 2>/dev/null | sed 's|^releases/||' || :; }
+free_bytes() { df -P -B1 --output=avail "$root" | tail -n 1; }
+# What an earlier removal has left, because the host went down, goes along.
+discard() {
+  [ -e "$1" ] || return 0
+  mkdir -p "$root/trash"
+  mv -T "$1" "$root/trash/$mode-$id-$(date +%s%N)-$$"
+  (setsid nohup nice -n 19 sh -c 'rm -rf -- "$0"/*' "$root/trash" >/dev/null 2>&1 </dev/null 9>&- &)
+}
+finish_release() {
+  printf '{"release_id":"%s","database":"%s"}\n' "$release" "$1" >"$site/releases/$release/release.json.new"
+  sync -f "$site/releases/$release"
+  mv "$site/releases/$release/release.json.new" "$site/releases/$release/release.json"
+  sync "$site/releases/$release" "$site/releases"
+}
+point() {
+  ln -sfn "releases/$1" "$site/current.new"
+  mv -T "$site/current.new" "$site/current"
+  sync "$site"
+}
+# An application as Passenger finds one, in the folder where we are.
+is_app() { [ -f app.js ] || [ -f passenger_wsgi.py ] || [ -f config.ru ]; }
+restart_seconds() { stat -c %Y tmp/restart.txt 2>/dev/null || echo 0; }
+# A program that was killed says nothing about the dump.
+refuse_dump() {
+  [ "$1" -lt 126 ] || exit 1
+  exit 95
+}
+`;

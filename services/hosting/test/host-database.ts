@@ -1,0 +1,19 @@
+import type { StartedProcess } from './ssh-processes';
+
+/** How somebody comes into a database of a host. */
+export interface Login {
+  user: string;
+  password: string;
+  database: string;
+}
+
+/** A host's own database server, as Debian has it, and ways around the driver to fill a database and to look at it. */
+export interface HostDatabase extends StartedProcess {
+  adminUrl: string;
+  /** The first value of the first row. */
+  ask(login: Login, sql: string): Promise<string>;
+  /** Everything is of this version afterwards. */
+  fill(login: Login, version: number): Promise<void>;
+  /** The same text for the same content. */
+  fingerprint(login: Login): Promise<string>;
+}
