@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -22,14 +23,41 @@ export interface SshRig extends SiteHostRig {
   loginOf(site: { mode: string; siteId: string }): Login;
 }
 
+interface RigOptions {
+  /** Of a disk of their own for the sites. */
+  diskMegabytes?: number;
+}
+
+const mountSmallDisk = (folder: string, megabytes: number): void =>
+  void execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'drydock', folder], { stdio: 'ignore' });
+
+/** Only an administrator may, and not in every container. */
+export function canMountSmallDisk(): boolean {
+  const folder = mkdtempSync(path.join(tmpdir(), 'drydock-disk-'));
+  try {
+    mountSmallDisk(folder, 1);
+    execFileSync('umount', [folder]);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 const postgresPrograms = findPostgresDir() === null ? 'postgresql' : '';
 
 /** A whole host on loopback: OpenSSH's server, Debian's database server and client programs, a web server. */
-async function openRig(archiveKey: Buffer, startDatabase: (folder: string) => Promise<HostDatabase>): Promise<SshRig> {
+async function openRig(
+  archiveKey: Buffer,
+  startDatabase: (folder: string) => Promise<HostDatabase>,
+  { diskMegabytes }: RigOptions = {},
+): Promise<SshRig> {
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-ssh-'));
   chmodSync(folder, 0o711);
   const sitesDir = path.join(folder, "sites of 'ours'");
   mkdirSync(sitesDir);
+  if (diskMegabytes !== undefined) mountSmallDisk(sitesDir, diskMegabytes);
   const [database, sshd] = [await startDatabase(folder), await startSshd(folder)];
   const folderOf = ({ mode, siteId }: { mode: string; siteId: string }): string => path.join(sitesDir, mode, siteId);
   const loginOf: SshRig['loginOf'] = ({ mode, siteId }) => {
@@ -76,12 +104,13 @@ async function openRig(archiveKey: Buffer, startDatabase: (folder: string) => Pr
       await web.close();
       await sshd.stop();
       await database.stop();
+      if (diskMegabytes !== undefined) execFileSync('umount', ['--lazy', sitesDir]);
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };
 }
 
-export const openSshRig = (archiveKey: Buffer): Promise<SshRig> => openRig(archiveKey, startHostPostgres);
+export const openSshRig = (archiveKey: Buffer, options?: RigOptions): Promise<SshRig> => openRig(archiveKey, startHostPostgres, options);
 
 /** Each database that a host over ssh may have. `missing`: what this machine lacks for it. */
 export const sshRigs = [

@@ -21,7 +21,8 @@ async function describe(hosts: SshHosts, site: SiteRef, signal?: AbortSignal): P
   const valuesOf = (wanted: string): string[] => lines.flatMap(([name, value]) => (name === wanted && value !== undefined ? [value] : []));
   const [currentRelease] = valuesOf('current');
   if (currentRelease === undefined) return null;
-  const [[freeBytes = '0'], [restarted]] = [valuesOf('free'), valuesOf('app')];
+  const [[freeBytes = ''], [restarted]] = [valuesOf('free'), valuesOf('app')];
+  if (!/^\d+$/.test(freeBytes)) throw new Error('the host did not say how much room it has');
   return {
     url: urlOf(tools.config, site),
     currentRelease,

@@ -26,7 +26,7 @@ claim() {
   fi
 }
 pointer() { readlink "$site/current" 2>/dev/null | sed 's|^releases/||' || :; }
-free_bytes() { df -P -B1 --output=avail "$root" | tail -n 1; }
+free_bytes() { df -B1 --output=avail "$root" | tail -n 1 | tr -d ' '; }
 # What an earlier removal has left, because the host went down, goes along.
 discard() {
   [ -e "$1" ] || return 0

@@ -55,7 +55,8 @@ dump_database "$1"
   beginStage: String.raw`
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release cannot be staged' >&2; exit 92; fi
-if [ "$(free_bytes)" -lt "$2" ]; then echo 'No space left on device' >&2; exit 1; fi
+free=$(free_bytes)
+if [ "$free" -lt "$2" ]; then echo 'No space left on device' >&2; exit 1; fi
 discard "$site/releases/$release"
 make_database "$1"
 mkdir "$site/releases/$release" "$site/releases/$release/files"

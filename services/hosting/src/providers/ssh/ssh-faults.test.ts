@@ -1,0 +1,151 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/test-kit/tcp-fault-proxy';
+import { until } from '@drydock/test-kit/wait';
+import { canMountSmallDisk, missingForSsh, openSshRig, type SshRig } from '../../../test/ssh-host';
+import { newSiteRef, nextOrder, packCurrent } from '../../../test/ssh-order';
+import { localBackupStorage } from '../backup-storage.local';
+import { type SiteHost, SiteHostError, type SiteRef } from '../site-host';
+import { sshSiteHost } from '../site-host.ssh';
+import { remoteCommand } from './quote-argument';
+import { runRemote } from './run-remote';
+import { SshConnection } from './ssh-connection';
+import { RemoteError } from './ssh-errors';
+
+const missing = missingForSsh();
+const onHost = missing === '' ? describe : describe.skip;
+const archiveKey = randomBytes(32);
+const folder = mkdtempSync(path.join(tmpdir(), 'drydock-ssh-faults-'));
+const storage = localBackupStorage(folder);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function* nothing(): AsyncGenerator<Buffer> {}
+
+onHost(`a host over ssh behind a bad network${missing === '' ? '' : ` (left out: ${missing} is not installed here)`}`, () => {
+  let rig: SshRig;
+  let proxy: TcpFaultProxy;
+  let connection: SshConnection;
+  let driver: SiteHost;
+  beforeAll(async () => {
+    rig = await openSshRig(archiveKey);
+    proxy = await startTcpFaultProxy({ host: '127.0.0.1', port: rig.config.port });
+    const config = { ...rig.config, port: proxy.port };
+    connection = new SshConnection(config);
+    driver = sshSiteHost({ live: { connection, config } }, archiveKey);
+  });
+  afterAll(async () => {
+    await connection.close();
+    await proxy.close();
+    await rig.close();
+  });
+
+  /** Lost before the command is whole, in what is sent, in what is answered, and with the answer. */
+  const cuts = [
+    ['client', 1_000],
+    ['client', 300_000],
+    ['upstream', 300_000],
+    ['upstream', 250],
+  ] as const;
+
+  /** The same call after it was lost at each place. */
+  async function afterLosses<T>(call: () => Promise<T>): Promise<T> {
+    for (const [side, bytes] of cuts) {
+      await driver.describe(newSiteRef());
+      proxy.cutAfter(side, bytes);
+      await call().catch((error: unknown) => {
+        // It may pass: nothing definite may be said of an answer that was lost.
+        expect(error).not.toBeInstanceOf(SiteHostError);
+      });
+      proxy.cutAfter(side, Number.MAX_SAFE_INTEGER);
+    }
+    return call();
+  }
+
+  it('each call that lost its connection somewhere comes to its end when it is repeated', async () => {
+    const site = newSiteRef();
+    await afterLosses(() => driver.create(site, 'shop.example.com', nextOrder()));
+    await rig.fill(site, 1);
+    writeFileSync(path.join(await rig.filesDirOf(site), 'big'), randomBytes(1_500_000));
+    const wanted = await rig.stateOf(site);
+    const archive = await afterLosses(() => packCurrent(driver, site, storage));
+    await rig.fill(site, 2);
+    const old = await rig.stateOf(site);
+    await afterLosses(() => driver.stage(site, 'next', archive, nextOrder()));
+    expect(await rig.stateOf(site)).toEqual(old);
+    await afterLosses(() => driver.freeze(site, 30_000, nextOrder()));
+    await afterLosses(() => driver.switchRelease(site, { from: 'first', to: 'next' }, nextOrder()));
+    expect(await afterLosses(() => driver.probe(site, nextOrder()))).toMatchObject({ httpStatus: 200, isSqlOk: true });
+    await afterLosses(() => driver.thaw(site, nextOrder()));
+    expect(await rig.stateOf(site)).toEqual(wanted);
+    await afterLosses(() => driver.retire(site, 'first', nextOrder()));
+    expect(await driver.describe(site)).toMatchObject({ currentRelease: 'next', releases: ['next'] });
+    await afterLosses(() => driver.destroy(site, nextOrder()));
+    expect(await driver.describe(site)).toBeNull();
+  }, 120_000);
+
+  it('gives up a call at which nothing moves any more, and the next one connects again', async () => {
+    const site = newSiteRef();
+    await driver.create(site, 'shop.example.com', nextOrder());
+    proxy.faults.isBlackhole = true;
+    const silent = runRemote(connection, { command: remoteCommand('echo', [], 10), input: nothing(), silenceMs: 300 });
+    await expect(silent).rejects.toThrow('silent');
+    const stopped = driver.probe(site, nextOrder(AbortSignal.timeout(300)));
+    await expect(stopped).rejects.toMatchObject({ name: 'TimeoutError' });
+    proxy.reset();
+    proxy.faults.isBlackhole = false;
+    // The end of the old connection may be heard of only now.
+    await until(async () => (await driver.probe(site, nextOrder())).isSqlOk, { timeoutMs: 20_000, what: 'a new connection' });
+  });
+
+  it('has the host itself end a command that hangs, with all that it has started', async () => {
+    const mark = randomBytes(8).toString('hex');
+    const command = remoteCommand('sh -c "sleep 600; : $1" $1 & wait', [mark], 1);
+    await expect(runRemote(connection, { command, input: nothing(), silenceMs: 30_000 })).rejects.toBeInstanceOf(RemoteError);
+    expect(execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })).not.toContain(mark);
+  });
+
+  it('tells what was wrong with what we sent, and blames no archive for it', async () => {
+    async function* broken(): AsyncGenerator<Buffer> {
+      yield Buffer.from('some of it');
+      throw new Error('the storage went away');
+    }
+    const call = runRemote(connection, { command: remoteCommand('cat >/dev/null; exit 95', [], 10), input: broken(), silenceMs: 30_000 });
+    await expect(call).rejects.toThrow('the storage went away');
+  });
+});
+
+const onSmallDisk = missing === '' && canMountSmallDisk() ? describe : describe.skip;
+
+onSmallDisk('a host over ssh whose disk is full', () => {
+  let rig: SshRig;
+  beforeAll(async () => {
+    rig = await openSshRig(archiveKey, { diskMegabytes: 24 });
+  });
+  afterAll(() => rig.close());
+
+  const fillUp = async (site: SiteRef, files: number): Promise<void> => {
+    await rig.fill(site, 1);
+    for (let number = 0; number < files; number += 1) writeFileSync(path.join(await rig.filesDirOf(site), `tiny-${number}`), 'x');
+  };
+
+  it('refuses a restore for good when it runs full in its middle, serves on, and restores once there is room', async () => {
+    const [site, other] = [newSiteRef(), newSiteRef()];
+    for (const one of [site, other]) await rig.driver.create(one, 'shop.example.com', nextOrder());
+    // A page of memory each, where the archive needs a quarter of it: there seems to be room at first.
+    await fillUp(site, 2_200);
+    const archive = await packCurrent(rig.driver, site, storage);
+    const wanted = await rig.stateOf(site);
+    writeFileSync(path.join(await rig.filesDirOf(other), 'ballast'), randomBytes(8_000_000));
+    const hosted = await rig.driver.describe(site);
+    expect(hosted?.freeBytes).toBeGreaterThan(3_500_000);
+    await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({ refusal: 'no_space' });
+    expect(await rig.driver.describe(site)).toMatchObject({ currentRelease: 'first', releases: ['first'] });
+    expect(await rig.stateOf(site)).toEqual(wanted);
+    rmSync(path.join(await rig.filesDirOf(other), 'ballast'));
+    await rig.driver.retire(site, 'next', nextOrder());
+    await rig.driver.stage(site, 'next', archive, nextOrder());
+  });
+});

@@ -1,0 +1,105 @@
+import { randomBytes } from 'node:crypto';
+import type { WorkflowView } from '@drydock/contracts/workflows';
+import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { uuidv7 } from 'uuidv7';
+import { callerOf } from '../../test/hosting-api';
+import { type HostingWorld, leaseSeconds, makeBackup, openWorld, succeed } from '../../test/hosting-world';
+import type { SiteState } from '../../test/site-state';
+import { missingForSsh, openSshRig, type SshRig } from '../../test/ssh-host';
+import { workflows } from '../workflows';
+import type { WorkContext } from './work';
+
+interface Run {
+  workflowId: string;
+  siteId: string;
+}
+
+const missing = missingForSsh();
+const onHost = missing === '' ? describe : describe.skip;
+
+/** What differs from the local host: the script that was carried out while its worker died. The rest is `npm run chaos`. */
+const onlyInCi = /^(?:kill at restore_backup\.(?:stage|freeze|switch|thaw|retire)|stop at restore_backup\.switch|kill at take_backup\.pack)\.after_effect|switch\.undo_after_effect/;
+
+/** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
+const definitions = workflows(Object.freeze({}) as WorkContext);
+
+onHost(`a site over ssh survives the crash of its worker${missing === '' ? '' : ` (left out: ${missing} is not installed here)`}`, () => {
+  let rig: SshRig;
+  let world: HostingWorld;
+  beforeAll(async () => {
+    rig = await openSshRig(randomBytes(32));
+    world = await openWorld(crashBackends()[0] ?? 'postgres', callerOf(), { SSH_SITE_HOST: rig.settings });
+  });
+  afterAll(async () => {
+    await world.close();
+    await rig.close();
+  });
+
+  const refOf = (siteId: string) => ({ siteId, orgId: world.caller.orgId, mode: 'live' as const });
+  const makeSshSite = async (): Promise<string> => {
+    const body = { name: 'Shop', primary_domain: `${uuidv7()}.example.com`, platform: 'ssh' };
+    return (JSON.parse(await succeed(world, 'POST', '/v1/sites', body)) as { id: string }).id;
+  };
+  const accept = async (siteId: string, target: string, body: object): Promise<Run> => {
+    const answer = await world.api.call('POST', `/v1/sites/${siteId}/${target}`, { body });
+    return { siteId, workflowId: String(answer.headers['location']).split('/').at(-1) ?? '' };
+  };
+  const look = async ({ workflowId, siteId }: Run): Promise<CrashLook> => {
+    const { status, steps } = (await world.api.call('GET', `/v1/sites/${siteId}/workflows/${workflowId}`)).json as WorkflowView;
+    const isUnfinished = ['queued', 'running', 'needs_attention'].includes(status);
+    return { status, steps, unfinished: isUnfinished ? 1 : 0 };
+  };
+  const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>) => {
+    const definition = definitions.find((candidate) => candidate.kind === kind);
+    if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
+    const spawnWorker = (environment: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...environment });
+    const scope = crashScope({ delicate: ['switch', 'stage'], onlyInCi });
+    // The host refuses older fences itself and keeps no ledger.
+    const { cases } = await crashEveryStep(definition, { leaseSeconds, spawnWorker, look, ledger: async () => [], ...fixture }, scope);
+    expect(cases.length).toBeGreaterThan(0);
+  };
+
+  it(
+    'restore_backup leaves the old state or the new one, and nothing else on the host',
+    async () => {
+      const states = new Map<string, { old: SiteState; wanted: SiteState }>();
+      await crash('restore_backup', {
+        start: async () => {
+          const siteId = await makeSshSite();
+          await rig.fill(refOf(siteId), 1);
+          const wanted = await rig.stateOf(refOf(siteId));
+          const backupId = await makeBackup(world, siteId);
+          await rig.fill(refOf(siteId), 2);
+          states.set(siteId, { wanted, old: await rig.stateOf(refOf(siteId)) });
+          return accept(siteId, 'backups/restore', { backup_id: backupId });
+        },
+        judge: async (run) => {
+          const site = refOf(run.siteId);
+          const [state, hosted] = [JSON.stringify(await rig.stateOf(site)), await rig.driver.describe(site)];
+          if ((await look(run)).status !== 'needs_attention') expect(hosted?.releases).toEqual([hosted?.currentRelease]);
+          const known = states.get(run.siteId);
+          if (state === JSON.stringify(known?.wanted)) return 'new';
+          if (state === JSON.stringify(known?.old)) return 'old';
+          throw new Error(`neither the one nor the other: ${state}`);
+        },
+      });
+    },
+    crashLimitMs,
+  );
+
+  it(
+    'take_backup gives a backup that was verified, or none',
+    () =>
+      crash('take_backup', {
+        start: async () => accept(await makeSshSite(), 'backups', {}),
+        judge: async ({ siteId }) => {
+          const [row] = await world.api.rows<{ status: string }>('SELECT status FROM backups WHERE site_id = $1', [siteId]);
+          if (row?.status === 'completed') return 'new';
+          if (row?.status === 'failed') return 'old';
+          throw new Error(String(row?.status));
+        },
+      }),
+    crashLimitMs,
+  );
+});

@@ -1,0 +1,36 @@
+import { uuidv7 } from 'uuidv7';
+import type { BackupStorage } from '../src/providers/backup-storage';
+import type { ArchiveAtHand, MovingOrder, SiteHost, SiteRef } from '../src/providers/site-host';
+
+let fence = 0;
+
+/** One call's order, with a later fence than the one before. */
+export const nextOrder = (signal: AbortSignal = AbortSignal.timeout(60_000)): MovingOrder => ({
+  fence: String(++fence),
+  workflowId: 'ssh',
+  signal,
+  progress: () => undefined,
+});
+
+export const newSiteRef = (): SiteRef => ({ siteId: uuidv7(), orgId: uuidv7(), mode: 'live' });
+
+/** Packs what a site serves now; with parents, an increment. */
+export async function packCurrent(
+  driver: SiteHost,
+  site: SiteRef,
+  storage: BackupStorage,
+  parents: readonly ArchiveAtHand[] = [],
+): Promise<ArchiveAtHand & { key: string }> {
+  const [archiveId, key] = [uuidv7(), `live/${site.siteId}/${parents.length + 1}`];
+  const hosted = await driver.describe(site);
+  if (hosted === null) throw new Error('the site is not there');
+  const sequence = parents.length + 1;
+  const to = { sink: storage.sink(key), archiveId, sequence, createdAt: new Date(), expectedRawBytes: null };
+  const { manifestMac } = await driver.pack(
+    site,
+    hosted.currentRelease,
+    { ...to, ...(parents.length === 0 ? {} : { parents }) },
+    nextOrder(),
+  );
+  return { source: storage.source(key), archiveId, manifestMac, key };
+}
