@@ -26,7 +26,14 @@ export async function startHostMariadb(folder: string): Promise<HostDatabase> {
   const setUp = ['--no-defaults', `--datadir=${dataDir}`, '--auth-root-authentication-method=normal', '--skip-test-db'];
   execFileSync('mariadb-install-db', setUp, options);
   const socket = path.join(dataDir, 'socket');
-  const settings = ['--no-defaults', `--datadir=${dataDir}`, `--port=${port}`, '--bind-address=127.0.0.1', `--socket=${socket}`, '--skip-name-resolve'];
+  const settings = [
+    '--no-defaults',
+    `--datadir=${dataDir}`,
+    `--port=${port}`,
+    '--bind-address=127.0.0.1',
+    `--socket=${socket}`,
+    '--skip-name-resolve',
+  ];
   const started = await startProcess(spawn(server, settings, options), port, 'SIGTERM');
   const takeOver = `GRANT ALL PRIVILEGES ON *.* TO 'keeper'@'%' IDENTIFIED BY '${password}' WITH GRANT OPTION`;
   execFileSync('mariadb', ['--no-defaults', '--user=root', `--socket=${socket}`, '-e', takeOver]);

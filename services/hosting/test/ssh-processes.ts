@@ -79,6 +79,8 @@ export async function startSshd(folder: string): Promise<StartedSshd> {
     'StrictModes no',
     'PasswordAuthentication no',
     'PermitRootLogin prohibit-password',
+    // Not what this account's shell does at its start elsewhere.
+    `SetEnv HOME=${folder}`,
   ];
   writeFileSync(config, `${lines.join('\n')}\n`);
   // Only a server that runs as root insists on this folder, which the system makes at its start.

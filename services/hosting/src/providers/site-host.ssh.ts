@@ -73,7 +73,8 @@ async function createSite(hosts: SshHosts, site: SiteRef, domain: string, { fenc
 async function restartApp(hosts: SshHosts, site: SiteRef, { fence, signal }: Order): Promise<AppRestarted> {
   const answer = await runOnSite(toolsOf(hosts, site), { script: 'restartApp', site, fence, signal });
   const [before = Number.NaN, now = Number.NaN] = answer.trim().split(' ').map(Number);
-  if (!Number.isSafeInteger(before) || !Number.isSafeInteger(now)) throw new Error('the host did not say when it restarted the application');
+  if (!Number.isSafeInteger(before) || !Number.isSafeInteger(now))
+    throw new Error('the host did not say when it restarted the application');
   return { restartedAt: new Date(now * 1_000), generation: before };
 }
 

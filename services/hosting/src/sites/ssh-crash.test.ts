@@ -19,7 +19,8 @@ const missing = missingForSsh();
 const onHost = missing === '' ? describe : describe.skip;
 
 /** What differs from the local host: the script that was carried out while its worker died. The rest is `npm run chaos`. */
-const onlyInCi = /^(?:kill at restore_backup\.(?:stage|freeze|switch|thaw|retire)|stop at restore_backup\.switch|kill at take_backup\.pack)\.after_effect|switch\.undo_after_effect/;
+const onlyInCi =
+  /^(?:kill at restore_backup\.(?:stage|switch|retire)|stop at restore_backup\.switch|kill at take_backup\.pack)\.after_effect|switch\.undo_after_effect/;
 
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
 const definitions = workflows(Object.freeze({}) as WorkContext);

@@ -31,8 +31,7 @@ onHost(`sites of platform ssh${missing === '' ? '' : ` (left out: ${missing} is 
   });
 
   const bodyOf = () => ({ name: 'Shop', primary_domain: `${uuidv7()}.example.com`, platform: 'ssh' });
-  const makeSshSite = async (): Promise<string> =>
-    (JSON.parse(await succeed(world, 'POST', '/v1/sites', bodyOf())) as { id: string }).id;
+  const makeSshSite = async (): Promise<string> => (JSON.parse(await succeed(world, 'POST', '/v1/sites', bodyOf())) as { id: string }).id;
   const refOf = (siteId: string) => ({ siteId, orgId: world.caller.orgId, mode: 'live' as const });
 
   it('a backup taken over ssh is restored over ssh, exactly, with a safety copy that brings back what was replaced', async () => {

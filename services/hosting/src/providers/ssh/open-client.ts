@@ -50,6 +50,8 @@ export async function openClient(address: Address, onEnd: () => void): Promise<C
           return shown.fingerprint === address.host_key_fingerprint;
         },
       });
+      // A call is a few small messages back and forth; waiting for the acknowledgement of each took 150 ms where it takes 30 without.
+      client.setNoDelay(true);
     });
     return client;
   } catch (error) {

@@ -37,7 +37,10 @@ export async function packOverSsh(
   const args = [databaseOf(site, releaseId)];
   const readDatabase = streamFromSite(tools, { script: 'readDatabase', site, releaseId, args, signal });
   const { manifestMac, manifestSha256, sizeBytes, rawBytes } = await pack({
-    roots: [streamRoot(filesStream.root, oneEntry(filesStream.path, readFiles)), streamRoot(database.root, oneEntry(database.path, readDatabase))],
+    roots: [
+      streamRoot(filesStream.root, oneEntry(filesStream.path, readFiles)),
+      streamRoot(database.root, oneEntry(database.path, readDatabase)),
+    ],
     sink,
     key: tools.archiveKey,
     identity: { archiveId, siteId: site.siteId, orgId: site.orgId, sequence },
