@@ -120,7 +120,18 @@ export const sshRigs = [
     missing: missingForSshd([]) || missingForMariadb(),
     open: (archiveKey: Buffer) => openRig(archiveKey, startHostMariadb),
   },
-];
+] as const;
 
-/** Why tests on a host with Postgres are left out here; '' when they are not. */
-export const missingForSsh = (): string => sshRigs[0]?.missing ?? '';
+type Suite = (title: string, body: () => void) => void;
+
+/** `describe` where such a host can be had; a printed line where it cannot. */
+export function describeOn({ name, missing }: Pick<(typeof sshRigs)[number], 'name' | 'missing'>): Suite {
+  if (missing === '') return describe;
+  process.stdout.write(`${missing} is not installed here: tests of the site host ${name} are left out\n`);
+  return describe.skip;
+}
+
+const [onPostgres] = sshRigs;
+
+/** The same for what is tested with one database. */
+export const describeOnHost = (): Suite => describeOn(onPostgres);

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer, request, type Server, type ServerResponse } from 'node:http';
 import path from 'node:path';
+import { probeHeader } from '../src/providers/ssh/ssh-probe';
 import { freePort, waitForPort } from './ssh-processes';
 
 /** The web server of a host, as one is to be set up. */
@@ -74,7 +75,7 @@ export async function serveSites(
     const folder = path.join(sitesDir, mode, siteId);
     const filesDir = path.join(folder, 'current/files');
     if (mode === '' || !existsSync(filesDir)) return void response.writeHead(404).end();
-    if (isInMaintenance(folder) && incoming.headers['x-drydock-probe'] === undefined) return void response.writeHead(503).end();
+    if (isInMaintenance(folder) && incoming.headers[probeHeader] === undefined) return void response.writeHead(503).end();
     if (existsSync(path.join(filesDir, 'app.js'))) {
       return void apps.take(filesDir).then(
         (app) => forward(app, response),

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { pageOf } from '../../test/site-state';
 import { putAppOverSsh } from '../../test/ssh-app';
-import { missingForSsh, openSshRig, type SshRig } from '../../test/ssh-host';
+import { describeOnHost, openSshRig, type SshRig } from '../../test/ssh-host';
 import { newSiteRef, nextOrder, packCurrent } from '../../test/ssh-order';
 import { localBackupStorage } from './backup-storage.local';
 import type { SiteRef } from './site-host';
@@ -13,11 +13,10 @@ import { sshSiteHost } from './site-host.ssh';
 import { HostKeyError } from './ssh/open-client';
 import { SshConnection } from './ssh/ssh-connection';
 
-const missing = missingForSsh();
-const onHost = missing === '' ? describe : describe.skip;
+const onHost = describeOnHost();
 const archiveKey = randomBytes(32);
 
-onHost(`a host over ssh${missing === '' ? '' : ` (left out: ${missing} is not installed here)`}`, () => {
+onHost('a host over ssh', () => {
   let rig: SshRig;
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-ssh-test-'));
   const storage = localBackupStorage(folder);

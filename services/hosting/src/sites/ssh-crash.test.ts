@@ -6,7 +6,7 @@ import { uuidv7 } from 'uuidv7';
 import { callerOf } from '../../test/hosting-api';
 import { type HostingWorld, leaseSeconds, makeBackup, openWorld, succeed } from '../../test/hosting-world';
 import type { SiteState } from '../../test/site-state';
-import { missingForSsh, openSshRig, type SshRig } from '../../test/ssh-host';
+import { describeOnHost, openSshRig, type SshRig } from '../../test/ssh-host';
 import { workflows } from '../workflows';
 import type { WorkContext } from './work';
 
@@ -15,8 +15,7 @@ interface Run {
   siteId: string;
 }
 
-const missing = missingForSsh();
-const onHost = missing === '' ? describe : describe.skip;
+const onHost = describeOnHost();
 
 /** What differs from the local host: the script that was carried out while its worker died. The rest is `npm run chaos`. */
 const onlyInCi =
@@ -25,7 +24,7 @@ const onlyInCi =
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
 const definitions = workflows(Object.freeze({}) as WorkContext);
 
-onHost(`a site over ssh survives the crash of its worker${missing === '' ? '' : ` (left out: ${missing} is not installed here)`}`, () => {
+onHost('a site over ssh survives the crash of its worker', () => {
   let rig: SshRig;
   let world: HostingWorld;
   beforeAll(async () => {

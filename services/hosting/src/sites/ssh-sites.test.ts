@@ -6,12 +6,11 @@ import { callerOf } from '../../test/hosting-api';
 import { ended, type HostingWorld, makeBackup, openWorld, succeed } from '../../test/hosting-world';
 import { pageOf } from '../../test/site-state';
 import { putAppOverSsh } from '../../test/ssh-app';
-import { missingForSsh, openSshRig, type SshRig } from '../../test/ssh-host';
+import { describeOnHost, openSshRig, type SshRig } from '../../test/ssh-host';
 
-const missing = missingForSsh();
-const onHost = missing === '' ? describe : describe.skip;
+const onHost = describeOnHost();
 
-onHost(`sites of platform ssh${missing === '' ? '' : ` (left out: ${missing} is not installed here)`}`, () => {
+onHost('sites of platform ssh', () => {
   let rig: SshRig;
   let proxy: TcpFaultProxy;
   let world: HostingWorld;

@@ -8,7 +8,7 @@ const engines: Readonly<Record<DatabaseEngine, string>> = { postgres: remotePost
 
 /** What runs on the host, behind the prelude. */
 const scripts = {
-  describe: String.raw`
+  describe: `
 [ -L "$site/current" ] || exit 0
 now=$(pointer)
 echo "current $now"
@@ -37,22 +37,22 @@ if [ ! -L "$site/current" ]; then
   point "$release"
 fi
 `,
-  destroy: String.raw`
+  destroy: `
 claim
 discard "$site"
 drop_role
 `,
   /** A file that changes or goes while it is read is no failure: the site goes on serving. */
-  readFiles: String.raw`
+  readFiles: `
 cd "$site/releases/$release/files"
 tar --create --format=posix --numeric-owner --file=- . || [ $? -eq 1 ]
 `,
   /** $1 database. */
-  readDatabase: String.raw`
+  readDatabase: `
 dump_database "$1"
 `,
   /** $1 database, $2 bytes that must be free. */
-  beginStage: String.raw`
+  beginStage: `
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release cannot be staged' >&2; exit 92; fi
 free=$(free_bytes)
@@ -71,13 +71,13 @@ find . \( -type b -o -type c \) -delete
 find . ! -type l -perm /6000 -exec chmod ug-s {} +
 `,
   /** $1 database; the rest of stdin is the dump, restored with the rights of the site's own role alone. */
-  writeDatabase: String.raw`
+  writeDatabase: `
 claim
 exec 9>&-
 load_database "$1"
 `,
   /** $1 database. */
-  endStage: String.raw`
+  endStage: `
 claim
 finish_release "$1"
 `,
@@ -89,7 +89,7 @@ printf '%s\n%s\n' "$(($(date +%s) + seconds))" "$seconds" >"$site/maintenance.ne
 mv "$site/maintenance.new" "$site/maintenance"
 end_sessions
 `,
-  thaw: String.raw`
+  thaw: `
 claim
 rm -f "$site/maintenance"
 `,
@@ -112,11 +112,11 @@ point "$release"
 end_sessions
 `,
   /** $1 database. */
-  probe: String.raw`
+  probe: `
 ask_database "$1"
 `,
   /** By Passenger's contract: a later mtime of tmp/restart.txt, read back. A new file takes the old one's place, so that no link is followed. */
-  restartApp: String.raw`
+  restartApp: `
 claim
 cd "$site/current/files"
 is_app || exit 93
@@ -133,7 +133,7 @@ if [ "$(restart_seconds)" != "$now" ]; then echo 'tmp/restart.txt kept its mtime
 echo "$before $now"
 `,
   /** $1 database. */
-  retire: String.raw`
+  retire: `
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release stays' >&2; exit 92; fi
 discard "$site/releases/$release"

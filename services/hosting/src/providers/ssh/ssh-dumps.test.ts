@@ -5,7 +5,7 @@ import path from 'node:path';
 import { pack } from '@drydock/archive/pack';
 import { type StreamEntry, streamRoot } from '@drydock/archive/pack-roots';
 import { uuidv7 } from 'uuidv7';
-import { type SshRig, sshRigs } from '../../../test/ssh-host';
+import { describeOn, type SshRig, sshRigs } from '../../../test/ssh-host';
 import { newSiteRef, nextOrder, packCurrent } from '../../../test/ssh-order';
 import { localBackupStorage } from '../backup-storage.local';
 import type { SiteRef } from '../site-host';
@@ -15,67 +15,69 @@ const folder = mkdtempSync(path.join(tmpdir(), 'drydock-ssh-dumps-'));
 const storage = localBackupStorage(folder);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe.each(sshRigs)('$name: a dump and its site', ({ name, missing, open }) => {
-  if (missing !== '') {
-    it.skip(`are left out: ${missing} is not installed here`, () => undefined);
-    return;
-  }
-  let rig: SshRig;
-  beforeAll(async () => {
-    rig = await open(archiveKey);
-  });
-  afterAll(() => rig.close());
-
-  const givenSite = async (): Promise<SiteRef> => {
-    const site = newSiteRef();
-    await rig.driver.create(site, 'shop.example.com', nextOrder());
-    await rig.fill(site, 1);
-    return site;
-  };
-
-  it('a site’s login reaches no other site’s database and runs no program', async () => {
-    const [site, other] = [await givenSite(), await givenSite()];
-    const into = { ...rig.loginOf(site), database: rig.loginOf(other).database };
-    await expect(rig.database.ask(into, 'SELECT v FROM version')).rejects.toThrow(/denied/);
-    const program = name.includes('Postgres') ? "COPY version FROM PROGRAM 'echo 1'" : "SELECT 1 INTO OUTFILE '/dev/null'";
-    await expect(rig.database.ask(rig.loginOf(site), program)).rejects.toThrow(/denied|privileges/);
-  });
-
-  it('are refused together when the dump is none, and nothing that is served changes', async () => {
-    const site = await givenSite();
-    const before = await rig.stateOf(site);
-    const dump = await sealed(site, 'database.dump', 'no dump');
-    const sql = await sealed(site, 'database.sql', 'CREATE nonsense;');
-    const [own, foreign] = name.includes('Postgres') ? [dump, sql] : [sql, dump];
-    await expect(rig.driver.stage(site, 'next', own, nextOrder())).rejects.toMatchObject({ refusal: 'archive_refused' });
-    await expect(rig.driver.stage(site, 'next', foreign, nextOrder())).rejects.toMatchObject({ refusal: 'unsupported' });
-    expect(await rig.driver.describe(site)).toMatchObject({ currentRelease: 'first', releases: ['first'] });
-    expect(await rig.stateOf(site)).toEqual(before);
-  });
-
-  it('a dump that cannot be read to its end is tried again, not blamed', async () => {
-    const site = await givenSite();
-    const archive = await packCurrent(rig.driver, site, storage);
-    const stop = new AbortController();
-    const order = { ...nextOrder(), signal: stop.signal, progress: () => stop.abort(new Error('lease lost')) };
-    await expect(rig.driver.stage(site, 'next', archive, order)).rejects.toThrow('lease lost');
-    await rig.driver.stage(site, 'next', archive, nextOrder());
-  });
-
+describe.each(sshRigs)('the site host $name', (host) => {
+  const isText = host.name.includes('MariaDB');
+  const onHost = describeOn(host);
   // Postgres' custom format is no text: nobody reads commands out of it.
-  const onText = name.includes('Postgres') ? it.skip : it;
-  onText('a dump runs nothing on the host and reaches nothing but its own database', async () => {
-    const [site, other, mark] = [await givenSite(), await givenSite(), path.join(folder, 'mark')];
-    const before = await rig.stateOf(other);
-    for (const line of [`\\! touch ${mark}`, `system touch ${mark}`, `\\T ${mark}`, `tee ${mark}`, 'source /etc/passwd']) {
-      const archive = await sealed(site, 'database.sql', `SELECT 1;\n${line}\n;`);
-      await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({ refusal: 'archive_refused' });
-    }
-    const elsewhere = `DROP TABLE \`${rig.loginOf(other).database}\`.version;`;
-    const archive = await sealed(site, 'database.sql', elsewhere);
-    await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({ refusal: 'archive_refused' });
-    expect(existsSync(mark)).toBe(false);
-    expect(await rig.stateOf(other)).toEqual(before);
+  const onText = isText ? describe : describe.skip;
+  onHost('with a dump', () => {
+    let rig: SshRig;
+    beforeAll(async () => {
+      rig = await host.open(archiveKey);
+    });
+    afterAll(() => rig.close());
+
+    const givenSite = async (): Promise<SiteRef> => {
+      const site = newSiteRef();
+      await rig.driver.create(site, 'shop.example.com', nextOrder());
+      await rig.fill(site, 1);
+      return site;
+    };
+
+    it('a site’s login reaches no other site’s database and runs no program', async () => {
+      const [site, other] = [await givenSite(), await givenSite()];
+      const into = { ...rig.loginOf(site), database: rig.loginOf(other).database };
+      await expect(rig.database.ask(into, 'SELECT v FROM version')).rejects.toThrow(/denied/);
+      const program = isText ? "SELECT 1 INTO OUTFILE '/dev/null'" : "COPY version FROM PROGRAM 'echo 1'";
+      await expect(rig.database.ask(rig.loginOf(site), program)).rejects.toThrow(/denied|privileges/);
+    });
+
+    it('are refused together when the dump is none, and nothing that is served changes', async () => {
+      const site = await givenSite();
+      const before = await rig.stateOf(site);
+      const dump = await sealed(site, 'database.dump', 'no dump');
+      const sql = await sealed(site, 'database.sql', 'CREATE nonsense;');
+      const [own, foreign] = isText ? [sql, dump] : [dump, sql];
+      await expect(rig.driver.stage(site, 'next', own, nextOrder())).rejects.toMatchObject({ refusal: 'archive_refused' });
+      await expect(rig.driver.stage(site, 'next', foreign, nextOrder())).rejects.toMatchObject({ refusal: 'unsupported' });
+      expect(await rig.driver.describe(site)).toMatchObject({ currentRelease: 'first', releases: ['first'] });
+      expect(await rig.stateOf(site)).toEqual(before);
+    });
+
+    it('a dump that cannot be read to its end is tried again, not blamed', async () => {
+      const site = await givenSite();
+      const archive = await packCurrent(rig.driver, site, storage);
+      const stop = new AbortController();
+      const order = { ...nextOrder(), signal: stop.signal, progress: () => stop.abort(new Error('lease lost')) };
+      await expect(rig.driver.stage(site, 'next', archive, order)).rejects.toThrow('lease lost');
+      await rig.driver.stage(site, 'next', archive, nextOrder());
+    });
+
+    onText('that is text', () => {
+      it('runs nothing on the host and reaches nothing but its own database', async () => {
+        const [site, other, mark] = [await givenSite(), await givenSite(), path.join(folder, 'mark')];
+        const before = await rig.stateOf(other);
+        for (const line of [`\\! touch ${mark}`, `system touch ${mark}`, `\\T ${mark}`, `tee ${mark}`, 'source /etc/passwd']) {
+          const archive = await sealed(site, 'database.sql', `SELECT 1;\n${line}\n;`);
+          await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({ refusal: 'archive_refused' });
+        }
+        const elsewhere = `DROP TABLE \`${rig.loginOf(other).database}\`.version;`;
+        const archive = await sealed(site, 'database.sql', elsewhere);
+        await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({ refusal: 'archive_refused' });
+        expect(existsSync(mark)).toBe(false);
+        expect(await rig.stateOf(other)).toEqual(before);
+      });
+    });
   });
 });
 

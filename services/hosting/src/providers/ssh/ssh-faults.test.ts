@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/test-kit/tcp-fault-proxy';
 import { until } from '@drydock/test-kit/wait';
-import { canMountSmallDisk, missingForSsh, openSshRig, type SshRig } from '../../../test/ssh-host';
+import { canMountSmallDisk, describeOnHost, openSshRig, type SshRig } from '../../../test/ssh-host';
 import { newSiteRef, nextOrder, packCurrent } from '../../../test/ssh-order';
 import { localBackupStorage } from '../backup-storage.local';
 import { type SiteHost, SiteHostError, type SiteRef } from '../site-host';
@@ -15,8 +15,7 @@ import { runRemote } from './run-remote';
 import { SshConnection } from './ssh-connection';
 import { RemoteError } from './ssh-errors';
 
-const missing = missingForSsh();
-const onHost = missing === '' ? describe : describe.skip;
+const onHost = describeOnHost();
 const archiveKey = randomBytes(32);
 const folder = mkdtempSync(path.join(tmpdir(), 'drydock-ssh-faults-'));
 const storage = localBackupStorage(folder);
@@ -24,7 +23,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 async function* nothing(): AsyncGenerator<Buffer> {}
 
-onHost(`a host over ssh behind a bad network${missing === '' ? '' : ` (left out: ${missing} is not installed here)`}`, () => {
+onHost('a host over ssh behind a bad network', () => {
   let rig: SshRig;
   let proxy: TcpFaultProxy;
   let connection: SshConnection;
@@ -117,7 +116,7 @@ onHost(`a host over ssh behind a bad network${missing === '' ? '' : ` (left out:
   });
 });
 
-const onSmallDisk = missing === '' && canMountSmallDisk() ? describe : describe.skip;
+const onSmallDisk = canMountSmallDisk() ? onHost : describe.skip;
 
 onSmallDisk('a host over ssh whose disk is full', () => {
   let rig: SshRig;
