@@ -1,0 +1,31 @@
+import type { Closing, ComputeDriver, ComputeReader } from './compute-provider';
+import { beginWork } from './qemu/begin-work';
+import { openMachineFolders } from './qemu/machine-folders';
+import { findChange, prepareChange, type QemuChanges, sendChange } from './qemu/qemu-changes';
+import type { QemuOptions } from './qemu/qemu-options';
+import { looked, qemuReader } from './qemu/qemu-reader';
+
+/** What was claimed is there for everybody at once; this is how long a worker may take from its note to its claim. */
+const lostAnswerSecondsUsual = 10;
+const close = async (): Promise<void> => undefined;
+
+/** Machines of this host, for handlers. */
+export function qemuComputeReader({ folder }: Pick<QemuOptions, 'folder'>): ComputeReader & Closing {
+  return { ...qemuReader(openMachineFolders(folder)), close };
+}
+
+/** Machines of this host, for workers. They go on without us. */
+export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
+  const begin = options.beginWork ?? beginWork;
+  const folders = openMachineFolders(options.folder);
+  // Whoever carried a job out may have died: every look by a worker has it gone on with.
+  const changes: QemuChanges = { folders, reader: qemuReader(folders, begin), options, beginWork: begin };
+  return {
+    ...changes.reader,
+    lostAnswerSeconds: lostAnswerSecondsUsual,
+    prepare: (change) => looked(prepareChange(changes, change)),
+    send: (change, checkpoint, signal) => looked(sendChange(changes, change, checkpoint, signal)),
+    find: (change, checkpoint) => looked(findChange(changes, change, checkpoint)),
+    close,
+  };
+}

@@ -1,0 +1,43 @@
+import { execFile, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { ComputeError } from '../compute-error';
+
+const run = promisify(execFile);
+/** Loaded from the build output, also when this file itself runs from its source under jest. */
+const program = path.resolve(__dirname, '../../../dist/providers/qemu/run-job.js');
+
+/**
+ * Has the machine's job carried out by a process of its own, which goes on when this one ends. `flock` holds the machine's lock for as long as that process
+ * lives, frozen or not: whoever comes second ends at once, so this may be called as often as one likes.
+ */
+export function beginWork(machineFolder: string): void {
+  let log: number;
+  try {
+    log = openSync(path.join(machineFolder, 'work.log'), 'a', 0o600);
+  } catch {
+    // The machine was deleted meanwhile: there is nothing to do.
+    return;
+  }
+  const args = ['--nonblock', '--no-fork', path.join(machineFolder, 'lock'), process.execPath, program, machineFolder];
+  const child = spawn('flock', args, { detached: true, stdio: ['ignore', log, log] });
+  // Whoever looks at the job next tries again.
+  child.once('error', () => undefined);
+  child.unref();
+  closeSync(log);
+}
+
+let tools: Promise<void> | null = null;
+
+/** Before anything is taken on. @throws ComputeError unavailable: this machine can run none */
+export function assertTools(): Promise<void> {
+  tools ??= Promise.all(['qemu-system-x86_64', 'qemu-img', 'flock'].map((tool) => run(tool, ['--version']))).then(
+    () => undefined,
+    (error: unknown) => {
+      tools = null;
+      throw new ComputeError('unavailable', 'qemu-system-x86, qemu-utils and util-linux have to be installed here', { cause: error });
+    },
+  );
+  return tools;
+}

@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { faultpoint } from '@drydock/faults/faultpoint';
+import { readText } from './durable-file';
+import { removeRecord, retireMachine } from './machine-folders';
+import { applyInside, createDisk, DiskTooSmall, deleteInside, listInside, removeDisk, takeInside } from './qemu-disk';
+import { readLastJob, saveJob } from './qemu-jobs';
+import { startQemu, stopQemu } from './qemu-process';
+import { type JobRecord, type MachineRecord, machineRecordSchema, snapshotIdOf } from './qemu-records';
+
+class SnapshotMissing extends Error {
+  override readonly name = 'SnapshotMissing';
+}
+
+const triesMax = 3;
+const pauseMs = 300;
+
+/**
+ * The machine's job, from wherever somebody left it to its end. Each part of it may be done again, up to the mark after which the guest may write.
+ * To be called by the holder of the machine's lock alone.
+ */
+export async function carryOutJob(machineFolder: string): Promise<void> {
+  const job = await readLastJob(machineFolder);
+  if (job === null || job.state !== 'running') return;
+  const failure = await tryWork(machineFolder, job);
+  const ended: JobRecord = { ...((await readLastJob(machineFolder)) ?? job), state: failure === null ? 'succeeded' : 'failed', failure };
+  // A rollback that came to nothing leaves the machine as it was, for whoever uses it.
+  if (failure !== null && job.startsAfter) await startAnyway(machineFolder);
+  faultpoint(`qemu.${job.kind}.before_end`);
+  await saveJob(machineFolder, ended);
+  if (job.kind === 'delete' && failure === null) await retireMachine(machineFolder);
+}
+
+/** It is reported as failed in any case. */
+async function startAnyway(machineFolder: string): Promise<void> {
+  await startQemu(machineFolder, await readRecord(machineFolder)).catch(() => undefined);
+}
+
+/** Null when it is done. */
+async function tryWork(machineFolder: string, job: JobRecord): Promise<JobRecord['failure']> {
+  for (let tried = 1; ; tried += 1) {
+    try {
+      await work(machineFolder, job);
+      return null;
+    } catch (error) {
+      const internal = error instanceof Error ? error.message : String(error);
+      if (error instanceof DiskTooSmall) return { reason: 'incompatible', internal };
+      if (error instanceof SnapshotMissing) return { reason: 'snapshot_not_found', internal };
+      if (tried === triesMax) return { reason: 'rejected', internal };
+      await sleep(pauseMs);
+    }
+  }
+}
+
+async function work(machineFolder: string, job: JobRecord): Promise<void> {
+  switch (job.kind) {
+    case 'create':
+      return await createDisk(machineFolder, await readRecord(machineFolder));
+    case 'start':
+      return await startQemu(machineFolder, await readRecord(machineFolder));
+    case 'delete':
+      await stopQemu(machineFolder);
+      await removeRecord(machineFolder);
+      return await removeDisk(machineFolder);
+    case 'take_snapshot':
+      return await takeInside(machineFolder, snapshotIdOf(job));
+    case 'delete_snapshot':
+      return await deleteInside(machineFolder, job.snapshotId ?? '');
+    case 'rollback':
+      return await rollBack(machineFolder, job);
+  }
+}
+
+async function rollBack(machineFolder: string, { number, snapshotId, startsAfter }: JobRecord): Promise<void> {
+  const job = await readLastJob(machineFolder);
+  if (job?.number !== number || snapshotId === null) throw new Error('the job is not the machine’s newest');
+  if (!job.isApplied) {
+    if (!(await listInside(machineFolder)).has(snapshotId)) throw new SnapshotMissing(`the disk has no snapshot ${snapshotId}`);
+    faultpoint('qemu.rollback.before_stop');
+    await stopQemu(machineFolder);
+    faultpoint('qemu.rollback.before_apply');
+    await applyInside(machineFolder, snapshotId);
+    faultpoint('qemu.rollback.after_apply');
+    await saveJob(machineFolder, { ...job, isApplied: true });
+  }
+  faultpoint('qemu.rollback.before_start');
+  if (startsAfter) await startQemu(machineFolder, await readRecord(machineFolder));
+}
+
+async function readRecord(machineFolder: string): Promise<MachineRecord> {
+  const text = await readText(`${machineFolder}/machine.json`);
+  if (text === null) throw new Error('the machine has no record');
+  return machineRecordSchema.parse(JSON.parse(text));
+}

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { access, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { codeOfError, createFile, readText, syncFolder } from './durable-file';
+import { claimJob, jobsFolder } from './qemu-jobs';
+import { type JobRecord, type MachineRecord, machineRecordSchema } from './qemu-records';
+
+/** Part of a path: anything else is nobody's name. */
+const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name);
+const recordFile = (machineFolder: string): string => path.join(machineFolder, 'machine.json');
+
+/** By an operator's hand: while this file is there nothing is done to the machine. */
+const holdFile = 'held';
+
+/** A machine is `machines/<name>`; what is left of it when it is deleted, its jobs, goes to `gone/`. */
+export interface MachineFolders {
+  of(machineId: string): string;
+  /** Ids of what is in `machines`, whole or not. */
+  list(): Promise<string[]>;
+  /** Null when there is no such machine (any more). */
+  read(machineId: string): Promise<MachineRecord | null>;
+  isHeld(machineId: string): Promise<boolean>;
+  /** Where the machine's jobs are, also after it was deleted. */
+  withJobs(machineId: string): Promise<string>;
+  /** With its first job. False when the name is taken: of all that want it one gets it. */
+  create(record: MachineRecord, job: JobRecord): Promise<boolean>;
+}
+
+export function openMachineFolders(root: string): MachineFolders {
+  const machines = path.join(root, 'machines');
+  // What is not a name is looked for where nothing is: never outside of the folder.
+  const within = (parent: string, id: string): string => path.join(root, parent, isName(id) ? id : '.none');
+  const of = (machineId: string): string => within('machines', machineId);
+  return {
+    of,
+    list: () => listFolder(machines),
+    read: async (machineId) => {
+      const text = await readText(recordFile(of(machineId)));
+      return text === null ? null : machineRecordSchema.parse(JSON.parse(text));
+    },
+    isHeld: (machineId) => exists(path.join(of(machineId), holdFile)),
+    withJobs: async (machineId) => ((await exists(jobsFolder(of(machineId)))) ? of(machineId) : within('gone', machineId)),
+    create: async (record, job) => {
+      if (!isName(record.name)) throw new RangeError(`not a machine's name: ${record.name}`);
+      // Made aside, so that whoever sees the machine sees all of it.
+      const aside = path.join(root, 'new', randomUUID());
+      for (const folder of [jobsFolder(aside), machines]) await mkdir(folder, { recursive: true, mode: 0o700 });
+      await createFile(recordFile(aside), `${JSON.stringify(record, null, 1)}\n`);
+      await claimJob(aside, job);
+      await writeFile(path.join(aside, 'lock'), '', { mode: 0o600 });
+      await syncFolder(aside);
+      return await moveTo(aside, of(record.name));
+    },
+  };
+}
+
+/** The end of a deletion. The record went before the disk, so that half a machine is none. */
+export async function retireMachine(machineFolder: string): Promise<void> {
+  const gone = path.join(machineFolder, '../../gone');
+  await mkdir(gone, { recursive: true, mode: 0o700 });
+  const place = path.join(gone, path.basename(machineFolder));
+  await rm(place, { recursive: true, force: true });
+  await rename(machineFolder, place);
+  await syncFolder(gone);
+}
+
+export async function removeRecord(machineFolder: string): Promise<void> {
+  await rm(recordFile(machineFolder), { force: true });
+  await syncFolder(machineFolder);
+}
+
+async function moveTo(aside: string, place: string): Promise<boolean> {
+  try {
+    await rename(aside, place);
+    await syncFolder(path.dirname(place));
+    return true;
+  } catch (error) {
+    await rm(aside, { recursive: true, force: true });
+    if (codeOfError(error) === 'ENOTEMPTY' || codeOfError(error) === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+const exists = (file: string): Promise<boolean> =>
+  access(file).then(
+    () => true,
+    () => false,
+  );
+
+async function listFolder(folder: string): Promise<string[]> {
+  try {
+    return (await readdir(folder)).filter(isName);
+  } catch (error) {
+    if (codeOfError(error) === 'ENOENT') return [];
+    throw error;
+  }
+}

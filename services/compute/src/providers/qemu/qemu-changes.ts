@@ -1,0 +1,102 @@
+import { z } from 'zod';
+import { assertRollbackAllowed } from '../assert-rollback-allowed';
+import type { Accepted, Change, Checkpoint } from '../compute-change.types';
+import { ComputeError } from '../compute-error';
+import type { ComputeReader } from '../compute-provider';
+import { assertTools } from './begin-work';
+import type { MachineFolders } from './machine-folders';
+import { claimJob, readJobs, readLastJob } from './qemu-jobs';
+import type { QemuOptions } from './qemu-options';
+import { type JobRecord, type MachineRecord, snapshotIdOf } from './qemu-records';
+import { readStatus } from './qemu-status';
+
+export interface QemuChanges {
+  folders: MachineFolders;
+  reader: ComputeReader;
+  options: QemuOptions;
+  beginWork(machineFolder: string): void;
+}
+
+const checkpointSchema = z.strictObject({ highestJob: z.int(), wasOn: z.boolean() });
+const parse = (checkpoint: Checkpoint): z.infer<typeof checkpointSchema> => checkpointSchema.parse(JSON.parse(checkpoint));
+
+/** The machine's newest job: whatever a change begins has a higher number. */
+export async function prepareChange({ folders }: QemuChanges, change: Change): Promise<Checkpoint> {
+  const machineFolder = 'machineId' in change ? folders.of(change.machineId) : null;
+  const last = machineFolder === null ? null : await readLastJob(machineFolder);
+  const wasOn = machineFolder !== null && (await readStatus(machineFolder)) === 'running';
+  return JSON.stringify({ highestJob: last?.number ?? 0, wasOn } satisfies z.infer<typeof checkpointSchema>);
+}
+
+/** Begun since `prepare` by this very change, or already true. */
+export async function findChange({ folders, reader }: QemuChanges, change: Change, checkpoint: Checkpoint): Promise<Accepted | null> {
+  const machineId = 'machineId' in change ? change.machineId : change.order.name;
+  const jobs = await readJobs(await folders.withJobs(machineId), parse(checkpoint).highestJob);
+  const begun = jobs.find(({ kind, reference }) => kind === change.kind && reference === change.reference);
+  if (begun !== undefined) return accepted(machineId, begun);
+  const isDone =
+    (change.kind === 'delete' && (await folders.read(machineId)) === null) ||
+    (change.kind === 'delete_snapshot' && (await reader.readSnapshot(machineId, change.snapshotId)) === null);
+  return isDone ? done(machineId) : null;
+}
+
+/** Takes one change on: what is claimed is carried out, whoever dies. A change that was taken on is never taken on again. */
+export async function sendChange(changes: QemuChanges, change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted> {
+  await assertTools();
+  if (change.kind === 'rebuild') throw new ComputeError('unsupported', 'qemu machines are not rebuilt');
+  const { folders, reader, beginWork } = changes;
+  const begun = await findChange(changes, change, checkpoint);
+  if (begun !== null) return begun;
+  if (change.kind === 'create') return await sendCreate(changes, change, signal);
+  const { machineId } = change;
+  // Before anything is judged: the claim fails when something has happened since.
+  const last = await readLastJob(folders.of(machineId));
+  const machine = await reader.readMachine(machineId, signal);
+  if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
+  if (change.kind === 'start' && machine.powerState === 'on') return done(machineId);
+  if (change.kind === 'rollback') await assertRollbackAllowed(reader, change, signal);
+  if (machine.isLocked || last?.state === 'running') throw new ComputeError('locked', `machine ${machineId} is being worked on`);
+  const job = jobOf(change, (last?.number ?? 0) + 1, change.kind === 'rollback' && parse(checkpoint).wasOn);
+  signal?.throwIfAborted();
+  if (!(await ambiguously(claimJob(folders.of(machineId), job)))) throw new ComputeError('locked', 'somebody else was quicker');
+  beginWork(folders.of(machineId));
+  return accepted(machineId, job);
+}
+
+type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
+
+async function sendCreate({ folders, options, beginWork }: QemuChanges, change: Of<'create'>, signal?: AbortSignal): Promise<Accepted> {
+  const { name, spec, image, zone, labels } = change.order;
+  const size = Object.hasOwn(options.sizes, spec) ? options.sizes[spec] : undefined;
+  const system = Object.hasOwn(options.images, image) ? options.images[image] : undefined;
+  if (size === undefined || system === undefined || zone !== options.zone)
+    throw new ComputeError('order_refused', `${spec}, ${image} or ${zone} is not configured`);
+  const record: MachineRecord = { name, spec, image, zone, labels: { ...labels }, ...size, system };
+  const job = jobOf(change, 1, false);
+  signal?.throwIfAborted();
+  // The name is ours alone: a machine that has it is the one that an earlier, lost call made.
+  if (!(await ambiguously(folders.create(record, job)))) throw new ComputeError('ambiguous', `there is a machine ${name}`);
+  beginWork(folders.of(name));
+  return accepted(name, job);
+}
+
+const jobOf = (change: Exclude<Change, Of<'rebuild'>>, number: number, startsAfter: boolean): JobRecord => ({
+  ...{ number, kind: change.kind, reference: change.reference, state: 'running', isApplied: false, startsAfter },
+  snapshotId: 'snapshotId' in change ? change.snapshotId : null,
+  description: 'description' in change ? change.description : '',
+  failure: null,
+  begunAt: new Date().toISOString(),
+});
+
+const accepted = (machineId: string, job: JobRecord): Accepted => ({
+  ...{ machineId, actionId: String(job.number) },
+  snapshotId: job.kind === 'take_snapshot' ? snapshotIdOf(job) : null,
+});
+const done = (machineId: string): Accepted => ({ actionId: null, machineId, snapshotId: null });
+
+/** A write that failed may have been made all the same. */
+function ambiguously<T>(claim: Promise<T>): Promise<T> {
+  return claim.catch((error: unknown) => {
+    throw new ComputeError('ambiguous', error instanceof Error ? error.message : String(error), { cause: error });
+  });
+}

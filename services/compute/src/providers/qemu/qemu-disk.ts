@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process';
+import { rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { syncFolder } from './durable-file';
+import { driveName } from './qemu-command';
+import type { MachineRecord } from './qemu-records';
+import { readStatus } from './qemu-status';
+import { askQmp } from './qmp';
+
+const disk = 'disk.qcow2';
+const run = promisify(execFile);
+/** `qemu-img` refuses a disk that a machine has open, unless it only looks. */
+const image = async (cwd: string, ...args: string[]): Promise<string> => (await run('qemu-img', args, { cwd, env: {} })).stdout;
+
+const infoSchema = z.looseObject({
+  'virtual-size': z.int(),
+  snapshots: z.array(z.looseObject({ name: z.string() })).default([]),
+});
+const readInfo = async (cwd: string, file: string): Promise<z.infer<typeof infoSchema>> =>
+  infoSchema.parse(JSON.parse(await image(cwd, 'info', '--force-share', '--output=json', file)));
+
+export class DiskTooSmall extends Error {
+  override readonly name = 'DiskTooSmall';
+}
+
+/** Over the image, which is only read. Harmless when it is there. @throws DiskTooSmall */
+export async function createDisk(machineFolder: string, { diskGb, system }: MachineRecord): Promise<void> {
+  const bytes = diskGb * 1_000_000_000;
+  if ((await readInfo(machineFolder, system.disk))['virtual-size'] > bytes)
+    throw new DiskTooSmall(`${diskGb} GB do not hold ${system.disk}`);
+  const unfinished = path.join(machineFolder, `${disk}.new`);
+  await rm(unfinished, { force: true });
+  await image(machineFolder, 'create', '-q', '-f', 'qcow2', '-F', 'qcow2', '-b', system.disk, unfinished, String(bytes));
+  await rename(unfinished, path.join(machineFolder, disk));
+  await syncFolder(machineFolder);
+}
+
+/** Names of the snapshots within the disk. */
+export async function listInside(machineFolder: string): Promise<ReadonlySet<string>> {
+  return new Set((await readInfo(machineFolder, disk)).snapshots.map(({ name }) => name));
+}
+
+/** Of the disk as it is at this moment, whether the machine runs or not. Harmless when there is one of this name. */
+export async function takeInside(machineFolder: string, name: string): Promise<void> {
+  if ((await listInside(machineFolder)).has(name)) return;
+  if ((await readStatus(machineFolder)) === 'off') await image(machineFolder, 'snapshot', '-c', name, disk);
+  else await askRunning(machineFolder, 'blockdev-snapshot-internal-sync', name);
+}
+
+/** Harmless when there is none. */
+export async function deleteInside(machineFolder: string, name: string): Promise<void> {
+  if (!(await listInside(machineFolder)).has(name)) return;
+  if ((await readStatus(machineFolder)) === 'off') await image(machineFolder, 'snapshot', '-d', name, disk);
+  else await askRunning(machineFolder, 'blockdev-snapshot-delete-internal-sync', name);
+}
+
+/**
+ * The disk becomes the snapshot's; no machine may have it open. Dying on the way leaves the old content or the new one, and at worst clusters that belong to
+ * nobody: those are given back first. @throws also when the disk is damaged: nothing is changed then
+ */
+export async function applyInside(machineFolder: string, name: string): Promise<void> {
+  await image(machineFolder, 'check', '-q', '-r', 'leaks', disk);
+  await image(machineFolder, 'snapshot', '-a', name, disk);
+}
+
+export const removeDisk = (machineFolder: string): Promise<void> => rm(path.join(machineFolder, disk), { force: true });
+
+const askRunning = (machineFolder: string, command: string, name: string): Promise<unknown> =>
+  askQmp({ machineFolder, monitor: 'work.sock', command, args: { device: driveName, name }, deadlineMs: 600_000 });

@@ -1,0 +1,26 @@
+/** What a machine boots from: its own boot loader, or a kernel that QEMU loads. Files are never changed in place: disks lie over them. */
+export interface QemuImage {
+  /** A qcow2 image, absolute. */
+  disk: string;
+  kernel?: string | undefined;
+  initrd?: string | undefined;
+  /** The kernel's command line. */
+  append?: string | undefined;
+}
+
+export interface QemuSize {
+  cpus: number;
+  memoryMb: number;
+  /** GB of 10^9 bytes. */
+  diskGb: number;
+}
+
+export interface QemuOptions {
+  /** Of one deploy target in one mode, absolute: its machines, their disks and what was done to them. */
+  folder: string;
+  zone: string;
+  images: Readonly<Record<string, QemuImage>>;
+  sizes: Readonly<Record<string, QemuSize>>;
+  /** How the work on a machine is begun; by default in a process of its own that outlives this one. */
+  beginWork?: (machineFolder: string) => void;
+}

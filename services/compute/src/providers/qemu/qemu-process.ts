@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process';
+import { open, readlink, realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readText } from './durable-file';
+import { type Accelerator, commandLine } from './qemu-command';
+import type { MachineRecord } from './qemu-records';
+import { readStatus } from './qemu-status';
+import { askQmp } from './qmp';
+
+const lookEveryMs = 25;
+/** How long a process may take to answer: hundreds of times what it takes. */
+const startMs = 30_000;
+/** A process that was asked to end has this long to write out what it holds. */
+const quitMs = 20_000;
+const startRounds = 3;
+
+/** Returns once the machine runs; harmless when it does. KVM where it works, else emulation: that it is there does not say that it works. */
+export async function startQemu(machineFolder: string, record: MachineRecord): Promise<void> {
+  if ((await readStatus(machineFolder)) === 'running') return;
+  await stopQemu(machineFolder);
+  let reason = '';
+  for (let round = 0; round < startRounds; round += 1) {
+    for (const accelerator of ['kvm', 'tcg'] as const) {
+      reason = await tryStart(machineFolder, record, accelerator);
+      // Also when it is the one whose parent died while it was coming up that stands in the way.
+      if ((await readStatus(machineFolder)) === 'running') return;
+    }
+    await sleep(500);
+  }
+  throw new Error(`qemu does not start: ${reason}`);
+}
+
+/** Resolves with '' when it answers, else with the last thing it said. It gets no environment: ours has secrets. */
+async function tryStart(machineFolder: string, record: MachineRecord, accelerator: Accelerator): Promise<string> {
+  const log = await open(path.join(machineFolder, 'qemu.log'), 'w', 0o600);
+  const [command, args] = ['qemu-system-x86_64', commandLine(record, accelerator)] as const;
+  const child = spawn(command, args, { cwd: machineFolder, env: {}, detached: true, stdio: ['ignore', log.fd, log.fd] });
+  let hasEnded = false;
+  const ended = (): void => {
+    hasEnded = true;
+  };
+  child.once('exit', ended).once('error', ended);
+  await log.close();
+  child.unref();
+  for (let waitedMs = 0; waitedMs < startMs && !hasEnded; waitedMs += lookEveryMs) {
+    if ((await readStatus(machineFolder)) === 'running') return '';
+    await sleep(lookEveryMs);
+  }
+  child.kill('SIGKILL');
+  return (await readText(path.join(machineFolder, 'qemu.log')))?.trim().slice(-500) ?? '';
+}
+
+/** Returns once there is no process; what it held is on its disk. Harmless when there is none. */
+export async function stopQemu(machineFolder: string): Promise<void> {
+  if ((await findPid(machineFolder)) === null && (await readStatus(machineFolder)) === 'off') return;
+  await askQmp({ machineFolder, monitor: 'work.sock', command: 'quit', deadlineMs: 5_000 }).catch(() => undefined);
+  if (await hasGone(machineFolder, quitMs)) return;
+  const pid = await findPid(machineFolder);
+  if (pid !== null) process.kill(pid, 'SIGKILL');
+  if (!(await hasGone(machineFolder, quitMs))) throw new Error('qemu does not end');
+}
+
+async function hasGone(machineFolder: string, patienceMs: number): Promise<boolean> {
+  for (let waitedMs = 0; waitedMs < patienceMs; waitedMs += lookEveryMs) {
+    if ((await findPid(machineFolder)) === null) return true;
+    await sleep(lookEveryMs);
+  }
+  return false;
+}
+
+/** Null when there is none: a number alone may by now be somebody else's, so the process must be at home in the machine's folder. */
+export async function findPid(machineFolder: string): Promise<number | null> {
+  const pid = Number(await readText(path.join(machineFolder, 'qemu.pid')));
+  if (!Number.isInteger(pid) || pid < 2) return null;
+  const home = await readlink(`/proc/${pid}/cwd`).catch(() => null);
+  return home !== null && home === (await realpath(machineFolder)) ? pid : null;
+}

@@ -1,0 +1,45 @@
+import { z } from 'zod';
+
+/** All that it takes to start the machine, so that a change of configuration changes no machine that is there. */
+export const machineRecordSchema = z.strictObject({
+  name: z.string(),
+  spec: z.string(),
+  image: z.string(),
+  zone: z.string(),
+  labels: z.record(z.string(), z.string()),
+  cpus: z.int(),
+  memoryMb: z.int(),
+  diskGb: z.int(),
+  system: z.strictObject({
+    disk: z.string(),
+    kernel: z.string().optional(),
+    initrd: z.string().optional(),
+    append: z.string().optional(),
+  }),
+});
+export type MachineRecord = z.infer<typeof machineRecordSchema>;
+
+/**
+ * A piece of work on one machine: claimed, carried out and kept. The newest one that runs holds the machine; the whole of them is the ledger of what was done.
+ */
+export const jobRecordSchema = z.strictObject({
+  /** Counts up without gaps, from 1 (`create`). */
+  number: z.int().positive(),
+  kind: z.enum(['create', 'start', 'delete', 'take_snapshot', 'delete_snapshot', 'rollback']),
+  reference: z.string(),
+  state: z.enum(['running', 'succeeded', 'failed']),
+  /** Of a rollback: the disk is the snapshot's. From here on the guest may write again, so it is never done a second time. */
+  isApplied: z.boolean(),
+  /** Of a rollback: whether the machine ran before it. */
+  startsAfter: z.boolean(),
+  /** Of a snapshot's deletion and a rollback. */
+  snapshotId: z.string().nullable(),
+  /** Of a snapshot. */
+  description: z.string(),
+  failure: z.strictObject({ reason: z.enum(['rejected', 'incompatible', 'snapshot_not_found']), internal: z.string() }).nullable(),
+  begunAt: z.iso.datetime(),
+});
+export type JobRecord = z.infer<typeof jobRecordSchema>;
+
+/** Name of the snapshot within the disk. Never a bare number: QEMU would take it for the number that it gave a snapshot itself. */
+export const snapshotIdOf = ({ number }: Pick<JobRecord, 'number'>): string => `s${number}`;

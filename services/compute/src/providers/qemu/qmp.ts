@@ -1,0 +1,80 @@
+import { open } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { z } from 'zod';
+import { codeOfError } from './durable-file';
+
+/** Each monitor serves one client at a time: those who look are not kept waiting by those who work. */
+export type Monitor = 'work.sock' | 'look.sock';
+
+/** Nobody listens: there is no process. */
+export class NotRunning extends Error {
+  override readonly name = 'NotRunning';
+}
+
+/** QEMU has read the command and will not do it. */
+export class QmpRefusal extends Error {
+  override readonly name = 'QmpRefusal';
+}
+
+export interface QmpCall {
+  machineFolder: string;
+  monitor: Monitor;
+  command: string;
+  args?: object;
+  deadlineMs: number;
+}
+
+const lineSchema = z.looseObject({
+  id: z.string().optional(),
+  return: z.unknown().optional(),
+  error: z.looseObject({ desc: z.string() }).optional(),
+});
+
+/**
+ * One command over QEMU's monitor; resolves with what it returns.
+ * @throws NotRunning, QmpRefusal, or what the connection failed with; after the deadline it is not known whether the command was carried out
+ */
+export async function askQmp(call: QmpCall): Promise<unknown> {
+  const folder = await open(call.machineFolder, 'r').catch((error: unknown) => {
+    throw codeOfError(error) === 'ENOENT' ? new NotRunning('no such machine') : error;
+  });
+  try {
+    // A socket's path may have 107 characters and a folder's many more; this one is short.
+    return await talk(connect(path.join(`/proc/self/fd/${folder.fd}`, call.monitor)), call);
+  } finally {
+    await folder.close();
+  }
+}
+
+async function talk(socket: Socket, { command, args = {}, deadlineMs }: QmpCall): Promise<unknown> {
+  const timer = setTimeout(() => socket.destroy(new Error(`no answer to ${command} within ${deadlineMs} ms`)), deadlineMs);
+  try {
+    return await new Promise((resolve, reject) => {
+      socket.once('error', (error) => reject(isNobody(error) ? new NotRunning('nobody listens', { cause: error }) : error));
+      socket.once('close', () => reject(new NotRunning('the connection was closed')));
+      const lines = createInterface({ input: socket }).on('line', (line) => settle(line, resolve, reject));
+      // It passes on the socket's.
+      lines.on('error', () => undefined);
+      socket.write(`{"execute":"qmp_capabilities"}\n${JSON.stringify({ execute: command, arguments: args, id: 'asked' })}\n`);
+    });
+  } finally {
+    clearTimeout(timer);
+    socket.destroy();
+  }
+}
+
+/** Greeting, events and the answer to the first line have no id. */
+function settle(line: string, resolve: (value: unknown) => void, reject: (error: Error) => void): void {
+  try {
+    const { id, return: value, error } = lineSchema.parse(JSON.parse(line));
+    if (id !== 'asked') return;
+    if (error === undefined) resolve(value);
+    else reject(new QmpRefusal(error.desc));
+  } catch (error) {
+    reject(error instanceof Error ? error : new Error(String(error)));
+  }
+}
+
+const isNobody = (error: unknown): boolean => ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(codeOfError(error) ?? '');
