@@ -3,7 +3,7 @@ import { link, open, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 
 export const codeOfError = (error: unknown): string | undefined =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 
 /** Makes what happened to the names in a folder survive the machine. */
 export async function syncFolder(folder: string): Promise<void> {

@@ -1,0 +1,129 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import type { StandInAdmin } from '@drydock/stand-ins/admin-client';
+import { uuidv7 } from 'uuidv7';
+import { qemuCompute } from '../src/providers/compute-provider.qemu';
+import { carryOutJob } from '../src/providers/qemu/carry-out-job';
+import { deleteInside } from '../src/providers/qemu/qemu-disk';
+import { readJobs } from '../src/providers/qemu/qemu-jobs';
+import { findPid } from '../src/providers/qemu/qemu-process';
+import { askQmp } from '../src/providers/qemu/qmp';
+import type { HostRig, RigWorld } from './provider-rig';
+
+const run = promisify(execFile);
+/** A file of the contract's tests is a sector of a disk without a file system, at this place. */
+const sector = 40_000;
+const sectorBytes = 512;
+
+/** Ends what runs in the folder and removes it. */
+export async function clearHost(folder: string): Promise<void> {
+  await killMachines(folder);
+  rmSync(folder, { recursive: true, force: true });
+}
+
+export async function killMachines(folder: string): Promise<void> {
+  for (const machineFolder of await machinesIn(folder)) {
+    const pid = await findPid(machineFolder);
+    if (pid !== null) process.kill(pid, 'SIGKILL');
+  }
+}
+
+const machinesIn = async (folder: string): Promise<string[]> => {
+  const names = await readdir(path.join(folder, 'machines')).catch(() => []);
+  return names.map((name) => path.join(folder, 'machines', name));
+};
+
+/** Machines that have a disk and nothing to boot. Work is carried out when the clock is changed, as a stand-in's is. */
+export const qemuRig = (): HostRig => ({
+  name: 'qemu',
+  order: () => ({ name: uuidv7(), spec: 'small', image: 'blank', zone: 'here', labels: { 'drydock-org': 'o1' } }),
+  rollbackOp: 'rollback',
+  breakSnapshot: async (admin, machineId, snapshotId) => void (await admin.call('break', machineId, snapshotId)),
+  lockHidden: async (admin, machineId, isLocked) => void (await admin.call(isLocked ? 'hold' : 'release', machineId)),
+  vanish: async (admin, machineId) => void (await admin.call('vanish', machineId)),
+  open: openHost,
+});
+
+async function openHost(): Promise<RigWorld> {
+  const root = mkdtempSync(path.join(tmpdir(), 'drydock-qemu-'));
+  const blank = path.join(root, 'blank.qcow2');
+  await run('qemu-img', ['create', '-q', '-f', 'qcow2', blank, '64M']);
+  const folderOf = (account: string): string => path.join(root, account);
+  const open: RigWorld['open'] = ({ account = 'one' } = {}) =>
+    qemuCompute({
+      folder: folderOf(account),
+      zone: 'here',
+      images: { blank: { disk: blank } },
+      sizes: { small: { cpus: 1, memoryMb: 64, diskGb: 1 } },
+      beginWork: () => undefined,
+    });
+  return {
+    admin: hostAdmin(folderOf('one')),
+    driver: open(),
+    open,
+    restart: () => killMachines(folderOf('one')),
+    url: () => root,
+    close: async () => {
+      await clearHost(folderOf('one'));
+      rmSync(root, { recursive: true, force: true });
+    },
+  };
+}
+
+function hostAdmin(folder: string): StandInAdmin {
+  const of = (machineId: string): string => path.join(folder, 'machines', machineId);
+  const notHere = async (): Promise<never> => {
+    throw new Error('there is no socket between us and a host: nothing goes wrong on it');
+  };
+  return {
+    orderFault: notHere,
+    readCalls: notHere,
+    clearFaults: async () => undefined,
+    changeClock: async () => {
+      for (const machineFolder of await machinesIn(folder)) await carryOutJob(machineFolder);
+    },
+    readLedger: async () => {
+      const entries = [];
+      for (const machineFolder of await machinesIn(folder))
+        for (const { number, kind, reference, begunAt } of await readJobs(machineFolder))
+          entries.push({
+            ...{ seq: number, time: begunAt, project: 'one', resource: path.basename(machineFolder), op: kind, action_id: String(number) },
+            ...{ detail: '', fence: '0' as const, workflow_id: reference, outcome: 'accepted' as const },
+          });
+      return entries;
+    },
+    readDisk: async (machineId) => {
+      const out = path.join(of(machineId), 'sector');
+      const [from, to] = ['if=disk.qcow2', 'of=sector'];
+      const args = ['dd', '-U', '-f', 'qcow2', '-O', 'raw', `bs=${sectorBytes}`, `skip=${sector}`, `count=${sector + 1}`, from, to];
+      await run('qemu-img', args, { cwd: of(machineId) });
+      return (await readFile(out)).subarray(0, sectorBytes).toString().replace(/\0+$/, '');
+    },
+    writeDisk: async (machineId, _file, content) => {
+      const source = path.join(of(machineId), 'sector');
+      await writeFile(source, Buffer.alloc(sectorBytes, 0).fill(content, 0, content.length));
+      for (const line of [`write -s ${source} ${sector * sectorBytes} ${sectorBytes}`, 'flush'])
+        await askQmp({
+          ...{ machineFolder: of(machineId), monitor: 'work.sock', command: 'human-monitor-command', deadlineMs: 20_000 },
+          args: { 'command-line': `qemu-io disk "${line}"` },
+        });
+    },
+    call: async (what, machineId, detail) => {
+      const held = path.join(of(machineId), 'held');
+      if (what === 'break') await deleteInside(of(machineId), String(detail));
+      if (what === 'hold') await writeFile(held, '');
+      if (what === 'release') await rm(held);
+      if (what === 'vanish') await clearMachine(of(machineId));
+    },
+  };
+}
+
+async function clearMachine(machineFolder: string): Promise<void> {
+  const pid = await findPid(machineFolder);
+  if (pid !== null) process.kill(pid, 'SIGKILL');
+  await rm(machineFolder, { recursive: true, force: true });
+}
