@@ -3,7 +3,9 @@ import type { TargetConfig, TargetsConfig } from './config-targets';
 import type { Closing, ComputeDriver, ComputeReader } from './providers/compute-provider';
 import { hetznerCompute, hetznerComputeReader } from './providers/compute-provider.hetzner';
 import { proxmoxCompute, proxmoxComputeReader } from './providers/compute-provider.proxmox';
+import { qemuCompute, qemuComputeReader } from './providers/compute-provider.qemu';
 import type { ProxmoxOptions } from './providers/proxmox/proxmox-options';
+import type { QemuOptions } from './providers/qemu/qemu-options';
 import type { Offer, Target, Targets } from './servers/targets';
 
 type Configured = Readonly<Record<Mode, TargetsConfig>>;
@@ -28,12 +30,21 @@ const proxmoxOptions = (config: Extract<TargetConfig, { driver: 'proxmox' }>): P
   ),
 });
 
+const qemuOptions = ({ folder, zone, images, sizes }: Extract<TargetConfig, { driver: 'qemu' }>): QemuOptions => ({
+  ...{ folder, zone, images },
+  sizes: Object.fromEntries(
+    Object.entries(sizes).map(([name, { cpus, memory_mb, disk_gb }]) => [name, { cpus, memoryMb: memory_mb, diskGb: disk_gb }]),
+  ),
+});
+
 function openReader(config: TargetConfig): ComputeReader & Closing {
   switch (config.driver) {
     case 'hetzner':
       return hetznerComputeReader({ ...callsOf(config), token: config.token });
     case 'proxmox':
       return proxmoxComputeReader(proxmoxOptions(config));
+    case 'qemu':
+      return qemuComputeReader(qemuOptions(config));
   }
 }
 
@@ -43,6 +54,8 @@ function openDriver(config: TargetConfig): ComputeDriver & Closing {
       return hetznerCompute({ ...callsOf(config), token: config.token });
     case 'proxmox':
       return proxmoxCompute(proxmoxOptions(config));
+    case 'qemu':
+      return qemuCompute(qemuOptions(config));
   }
 }
 

@@ -21,6 +21,11 @@ const calls = {
 
 const hetznerSchema = z.strictObject({ driver: z.literal('hetzner'), token: z.string().min(1), ...calls, ...offered });
 
+const everySpecIsASize = [
+  ({ sizes, specs }: { sizes: object; specs: object }) => Object.keys(specs).every((spec) => Object.hasOwn(sizes, spec)),
+  'a price of a size that there is not',
+] as const;
+
 const proxmoxSchema = z
   .strictObject({
     driver: z.literal('proxmox'),
@@ -34,10 +39,28 @@ const proxmoxSchema = z
     ...calls,
     ...offered,
   })
-  .refine(({ sizes, specs }) => Object.keys(specs).every((spec) => Object.hasOwn(sizes, spec)), 'a price of a size that there is not');
+  .refine(...everySpecIsASize);
+
+const absolute = z.string().startsWith('/');
+
+/** Machines of this host: the worker runs them and the API looks at them, so both are on it. */
+const qemuSchema = z
+  .strictObject({
+    driver: z.literal('qemu'),
+    /** Of this range in this mode alone. */
+    folder: absolute,
+    zone: z.string().default('local'),
+    images: z.record(
+      z.string(),
+      z.strictObject({ disk: absolute, kernel: absolute.optional(), initrd: absolute.optional(), append: z.string().optional() }),
+    ),
+    sizes: z.record(z.string(), z.strictObject({ cpus: z.int().min(1), memory_mb: z.int().min(32), disk_gb: z.int().min(1) })),
+    ...offered,
+  })
+  .refine(...everySpecIsASize);
 
 const targetSchema = z
-  .discriminatedUnion('driver', [hetznerSchema, proxmoxSchema])
+  .discriminatedUnion('driver', [hetznerSchema, proxmoxSchema, qemuSchema])
   .refine(({ plans, specs }) => Object.values(plans).every((spec) => Object.hasOwn(specs, spec)), 'a plan names a size without a price');
 
 export type TargetConfig = z.infer<typeof targetSchema>;

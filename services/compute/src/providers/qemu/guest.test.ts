@@ -1,0 +1,63 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { until } from '@drydock/test-kit/wait';
+import { uuidv7 } from 'uuidv7';
+import { type GuestConsole, openConsole } from '../../../test/guest-console';
+import { guestImage, hasGuest } from '../../../test/qemu-host';
+import { clearHost } from '../../../test/qemu-rig';
+import type { Change } from '../compute-change.types';
+import { qemuCompute } from '../compute-provider.qemu';
+
+const folder = mkdtempSync(path.join(tmpdir(), 'drydock-guest-'));
+const open = () =>
+  qemuCompute({ folder, zone: 'here', images: { guest: guestImage }, sizes: { small: { cpus: 1, memoryMb: 128, diskGb: 1 } } });
+const consoles: GuestConsole[] = [];
+afterAll(async () => {
+  for (const { close } of consoles) close();
+  await clearHost(folder);
+});
+
+/** By a driver of its own each time: nothing is known but what is in the folder. */
+async function carryOut(change: Change): Promise<string | null> {
+  const { actionId, machineId, snapshotId } = await open().send(change, await open().prepare(change));
+  const look = async () => {
+    const action = actionId === null ? null : await open().readAction(machineId, actionId);
+    return action?.state !== 'running' && { action };
+  };
+  const { action } = await until(look, { timeoutMs: 120_000, everyMs: 50, what: change.kind });
+  expect(action?.failure ?? null).toBeNull();
+  return snapshotId;
+}
+
+const guestOf = async (machineId: string): Promise<GuestConsole> => {
+  const guest = await openConsole(path.join(folder, 'machines', machineId));
+  consoles.push(guest);
+  return guest;
+};
+
+const describeGuest = hasGuest() ? describe : describe.skip;
+
+describeGuest('a real machine', () => {
+  it('that is rolled back reads from its own disk what was there before the snapshot, and nothing that was written since', async () => {
+    const order = { name: uuidv7(), spec: 'small', image: 'guest', zone: 'here', labels: {} };
+    const machineId = order.name;
+    await carryOut({ kind: 'create', reference: uuidv7(), order });
+    await carryOut({ kind: 'start', reference: uuidv7(), machineId, order });
+    const guest = await guestOf(machineId);
+    await guest.run('echo before > /srv/state; sync');
+    const snapshotId = await carryOut({ kind: 'take_snapshot', reference: uuidv7(), machineId, description: '' });
+    await guest.run('echo after > /srv/state; echo new > /srv/new; sync');
+    expect(await guest.run('cat /srv/state /srv/new')).toMatch(/^after\s+new$/);
+
+    await carryOut({ kind: 'rollback', reference: uuidv7(), machineId, snapshotId: snapshotId ?? '' });
+    expect(await open().readMachine(machineId)).toMatchObject({ powerState: 'on', vendorStatus: 'running', isLocked: false });
+    const again = await guestOf(machineId);
+    expect(await again.run('cat /srv/state; ls /srv')).toMatch(/^before\s+lost\+found\s+state$/);
+
+    // Its owner powers it off from inside: that is told from a crash, and it can be started.
+    again.say('poweroff -f');
+    await until(async () => (await open().readMachine(machineId))?.vendorStatus === 'shutdown', { timeoutMs: 60_000 });
+    expect(await open().readMachine(machineId)).toMatchObject({ powerState: 'off', isLocked: false });
+  });
+});

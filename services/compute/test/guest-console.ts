@@ -1,0 +1,47 @@
+import { open } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { until } from '@drydock/test-kit/wait';
+
+export interface GuestConsole {
+  /** What the command prints. @throws unless it ends with 0 */
+  run(command: string): Promise<string>;
+  /** Says it and waits for nothing. */
+  say(command: string): void;
+  close(): void;
+}
+
+/** Emulated on a machine with other work, a guest takes its time. */
+const bootMs = 120_000;
+const commandMs = 60_000;
+
+/** The machine's serial console, as soon as the guest of `qemu-guest/` listens to it. */
+export async function openConsole(machineFolder: string): Promise<GuestConsole> {
+  const socket = await connectTo(machineFolder);
+  let said = '';
+  socket.on('data', (chunk: Buffer) => {
+    said += chunk.toString();
+  });
+  socket.on('error', () => undefined);
+  const run = async (command: string, timeoutMs = commandMs): Promise<string> => {
+    said = '';
+    socket.write(`${command}\n`);
+    const ending = /GUEST exit (\d+)\r?\n/;
+    const match = await until(() => ending.exec(said) ?? false, { timeoutMs, everyMs: 20, what: `the guest's answer to ${command}` });
+    if (match[1] !== '0') throw new Error(`${command}: ${said}`);
+    return said.slice(0, match.index).trim();
+  };
+  // What is written before it reads is kept for it: the first answer says that it has booted.
+  await run('true', bootMs);
+  return { run, say: (command) => void socket.write(`${command}\n`), close: () => socket.destroy() };
+}
+
+async function connectTo(machineFolder: string): Promise<Socket> {
+  const folder = await open(machineFolder, 'r');
+  try {
+    const socket = connect(`/proc/self/fd/${folder.fd}/console.sock`);
+    await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+    return socket;
+  } finally {
+    await folder.close();
+  }
+}
