@@ -45,10 +45,11 @@ export const qemuRig = (): HostRig => ({
   breakSnapshot: async (admin, machineId, snapshotId) => void (await admin.call('break', machineId, snapshotId)),
   lockHidden: async (admin, machineId, isLocked) => void (await admin.call(isLocked ? 'hold' : 'release', machineId)),
   vanish: async (admin, machineId) => void (await admin.call('vanish', machineId)),
-  open: openHost,
+  open: () => openHost(() => undefined),
 });
 
-async function openHost(): Promise<RigWorld> {
+/** `beginWork`: how work on a machine is begun. */
+export async function openHost(beginWork: (machineFolder: string) => void): Promise<RigWorld> {
   const root = mkdtempSync(path.join(tmpdir(), 'drydock-qemu-'));
   const blank = path.join(root, 'blank.qcow2');
   await run('qemu-img', ['create', '-q', '-f', 'qcow2', blank, '64M']);
@@ -59,7 +60,7 @@ async function openHost(): Promise<RigWorld> {
       zone: 'here',
       images: { blank: { disk: blank } },
       sizes: { small: { cpus: 1, memoryMb: 64, diskGb: 1 } },
-      beginWork: () => undefined,
+      beginWork,
     });
   return {
     admin: hostAdmin(folderOf('one')),

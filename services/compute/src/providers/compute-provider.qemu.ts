@@ -16,7 +16,7 @@ export function qemuComputeReader({ folder }: Pick<QemuOptions, 'folder'>): Comp
 
 /** Machines of this host, for workers. They go on without us. */
 export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
-  const begin = options.beginWork ?? beginWork;
+  const begin = options.beginWork ?? ((machineFolder: string) => beginWork(machineFolder));
   const folders = openMachineFolders(options.folder);
   // Whoever carried a job out may have died: every look by a worker has it gone on with.
   const changes: QemuChanges = { folders, reader: qemuReader(folders, begin), options, beginWork: begin };

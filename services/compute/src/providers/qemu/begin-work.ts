@@ -10,9 +10,9 @@ const program = path.resolve(__dirname, '../../../dist/providers/qemu/run-job.js
 
 /**
  * Has the machine's job carried out by a process of its own, which goes on when this one ends. `flock` holds the machine's lock for as long as that process
- * lives, frozen or not: whoever comes second ends at once, so this may be called as often as one likes.
+ * lives, frozen or not: whoever comes second ends at once, so this may be called as often as one likes. `environment`: ours unless told.
  */
-export function beginWork(machineFolder: string): void {
+export function beginWork(machineFolder: string, environment?: Record<string, string>): void {
   let log: number;
   try {
     log = openSync(path.join(machineFolder, 'work.log'), 'a', 0o600);
@@ -21,7 +21,8 @@ export function beginWork(machineFolder: string): void {
     return;
   }
   const args = ['--nonblock', '--no-fork', path.join(machineFolder, 'lock'), process.execPath, program, machineFolder];
-  const child = spawn('flock', args, { detached: true, stdio: ['ignore', log, log] });
+  const env = environment === undefined ? {} : { env: environment };
+  const child = spawn('flock', args, { detached: true, stdio: ['ignore', log, log], ...env });
   // Whoever looks at the job next tries again.
   child.once('error', () => undefined);
   child.unref();

@@ -6,7 +6,7 @@ import { claimJob, jobsFolder } from './qemu-jobs';
 import { type JobRecord, type MachineRecord, machineRecordSchema } from './qemu-records';
 
 /** Part of a path: anything else is nobody's name. */
-const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name);
+export const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name);
 const recordFile = (machineFolder: string): string => path.join(machineFolder, 'machine.json');
 
 /** By an operator's hand: while this file is there nothing is done to the machine. */
@@ -41,7 +41,6 @@ export function openMachineFolders(root: string): MachineFolders {
     isHeld: (machineId) => exists(path.join(of(machineId), holdFile)),
     withJobs: async (machineId) => ((await exists(jobsFolder(of(machineId)))) ? of(machineId) : within('gone', machineId)),
     create: async (record, job) => {
-      if (!isName(record.name)) throw new RangeError(`not a machine's name: ${record.name}`);
       // Made aside, so that whoever sees the machine sees all of it.
       const aside = path.join(root, 'new', randomUUID());
       for (const folder of [jobsFolder(aside), machines]) await mkdir(folder, { recursive: true, mode: 0o700 });

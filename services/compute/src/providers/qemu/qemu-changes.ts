@@ -4,7 +4,7 @@ import type { Accepted, Change, Checkpoint } from '../compute-change.types';
 import { ComputeError } from '../compute-error';
 import type { ComputeReader } from '../compute-provider';
 import { assertTools } from './begin-work';
-import type { MachineFolders } from './machine-folders';
+import { isName, type MachineFolders } from './machine-folders';
 import { claimJob, readJobs, readLastJob } from './qemu-jobs';
 import type { QemuOptions } from './qemu-options';
 import { type JobRecord, type MachineRecord, snapshotIdOf } from './qemu-records';
@@ -69,8 +69,8 @@ async function sendCreate({ folders, options, beginWork }: QemuChanges, change: 
   const { name, spec, image, zone, labels } = change.order;
   const size = Object.hasOwn(options.sizes, spec) ? options.sizes[spec] : undefined;
   const system = Object.hasOwn(options.images, image) ? options.images[image] : undefined;
-  if (size === undefined || system === undefined || zone !== options.zone)
-    throw new ComputeError('order_refused', `${spec}, ${image} or ${zone} is not configured`);
+  if (size === undefined || system === undefined || zone !== options.zone || !isName(name))
+    throw new ComputeError('order_refused', `${spec}, ${image} or ${zone} is not configured, or ${name} no name`);
   const record: MachineRecord = { name, spec, image, zone, labels: { ...labels }, ...size, system };
   const job = jobOf(change, 1, false);
   signal?.throwIfAborted();

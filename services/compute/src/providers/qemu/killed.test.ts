@@ -1,0 +1,184 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type FaultMode, faultTokenName } from '@drydock/faults/fault-token';
+import { until } from '@drydock/test-kit/wait';
+import { type RigWorld, reference, refusalOf } from '../../../test/provider-rig';
+import { hasQemu } from '../../../test/qemu-host';
+import { openHost, qemuRig } from '../../../test/qemu-rig';
+import type { Accepted, Change, ProviderAction } from '../compute-change.types';
+import { beginWork } from './begin-work';
+
+const order = qemuRig().order;
+const faults = mkdtempSync(path.join(tmpdir(), 'drydock-faults-'));
+let world: RigWorld;
+beforeAll(async () => {
+  const environment = { PATH: process.env['PATH'] ?? '', DRYDOCK_FAULTS: faults };
+  world = await openHost((machineFolder) => beginWork(machineFolder, environment));
+});
+afterAll(async () => {
+  await world.close();
+  rmSync(faults, { recursive: true });
+});
+
+const plan = (point: string, mode: FaultMode): void => writeFileSync(path.join(faults, faultTokenName({ point, mode })), '');
+const folderOf = (machineId: string): string => path.join(world.url(), 'one/machines', machineId);
+
+/** Looks with a driver of its own each time, as a worker does that was started since. */
+const endOf = ({ machineId, actionId }: Accepted): Promise<ProviderAction> =>
+  until(
+    async () => {
+      const action = await world.open().readAction(machineId, actionId ?? '');
+      return action.state !== 'running' && action;
+    },
+    { timeoutMs: 120_000, everyMs: 50, what: `job ${actionId} of ${machineId}` },
+  );
+
+async function carryOut(change: Change): Promise<Accepted> {
+  const accepted = await world.driver.send(change, await world.driver.prepare(change));
+  if (accepted.actionId !== null) expect(await endOf(accepted)).toMatchObject({ state: 'succeeded' });
+  return accepted;
+}
+
+/** A machine that runs, with a snapshot of when its disk said `before`; now it says `after`. */
+async function changedMachine(): Promise<Extract<Change, { kind: 'rollback' }>> {
+  const { machineId } = await carryOut({ kind: 'create', reference: reference(), order: order() });
+  await carryOut({ kind: 'start', reference: reference(), machineId, order: order() });
+  await world.admin.writeDisk(machineId, '', 'before');
+  const { snapshotId } = await carryOut({ kind: 'take_snapshot', reference: reference(), machineId, description: '' });
+  await world.admin.writeDisk(machineId, '', 'after');
+  return { kind: 'rollback', reference: reference(), machineId, snapshotId: snapshotId ?? '' };
+}
+
+const rollbacksOf = async (machineId: string) =>
+  (await world.admin.readLedger()).filter(({ resource, op }) => resource === machineId && op === 'rollback');
+
+/** Pids of the processes that are at work on the machine. */
+const workersOf = (machineId: string): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && commandOf(name).includes(`run-job.js\0${folderOf(machineId)}`))
+    .map(Number);
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+const describeQemu = hasQemu() ? describe : describe.skip;
+
+describeQemu('a machine of this host', () => {
+  it.each(['before_stop', 'before_apply', 'after_apply', 'before_start', 'before_end'])(
+    'is rolled back once, and runs, although kill -9 met the work %s',
+    async (point) => {
+      const rollback = await changedMachine();
+      const { machineId } = rollback;
+      plan(`qemu.rollback.${point}`, 'kill');
+      const checkpoint = await world.driver.prepare(rollback);
+      const sent = await world.driver.send(rollback, checkpoint);
+      expect(await endOf(sent)).toMatchObject({ state: 'succeeded', failure: null });
+      expect(readdirSync(faults)).toEqual([]);
+      expect(await world.admin.readDisk(machineId, '')).toBe('before');
+      expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
+      // Whoever comes late finds it, and what was written since stays.
+      await world.admin.writeDisk(machineId, '', 'later');
+      expect(await world.open().find(rollback, checkpoint)).toEqual(sent);
+      expect(await world.open().send(rollback, checkpoint)).toEqual(sent);
+      expect(await endOf(sent)).toMatchObject({ state: 'succeeded' });
+      expect(await world.admin.readDisk(machineId, '')).toBe('later');
+      expect(await rollbacksOf(machineId)).toHaveLength(1);
+    },
+  );
+
+  it('is left alone by others while whoever works on it is frozen, and rolled back once when that one is gone', async () => {
+    const rollback = await changedMachine();
+    const { machineId } = rollback;
+    plan('qemu.rollback.before_apply', 'stop');
+    const sent = await world.driver.send(rollback, await world.driver.prepare(rollback));
+    await until(() => readdirSync(faults).length === 0, { timeoutMs: 60_000 });
+    const [frozen] = workersOf(machineId);
+    for (let looks = 0; looks < 5; looks += 1)
+      expect(await world.open().readAction(machineId, sent.actionId ?? '')).toMatchObject({ state: 'running' });
+    await until(() => workersOf(machineId).length === 1, { timeoutMs: 60_000 });
+    expect(workersOf(machineId)).toEqual([frozen]);
+    expect(await world.admin.readDisk(machineId, '')).toBe('after');
+    if (frozen !== undefined) process.kill(frozen, 'SIGKILL');
+    expect(await endOf(sent)).toMatchObject({ state: 'succeeded' });
+    expect(await world.admin.readDisk(machineId, '')).toBe('before');
+    expect(await rollbacksOf(machineId)).toHaveLength(1);
+  });
+
+  it('that QEMU lost to kill -9 keeps what was written, says that it is off, and rolls back to the state that it had', async () => {
+    const rollback = await changedMachine();
+    const { machineId } = rollback;
+    await world.restart();
+    await until(async () => (await world.driver.readMachine(machineId))?.powerState === 'off', { timeoutMs: 60_000 });
+    expect(await world.admin.readDisk(machineId, '')).toBe('after');
+    await carryOut(rollback);
+    expect(await world.admin.readDisk(machineId, '')).toBe('before');
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'off', isLocked: false });
+    await carryOut({ kind: 'start', reference: reference(), machineId, order: order() });
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on' });
+  });
+
+  it('of two that want to roll it back at once lets one, and tells the other to come back', async () => {
+    const rollback = await changedMachine();
+    const other = { ...rollback, reference: reference() };
+    const checkpoint = await world.driver.prepare(rollback);
+    const outcomes = await Promise.allSettled([world.driver.send(rollback, checkpoint), world.open().send(other, checkpoint)]);
+    const [accepted, refused] = [
+      outcomes.find(({ status }) => status === 'fulfilled'),
+      outcomes.find(({ status }) => status === 'rejected'),
+    ];
+    expect(refused).toMatchObject({ reason: { reason: 'locked', mayPass: true } });
+    if (accepted?.status === 'fulfilled') expect(await endOf(accepted.value)).toMatchObject({ state: 'succeeded' });
+    expect(await rollbacksOf(rollback.machineId)).toHaveLength(1);
+  });
+
+  it('is made once for an order that is sent twice, and its name is nobody else’s', async () => {
+    const change: Change = { kind: 'create', reference: reference(), order: order() };
+    const checkpoint = await world.driver.prepare(change);
+    expect(await world.driver.find(change, checkpoint)).toBeNull();
+    plan('qemu.create.before_end', 'kill');
+    const sent = await world.driver.send(change, checkpoint);
+    expect(await world.open().send(change, checkpoint)).toEqual(sent);
+    expect(await world.open().find(change, checkpoint)).toEqual(sent);
+    expect(await endOf(sent)).toMatchObject({ state: 'succeeded' });
+    expect((await refusalOf(world.driver.send({ ...change, reference: reference() }, checkpoint))).reason).toBe('ambiguous');
+  });
+
+  it('is not made of a size, an image or at a place that there is not, nor on a disk that its image does not fit on', async () => {
+    const refusal = async (wish: object) => {
+      const change: Change = { kind: 'create', reference: reference(), order: { ...order(), ...wish } };
+      return (await refusalOf(world.driver.send(change, await world.driver.prepare(change)))).reason;
+    };
+    expect([await refusal({ spec: 'toString' }), await refusal({ image: 'none' }), await refusal({ zone: 'there' })]).toEqual(
+      Array(3).fill('order_refused'),
+    );
+  });
+
+  it('whose name leads out of its folder is nobody', async () => {
+    expect(await world.driver.readMachine('../../one/machines')).toBeNull();
+    const change: Change = { kind: 'create', reference: reference(), order: { ...order(), name: '../escaped' } };
+    expect((await refusalOf(world.driver.send(change, await world.driver.prepare(change)))).reason).toBe('order_refused');
+  });
+
+  it('is deleted with its disk, although kill -9 met that as well', async () => {
+    const { machineId } = await carryOut({ kind: 'create', reference: reference(), order: order() });
+    plan('qemu.delete.before_end', 'kill');
+    const deletion: Change = { kind: 'delete', reference: reference(), machineId };
+    await world.driver.send(deletion, await world.driver.prepare(deletion));
+    await until(() => readdirSync(faults).length === 0, { timeoutMs: 60_000 });
+    // Nobody follows it any more but the comparison of every minute.
+    await until(
+      async () =>
+        !(await world.driver.listMachines()).some(({ id }) => id === machineId) &&
+        !readdirSync(path.join(world.url(), 'one/machines')).includes(machineId),
+      {
+        timeoutMs: 60_000,
+      },
+    );
+    expect(await world.driver.readMachine(machineId)).toBeNull();
+  });
+});
