@@ -51,14 +51,15 @@ export const qemuRig = (): HostRig => ({
 /** `beginWork`: how work on a machine is begun. */
 export async function openHost(beginWork: (machineFolder: string) => void): Promise<RigWorld> {
   const root = mkdtempSync(path.join(tmpdir(), 'drydock-qemu-'));
-  const blank = path.join(root, 'blank.qcow2');
+  const [blank, large] = [path.join(root, 'blank.qcow2'), path.join(root, 'large.qcow2')];
   await run('qemu-img', ['create', '-q', '-f', 'qcow2', blank, '64M']);
+  await run('qemu-img', ['create', '-q', '-f', 'qcow2', large, '2G']);
   const folderOf = (account: string): string => path.join(root, account);
   const open: RigWorld['open'] = ({ account = 'one' } = {}) =>
     qemuCompute({
       folder: folderOf(account),
       zone: 'here',
-      images: { blank: { disk: blank } },
+      images: { blank: { disk: blank }, large: { disk: large } },
       sizes: { small: { cpus: 1, memoryMb: 64, diskGb: 1 } },
       beginWork,
     });

@@ -4,6 +4,7 @@ import { openMachineFolders } from './qemu/machine-folders';
 import { findChange, prepareChange, type QemuChanges, sendChange } from './qemu/qemu-changes';
 import type { QemuOptions } from './qemu/qemu-options';
 import { looked, qemuReader } from './qemu/qemu-reader';
+import { reviveMachines } from './qemu/revive-machines';
 
 /** What was claimed is there for everybody at once; this is how long a worker may take from its note to its claim. */
 const lostAnswerSecondsUsual = 10;
@@ -22,6 +23,11 @@ export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
   const changes: QemuChanges = { folders, reader: qemuReader(folders, begin), options, beginWork: begin };
   return {
     ...changes.reader,
+    // Asked every minute by the comparison: so the machines of a host that was started again come back.
+    listMachines: async (signal) => {
+      await looked(reviveMachines(folders, begin));
+      return await changes.reader.listMachines(signal);
+    },
     lostAnswerSeconds: lostAnswerSecondsUsual,
     prepare: (change) => looked(prepareChange(changes, change)),
     send: (change, checkpoint, signal) => looked(sendChange(changes, change, checkpoint, signal)),

@@ -55,9 +55,10 @@ describeGuest('a real machine', () => {
     const again = await guestOf(machineId);
     expect(await again.run('cat /srv/state; ls /srv')).toMatch(/^before\s+lost\+found\s+state$/);
 
-    // Its owner powers it off from inside: that is told from a crash, and it can be started.
+    // Its owner powers it off from inside: that is told from a crash, and it stays off.
     again.say('poweroff -f');
     await until(async () => (await open().readMachine(machineId))?.vendorStatus === 'shutdown', { timeoutMs: 60_000 });
-    expect(await open().readMachine(machineId)).toMatchObject({ powerState: 'off', isLocked: false });
+    expect(await open().listMachines()).toMatchObject([{ id: machineId, powerState: 'off', isLocked: false }]);
+    expect(await open().readRunningAction(machineId)).toBeNull();
   });
 });

@@ -1,0 +1,74 @@
+import type { ChildProcess } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { ComputeServerView } from '@drydock/contracts/compute-servers';
+import type { ServerSnapshot } from '@drydock/contracts/compute-snapshots';
+import { callerOf } from '../test/compute-api';
+import { type ComputeWorld, ended, openWorld } from '../test/compute-world';
+import { type GuestConsole, openConsole } from '../test/guest-console';
+import { guestImage, hasGuest } from '../test/qemu-host';
+import { clearHost } from '../test/qemu-rig';
+
+const folder = mkdtempSync(path.join(tmpdir(), 'drydock-range-'));
+const range = {
+  ...{ driver: 'qemu', folder, images: { guest: guestImage }, sizes: { small: { cpus: 1, memory_mb: 128, disk_gb: 1 } } },
+  ...{ currency: 'EUR', specs: { small: { hour_minor: 1, month_minor: 300 } } },
+};
+const servers = '/v1/compute/servers';
+let world: ComputeWorld;
+let worker: ChildProcess;
+const consoles: GuestConsole[] = [];
+
+const describeGuest = hasGuest() ? describe : describe.skip;
+
+describeGuest('a deploy target on this host', () => {
+  beforeAll(async () => {
+    world = await openWorld('postgres', callerOf(), { more: { here: range } });
+    worker = world.spawnWorker();
+  });
+  afterAll(async () => {
+    for (const { close } of consoles) close();
+    worker.kill('SIGTERM');
+    await clearHost(folder);
+    await world.close();
+  });
+
+  const guestOf = async (serverId: string): Promise<GuestConsole> => {
+    const guest = await openConsole(path.join(folder, 'machines', serverId));
+    consoles.push(guest);
+    return guest;
+  };
+  const read = async (serverId: string) => (await world.api.call('GET', `${servers}/${serverId}`)).json as ComputeServerView;
+
+  it('orders a machine, snapshots it and rolls it back while kill -9 meets the worker: the machine reads the old content from its disk', async () => {
+    const body = { name: 'Web', deploy_target: 'here', spec: 'small', image: 'guest', zone: 'local' };
+    const ordered = await world.api.call('POST', servers, { body });
+    expect(await ended(world, ordered.headers['location'])).toMatchObject({ status: 'succeeded' });
+    const { id } = ordered.json as ComputeServerView;
+    expect(await read(id)).toMatchObject({ provider: 'qemu', status: 'active', operable: true, power_state: 'on', addresses: [] });
+    const guest = await guestOf(id);
+    await guest.run('echo before > /srv/state; sync');
+
+    const taken = await world.api.call('POST', `${servers}/${id}/snapshots`, { body: { description: 'before the update' } });
+    expect(await ended(world, taken.headers['location'])).toMatchObject({ status: 'succeeded' });
+    const listed = (await world.api.call('GET', `${servers}/${id}/snapshots`)).json as { data: ServerSnapshot[] };
+    expect(listed.data).toMatchObject([{ description: 'before the update', status: 'available', size_gb: null }]);
+    await guest.run('echo after > /srv/state; sync');
+
+    const rollback = await world.api.call('POST', `${servers}/${id}/snapshots/${listed.data[0]?.id}`);
+    expect([rollback.status, (await read(id)).operable]).toEqual([202, false]);
+    worker.kill('SIGKILL');
+    worker = world.spawnWorker();
+    expect(await ended(world, rollback.headers['location'])).toMatchObject({ status: 'succeeded' });
+    expect(await read(id)).toMatchObject({ status: 'active', operable: true, power_state: 'on', vendor_status: 'running' });
+    expect(await (await guestOf(id)).run('cat /srv/state')).toBe('before');
+  });
+
+  it('refuses an image that nobody configured', async () => {
+    const ordered = await world.api.call('POST', servers, {
+      body: { name: 'Web', deploy_target: 'here', spec: 'small', image: 'none', zone: 'local' },
+    });
+    expect(await ended(world, ordered.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'order_refused' } });
+  });
+});
