@@ -16,7 +16,11 @@ export interface OpenTargets<Provider> {
   close(): Promise<void>;
 }
 
-const callsOf = ({ url, deadline_ms, lost_answer_seconds }: Pick<TargetConfig, 'url' | 'deadline_ms' | 'lost_answer_seconds'>) => ({
+const callsOf = ({
+  url,
+  deadline_ms,
+  lost_answer_seconds,
+}: Pick<Extract<TargetConfig, { driver: 'hetzner' | 'proxmox' }>, 'url' | 'deadline_ms' | 'lost_answer_seconds'>) => ({
   baseUrl: url,
   deadlineMs: deadline_ms,
   lostAnswerSeconds: lost_answer_seconds,
