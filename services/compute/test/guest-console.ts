@@ -22,17 +22,32 @@ export async function openConsole(machineFolder: string): Promise<GuestConsole> 
     said += chunk.toString();
   });
   socket.on('error', () => undefined);
-  const run = async (command: string, timeoutMs = commandMs): Promise<string> => {
+  const run = async (command: string): Promise<string> => {
     said = '';
     socket.write(`${command}\n`);
     const ending = /GUEST exit (\d+)\r?\n/;
-    const match = await until(() => ending.exec(said) ?? false, { timeoutMs, everyMs: 20, what: `the guest's answer to ${command}` });
+    const match = await until(() => ending.exec(said) ?? false, {
+      timeoutMs: commandMs,
+      everyMs: 20,
+      what: `the guest's answer to ${command}`,
+    });
     if (match[1] !== '0') throw new Error(`${command}: ${said}`);
     return said.slice(0, match.index).trim();
   };
-  // What is written before it reads is kept for it: the first answer says that it has booted.
-  await run('true', bootMs);
+  await awaitGuest(socket, () => said);
   return { run, say: (command) => void socket.write(`${command}\n`), close: () => socket.destroy() };
+}
+
+/** While it boots the serial port swallows what it is told, in part or whole: so it is asked again, until its answer to the last question has come. */
+async function awaitGuest(socket: Socket, heard: () => string): Promise<void> {
+  const asking = setInterval(() => socket.write('\necho up\n'), 250);
+  try {
+    await until(() => /up\r?\nGUEST exit 0/.test(heard()), { timeoutMs: bootMs, everyMs: 20, what: 'a guest that has booted' });
+  } finally {
+    clearInterval(asking);
+  }
+  socket.write('echo last\n');
+  await until(() => /last\r?\nGUEST exit 0\r?\n/.test(heard()), { timeoutMs: commandMs, everyMs: 20, what: 'the last answer' });
 }
 
 async function connectTo(machineFolder: string): Promise<Socket> {
