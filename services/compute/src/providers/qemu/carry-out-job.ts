@@ -2,10 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { faultpoint } from '@drydock/faults/faultpoint';
 import { readText } from './durable-file';
 import { removeRecord, retireMachine } from './machine-folders';
-import { applyInside, createDisk, DiskTooSmall, deleteInside, listInside, removeDisk, takeInside } from './qemu-disk';
+import { applyInside, createDisk, DiskTooSmall, deleteInside, listInside, mendInside, removeDisk, takeInside } from './qemu-disk';
 import { readLastJob, saveJob } from './qemu-jobs';
 import { startQemu, stopQemu } from './qemu-process';
 import { type JobRecord, type MachineRecord, machineRecordSchema, snapshotIdOf } from './qemu-records';
+import { readStatus } from './qemu-status';
 
 class SnapshotMissing extends Error {
   override readonly name = 'SnapshotMissing';
@@ -32,7 +33,13 @@ export async function carryOutJob(machineFolder: string): Promise<void> {
 
 /** It is reported as failed in any case. */
 async function startAnyway(machineFolder: string): Promise<void> {
-  await startQemu(machineFolder, await readRecord(machineFolder)).catch(() => undefined);
+  try {
+    // It runs when it was never stopped.
+    if ((await readStatus(machineFolder)) === 'off') await mendInside(machineFolder);
+    await startQemu(machineFolder, await readRecord(machineFolder));
+  } catch {
+    // Off, with its disk as it is, for staff.
+  }
 }
 
 /** Null when it is done. */

@@ -61,8 +61,13 @@ export async function deleteInside(machineFolder: string, name: string): Promise
  * nobody: those are given back first. @throws also when the disk is damaged: nothing is changed then
  */
 export async function applyInside(machineFolder: string, name: string): Promise<void> {
-  await image(machineFolder, 'check', '-q', '-r', 'leaks', disk);
+  await mendInside(machineFolder);
   await image(machineFolder, 'snapshot', '-a', name, disk);
+}
+
+/** What a death on the way has left within the disk, before anybody writes to it. @throws when it is damaged beyond that */
+export async function mendInside(machineFolder: string): Promise<void> {
+  await image(machineFolder, 'check', '-q', '-r', 'leaks', disk);
 }
 
 export const removeDisk = (machineFolder: string): Promise<void> => rm(path.join(machineFolder, disk), { force: true });
