@@ -7,9 +7,11 @@ import { showResource, showTask, showTaskStatus } from './shapes';
 
 /** What is asked of the cluster as a whole, and of the tasks of one node. */
 export const clusterRoutes: readonly AccountRoute[] = [
-  apiAt('GET', '/cluster/resources', ({ state }, account, call) => {
+  apiAt('GET', '/cluster/resources', ({ state, downNodes }, account, call) => {
     allowQuery(call, ['type']);
-    return dataReply(state.vms.filter((vm) => vm.account === null || vm.account === account).map(showResource));
+    return dataReply(
+      state.vms.filter((vm) => vm.account === null || vm.account === account).map((vm) => showResource(vm, downNodes.has(vm.node))),
+    );
   }),
   apiAt('GET', '/storage', (_world, _account, call) => {
     allowQuery(call, ['type']);
@@ -21,7 +23,7 @@ export const clusterRoutes: readonly AccountRoute[] = [
     const tasks = state.tasks.filter(
       (task) =>
         task.node === pathValue(values, 'node') &&
-        task.account === account &&
+        (task.account === account || task.account === null) &&
         (vmid === null || task.id === vmid) &&
         (type === null || task.type === type) &&
         // Without a source only what is over is listed.
@@ -37,7 +39,7 @@ export const clusterRoutes: readonly AccountRoute[] = [
   apiAt('GET', '/nodes/:node/tasks/:upid/status', ({ state }, account, _call, values) => {
     const upid = pathValue(values, 'upid');
     const task = state.tasks.find((candidate) => candidate.upid === upid && candidate.node === pathValue(values, 'node'));
-    if (task === undefined || task.account !== account) throw died(`no such task '${upid}'`);
+    if (task === undefined || (task.account ?? account) !== account) throw died(`no such task '${upid}'`);
     return dataReply(showTaskStatus(task));
   }),
 ];

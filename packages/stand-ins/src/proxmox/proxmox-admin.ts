@@ -4,6 +4,7 @@ import { emptyReply, jsonReply, Refusal } from '../protocol/call';
 import { type PathValues, pathValue, type Route, routeAt } from '../protocol/routes';
 import type { Vm } from './proxmox-state';
 import type { ProxmoxWorld } from './proxmox-world';
+import { startTask } from './start-task';
 
 const vmChange = z
   .strictObject({
@@ -15,9 +16,10 @@ const vmChange = z
     addresses: z.array(z.string()).nullable(),
   })
   .partial();
+const nodeChange = z.strictObject({ isDown: z.boolean() });
 const snapshotChange = z.strictObject({ snapstate: z.string().nullable() });
 
-/** What happens to VMs without our doing: power lost, locks of others, migrations, snapshots that never get ready, VMs that vanish. */
+/** What happens to VMs without our doing: power lost, locks of others, migrations, snapshots that never get ready, VMs that vanish, nodes that fail, what staff do by hand. */
 export const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
   const missing = (): Refusal => new Refusal(jsonReply(404, { error: 'no such object' }));
   const vmAt = (values: PathValues): Vm => {
@@ -34,6 +36,15 @@ export const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
     routeAt('DELETE', '/stand-in/servers/:id', (_call, values) => {
       world.state.vms = world.state.vms.filter((vm) => vm !== vmAt(values));
       world.save();
+      return emptyReply(204);
+    }),
+    routeAt('POST', '/stand-in/servers/:id/snapshots/:name/rollback', (_call, values) => {
+      startTask(world, vmAt(values), { type: 'qmrollback', account: null, snapname: pathValue(values, 'name'), lock: 'rollback' });
+      return emptyReply(204);
+    }),
+    routeAt('PATCH', '/stand-in/nodes/:node', (call, values) => {
+      if (parseAdmin(nodeChange, call).isDown) world.downNodes.add(pathValue(values, 'node'));
+      else world.downNodes.delete(pathValue(values, 'node'));
       return emptyReply(204);
     }),
     routeAt('PATCH', '/stand-in/servers/:id/snapshots/:name', (call, values) => {

@@ -9,6 +9,9 @@ export const unverified = (errors: Readonly<Record<string, string>>): Refusal =>
 export const forbidden = (path: string, privilege: string): Refusal =>
   new Refusal(jsonReply(403, { data: null, message: `Permission check failed (${path}, ${privilege})\n` }));
 
+/** The node that was asked has no connection to the one that it would pass the call on to. */
+export const unreachable = (): Refusal => new Refusal(jsonReply(595, { data: null, message: 'No route to host' }));
+
 export const unauthorized = (): Reply => ({ status: 401, headers: { 'content-type': 'text/plain' }, body: 'authentication failure' });
 export const noSuchUri = (): Refusal => new Refusal(jsonReply(501, { data: null, message: 'Method not implemented\n' }));
 

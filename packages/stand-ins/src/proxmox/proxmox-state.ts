@@ -44,7 +44,8 @@ const taskSchema = z.strictObject({
   type: z.string(),
   /** The VM that the task is filed under: of a clone the one that is cloned. */
   id: z.string(),
-  account: z.string(),
+  /** Null: staff's, by hand; every account sees those too. */
+  account: z.string().nullable(),
   pid: z.int(),
   pstart: z.int(),
   /** Milliseconds since 1970 in the stand-in's time. */

@@ -2,7 +2,7 @@ import type { Clock } from '../protocol/clock';
 import type { LedgerFile } from '../protocol/ledger';
 import type { StateFile } from '../protocol/state-file';
 import { endTask } from './end-task';
-import { died, forbidden } from './proxmox-errors';
+import { died, forbidden, unreachable } from './proxmox-errors';
 import type { ProxmoxState, Task, Vm } from './proxmox-state';
 import type { TaskSeconds } from './task-seconds';
 
@@ -10,6 +10,8 @@ export interface ProxmoxWorld {
   readonly state: ProxmoxState;
   readonly clock: Clock;
   readonly taskSeconds: TaskSeconds;
+  /** Nodes that the others do not reach. */
+  readonly downNodes: Set<string>;
   /** Puts down what was changed, with the task that was really taken on: state first, then the ledger. */
   save(taken?: Task): void;
   /** Everything that has come to its end by now is at its end. */
@@ -24,7 +26,7 @@ export function openWorld(
     state.clock = clock.anchor;
     if (task === undefined) return file.write(state);
     const entry = {
-      ...{ seq: (state.lastEntry?.seq ?? 0) + 1, time: new Date(task.started).toISOString(), project: task.account },
+      ...{ seq: (state.lastEntry?.seq ?? 0) + 1, time: new Date(task.started).toISOString(), project: task.account ?? 'staff' },
       ...{ resource: String(task.vmid), op: task.type, action_id: task.upid, detail: task.snapname ?? '' },
       ...{ fence: '0' as const, workflow_id: null, outcome: 'accepted' as const },
     };
@@ -37,11 +39,12 @@ export function openWorld(
     for (const task of over.sort((one, other) => one.endsAt - other.endsAt)) endTask(state, task);
     if (over.length > 0) save();
   };
-  return { state, clock, taskSeconds, save, settle };
+  return { state, clock, taskSeconds, downNodes: new Set(), save, settle };
 }
 
 /** Of the account, on this node; the config of any other cannot be read there. @throws Refusal 500 or 403, as the real one does */
-export function requireVm({ state }: ProxmoxWorld, account: string, node: string, vmid: string): Vm {
+export function requireVm({ state, downNodes }: ProxmoxWorld, account: string, node: string, vmid: string): Vm {
+  if (downNodes.has(node)) throw unreachable();
   const vm = state.vms.find((candidate) => String(candidate.vmid) === vmid && candidate.node === node);
   if (vm === undefined) throw died(`Configuration file 'nodes/${node}/qemu-server/${vmid}.conf' does not exist`);
   if (vm.account !== null && vm.account !== account) throw forbidden(`/vms/${vmid}`, 'VM.Audit');

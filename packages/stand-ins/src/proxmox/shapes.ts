@@ -3,14 +3,18 @@ import type { Snapshot, Task, Vm } from './proxmox-state';
 
 const gib = 2 ** 30;
 
-export const showResource = (vm: Vm) => ({
+/** A clone that is not complete has a temporary configuration, of which its lock is all that tells. */
+const isMaking = ({ lock }: Vm): boolean => lock === 'clone';
+const nameOf = (vm: Vm): string => (isMaking(vm) ? `VM ${vm.vmid}` : vm.name);
+
+export const showResource = (vm: Vm, isDown: boolean) => ({
   ...{
     id: `qemu/${vm.vmid}`,
     type: 'qemu',
     vmid: vm.vmid,
     node: vm.node,
-    name: vm.name,
-    status: vm.status,
+    name: nameOf(vm),
+    status: isDown ? 'unknown' : vm.status,
     template: vm.isTemplate ? 1 : 0,
   },
   ...{ maxcpu: vm.cores, maxmem: vm.memoryMb * 2 ** 20, maxdisk: vm.diskGb * gib },
@@ -18,13 +22,16 @@ export const showResource = (vm: Vm) => ({
 });
 
 export const showStatus = (vm: Vm) => ({
-  ...{ vmid: vm.vmid, name: vm.name, status: vm.status, qmpstatus: vm.qmpstatus, ha: { managed: 0 } },
+  ...{ vmid: vm.vmid, name: nameOf(vm), status: vm.status, qmpstatus: vm.qmpstatus, ha: { managed: 0 } },
   ...{ cpus: vm.cores, maxmem: vm.memoryMb * 2 ** 20, maxdisk: vm.diskGb * gib },
   ...(vm.isTemplate ? { template: 1 } : {}),
   ...(vm.lock === null ? {} : { lock: vm.lock }),
 });
 
-export const showConfig = (vm: Vm) => ({
+export const showConfig = (vm: Vm) =>
+  isMaking(vm) ? { description: ' qmclone temporary file\n', lock: vm.lock, digest: digestOf(vm) } : showWhole(vm);
+
+const showWhole = (vm: Vm) => ({
   ...{ name: vm.name, description: vm.description, cores: vm.cores, memory: String(vm.memoryMb), ostype: 'l26' },
   scsi0: `${vm.storage}:vm-${vm.vmid}-disk-0,size=${vm.diskGb}G`,
   digest: digestOf(vm),
@@ -53,7 +60,7 @@ const digestOf = (vm: Vm): string =>
     .update(JSON.stringify([vm.name, vm.cores, vm.memoryMb, vm.lock]))
     .digest('hex');
 
-const userOf = ({ account }: Task): string => `${account}@pve!drydock`;
+const userOf = ({ account }: Task): string => (account === null ? 'root@pam' : `${account}@pve!drydock`);
 
 export const showTaskStatus = (task: Task) => ({
   ...{ upid: task.upid, node: task.node, pid: task.pid, pstart: task.pstart, starttime: Math.floor(task.started / 1_000) },

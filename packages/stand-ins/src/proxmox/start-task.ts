@@ -7,7 +7,7 @@ const slowIn = /"stand-in\.slow-seconds":"(\d+)"/;
 
 interface TaskOrder {
   type: string;
-  account: string;
+  account: string | null;
   /** The VM that the task is filed under, when it is not the one it works on. */
   filedUnder?: Vm;
   lock?: string;
@@ -16,6 +16,9 @@ interface TaskOrder {
   /** It is found out only by the task that there is nothing to do: it ends at once, by this text. */
   dies?: string;
 }
+
+/** Tasks of a token carry its whole name. */
+const userOf = (account: string | null): string => (account === null ? 'root@pam' : `${account}@pve!drydock`);
 
 const hex = (value: number): string => value.toString(16).toUpperCase().padStart(8, '0');
 
@@ -27,7 +30,7 @@ export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string
   const { lastPid: pid } = state;
   const pstart = Math.floor(started / 10) % 0xffffffff;
   const epoch = Math.floor(started / 1_000);
-  const upid = `UPID:${filed.node}:${hex(pid)}:${hex(pstart)}:${hex(epoch)}:${order.type}:${filed.vmid}:${order.account}@pve!drydock:`;
+  const upid = `UPID:${filed.node}:${hex(pid)}:${hex(pstart)}:${hex(epoch)}:${order.type}:${filed.vmid}:${userOf(order.account)}:`;
   const seconds = (world.taskSeconds[order.type] ?? 1) + Number(slowIn.exec(vm.description)?.[1] ?? 0);
   const isDoomed = failsIn.exec(vm.description)?.[1] === order.type;
   const task: Task = {

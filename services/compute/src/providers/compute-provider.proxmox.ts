@@ -27,7 +27,7 @@ export function proxmoxCompute(options: ProxmoxOptions): ComputeDriver & Closing
     lostAnswerSeconds: options.lostAnswerSeconds ?? lostAnswerSecondsUsual,
     prepare: (change, signal) => prepareChange(api, reader, change, signal),
     send: (change, checkpoint, signal) => sendChange({ api, reader, options }, change, checkpoint, signal),
-    find: (change, checkpoint, signal) => findChange(api, reader, change, checkpoint, signal),
+    find: (change, checkpoint, signal) => findChange({ api, reader, options }, change, checkpoint, signal),
     close: () => api.close(),
   };
 }

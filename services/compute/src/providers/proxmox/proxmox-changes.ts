@@ -33,9 +33,9 @@ export async function sendChange(sender: Sender, change: Change, checkpoint: Che
     case 'delete':
       return await sendDelete(sender, change, signal);
     case 'take_snapshot':
-      return await sendSnapshot(sender, change, signal);
+      return await sendSnapshot(sender, change, checkpoint, signal);
     case 'delete_snapshot':
-      return await sendDeleteSnapshot(sender, change, signal);
+      return await sendDeleteSnapshot(sender, change, checkpoint, signal);
     case 'rollback':
       return await sendRollback(sender, change, checkpoint, signal);
     case 'rebuild':
@@ -94,9 +94,9 @@ async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, sig
   throw new ComputeError('locked', `VM ${vm.vmid} is still stopping`);
 }
 
-async function sendSnapshot({ api }: Sender, change: Of<'take_snapshot'>, signal?: AbortSignal): Promise<Accepted> {
+async function sendSnapshot({ api }: Sender, change: Of<'take_snapshot'>, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted> {
   const { kind, machineId, description, reference } = change;
-  const vm = await requireVm(api, machineId, signal);
+  const vm = await requireFree(api, machineId, checkpoint, signal);
   const snapname = snapshotNameOf(reference);
   const call = { method: 'POST', path: vmPath(vm, 'snapshot'), ...form({ snapname, description, vmstate: '0' }) } as const;
   return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: snapname };
@@ -105,11 +105,11 @@ async function sendSnapshot({ api }: Sender, change: Of<'take_snapshot'>, signal
 async function sendDeleteSnapshot(
   { api, reader }: Sender,
   { kind, machineId, snapshotId }: Of<'delete_snapshot'>,
+  checkpoint: Checkpoint,
   signal?: AbortSignal,
 ): Promise<Accepted> {
-  const vm = await findVm(api, machineId, signal);
-  if (vm === null || (await reader.readSnapshot(machineId, snapshotId, signal)) === null)
-    return { actionId: null, machineId, snapshotId: null };
+  if ((await reader.readSnapshot(machineId, snapshotId, signal)) === null) return { actionId: null, machineId, snapshotId: null };
+  const vm = await requireFree(api, machineId, checkpoint, signal);
   const upid = await api.change({ method: 'DELETE', path: vmPath(vm, 'snapshot', snapshotId) }, kind, upidAnswer, signal);
   return { actionId: upid, machineId, snapshotId: null };
 }
@@ -122,7 +122,7 @@ async function sendRollback(
 ): Promise<Accepted> {
   const { kind, machineId, snapshotId } = change;
   await assertRollbackAllowed(reader, change, signal);
-  const vm = await requireVm(api, machineId, signal);
+  const vm = await requireFree(api, machineId, checkpoint, signal);
   const start = readCheckpoint(checkpoint).wasRunning ? '1' : '0';
   const call = { method: 'POST', path: vmPath(vm, 'snapshot', snapshotId, 'rollback'), ...form({ start }) } as const;
   return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
@@ -133,5 +133,17 @@ const vmPath = ({ node, vmid }: Resource, ...rest: string[]) => ['nodes', node, 
 async function requireVm(api: ProviderApi, machineId: string, signal?: AbortSignal): Promise<Resource> {
   const vm = await findVm(api, machineId, signal);
   if (vm === null) throw new ComputeError('machine_not_found', `no VM ${machineId}`);
+  return vm;
+}
+
+/**
+ * The VM where `prepare` saw it, since a lost answer is looked for there alone, and without a lock: the provider would take the call on all the same and let its
+ * task fail, which cannot be told from our own failing.
+ */
+async function requireFree(api: ProviderApi, machineId: string, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Resource> {
+  const vm = await requireVm(api, machineId, signal);
+  const { node } = readCheckpoint(checkpoint);
+  if (vm.node !== node) throw new ComputeError('rejected', `VM ${machineId} has moved from ${node ?? 'nowhere'} to ${vm.node}`);
+  if (vm.lock !== undefined) throw new ComputeError('locked', `VM is locked (${vm.lock})`);
   return vm;
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ProviderApi } from '../http/provider-api';
+import { vmidOf } from './order-note';
 import { dataOf, type Resource, resourceSchema } from './proxmox-schemas';
 
 /** Numbers of VMs; anything else is nobody's, and is not asked for. */
@@ -14,4 +15,10 @@ export async function listVms(api: ProviderApi, signal?: AbortSignal): Promise<R
 export async function findVm(api: ProviderApi, machineId: string, signal?: AbortSignal): Promise<Resource | null> {
   if (!isVmid(machineId)) return null;
   return (await listVms(api, signal)).find(({ vmid }) => String(vmid) === machineId) ?? null;
+}
+
+/** The VM of an order. Until its clone is complete it has no name, nothing but its number and its lock: by those an order whose answer was lost is found meanwhile. */
+export async function findOrderedVm(api: ProviderApi, name: string, signal?: AbortSignal): Promise<Resource | null> {
+  const isOrdered = (vm: Resource): boolean => vm.name === name || (vm.lock === 'clone' && vm.vmid === vmidOf(name));
+  return (await listVms(api, signal)).find(isOrdered) ?? null;
 }

@@ -2,13 +2,17 @@ import { z } from 'zod';
 import type { Accepted, Change, Checkpoint } from '../compute-change.types';
 import type { ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
-import { snapshotNameOf, vmidOf } from './order-note';
+import { snapshotNameOf } from './order-note';
+import { findOrderedVm, findVm } from './proxmox-cluster';
+import type { ProxmoxOptions } from './proxmox-options';
 import { makingAction } from './proxmox-reader';
 import { listTasks } from './proxmox-tasks';
 
-const checkpointSchema = z.strictObject({ knownTasks: z.array(z.string()), wasRunning: z.boolean() });
+/** `node` null: there was no such VM. */
+const checkpointSchema = z.strictObject({ node: z.string().nullable(), knownTasks: z.array(z.string()), wasRunning: z.boolean() });
+type Seen = z.infer<typeof checkpointSchema>;
 
-export const readCheckpoint = (checkpoint: Checkpoint): z.infer<typeof checkpointSchema> => checkpointSchema.parse(JSON.parse(checkpoint));
+export const readCheckpoint = (checkpoint: Checkpoint): Seen => checkpointSchema.parse(JSON.parse(checkpoint));
 
 const taskTypes: Readonly<Record<Change['kind'], string>> = {
   create: 'qmclone',
@@ -20,30 +24,41 @@ const taskTypes: Readonly<Record<Change['kind'], string>> = {
   rebuild: '',
 };
 
-/** The VM's tasks of this type so far: what a change begins is another one, whatever the cluster's clock says. */
+/** The VM's tasks of this type so far, where it is now: what a change begins is another one, whatever the cluster's clock says. */
 export async function prepareChange(api: ProviderApi, reader: ComputeReader, change: Change, signal?: AbortSignal): Promise<Checkpoint> {
-  if (!('machineId' in change)) return JSON.stringify({ knownTasks: [], wasRunning: false });
+  const vm = 'machineId' in change ? await findVm(api, change.machineId, signal) : null;
+  if (vm === null) return JSON.stringify({ node: null, knownTasks: [], wasRunning: false } satisfies Seen);
+  const { node, machineId } = { node: vm.node, machineId: String(vm.vmid) };
   const [tasks, machine] = await Promise.all([
-    listTasks(api, change.machineId, { source: 'all', type: taskTypes[change.kind] }, signal),
-    reader.readMachine(change.machineId, signal),
+    listTasks(api, { node, machineId }, { source: 'all', type: taskTypes[change.kind] }, signal),
+    reader.readMachine(machineId, signal),
   ]);
-  return JSON.stringify({ knownTasks: tasks.map(({ upid }) => upid), wasRunning: machine?.powerState === 'on' });
+  const knownTasks = tasks.map(({ upid }) => upid);
+  return JSON.stringify({ node, knownTasks, wasRunning: machine?.powerState === 'on' } satisfies Seen);
 }
 
+interface Finder {
+  api: ProviderApi;
+  reader: ComputeReader;
+  options: Pick<ProxmoxOptions, 'token'>;
+}
+
+/** As UPIDs end with it: `USER@REALM!TOKENID`, without the secret. */
+const userOf = ({ token }: Pick<ProxmoxOptions, 'token'>): string => token.slice(0, token.indexOf('='));
+
 export async function findChange(
-  api: ProviderApi,
-  reader: ComputeReader,
+  { api, reader, options }: Finder,
   change: Change,
   checkpoint: Checkpoint,
   signal?: AbortSignal,
 ): Promise<Accepted | null> {
-  if (change.kind === 'create') return await findOrdered(reader, change.order.name, signal);
+  if (change.kind === 'create') return await findOrdered(api, change.order.name, signal);
   const { machineId } = change;
   const snapshotId = change.kind === 'take_snapshot' ? snapshotNameOf(change.reference) : null;
-  const { knownTasks } = readCheckpoint(checkpoint);
-  const tasks = await listTasks(api, machineId, { source: 'all', type: taskTypes[change.kind] }, signal);
-  // One operation holds a machine at a time: what is new is ours.
-  const begun = tasks.find(({ upid }) => !knownTasks.includes(upid));
+  const { node, knownTasks } = readCheckpoint(checkpoint);
+  const tasks = node === null ? [] : await listTasks(api, { node, machineId }, { source: 'all', type: taskTypes[change.kind] }, signal);
+  // What staff did by hand meanwhile is not ours, and may have gone to another snapshot.
+  const begun = tasks.find(({ upid }) => !knownTasks.includes(upid) && upid.endsWith(`:${userOf(options)}:`));
   if (begun !== undefined) return { actionId: begun.upid, machineId, snapshotId };
   const done = { actionId: null, machineId, snapshotId };
   if (change.kind === 'delete' && (await reader.readMachine(machineId, signal)) === null) return done;
@@ -51,9 +66,7 @@ export async function findChange(
   return null;
 }
 
-/** Its number follows from its name; a VM of that number under another name is somebody else's. */
-async function findOrdered(reader: ComputeReader, name: string, signal?: AbortSignal): Promise<Accepted | null> {
-  const machineId = String(vmidOf(name));
-  const machine = await reader.readMachine(machineId, signal);
-  return machine?.name === name ? { actionId: makingAction, machineId, snapshotId: null } : null;
+async function findOrdered(api: ProviderApi, name: string, signal?: AbortSignal): Promise<Accepted | null> {
+  const vm = await findOrderedVm(api, name, signal);
+  return vm === null ? null : { actionId: makingAction, machineId: String(vm.vmid), snapshotId: null };
 }

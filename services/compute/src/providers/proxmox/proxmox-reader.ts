@@ -3,7 +3,7 @@ import { ComputeError } from '../compute-error';
 import type { Machine, MachineSnapshot } from '../compute-machine.types';
 import type { ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
-import { findVm, listVms } from './proxmox-cluster';
+import { findOrderedVm, findVm, listVms } from './proxmox-cluster';
 import { configSchema, dataOf, interfacesSchema, type Resource, snapshotSchema, statusSchema, storageSchema } from './proxmox-schemas';
 import { addressesOf, descendantsOf, keepsNewestOnly, machineOf, snapshotOf, storagesOf } from './proxmox-shapes';
 import { actionOf, listTasks, readTask } from './proxmox-tasks';
@@ -13,18 +13,27 @@ const atOnceMax = 8;
 
 const pathOf = ({ node, vmid }: Resource, ...rest: string[]) => ['nodes', node, 'qemu', vmid, ...rest];
 
+/** A guest that hangs holds the call; the provider itself gives it up after three seconds. */
+const agentMsMax = 5_000;
+
 /** What the guest itself says; nothing where there is no agent, or none that answers. */
 async function readAddresses(api: ProviderApi, vm: Resource, signal?: AbortSignal): Promise<string[]> {
   if (vm.status !== 'running') return [];
+  const ends = AbortSignal.timeout(agentMsMax);
+  const either = signal === undefined ? ends : AbortSignal.any([ends, signal]);
   try {
-    return addressesOf(await api.read(pathOf(vm, 'agent', 'network-get-interfaces'), [], dataOf(interfacesSchema), signal));
+    return addressesOf(await api.read(pathOf(vm, 'agent', 'network-get-interfaces'), [], dataOf(interfacesSchema), either));
   } catch (error) {
-    if (error instanceof ComputeError && error.reason === 'unsupported') return [];
+    signal?.throwIfAborted();
+    if (error instanceof ComputeError || ends.aborted) return [];
     throw error;
   }
 }
 
 async function look(api: ProviderApi, vm: Resource, isWhole: boolean, signal?: AbortSignal): Promise<Machine | null> {
+  // Its node does not answer the cluster: nothing more is known of it, and the others are told all the same.
+  if (vm.status === 'unknown')
+    return machineOf({ resource: vm, status: { vmid: vm.vmid, status: vm.status }, config: null, addresses: [] });
   const [status, config, addresses] = await Promise.all([
     api.read(pathOf(vm, 'status', 'current'), [], dataOf(statusSchema), signal),
     isWhole ? api.read(pathOf(vm, 'config'), [], dataOf(configSchema), signal) : null,
@@ -79,8 +88,8 @@ export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
   capabilities: ['compute:snapshots'],
   readMachine: (machineId, signal) => readMachine(api, machineId, signal),
   findMachine: async (name, signal) => {
-    const vm = (await listVms(api, signal)).find((candidate) => candidate.name === name);
-    return vm === undefined ? null : await readMachine(api, String(vm.vmid), signal);
+    const vm = await findOrderedVm(api, name, signal);
+    return vm === null ? null : await readMachine(api, String(vm.vmid), signal);
   },
   listMachines: (signal) => listMachines(api, signal),
   listSnapshots: (machineId, signal) => listSnapshots(api, machineId, signal),
@@ -88,7 +97,8 @@ export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
   readSnapshot: async (machineId, snapshotId, signal) =>
     (await listSnapshots(api, machineId, signal)).find(({ id }) => id === snapshotId) ?? null,
   readRunningAction: async (machineId, signal) => {
-    const [task] = await listTasks(api, machineId, { source: 'active' }, signal);
+    const vm = await findVm(api, machineId, signal);
+    const [task] = vm === null ? [] : await listTasks(api, { node: vm.node, machineId }, { source: 'active' }, signal);
     return task === undefined ? null : actionOf(task.upid, null);
   },
   readAction: async (machineId, actionId, signal) =>

@@ -13,6 +13,7 @@ export const resourceSchema = z.object({
   name: z.string().optional(),
   status: z.string(),
   template: flag.optional(),
+  lock: z.string().optional(),
 });
 export type Resource = z.infer<typeof resourceSchema>;
 

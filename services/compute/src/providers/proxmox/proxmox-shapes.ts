@@ -1,3 +1,4 @@
+import { BlockList, isIP } from 'node:net';
 import type { z } from 'zod';
 import type { Machine, MachineSnapshot, PowerState } from '../compute-machine.types';
 import { readNote } from './order-note';
@@ -9,14 +10,35 @@ function powerOf({ lock, status, qmpstatus }: VmStatus): PowerState {
   return status === 'running' && qmpstatus === 'running' ? 'on' : 'unknown';
 }
 
-/** Addresses within the machine, and those of its own network card alone, are nobody's to connect to. */
-const isPublished = (address: string): boolean => !/^(?:127\.|::1$|fe80:|169\.254\.)/i.test(address);
+/** A guest also tells what only it and its neighbours can connect to, its containers' bridges among them: loopback, link-local, private and shared networks. */
+const inner = new BlockList();
+for (const [network, prefix] of [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+] as const)
+  inner.addSubnet(network, prefix, 'ipv4');
+for (const [network, prefix] of [
+  ['::', 127],
+  ['fc00::', 7],
+  ['fe80::', 10],
+] as const)
+  inner.addSubnet(network, prefix, 'ipv6');
+
+const isPublic = (address: string): boolean => {
+  const version = isIP(address);
+  return version !== 0 && !inner.check(address, version === 4 ? 'ipv4' : 'ipv6');
+};
 
 export const addressesOf = (interfaces: z.infer<typeof interfacesSchema> | null): string[] =>
   (interfaces?.result ?? [])
     .flatMap((card) => card['ip-addresses'] ?? [])
     .map((entry) => entry['ip-address'])
-    .filter(isPublished);
+    .filter(isPublic);
 
 interface Looked {
   resource: Resource;

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { ProviderAction } from '../compute-change.types';
 import { ComputeError } from '../compute-error';
 import type { ProviderApi } from '../http/provider-api';
-import { findVm } from './proxmox-cluster';
 import { reasonOf } from './proxmox-refusals';
 import { dataOf, type Task, taskSchema, taskStatusSchema, upidSchema } from './proxmox-schemas';
 
@@ -15,22 +14,20 @@ function partsOf(upid: string): { node: string; type: string; id: string } {
 /** A clone is filed under the VM that was cloned. */
 const concerns = (upid: string, machineId: string): boolean => partsOf(upid).id === machineId || partsOf(upid).type === 'qmclone';
 
-/** Of the VM, newest first: the provider keeps them for weeks. Empty when the VM is gone. */
+/** Of the VM on one node, newest first: each node keeps its own, for weeks. */
 export async function listTasks(
   api: ProviderApi,
-  machineId: string,
+  { node, machineId }: { node: string; machineId: string },
   { source, type }: { source: 'active' | 'all'; type?: string },
   signal?: AbortSignal,
 ): Promise<Task[]> {
-  const vm = await findVm(api, machineId, signal);
-  if (vm === null) return [];
   const query = [
     ['vmid', machineId],
     ['source', source],
     ['limit', '50'],
     ...(type === undefined ? [] : [['typefilter', type] as const]),
   ] as const;
-  return (await api.read(['nodes', vm.node, 'tasks'], query, dataOf(z.array(taskSchema)), signal)) ?? [];
+  return (await api.read(['nodes', node, 'tasks'], query, dataOf(z.array(taskSchema)), signal)) ?? [];
 }
 
 /** Success is `OK` or `WARNINGS: n`; any other end is the error's text. */

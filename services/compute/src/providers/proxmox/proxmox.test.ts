@@ -76,6 +76,78 @@ it('does not build a machine anew: the change is none of this provider’s', asy
   expect((await refusalOf(send({ kind: 'rebuild', reference: reference(), machineId, image: 'debian-12' }))).reason).toBe('unsupported');
 });
 
+it('finds the machine of a lost order while it is still being cloned and has no name, and by it what there is to delete', async () => {
+  const change: Change = { kind: 'create', reference: reference(), order: rig.order() };
+  const { machineId } = await send(change);
+  expect((await world.driver.listMachines()).map(({ name }) => name)).not.toContain(change.order.name);
+  expect(await world.driver.findMachine(change.order.name)).toMatchObject({ id: machineId, isLocked: true });
+  const found = await world.driver.find(change, await world.driver.prepare(change));
+  if (found === null) throw new Error('nothing was found');
+  expect(await ended(world, found)).toMatchObject({ state: 'succeeded' });
+  expect(await world.driver.findMachine(change.order.name)).toMatchObject({ id: machineId, name: change.order.name, isLocked: false });
+});
+
+it('does not take a rollback that staff did by hand for its own, whose request was lost', async () => {
+  const machineId = await orderMachine(world, rig.order());
+  const [older, newer] = [await takeSnapshot(world, machineId), await takeSnapshot(world, machineId)];
+  const change = rollbackTo(machineId, newer);
+  const checkpoint = await world.driver.prepare(change);
+  await world.admin.orderFault({ ...rig.rollbackCall, answer: { kind: 'reset' } });
+  expect((await refusalOf(world.driver.send(change, checkpoint))).reason).toBe('ambiguous');
+  await world.admin.call('POST', `servers/${machineId}/snapshots/${older}/rollback`);
+  expect(await world.driver.readRunningAction(machineId)).toMatchObject({ command: 'qmrollback' });
+  expect(await world.driver.find(change, checkpoint)).toBeNull();
+  await world.admin.changeClock({ advanceSeconds: 60 });
+});
+
+it('finds its rollback on the node where it was sent, although the machine has moved since', async () => {
+  const machineId = await orderMachine(world, rig.order());
+  const change = rollbackTo(machineId, await takeSnapshot(world, machineId));
+  const checkpoint = await world.driver.prepare(change);
+  const sent = await world.driver.send(change, checkpoint);
+  expect(await ended(world, sent)).toMatchObject({ state: 'succeeded' });
+  await patch(machineId, { node: 'pve1' });
+  expect(await world.driver.find(change, checkpoint)).toEqual(sent);
+  expect((await refusalOf(world.driver.send(change, checkpoint))).reason).toBe('rejected');
+  expect(await rollbacks(machineId)).toHaveLength(1);
+});
+
+it('waits for a lock before it takes or deletes a snapshot, where the cluster would let a task fail', async () => {
+  const machineId = await orderMachine(world, rig.order());
+  const snapshotId = await takeSnapshot(world, machineId);
+  await rig.lockHidden(world.admin, machineId, true);
+  const changes: Change[] = [
+    { kind: 'take_snapshot', reference: reference(), machineId, description: '' },
+    { kind: 'delete_snapshot', reference: reference(), machineId, snapshotId },
+  ];
+  for (const change of changes) expect((await refusalOf(send(change))).reason).toBe('locked');
+});
+
+it('tells of the machines on other nodes while one does not answer', async () => {
+  const [here, there] = [await orderMachine(world, { ...rig.order(), zone: 'pve1' }), await orderMachine(world, rig.order())];
+  await world.admin.call('PATCH', 'nodes/pve2', { isDown: true });
+  const machines = new Map((await world.driver.listMachines()).map((machine) => [machine.id, machine]));
+  await world.admin.call('PATCH', 'nodes/pve2', { isDown: false });
+  expect(machines.get(here)).toMatchObject({ powerState: 'on', vendorStatus: 'running' });
+  expect(machines.get(there)).toMatchObject({ powerState: 'unknown', vendorStatus: 'unknown', addresses: [] });
+});
+
+it.each([
+  ['says nothing', { kind: 'silence' }],
+  ['answers nonsense', { kind: 'fixed', status: 200, body: '{"data":"busy"}' }],
+] as const)('reads a machine whose guest agent %s: it has no addresses, and is otherwise told', async (_what, answer) => {
+  const machineId = await orderMachine(world, rig.order());
+  await world.admin.orderFault({ path: '/agent/', times: 3, answer });
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
+  await world.admin.clearFaults();
+});
+
+it('shows addresses that others can connect to, and no bridge of a container', async () => {
+  const machineId = await orderMachine(world, rig.order());
+  await patch(machineId, { addresses: ['10.0.0.5', '172.17.0.1', '198.51.100.7', 'fd00::1', '2001:db8::7'] });
+  expect((await world.driver.readMachine(machineId))?.addresses).toEqual(['198.51.100.7', '2001:db8::7']);
+});
+
 it.each([
   ['VM is locked (backup)\n', 'locked'],
   ["snapshot 'x' does not exist", 'snapshot_not_found'],
