@@ -77,14 +77,15 @@ it('does not build a machine anew: the change is none of this provider’s', asy
 });
 
 it('finds the machine of a lost order while it is still being cloned and has no name, and by it what there is to delete', async () => {
-  const change: Change = { kind: 'create', reference: reference(), order: rig.order() };
+  const order = rig.order();
+  const change: Change = { kind: 'create', reference: reference(), order };
   const { machineId } = await send(change);
-  expect((await world.driver.listMachines()).map(({ name }) => name)).not.toContain(change.order.name);
-  expect(await world.driver.findMachine(change.order.name)).toMatchObject({ id: machineId, isLocked: true });
+  expect((await world.driver.listMachines()).map(({ name }) => name)).not.toContain(order.name);
+  expect(await world.driver.findMachine(order.name)).toMatchObject({ id: machineId, isLocked: true });
   const found = await world.driver.find(change, await world.driver.prepare(change));
   if (found === null) throw new Error('nothing was found');
   expect(await ended(world, found)).toMatchObject({ state: 'succeeded' });
-  expect(await world.driver.findMachine(change.order.name)).toMatchObject({ id: machineId, name: change.order.name, isLocked: false });
+  expect(await world.driver.findMachine(order.name)).toMatchObject({ id: machineId, name: order.name, isLocked: false });
 });
 
 it('does not take a rollback that staff did by hand for its own, whose request was lost', async () => {
