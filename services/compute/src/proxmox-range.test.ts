@@ -4,6 +4,7 @@ import { until } from '@drydock/test-kit/wait';
 import { callerOf } from '../test/compute-api';
 import { type ComputeWorld, ended, openWorld } from '../test/compute-world';
 import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';
+import { vmidOf } from './providers/proxmox/order-note';
 
 /** The same workflows on a range of Proxmox VE, beside one of Hetzner Cloud. */
 let cluster: ProxmoxCluster;
@@ -79,6 +80,32 @@ it('refuses a snapshot that newer ones stand in the way of, in the request and w
   const answer = await world.api.call('POST', oldest);
   expect([answer.status, answer.json]).toMatchObject([422, { code: 'newer_snapshots_exist' }]);
   expect(await cluster.rollbacksOf(idOf(server))).toBe(0);
+});
+
+it('refuses in the moment of the send a newer snapshot that came behind our back after the answer, and sends nothing', async () => {
+  const server = await order('debian-12-zfs');
+  const oldest = await takeSnapshot(server);
+  const newest = await takeSnapshot(server);
+  const [oldestName, newestName] = [oldest, newest].map(idOf);
+  const linkNewest = (parent: string | null | undefined) =>
+    cluster.admin.call('PATCH', `servers/${vmidOf(idOf(server))}/snapshots/${newestName}`, { parent });
+  // As if it did not come after the oldest.
+  await linkNewest(null);
+  worker.kill('SIGSTOP');
+  const answer = await world.api.call('POST', oldest);
+  await linkNewest(oldestName);
+  worker.kill('SIGCONT');
+  expect(answer.status).toBe(202);
+  expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'newer_snapshots_exist' } });
+  expect(await cluster.rollbacksOf(idOf(server))).toBe(0);
+  expect((await world.api.call('GET', server)).json).toMatchObject({ operable: true, power_state: 'on' });
+});
+
+it('D1: the machine of an order that was answered to nobody is found while it is still being cloned; there is one', async () => {
+  const clonesBefore = (await cluster.admin.readLedger()).filter(({ op }) => op === 'qmclone').length;
+  await cluster.admin.orderFault({ method: 'POST', path: '/clone$', isCarriedOut: true, answer: { kind: 'reset' } });
+  await order('debian-12');
+  expect((await cluster.admin.readLedger()).filter(({ op }) => op === 'qmclone')).toHaveLength(clonesBefore + 1);
 });
 
 it('ends an order for an image or a node that is not there as failed, and leaves no machine', async () => {

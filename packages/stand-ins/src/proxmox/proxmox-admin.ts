@@ -17,7 +17,7 @@ const vmChange = z
   })
   .partial();
 const nodeChange = z.strictObject({ isDown: z.boolean() });
-const snapshotChange = z.strictObject({ snapstate: z.string().nullable() });
+const snapshotChange = z.strictObject({ snapstate: z.string().nullable(), parent: z.string().nullable() }).partial();
 
 /** What happens to VMs without our doing: power lost, locks of others, migrations, snapshots that never get ready, VMs that vanish, nodes that fail, what staff do by hand. */
 export const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
