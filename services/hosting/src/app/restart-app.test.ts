@@ -1,13 +1,13 @@
 import type { ChildProcess } from 'node:child_process';
 import { permissions } from '@drydock/contracts/permissions';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { crashBackends } from '@drydock/test-kit/crash-scope';
 import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';
 import { callerOf } from '../../test/hosting-api';
 import { ended, type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { pidOf, putApp } from '../../test/site-app';
 
-describe.each(queueBackends())('restarting an application, with the queue on %s', (backend) => {
+describe.each(crashBackends())('restarting an application, with the queue on %s', (backend) => {
   let world: HostingWorld;
   let worker: ChildProcess;
   let siteId: string;

@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import type { FaultWish } from '@drydock/stand-ins/protocol/fault-orders';
 import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';
 import { callerOf } from '../../test/hosting-api';
 import { ended, makeSite } from '../../test/hosting-world';
@@ -120,7 +121,8 @@ describe('a customer’s storage that misbehaves', () => {
     await world.configure(siteId);
     const answer = await world.api.call('PUT', `/v1/sites/${siteId}/offsite`, { body: world.place(change) });
     expect([answer.status, answer.json]).toMatchObject([422, { code }]);
-    expect(await world.stateOf(siteId)).toMatchObject({ configured: true, destination: { bucket, prefix: 'drydock' }, in_progress: false });
+    const state = await until(async () => [await world.stateOf(siteId)].find((seen) => !seen.in_progress));
+    expect(state).toMatchObject({ configured: true, destination: { bucket, prefix: 'drydock' } });
     expect(world.keys('drydock-probe')).toEqual([]);
   });
 
