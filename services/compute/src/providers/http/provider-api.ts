@@ -74,13 +74,20 @@ export function openProviderApi(provider: Provider): ProviderApi {
       return await readAgain(deadlineMs, (ends) => circuit.guard(() => readOnce({ method: 'GET', path, query }, schema, ends)), signal);
     },
     change: async (call, kind, schema, signal) => {
+      // Whoever is called off while nothing is on its way is told so: what may have been sent is never sent again.
+      let refusal = new ComputeError('unavailable', 'called off before it was sent');
+      const unsent = (waited: Promise<void>): Promise<void> =>
+        waited.catch((error: unknown) => {
+          throw signal?.aborted === true ? refusal : error;
+        });
       for (let tried = 1; ; tried += 1) {
-        await budget.admit(signal);
+        await unsent(budget.admit(signal));
         try {
           return await circuit.guard(() => changeOnce(call, kind, schema, signal));
         } catch (error) {
           if (!(error instanceof ComputeError) || error.reason !== 'conflict' || tried === conflictAttemptsMax) throw error;
-          await pauseBeforeConflict(tried, signal);
+          refusal = error;
+          await unsent(pauseBeforeConflict(tried, signal));
         }
       }
     },
