@@ -90,7 +90,10 @@ it('work that staff abandon leaves the major on record that really serves, where
   const { id } = await makeDatabase(world, 'Stopped');
   const [{ id: workflowId } = { id: '' }] = await world.api.rows<{ id: string }>('SELECT id FROM workflow WHERE subject_id = $1', [id]);
   await world.api.rows("UPDATE managed_databases SET engine_version = '15' WHERE id = $1", [id]);
-  await world.api.rows('UPDATE workflow SET status = \'needs_attention\', error = \'{"code":"step_failed"}\' WHERE id = $1', [workflowId]);
+  await world.api.rows(
+    'UPDATE workflow SET status = \'needs_attention\', finished_at = NULL, error = \'{"code":"step_failed"}\' WHERE id = $1',
+    [workflowId],
+  );
   const staff = { ...world.caller, scopes: [...world.caller.scopes, 'platform.staff' as const] };
   const answer = await world.api.call('POST', `/v1/databases/${id}/workflows/${workflowId}/abandon`, { body: {}, caller: staff });
   expect([answer.status, (await read(id)).engine_version]).toEqual([202, '16']);
