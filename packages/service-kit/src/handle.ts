@@ -16,6 +16,7 @@ import { type Afterwards, perform } from './perform';
 import { readBody } from './raw-body';
 import type { HandlerRequest, InternalRoute, Route } from './route';
 import type { Streams } from './stream';
+import type { Turns } from './turns';
 
 export interface HandleKit<Tx> extends ExchangeKit {
   /** The audience of its tokens. */
@@ -24,6 +25,7 @@ export interface HandleKit<Tx> extends ExchangeKit {
   database: Database<Tx>;
   limits: IdempotencyLimits;
   streams: Streams;
+  turns: Turns;
   checksReplies: boolean;
 }
 
@@ -41,7 +43,7 @@ export function createHandler<Tx>(
   const { endpoint } = route;
   const parse = requestParser(endpoint);
   const checks = replyChecks(endpoint, kit.checksReplies);
-  const performance = { database: kit.database, limits: kit.limits, log: kit.log, checkReply: checks.reply };
+  const performance = { database: kit.database, limits: kit.limits, log: kit.log, turns: kit.turns, checkReply: checks.reply };
   const run = async (exchange: Exchange, request: HandlerRequest<EndpointDefinition>, afterwards: Afterwards, path: string) => {
     if (route.stream !== undefined) return kit.streams.run(kit, exchange, request, route.stream);
     if (route.read === undefined) return perform(performance, route, request, afterwards, path);

@@ -9,7 +9,9 @@ import type { Log } from './log';
 import { isOutcomeUnknown } from './outcome-unknown';
 import { keptReply, rehydratedAnswer } from './replay-secret';
 import type { HandlerRequest, Reply, Route } from './route';
+import { parametersOf } from './route-table';
 import { transact } from './transact';
+import type { Turns } from './turns';
 
 type AnyRequest = HandlerRequest<EndpointDefinition>;
 
@@ -17,6 +19,7 @@ export interface Performance<Tx> {
   database: Database<Tx>;
   limits: IdempotencyLimits;
   log: Log;
+  turns: Turns;
   /** Throws when a reply is not what the contract promises; does nothing in production. */
   checkReply(reply: Reply): void;
 }
@@ -78,14 +81,23 @@ async function lookAndAct<Tx>(
   store: (tx: Tx, done: unknown) => Promise<void>,
 ): Promise<unknown> {
   const world = await route.look?.(request);
-  const done = await transact(kit.database, async (tx) => {
-    afterwards.works = [];
-    const made = await route.act?.(tx, request, world);
-    await store(tx, made);
-    return made;
-  });
+  const act = () =>
+    transact(kit.database, async (tx) => {
+      afterwards.works = [];
+      const made = await route.act?.(tx, request, world);
+      await store(tx, made);
+      return made;
+    });
+  const thing = thingOf(route, request);
+  const done = thing === undefined ? await act() : await kit.turns.take(thing, act);
   for (const work of afterwards.works) runAfterwards(work, kit.log);
   return done;
+}
+
+/** What the call is about, as its caller knows it: another organisation's calls stand in a line of their own. Nothing yet when it makes something. */
+function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): string | undefined {
+  const name = parametersOf(endpoint.path)[0];
+  return name === undefined ? undefined : JSON.stringify([caller.orgId, caller.mode, new Map(Object.entries(params)).get(name)]);
 }
 
 /** The effect stands whatever comes of this: nobody waits for it and its failure is nobody's answer. */

@@ -5,6 +5,9 @@ const parameter = /\{([^}]+)\}/g;
 /** `/v1/sites/{siteId}` as Express writes it. */
 export const patternOf = (path: string): string => path.replaceAll(parameter, ':$1');
 
+/** The names of its parameters, in order. */
+export const parametersOf = (path: string): string[] => [...path.matchAll(parameter)].flatMap(([, name]) => name ?? []);
+
 /** Literal segments before parameters: `/v1/sites/deleted` is not the site called deleted. `~` sorts behind every letter. */
 export function sortRoutes<R extends { endpoint: Pick<EndpointDefinition, 'path'> }>(routes: readonly R[]): R[] {
   const order = ({ endpoint }: R): string => endpoint.path.replaceAll(parameter, '~');

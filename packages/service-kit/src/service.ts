@@ -15,6 +15,7 @@ import type { Log } from './log';
 import type { InternalRoute, Route } from './route';
 import { methodsOf, patternOf, sortRoutes } from './route-table';
 import { createStreams, type StreamLimits, streamLimits } from './stream';
+import { createTurns } from './turns';
 
 export interface ServiceOptions<Tx> {
   /** The audience of the tokens it accepts: `keys`, `hosting`. */
@@ -52,6 +53,7 @@ export function createService<Tx>(options: ServiceOptions<Tx>): Service {
     log: options.log,
     limits: { ...idempotencyLimits, ...options.idempotency },
     streams,
+    turns: createTurns(),
     checksReplies: options.checksReplies ?? checksReplies(),
     isClosing: () => closing,
   };

@@ -20,7 +20,7 @@ const kitSql = ['idempotency', 'audit'].map((name) => readFileSync(path.join(__d
 /** A database of the test's own with the kit's tables and those of `extraSql`. */
 export async function startTestDatabase(...extraSql: string[]): Promise<TestDatabase> {
   const postgres = await testPostgres({ sql: [...kitSql, ...extraSql] });
-  const pool = new pg.Pool(poolConfig(postgres.url, { max: 20 }));
+  const pool = new pg.Pool(poolConfig(postgres.url));
   const statements: string[] = [];
   const close = async (): Promise<void> => {
     await pool.end();
