@@ -17,7 +17,7 @@ test('many calls that change one thing wait without a connection: none of them f
   };
   const rename = (id: string) => fixture.call({ method: 'POST', path: `/v1/things/${id}/name`, body: { name: 'x' } });
   const crowd = Array.from({ length: 50 }, () => rename(hot));
-  await until(async () => held === 1);
+  await until(async () => held > 0);
   // Longer than a call waits for a connection: whoever stood in the pool's line would be refused by now.
   await new Promise((resolve) => setTimeout(resolve, 1_700));
   expect((await rename(uuidv7())).status).toBe(200);
