@@ -63,6 +63,21 @@ describe('accepting, waiting and watching', () => {
     expect(settled).toEqual(['start_by_passed']);
   });
 
+  it('begins what somebody waits for although every slot is taken, whether its ring arrived or was lost', async () => {
+    world.engine([createDawdle()], { concurrency: 1 });
+    const long = await world.start({ kind: 'dawdle', input: { ms: 600_000 } });
+    const usual = await world.start({ kind: 'dawdle', input: { ms: 1 } });
+    await until(async () => (await world.status(long.workflowId)) === 'running');
+    const awaited = async () =>
+      (await world.start({ kind: 'dawdle', input: { ms: 1 }, startBy: new Date(Date.now() + 30_000) })).workflowId;
+    const lost = await awaited();
+    await until(async () => (await world.status(lost)) === 'succeeded');
+    const rung = await awaited();
+    world.dispatcher().ring(rung, 'prompt');
+    await until(async () => (await world.status(rung)) === 'succeeded');
+    expect(await world.status(usual.workflowId)).toBe('queued');
+  });
+
   it('waits for a step and gives its output, or says that it is still to come', async () => {
     const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 50 } });
     expect(await waitForStep(world.database, workflowId, 'dawdle', 60)).toEqual({ state: 'pending', claimed: false });
@@ -146,7 +161,7 @@ describe('accepting, waiting and watching', () => {
     );
     const late = await world.start({ kind: 'quick', orgId: other, input: {} });
     await world.pool.query('UPDATE workflow SET dispatch_after = now() WHERE id = $1', [late.workflowId]);
-    const due = await takeDueWorkflows(sql(), { limit: 32, ringAgainSeconds: 0, queueEmpty: false });
+    const due = await takeDueWorkflows(sql(), { lane: 'usual', limit: 32, ringAgainSeconds: 0, queueEmpty: false });
     expect(due.slice(0, 2).map(({ id }) => id)).toContain(late.workflowId);
     let runs = 0;
     world.engine(

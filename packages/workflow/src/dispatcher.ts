@@ -2,15 +2,15 @@ import type { Database } from '@drydock/database/sql';
 import { faultpoint } from '@drydock/faults/faultpoint';
 import { announceDue } from './announce';
 import { enginePoints } from './fault-points';
-import type { Log } from './log';
-import { type DoorbellQueue, openQueue } from './queue';
+import { type Lane, laneQueueName } from './lane';
+import { type DoorbellQueue, openQueue, type QueueAddress } from './queue';
 import { messageOf } from './step-error';
 import { activeTraceparent } from './trace';
 
 /** The accepting process's way to have its workflow begun at once. */
 export interface Dispatcher {
   /** Call after the commit. Returns at once and never throws; a ring that gets lost is made up for by the sweep. */
-  ring(workflowId: string): void;
+  ring(workflowId: string, lane?: Lane): void;
   close(): Promise<void>;
 }
 
@@ -19,20 +19,17 @@ const waitingMax = 50;
 /** How long a look at the queue's length is believed. */
 const lookMs = 250;
 
-export interface DispatcherOptions<Tx> {
+export interface DispatcherOptions<Tx> extends QueueAddress {
   database: Database<Tx>;
-  queueUrl: string;
-  queueName: string;
-  log: Log;
 }
 
 /** Nothing is written to Postgres for a ring: until a worker claims it, the row looks as if nobody had rung, and the sweep would after 300 ms. */
 export function createDispatcher<Tx>(options: DispatcherOptions<Tx>): Dispatcher {
   const { database, log } = options;
-  const queue = openQueue(options);
-  const depth = estimateDepth(queue);
+  const queues = { usual: openLane(options, 'usual'), prompt: openLane(options, 'prompt') };
   const inFlight = new Set<Promise<void>>();
-  const dispatch = async (workflowId: string): Promise<void> => {
+  const dispatch = async (workflowId: string, lane: Lane): Promise<void> => {
+    const { queue, depth } = queues[lane];
     const traceparent = activeTraceparent();
     try {
       faultpoint(enginePoints.dispatchBefore);
@@ -44,15 +41,20 @@ export function createDispatcher<Tx>(options: DispatcherOptions<Tx>): Dispatcher
     }
   };
   return {
-    ring: (workflowId) => {
-      const ringing = dispatch(workflowId).finally(() => inFlight.delete(ringing));
+    ring: (workflowId, lane = 'usual') => {
+      const ringing = dispatch(workflowId, lane).finally(() => inFlight.delete(ringing));
       inFlight.add(ringing);
     },
     close: async () => {
       await Promise.all(inFlight);
-      await queue.close();
+      await Promise.all(Object.values(queues).map(({ queue }) => queue.close()));
     },
   };
+}
+
+function openLane({ queueUrl, queueName, log }: QueueAddress, lane: Lane) {
+  const queue = openQueue({ queueUrl, queueName: laneQueueName(queueName, lane), log });
+  return { queue, depth: estimateDepth(queue) };
 }
 
 /** The queue's length as last seen, and what was added since. */

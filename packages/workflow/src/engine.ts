@@ -1,15 +1,14 @@
 import type { Database } from '@drydock/database/sql';
 import { announceDue, createAnnouncer } from './announce';
 import type { SettleFailed } from './cancel-unclaimed';
-import { type Consumer, consume } from './consumer';
 import type { WorkflowDefinition } from './definition';
 import type { Runner } from './execution';
+import { lanes } from './lane';
 import type { WorkflowListener } from './listener';
 import type { Log } from './log';
-import { openQueue } from './queue';
+import { type OpenLane, openLane } from './open-lane';
 import { sweep } from './relay';
 import { runWorkflow } from './run-workflow';
-import { messageOf } from './step-error';
 import { loopSweeps, type SweepLoop } from './sweep-loop';
 
 export interface EngineOptions<Tx> {
@@ -24,6 +23,8 @@ export interface EngineOptions<Tx> {
   sweepMs: number;
   /** Workflows that this process carries at once. */
   concurrency: number;
+  /** And beside them such that somebody waits for; default 2. */
+  promptConcurrency?: number;
   log: Log;
   /** Makes sweeps begin at once. Left out, the clock does. */
   listener?: WorkflowListener;
@@ -41,14 +42,14 @@ export interface Engine {
 
 /** The worker side: sweep (relay, recovery, schedules), consumer, runner. */
 export function createEngine<Tx>(options: EngineOptions<Tx>): Engine {
-  const { database, log, leaseSeconds, concurrency } = options;
+  const { database, log, leaseSeconds } = options;
   const definitions = byKind(options.definitions);
   const stepNamesByKind = JSON.stringify(
     Object.fromEntries([...definitions.values()].map(({ kind, steps }) => [kind, steps.map((step) => step.name)])),
   );
   const stopping = new AbortController();
   const changed = createAnnouncer(database.sql(), log);
-  const watch = { deliveredAtMs: performance.now(), inHand: 0, hasBacklog: false };
+  let inHand = 0;
   let parts: Parts | undefined;
 
   const runner: Runner<Tx> = {
@@ -63,30 +64,20 @@ export function createEngine<Tx>(options: EngineOptions<Tx>): Engine {
   };
   const answer = async (workflowId: string) => {
     if (stopping.signal.aborted) return 'ignored' as const;
-    watch.inHand += 1;
+    inHand += 1;
     try {
       return await runWorkflow(runner, stepNamesByKind, workflowId);
     } finally {
-      watch.inHand -= 1;
+      inHand -= 1;
     }
   };
   const start = (): void => {
     if (parts !== undefined) throw new Error('the engine is running');
-    const queue = openQueue(options);
-    const silentSeconds = (): number => (performance.now() - watch.deliveredAtMs) / 1_000;
-    const waitingMax = Math.max(32, 4 * concurrency);
-    const relay = { database, queue, log, leaseSeconds, waitingMax, settleFailed: settleBy(definitions, log), silentSeconds, changed };
-    const loop = loopSweeps(options.sweepMs, async () => {
-      watch.hasBacklog = await sweep(relay);
-    });
-    const delivered = (): void => {
-      watch.deliveredAtMs = performance.now();
-      // The sweep keeps the queue short, so it must refill it as it empties: once for all jobs of a moment.
-      if (watch.hasBacklog) loop.wakeIn(refillPauseMs);
-      watch.hasBacklog = false;
-    };
-    const consumer = consume({ ...options, answer, delivered });
-    parts = { queue, loop, consumer, unlisten: options.listener?.onDue(loop.wake) };
+    const opened = lanes.map((lane) => openLane(options, lane));
+    const relay = { database, queues: opened, log, leaseSeconds, settleFailed: settleBy(definitions, log), changed };
+    const loop = loopSweeps(options.sweepMs, () => sweep(relay));
+    for (const own of opened) own.consume(answer, () => loop.wakeIn(refillPauseMs));
+    parts = { opened, loop, unlisten: options.listener?.onDue(loop.wake) };
   };
   return {
     start,
@@ -94,23 +85,21 @@ export function createEngine<Tx>(options: EngineOptions<Tx>): Engine {
       stopping.abort();
       parts?.unlisten?.();
       await parts?.loop.stop();
-      await parts?.consumer.close().catch((error: unknown) => log.warn({ internal: messageOf(error) }, 'consumer did not close'));
-      await parts?.queue.close();
+      await Promise.all(parts?.opened.map((own) => own.close()) ?? []);
       // Whoever else listens takes over what was handed back.
       await announceDue(database.sql()).catch(() => undefined);
     },
-    isConsuming: () => watch.inHand > 0 || performance.now() - watch.deliveredAtMs < silenceMaxMs,
+    isConsuming: () => inHand > 0 || parts === undefined || parts.opened.every((own) => own.silentSeconds() < silenceMaxSeconds),
   };
 }
 
 interface Parts {
-  queue: ReturnType<typeof openQueue>;
+  opened: readonly OpenLane[];
   loop: SweepLoop;
-  consumer: Consumer;
   unlisten: (() => void) | undefined;
 }
 
-const silenceMaxMs = 30_000;
+const silenceMaxSeconds = 30;
 const refillPauseMs = 15;
 
 function byKind<Tx>(definitions: EngineOptions<Tx>['definitions']): ReadonlyMap<string, WorkflowDefinition<Tx>> {

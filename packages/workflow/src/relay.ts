@@ -3,6 +3,7 @@ import { faultpoint } from '@drydock/faults/faultpoint';
 import { cancelUnclaimed, type SettleFailed } from './cancel-unclaimed';
 import { nobody } from './doorbell';
 import { enginePoints } from './fault-points';
+import type { Lane } from './lane';
 import type { Log } from './log';
 import { countWaitingForStaff } from './metrics';
 import type { DoorbellQueue } from './queue';
@@ -13,25 +14,30 @@ import { inTraceOf } from './trace';
 
 export interface RelayOptions<Tx> {
   database: Database<Tx>;
-  queue: DoorbellQueue;
+  queues: readonly LaneQueue[];
   log: Log;
   leaseSeconds: number;
+  settleFailed: SettleFailed<Tx>;
+  changed(workflowId: string): void;
+}
+
+/** One lane as the sweep sees it. */
+export interface LaneQueue {
+  lane: Lane;
+  queue: DoorbellQueue;
   /** Waiting doorbells that the sweep keeps in the queue, so that the order stays its own to decide. */
   waitingMax: number;
-  settleFailed: SettleFailed<Tx>;
   /** Seconds since a job was last delivered here. */
   silentSeconds(): number;
-  changed(workflowId: string): void;
+  /** The last sweep had more than fitted into the queue. */
+  hasBacklog: boolean;
 }
 
 /** Seconds without a job after which the queue is tried with a ring for nobody. */
 const silenceMaxSeconds = 5;
 
-/**
- * One look at everything that is due: schedules, starts that came too late, workflows to ring for. Each part fails by itself.
- * Resolves to true when there was more than fits into the queue for now.
- */
-export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<boolean> {
+/** One look at everything that is due: schedules, starts that came too late, workflows to ring for. Each part fails by itself. */
+export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
   const { database, log, changed } = options;
   await apart(log, 'schedules', async () => {
     for (const id of await runDueSchedules(database, log)) changed(id);
@@ -44,25 +50,34 @@ export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<boolean> {
     }
   });
   await apart(log, 'needs_attention', async () => countWaitingForStaff(await countNeedingAttention(database.sql())));
-  let more = false;
-  await apart(log, 'dispatch', async () => {
-    more = await ringDue(options);
-  });
-  return more;
+  for (const own of options.queues) {
+    own.hasBacklog = false;
+    await apart(log, 'dispatch', async () => {
+      own.hasBacklog = await ringDue(options, own);
+    });
+  }
 }
 
-async function ringDue<Tx>({ database, queue, log, leaseSeconds, waitingMax, silentSeconds }: RelayOptions<Tx>): Promise<boolean> {
+async function ringDue<Tx>(
+  { database, log, leaseSeconds }: RelayOptions<Tx>,
+  { lane, queue, waitingMax, silentSeconds }: LaneQueue,
+): Promise<boolean> {
   const waiting = await queue.waiting();
   if (silentSeconds() > silenceMaxSeconds && waiting === 0) await queue.ring({ workflowId: nobody }, `${process.pid}-${Date.now()}`);
   const room = waitingMax - waiting;
   if (room <= 0) return true;
-  const due = await takeDueWorkflows(database.sql(), { limit: room, ringAgainSeconds: 2 * leaseSeconds, queueEmpty: waiting === 0 });
+  const due = await takeDueWorkflows(database.sql(), {
+    lane,
+    limit: room,
+    ringAgainSeconds: 2 * leaseSeconds,
+    queueEmpty: waiting === 0,
+  });
   await Promise.all(due.map((row) => ringOne({ database, queue, log }, row)));
   return due.length === room;
 }
 
 async function ringOne<Tx>(
-  { database, queue, log }: Pick<RelayOptions<Tx>, 'database' | 'queue' | 'log'>,
+  { database, queue, log }: Pick<RelayOptions<Tx>, 'database' | 'log'> & Pick<LaneQueue, 'queue'>,
   row: DueWorkflow,
 ): Promise<void> {
   try {

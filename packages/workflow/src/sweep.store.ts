@@ -1,4 +1,5 @@
 import type { Sql } from '@drydock/database/sql';
+import type { Lane } from './lane';
 
 export interface DueWorkflow {
   id: string;
@@ -7,6 +8,7 @@ export interface DueWorkflow {
 }
 
 export interface DueQuery {
+  lane: Lane;
   /** At most so many. */
   limit: number;
   /** How long a ring may take to be answered before it is repeated. */
@@ -21,15 +23,17 @@ export interface DueQuery {
  *
  * Asynchronous commit: a mark that a crash of Postgres takes back means one ring too many.
  */
-export const takeDueWorkflows = (sql: Sql, { limit, ringAgainSeconds, queueEmpty }: DueQuery): Promise<DueWorkflow[]> =>
-  sql.query<DueWorkflow>(takeDueSql, [limit, ringAgainSeconds, queueEmpty]);
+export const takeDueWorkflows = (sql: Sql, { lane, limit, ringAgainSeconds, queueEmpty }: DueQuery): Promise<DueWorkflow[]> =>
+  sql.query<DueWorkflow>(takeDueSql, [limit, ringAgainSeconds, queueEmpty, lane === 'prompt']);
 
 /** A ring that has just gone out may not be in the queue yet. */
 const ringLandsMs = 500;
 
+const isAwaited = `status = 'queued' AND fence = 0 AND start_by IS NOT NULL`;
+
 const isDue = `status IN ('queued', 'running') AND due_at <= clock_timestamp() AND (lease_until IS NULL OR lease_until < clock_timestamp())
   AND (dispatch_after <= clock_timestamp() OR ($3::boolean AND dispatched_at < clock_timestamp() - interval '${ringLandsMs} ms'))
-  AND NOT (status = 'queued' AND fence = 0 AND start_by IS NOT NULL AND start_by <= clock_timestamp())`;
+  AND (${isAwaited}) = $4::boolean AND NOT (${isAwaited} AND start_by <= clock_timestamp())`;
 
 // The organisations with unfinished work are found by hopping through the index, one probe each, however many rows one of them has.
 const takeDueSql = `

@@ -1,5 +1,6 @@
 import type { Caller } from '@drydock/service-kit/internal-token';
 import type { Pager } from '@drydock/service-kit/paging';
+import type { Dispatcher } from '@drydock/workflow/dispatcher';
 import type { WorkflowListener } from '@drydock/workflow/listener';
 import type { ComputeDatabase } from './database.store';
 import type { ComputeReader } from './providers/compute-provider';
@@ -14,7 +15,7 @@ export interface HandlerContext {
   /** What Postgres says about workflows, for those who watch one. */
   listener: WorkflowListener;
   /** Tells the worker of a new workflow; called after the commit. */
-  ring(workflowId: string): void;
+  ring: Dispatcher['ring'];
 }
 
 export const ownerOf = ({ orgId, mode }: Caller): Owner => ({ orgId, mode });

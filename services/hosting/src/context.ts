@@ -1,6 +1,7 @@
 import type { Mode } from '@drydock/contracts/values';
 import type { Caller } from '@drydock/service-kit/internal-token';
 import type { Pager } from '@drydock/service-kit/paging';
+import type { Dispatcher } from '@drydock/workflow/dispatcher';
 import type { WorkflowListener } from '@drydock/workflow/listener';
 import type { HostingDatabase } from './database.store';
 import type { OffsiteReaders } from './offsite/offsite.types';
@@ -25,7 +26,7 @@ export interface HandlerContext {
   /** What Postgres says about workflows, for those who watch one. */
   listener: WorkflowListener;
   /** Tells the worker of a new workflow; called after the commit. */
-  ring(workflowId: string): void;
+  ring: Dispatcher['ring'];
 }
 
 export const ownerOf = ({ orgId, mode }: Caller): Owner => ({ orgId, mode });

@@ -52,7 +52,7 @@ export async function acceptWorkflow(
   });
   const { workflowId } = started;
   if (!started.started) assertAllowed(refusalByWorkflow({ id: workflowId, kind: '', status: started.status }));
-  request.afterCommit(() => context.ring(workflowId));
+  request.afterCommit(() => context.ring(workflowId, startBy === undefined ? 'usual' : 'prompt'));
   return workflowId;
 }
 

@@ -54,7 +54,7 @@ export async function acceptWorkflow(
   const { workflowId } = started;
   if (!started.started) assertAllowed(refusalByWorkflow({ id: workflowId, kind: '', status: started.status }));
   if (action !== null) await audit(sql, { orgId, mode, actorKeyId, action, target: sitePath(site.id), workflowId });
-  request.afterCommit(() => context.ring(workflowId));
+  request.afterCommit(() => context.ring(workflowId, startBy === undefined ? 'usual' : 'prompt'));
   return workflowId;
 }
 
