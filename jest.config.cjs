@@ -4,7 +4,8 @@ module.exports = {
   testMatch: ['<rootDir>/{packages,services,infra}/**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/', '/dist/'],
   modulePathIgnorePatterns: ['<rootDir>/.*/dist/', '<rootDir>/.data/'],
-  testTimeout: 60_000,
+  // No test is about its own duration: this is when to give up on a machine that is busy with other things.
+  testTimeout: 150_000,
   // Most suites wait for processes, leases and servers: one worker more than jest's own choice on two cores halves the run.
   maxWorkers: '100%',
   globalSetup: '<rootDir>/packages/test-kit/src/jest-global-setup.ts',

@@ -46,7 +46,7 @@ function openBoth(queueUrl: string) {
     expect(await both.ring()).toBeGreaterThan(0);
     await both.close();
     await cluster.close();
-  }, 90_000);
+  });
 
   it('follows Sentinel to the replica when the master is killed', async () => {
     const sentinel = await startRedisSentinel();
@@ -56,5 +56,5 @@ function openBoth(queueUrl: string) {
     expect(await both.ring()).toBeGreaterThan(0);
     await both.close();
     await sentinel.close();
-  }, 90_000);
+  });
 });

@@ -43,6 +43,7 @@ it('200 rollbacks of ten organisations finish on two workers within the provider
     everyMs: 500,
     what: 'the end of all',
   });
+  expect(await world.api.rows("SELECT error, error_internal FROM workflow WHERE status = 'failed'")).toEqual([]);
   expect((await standInNow()) - beganAt).toBeLessThanOrEqual(minutesMax * 60_000);
   const rebuilds = (await world.project.ledger('rebuild_server')).map(({ resource }) => resource);
   expect(rebuilds.sort()).toEqual(disks.map(({ disk }) => disk.machineId).sort());
@@ -50,11 +51,9 @@ it('200 rollbacks of ten organisations finish on two workers within the provider
   const { peakPerHour } = (await world.project.admin('GET', '/rate-limit/live')) as { peakPerHour: number };
   expect(peakPerHour).toBeLessThanOrEqual(3_600);
   expect((await world.project.calls()).slice(callsBefore).filter(({ status }) => status === 429)).toEqual([]);
-  const waits = await world.api.rows<{ seconds: number; failed: number }>(
-    `SELECT max(extract(epoch FROM finished_at - created_at))::float8 AS seconds, (count(*) FILTER (WHERE status = 'failed'))::int AS failed
-     FROM workflow WHERE kind = 'roll_back_server' GROUP BY org_id`,
+  const waits = await world.api.rows<{ seconds: number }>(
+    `SELECT max(extract(epoch FROM finished_at - created_at))::float8 AS seconds FROM workflow WHERE kind = 'roll_back_server' GROUP BY org_id`,
   );
-  expect(waits.map(({ failed }) => failed)).toEqual(crowd.map(() => 0));
   const seconds = waits.map((wait) => wait.seconds);
   expect(Math.max(...seconds)).toBeLessThanOrEqual(2 * Math.min(...seconds));
 }, 300_000);

@@ -125,7 +125,7 @@ it('D8: a machine that is locked, a conflict and a spent limit are waited for by
   const outcome = await outcomeOf(disk);
   expect(outcome).toMatchObject(rolledBack);
   expect(outcome.steps.find(({ name }) => name === 'send')?.attempts).toBeGreaterThan(1);
-}, 60_000);
+});
 
 it('D8: a machine that somebody else has locked since the answer is waited for', async () => {
   const disk = await makeDisk(world);

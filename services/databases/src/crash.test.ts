@@ -30,7 +30,7 @@ describe('every step survives its crash', () => {
   let world: DatabasesWorld;
   beforeAll(async () => {
     world = await openWorld(crashBackends()[0] ?? 'postgres', callerOf());
-  }, 60_000);
+  });
   afterAll(() => world.close(), 60_000);
 
   const withWorker = async <T>(work: () => Promise<T>): Promise<T> => {

@@ -111,7 +111,7 @@ describe('a storage that is named', () => {
     expect(answer.headers['retry-after']).toBe('5');
     expect(await api.rows('SELECT 1 FROM offsite_destinations WHERE site_id = $1', [siteId])).toEqual([]);
     expect((await api.call('GET', pathOf(siteId))).json).toMatchObject({ configured: false, in_progress: false });
-  }, 20_000);
+  });
 });
 
 describe('whose it is', () => {

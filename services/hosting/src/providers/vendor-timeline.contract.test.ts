@@ -214,5 +214,5 @@ describe.each(drivers)('the vendor timeline %s', (_name, open) => {
     const packageId = await newPackage();
     await vendor.fault({ method: 'POST', path: 'takeSnapshot$', answer: { kind: 'drip', intervalMs: 2_000 } });
     await expect(driver.takeSnapshot(packageId, web)).rejects.toMatchObject({ fault: 'unknown' });
-  }, 20_000);
+  });
 });

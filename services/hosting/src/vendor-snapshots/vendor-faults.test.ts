@@ -101,7 +101,7 @@ it('a worker that takes over does not send again what its predecessor had sent, 
   expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'vendor_not_accepted' });
   expect([await orders(), await donesOf(world, packageId), await audited(siteId)]).toEqual([1, [], 0]);
   expect((await answering).status).toBe(503);
-}, 40_000);
+});
 
 it('tries the same order again while the vendor is locked, and answers once it is taken (D3, D8)', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
@@ -110,7 +110,7 @@ it('tries the same order again while the vendor is locked, and answers once it i
   expect((await restoreWeb(siteId)).status).toBe(202);
   await atRest(world, siteId);
   expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);
-}, 20_000);
+});
 
 it('tells a refusal of the vendor’s own as 422 and notes nothing', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
@@ -186,7 +186,7 @@ it('without a worker nothing is started: 503, and what was accepted is cancelled
   expect((await restoreWeb(siteId)).status).toBe(202);
   await atRest(world, siteId);
   expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);
-}, 60_000);
+});
 
 it('an order that the request has given up on is not sent by a worker that wakes too late', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
@@ -198,4 +198,4 @@ it('an order that the request has given up on is not sent by a worker that wakes
   expect([answered.status, answered.json]).toMatchObject([503, { dependency: 'vendor' }]);
   expect(await over(siteId)).toMatchObject({ status: 'failed' });
   expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([[], 0]);
-}, 60_000);
+});
