@@ -1,14 +1,16 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
+import { createControlServer } from '@drydock/host-kit/control-server';
+import { Ledger } from '@drydock/host-kit/ledger';
+import { PortAllocator } from '@drydock/host-kit/ports';
 import { closeServer, listen } from '@drydock/service-kit/http-server';
 import { tokenKey } from '@drydock/service-kit/internal-token';
 import { createLog, type Log } from '@drydock/service-kit/log';
 import { createLifetime, type Lifetime } from '@drydock/service-kit/shutdown';
-import { PortAllocator } from '@drydock/site-host/ports';
 import type { DatabaseHostConfig } from './config';
-import { createControlServer } from './control-server';
+import { controlRoutes } from './control-routes';
 import { HostedDatabases } from './hosted-databases';
-import { Ledger } from './ledger';
+import { databaseHostProtocol } from './protocol';
 import { openTlsAuthority } from './tls-authority';
 
 /** Opens the host: certificates, every database, and last the control port, so that whoever can call it finds all of them served. */
@@ -22,12 +24,14 @@ export async function composeDatabaseHost(config: DatabaseHostConfig): Promise<{
   const tls = await openTlsAuthority(databasesDir, names, new Date());
   const ports = new PortAllocator(config.HOST);
   const around = { bindHost: config.HOST, publicHost: config.DATABASES_PUBLIC_HOST, tls, ports, log };
-  const databases = new HostedDatabases(databasesDir, new Ledger(databasesDir, () => new Date()), around);
+  const ledger = new Ledger(databasesDir, 'database', () => new Date());
+  const databases = new HostedDatabases(databasesDir, ledger, around);
   lifetime.onClose('databases', () => databases.close(), 22_000);
   await databases.open();
 
   const check = async (): Promise<void> => undefined;
-  const server = createControlServer({ databases, key: tokenKey(config.DATABASE_HOST_SECRET), log, check });
+  const key = tokenKey(config.DATABASE_HOST_SECRET);
+  const server = createControlServer({ protocol: databaseHostProtocol, routes: controlRoutes(databases), key, log, check });
   const { url } = await listen(server, config.PORT, config.HOST);
   lifetime.onClose('control server', () => closeServer(server));
   log.info({ url }, 'database host is up');

@@ -1,7 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { modeSchema } from '@drydock/contracts/values';
-import { readIfThere, writeDurably } from '@drydock/site-host/durable-file';
+import { readIfThere, writeDurably } from '@drydock/host-kit/durable-file';
 import { z } from 'zod';
 import { pathSchema, sizeSchema, upgradePhaseSchema } from './protocol';
 

@@ -1,9 +1,7 @@
-import { connect, createServer, type Server, type Socket } from 'node:net';
-import { readFirstPacket, writeFatal } from '@drydock/site-host/startup-packet';
+import { connect, type Server, type Socket } from 'node:net';
+import { PostgresAddress, type Verdict } from '@drydock/host-kit/postgres-address';
+import { readFirstPacket, writeFatal } from '@drydock/host-kit/startup-packet';
 
-const greetingMs = 10_000;
-const socketsMax = 500;
-const sslRequestCode = 80_877_103;
 /** First byte of a TLS handshake that begins without asking (`sslnegotiation=direct`). */
 const tlsHandshake = 0x16;
 
@@ -13,6 +11,12 @@ const hangUpsMax = 3;
 
 /** What a client said first, in the clear. */
 interface Greeting {
+  kind: 'session' | 'cancel' | 'plain';
+  first: Buffer;
+}
+
+/** A client on its way to a server. */
+interface Passage {
   first: Buffer;
   isCancel: boolean;
   /** On the process' clock: how long it may wait for a server. */
@@ -33,9 +37,8 @@ export interface EndpointOptions {
  * sessions wait, and go on to whichever instance serves by then.
  */
 export class Endpoint {
-  readonly server: Server;
   private readonly options: EndpointOptions;
-  private readonly sockets = new Set<Socket>();
+  private readonly address: PostgresAddress<Greeting>;
   /** By client: how to end what is going on with a server. */
   private readonly sessions = new Map<Socket, () => void>();
   private readonly waiting = new Map<Socket, () => void>();
@@ -43,8 +46,11 @@ export class Endpoint {
 
   constructor(options: EndpointOptions) {
     this.options = options;
-    this.server = createServer({ noDelay: true }, (client) => this.greet(client));
-    this.server.maxConnections = socketsMax;
+    this.address = new PostgresAddress(judgeGreeting, (client, greeting) => this.receive(client, greeting));
+  }
+
+  get server(): Server {
+    return this.address.server;
   }
 
   /** New sessions wait from now on; those that are open go on. */
@@ -63,64 +69,44 @@ export class Endpoint {
     for (const end of [...this.sessions.values()]) end();
   }
 
-  async close(): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
-    for (const socket of this.sockets) socket.destroy();
-    await closed;
+  close(): Promise<void> {
+    return this.address.close();
   }
 
-  private greet(client: Socket): void {
-    this.sockets.add(client);
-    client.on('error', () => client.destroy());
-    client.on('close', () => {
-      this.sockets.delete(client);
+  private receive(client: Socket, { kind, first }: Greeting): void {
+    if (kind === 'plain') {
+      client.end(writeFatal('28000', 'this database is reached by TLS only (sslmode=require or stricter)'));
+      return;
+    }
+    client.once('close', () => {
       this.sessions.delete(client);
       this.waiting.delete(client);
     });
-    client.setTimeout(greetingMs, () => client.destroy());
-    let data: Buffer = Buffer.alloc(0);
-    const onData = (chunk: Buffer): void => {
-      data = Buffer.concat([data, chunk]);
-      const verdict = judgeGreeting(data);
-      if (verdict === 'incomplete') return;
-      if (verdict === 'no_gss') {
-        data = Buffer.alloc(0);
-        client.write('N');
-        return;
-      }
-      client.off('data', onData);
-      client.pause();
-      client.setTimeout(0);
-      if (verdict === 'pass' || verdict === 'cancel')
-        this.admit(client, { first: data, isCancel: verdict === 'cancel', untilMs: performance.now() + this.options.holdMs, hangUps: 0 });
-      else if (verdict === 'plain') client.end(writeFatal('28000', 'this database is reached by TLS only (sslmode=require or stricter)'));
-      else client.destroy();
-    };
-    client.on('data', onData);
+    this.admit(client, { first, isCancel: kind === 'cancel', untilMs: performance.now() + this.options.holdMs, hangUps: 0 });
   }
 
-  private admit(client: Socket, greeting: Greeting): void {
+  private admit(client: Socket, passage: Passage): void {
     if (client.destroyed) return;
-    const leftMs = greeting.untilMs - performance.now();
+    const leftMs = passage.untilMs - performance.now();
     if (leftMs <= 0) {
       client.end(writeFatal('57P03', 'the database is being moved to another version or restarted; try again in a moment'));
       return;
     }
     if (!this.isHolding) {
-      this.join(client, greeting);
+      this.join(client, passage);
       return;
     }
     const goOn = (): void => {
       clearTimeout(late);
       this.waiting.delete(client);
-      this.admit(client, greeting);
+      this.admit(client, passage);
     };
     const late = setTimeout(goOn, leftMs);
     client.once('close', () => clearTimeout(late));
     this.waiting.set(client, goOn);
   }
 
-  private join(client: Socket, greeting: Greeting): void {
+  private join(client: Socket, passage: Passage): void {
     const upstream = connect({ host: '127.0.0.1', port: this.options.target(), noDelay: true });
     let isTaken = false;
     const end = (): void => {
@@ -133,14 +119,14 @@ export class Endpoint {
       upstream.destroy();
       this.sessions.delete(client);
       client.off('close', end);
-      const hangUps = greeting.hangUps + (isTaken ? 1 : 0);
+      const hangUps = passage.hangUps + (isTaken ? 1 : 0);
       if (hangUps > hangUpsMax) client.destroy();
-      else setTimeout(() => this.admit(client, { ...greeting, hangUps }), retryMs);
+      else setTimeout(() => this.admit(client, { ...passage, hangUps }), retryMs);
     };
     // Before anything is awaited: a cutover from now on must find this session.
-    this.sessions.set(client, greeting.isCancel ? end : again);
-    upstream.on('error', greeting.isCancel ? end : () => undefined);
-    upstream.once('close', greeting.isCancel ? end : again);
+    this.sessions.set(client, passage.isCancel ? end : again);
+    upstream.on('error', passage.isCancel ? end : () => undefined);
+    upstream.once('close', passage.isCancel ? end : again);
     client.on('close', end);
     upstream.once('data', (answer) => {
       upstream.off('close', again);
@@ -153,15 +139,15 @@ export class Endpoint {
     upstream.once('connect', () => {
       isTaken = true;
     });
-    upstream.write(greeting.first);
+    upstream.write(passage.first);
   }
 }
 
 /** Cancels are never encrypted by most clients and carry no secret but their own key; everything else must ask for TLS first. */
-function judgeGreeting(data: Buffer): 'incomplete' | 'no_gss' | 'plain' | 'pass' | 'cancel' | 'invalid' {
-  if (data[0] === tlsHandshake) return 'pass';
-  const { kind } = readFirstPacket(data);
-  if (kind === 'encryption') return data.readUInt32BE(4) === sslRequestCode ? 'pass' : data.length === 8 ? 'no_gss' : 'invalid';
-  if (kind === 'startup') return 'plain';
-  return kind;
+function judgeGreeting(first: Buffer): Verdict<Greeting> {
+  if (first[0] === tlsHandshake) return { kind: 'session', first };
+  const said = readFirstPacket(first);
+  if (said.kind === 'encryption') return said.by === 'tls' ? { kind: 'session', first } : 'decline_encryption';
+  if (said.kind === 'startup') return { kind: 'plain', first };
+  return said.kind === 'cancel' ? { kind: 'cancel', first } : said.kind;
 }

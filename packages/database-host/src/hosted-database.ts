@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
+import { listenStubbornly } from '@drydock/host-kit/listen-stubbornly';
+import type { PortAllocator } from '@drydock/host-kit/ports';
 import type { Log } from '@drydock/service-kit/log';
-import { listenStubbornly } from '@drydock/site-host/listen-stubbornly';
-import type { PortAllocator } from '@drydock/site-host/ports';
 import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } from './database-folder';
 import { DatabaseHostError } from './database-host-error';
 import { Endpoint } from './endpoint';

@@ -2,13 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { settlePostgresFolder } from '@drydock/embedded/postgres-folder';
-import { SerialQueue } from '@drydock/site-host/serial-queue';
+import { Changes } from '@drydock/host-kit/changes';
+import type { Change } from '@drydock/host-kit/control-protocol';
+import type { Ledger } from '@drydock/host-kit/ledger';
 import { DatabaseFolder, type DatabaseRecord } from './database-folder';
 import { DatabaseHostError } from './database-host-error';
 import { Fences } from './fences';
 import { HostedDatabase, type Surroundings } from './hosted-database';
-import type { Ledger } from './ledger';
-import type { Change, DatabaseDescription, EnsureDatabase } from './protocol';
+import type { DatabaseDescription, EnsureDatabase } from './protocol';
 import { Scratches } from './scratch';
 import { extensionsOf } from './upgrade-changes';
 
@@ -16,7 +17,8 @@ import { extensionsOf } from './upgrade-changes';
 const reopenMs = 5_000;
 const modes = ['live', 'sandbox'] as const;
 
-interface Known {
+/** What a change of a database finds. */
+export interface Known {
   database: HostedDatabase;
   scratches: Scratches;
 }
@@ -25,15 +27,14 @@ interface Known {
 export class HostedDatabases {
   private readonly databasesDir: string;
   private readonly around: Surroundings;
-  private readonly ledger: Ledger;
+  private readonly changes: Changes;
   private readonly fences: Fences;
   private readonly known = new Map<string, Known>();
-  private readonly queues = new Map<string, SerialQueue>();
   private isClosing = false;
 
   constructor(databasesDir: string, ledger: Ledger, around: Surroundings) {
     this.databasesDir = databasesDir;
-    this.ledger = ledger;
+    this.changes = new Changes(ledger);
     this.around = around;
     this.fences = new Fences(databasesDir);
   }
@@ -60,12 +61,12 @@ export class HostedDatabases {
 
   /** Runs one change of a database that exists. Throws `unknown_database`, `stale_fence`, and whatever `work` throws. */
   change<T>(databaseId: string, op: string, change: Change, work: (known: Known) => Promise<T>): Promise<T> {
-    return this.queued(databaseId, op, change, () => work(this.require(databaseId)));
+    return this.fenced(databaseId, op, change, () => work(this.require(databaseId)));
   }
 
   /** Makes the database, or completes one that a crash has left half made. */
   ensure(databaseId: string, wanted: EnsureDatabase): Promise<DatabaseDescription> {
-    return this.queued(databaseId, 'ensure_database', wanted, async () => {
+    return this.fenced(databaseId, 'ensure_database', wanted, async () => {
       extensionsOf(wanted.major);
       const { database } = this.known.get(databaseId) ?? (await this.record(databaseId, wanted));
       if (!database.endpoint.server.listening) await database.open();
@@ -75,7 +76,7 @@ export class HostedDatabases {
   }
 
   destroy(databaseId: string, change: Change): Promise<void> {
-    return this.queued(databaseId, 'destroy_database', change, async () => {
+    return this.fenced(databaseId, 'destroy_database', change, async () => {
       const found = this.known.get(databaseId);
       if (found === undefined) return;
       await found.scratches.close();
@@ -96,19 +97,10 @@ export class HostedDatabases {
     return found;
   }
 
-  private queued<T>(databaseId: string, op: string, { fence, workflow_id }: Change, work: () => Promise<T>): Promise<T> {
-    const queue = this.queues.get(databaseId) ?? new SerialQueue();
-    this.queues.set(databaseId, queue);
-    return queue.run(async () => {
-      const entry = { database: databaseId, op, fence, workflow_id: workflow_id ?? null };
-      try {
-        await this.fences.admit(databaseId, fence);
-      } catch (error) {
-        this.ledger.append({ ...entry, outcome: 'refused' });
-        throw error;
-      }
-      this.ledger.append({ ...entry, outcome: 'accepted' });
-      return work();
+  private fenced<T>(databaseId: string, op: string, change: Change, work: () => Promise<T>): Promise<T> {
+    return this.changes.run(databaseId, op, change, async () => {
+      await this.fences.admit(databaseId, change.fence);
+      return work;
     });
   }
 

@@ -1,8 +1,16 @@
 import { modeSchema } from '@drydock/contracts/values';
+import { type ControlProtocol, changeFields } from '@drydock/host-kit/control-protocol';
 import { z } from 'zod';
+import { DatabaseHostError, type DatabaseHostErrorCode, databaseHostStatuses } from './database-host-error';
 
 /** The control protocol, parsed at both ends. Paths are `/control/databases/{databaseId}` and below. */
-export const databaseIdSchema = z.uuid().transform((id) => id.toLowerCase());
+export const databaseHostProtocol: ControlProtocol<DatabaseHostErrorCode> = {
+  things: 'databases',
+  parties: { issuer: 'databases', audience: 'database-host' },
+  statuses: databaseHostStatuses,
+  Refusal: DatabaseHostError,
+};
+
 const upgradeIdSchema = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/);
 /** As Postgres takes it unquoted, and none of its own. */
 const nameSchema = z
@@ -11,13 +19,9 @@ const nameSchema = z
   .refine((name) => !/^(?:pg_|postgres$|template[01]$|drydock)/.test(name), 'the name is reserved');
 const majorSchema = z.int().min(10).max(99);
 
-/** Who changes: `fence` is the claim's number as text, the workflow is for the ledger. */
-const changeFields = { fence: z.string().regex(/^\d{1,19}$/), workflow_id: z.string().max(64).optional() };
-
 export const sizeSchema = z.strictObject({ vcpu: z.int().min(1), ram_gb: z.number().positive(), storage_gb: z.number().positive() });
 export const pathSchema = z.enum(['logical', 'offline']);
 
-export const changeSchema = z.strictObject(changeFields);
 export const ensureDatabaseSchema = z.strictObject({
   ...changeFields,
   mode: modeSchema,
@@ -94,9 +98,7 @@ export const judgementSchema = z.object({
   pause_seconds: z.number(),
 });
 export const cutoverAnswerSchema = z.object({ writes_blocked_ms: z.number() });
-export const errorAnswerSchema = z.object({ code: z.string(), detail: z.string() });
 
-export type Change = z.infer<typeof changeSchema>;
 export type EnsureDatabase = z.infer<typeof ensureDatabaseSchema>;
 export type PrepareTarget = z.infer<typeof prepareTargetSchema>;
 export type DatabaseDescription = z.infer<typeof databaseDescriptionSchema>;
@@ -105,6 +107,3 @@ export type UpgradeAccess = z.infer<typeof upgradeAccessSchema>;
 export type ScratchAccess = z.infer<typeof scratchAccessSchema>;
 export type UpgradeJudgement = z.infer<typeof judgementSchema>;
 export type CutoverAnswer = z.infer<typeof cutoverAnswerSchema>;
-
-/** Issuer and audience of the token of each call. */
-export const controlParties = { issuer: 'databases', audience: 'database-host' } as const;

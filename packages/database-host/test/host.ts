@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { PortAllocator } from '@drydock/site-host/ports';
+import { PortAllocator } from '@drydock/host-kit/ports';
 import { until } from '@drydock/test-kit/wait';
 import pg from 'pg';
 import { type Claim, createDatabaseHostClient, type DatabaseHostClient } from '../src/client';

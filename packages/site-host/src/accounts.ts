@@ -1,7 +1,7 @@
 import path from 'node:path';
+import { readIfThere, writeDurably } from '@drydock/host-kit/durable-file';
+import { SerialQueue } from '@drydock/host-kit/serial-queue';
 import { z } from 'zod';
-import { readIfThere, writeDurably } from './durable-file';
-import { SerialQueue } from './serial-queue';
 
 const firstUid = 200_000;
 const fileSchema = z.strictObject({ next_uid: z.int().min(firstUid) });

@@ -1,12 +1,7 @@
-import { randomBytes } from 'node:crypto';
-import { signInternalToken, tokenKey } from '@drydock/service-kit/internal-token';
-import { Pool } from 'undici';
-import { z } from 'zod';
+import { type Claim, type ControlAddress, createControlClient, nothing } from '@drydock/host-kit/control-client';
 import {
   type AppDescription,
   appDescriptionSchema,
-  controlParties,
-  errorAnswerSchema,
   type FreezeAnswer,
   freezeAnswerSchema,
   type ProbeAnswer,
@@ -17,16 +12,12 @@ import {
   restartAnswerSchema,
   type SiteDescription,
   siteDescriptionSchema,
+  siteHostProtocol,
 } from './protocol';
-import { isSiteHostErrorCode, SiteHostError } from './site-host-error';
 
-/** The workflow's claim: every change carries it, and an older one than the host has seen is refused. */
-export interface Claim {
-  fence: string;
-  workflowId?: string;
-  signal?: AbortSignal;
-}
+export type { Claim } from '@drydock/host-kit/control-client';
 
+/** What the control protocol can do; see the README of this package. Every change is idempotent under its fence. */
 export interface SiteHostClient {
   /** Makes the site, or completes one that a crash left half-made. Idempotent. */
   ensureSite(siteId: string, site: { domain: string; mode?: 'live' | 'sandbox' }, claim: Claim): Promise<SiteDescription>;
@@ -51,80 +42,30 @@ export interface SiteHostClient {
   close(): Promise<void>;
 }
 
-interface Call<Answer> {
-  method: 'GET' | 'PUT' | 'POST' | 'DELETE';
-  path: string;
-  body?: unknown;
-  answer: z.ZodType<Answer>;
-  signal?: AbortSignal | undefined;
-}
-
 /** Longest of all is a destroy or a stage while Postgres checkpoints: 10 s seen. */
 const deadlineMs = 30_000;
-const bodyOf = (claim: Claim, fields: object = {}): object => ({ ...fields, fence: claim.fence, workflow_id: claim.workflowId });
-const nothing = z.undefined();
-const sitePath = (siteId: string, rest = ''): string => `/control/sites/${encodeURIComponent(siteId)}${rest}`;
 
-/**
- * The typed client of a site host's control protocol. Every method throws {@link SiteHostError}: the host's refusals by their codes, and
- * `unreachable` for a lost connection, an answer that is none or a deadline of 30 s; then nobody knows whether a change was made, and since all are
- * idempotent under a fence it may be sent again. An abort of the caller's signal is thrown as it is.
- */
-export function createSiteHostClient(options: { url: string; secret: string }): SiteHostClient {
-  const pool = new Pool(options.url, { connections: 16, connectTimeout: 5_000, headersTimeout: deadlineMs, bodyTimeout: deadlineMs });
-  const key = tokenKey(options.secret);
-
-  const call = async <Answer>({ method, path, body, answer, signal }: Call<Answer>): Promise<Answer> => {
-    const text = body === undefined ? undefined : JSON.stringify(body);
-    const bound = { requestId: randomBytes(12).toString('hex'), method, path, ...(text === undefined ? {} : { body: Buffer.from(text) }) };
-    const headers = { authorization: `Bearer ${signInternalToken(key, controlParties, bound)}`, 'content-type': 'application/json' };
-    const deadline = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(signal ? [signal] : [])]);
-    try {
-      const response = await pool.request({ method, path, headers, signal: deadline, ...(text === undefined ? {} : { body: text }) });
-      const answered: unknown = response.statusCode === 204 ? undefined : JSON.parse(await response.body.text());
-      if (response.statusCode >= 300) throw refusalOf(answered);
-      return answer.parse(answered);
-    } catch (error) {
-      signal?.throwIfAborted();
-      if (error instanceof SiteHostError) throw error;
-      throw new SiteHostError('unreachable', error instanceof Error ? error.message : String(error), { cause: error });
-    }
-  };
-
-  const change = <Answer>(method: Call<Answer>['method'], path: string, answer: z.ZodType<Answer>, claim: Claim, fields?: object) =>
-    call({ method, path, body: bodyOf(claim, fields), answer, signal: claim.signal });
-
+/** The typed client of a site host's control protocol. Every method throws {@link SiteHostError} as `createControlClient` says. */
+export function createSiteHostClient(address: ControlAddress): SiteHostClient {
+  const { ask, change, close } = createControlClient(siteHostProtocol, { ...address, deadlineMs });
   return {
-    ensureSite: (siteId, site, claim) => change('PUT', sitePath(siteId), siteDescriptionSchema, claim, site),
-    readSite: (siteId, signal) => call({ method: 'GET', path: sitePath(siteId), answer: siteDescriptionSchema, signal }),
-    destroySite: (siteId, claim) => change('DELETE', sitePath(siteId), nothing, claim),
-    stageRelease: (siteId, releaseId, claim) =>
-      change('POST', sitePath(siteId, '/releases'), releaseDescriptionSchema, claim, { release_id: releaseId }),
-    readRelease: (siteId, releaseId, signal) =>
-      call({
-        method: 'GET',
-        path: sitePath(siteId, `/releases/${encodeURIComponent(releaseId)}`),
-        answer: releaseDescriptionSchema,
-        signal,
-      }),
-    freezeSite: (siteId, ttlMs, claim) => change('POST', sitePath(siteId, '/freeze'), freezeAnswerSchema, claim, { ttl_ms: ttlMs }),
-    thawSite: (siteId, claim) => change('POST', sitePath(siteId, '/thaw'), nothing, claim),
-    switchRelease: (siteId, { releaseId, expectedRelease }, claim) =>
-      change('POST', sitePath(siteId, '/switch'), siteDescriptionSchema, claim, {
-        release_id: releaseId,
-        expected_release: expectedRelease,
-      }),
-    probeSite: (siteId, path, signal) =>
-      call({ method: 'POST', path: sitePath(siteId, '/probe'), body: { path }, answer: probeAnswerSchema, signal }),
-    readApp: (siteId, signal) => call({ method: 'GET', path: sitePath(siteId, '/app'), answer: appDescriptionSchema, signal }),
-    restartApp: (siteId, claim) => change('POST', sitePath(siteId, '/app/restart'), restartAnswerSchema, claim),
-    removeRelease: (siteId, releaseId, claim) =>
-      change('DELETE', sitePath(siteId, `/releases/${encodeURIComponent(releaseId)}`), nothing, claim),
-    close: () => pool.close(),
+    ensureSite: (id, fields, claim) => change('PUT', { id, claim, fields, answer: siteDescriptionSchema }),
+    readSite: (id, signal) => ask('GET', { id, signal, answer: siteDescriptionSchema }),
+    destroySite: (id, claim) => change('DELETE', { id, claim, answer: nothing }),
+    stageRelease: (id, releaseId, claim) =>
+      change('POST /releases', { id, claim, fields: { release_id: releaseId }, answer: releaseDescriptionSchema }),
+    readRelease: (id, releaseId, signal) =>
+      ask(`GET /releases/${encodeURIComponent(releaseId)}`, { id, signal, answer: releaseDescriptionSchema }),
+    freezeSite: (id, ttlMs, claim) => change('POST /freeze', { id, claim, fields: { ttl_ms: ttlMs }, answer: freezeAnswerSchema }),
+    thawSite: (id, claim) => change('POST /thaw', { id, claim, answer: nothing }),
+    switchRelease: (id, { releaseId, expectedRelease }, claim) => {
+      const fields = { release_id: releaseId, expected_release: expectedRelease };
+      return change('POST /switch', { id, claim, fields, answer: siteDescriptionSchema });
+    },
+    probeSite: (id, path, signal) => ask('POST /probe', { id, body: { path }, signal, answer: probeAnswerSchema }),
+    readApp: (id, signal) => ask('GET /app', { id, signal, answer: appDescriptionSchema }),
+    restartApp: (id, claim) => change('POST /app/restart', { id, claim, answer: restartAnswerSchema }),
+    removeRelease: (id, releaseId, claim) => change(`DELETE /releases/${encodeURIComponent(releaseId)}`, { id, claim, answer: nothing }),
+    close,
   };
-}
-
-function refusalOf(answered: unknown): SiteHostError {
-  const { code, detail } = errorAnswerSchema.parse(answered);
-  return new SiteHostError(isSiteHostErrorCode(code) ? code : 'internal', detail);
 }

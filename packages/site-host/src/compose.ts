@@ -1,14 +1,16 @@
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
+import { createControlServer } from '@drydock/host-kit/control-server';
+import { Ledger } from '@drydock/host-kit/ledger';
 import { closeServer, listen } from '@drydock/service-kit/http-server';
 import { tokenKey } from '@drydock/service-kit/internal-token';
 import { createLog } from '@drydock/service-kit/log';
 import { createLifetime, type Lifetime } from '@drydock/service-kit/shutdown';
 import type { SiteHostConfig } from './config';
-import { createControlServer } from './control-server';
+import { controlRoutes } from './control-routes';
 import { HostedSites } from './hosted-sites';
-import { Ledger } from './ledger';
+import { siteHostProtocol } from './protocol';
 import { SitesCluster } from './sites-cluster';
 import { SlowRemoval } from './slow-removal';
 
@@ -33,12 +35,14 @@ export async function composeSiteHost(
   lifetime.onClose('slow removal', () => removal.stop());
   await removal.resume();
 
-  const ledger = new Ledger(sitesDir, () => new Date());
+  const ledger = new Ledger(sitesDir, 'site', () => new Date());
   const sites = new HostedSites(sitesDir, ledger, { host: config.HOST, cluster, removal, log });
   lifetime.onClose('sites', () => sites.close(), 12_000);
   await sites.open();
 
-  const server = createControlServer({ sites, key: tokenKey(config.SITE_HOST_SECRET), log, check: () => cluster.check() });
+  const key = tokenKey(config.SITE_HOST_SECRET);
+  const check = (): Promise<void> => cluster.check();
+  const server = createControlServer({ protocol: siteHostProtocol, routes: controlRoutes(sites), key, log, check });
   const { url } = await listen(server, config.PORT, config.HOST);
   lifetime.onClose('control server', () => closeServer(server));
   log.info({ url }, 'site host is up');

@@ -1,123 +1,46 @@
-import { z } from 'zod';
+import { changeSchema } from '@drydock/host-kit/control-protocol';
+import { type ControlRoute, controlRoutesOf, done, ok } from '@drydock/host-kit/control-routes';
 import type { HostedSites } from './hosted-sites';
 import {
-  changeSchema,
   ensureSiteSchema,
   freezeSchema,
   probeSchema,
   releaseIdSchema,
-  siteIdSchema,
+  siteHostProtocol,
   stageReleaseSchema,
   switchSchema,
 } from './protocol';
 
-export interface ControlAnswer {
-  status: number;
-  body?: unknown;
-}
-
-interface ControlRoute {
-  method: string;
-  pattern: RegExp;
-  /** `ids` are the pattern's groups, `body` is what was sent. Throws a ZodError for what is not the protocol, and {@link SiteHostError}. */
-  handle: (ids: string[], body: unknown) => Promise<ControlAnswer>;
-}
-
-const site = '^/control/sites/([^/]+)';
-const oneId = z.tuple([siteIdSchema]);
-const twoIds = z.tuple([siteIdSchema, releaseIdSchema]);
-const done: ControlAnswer = { status: 204 };
-
 /** The whole control protocol, one entry for each call. */
-export const controlRoutes = (sites: HostedSites): ControlRoute[] => [
-  {
-    method: 'PUT',
-    pattern: new RegExp(`${site}$`),
-    handle: async (ids, body) => ({ status: 200, body: await sites.ensure(oneId.parse(ids)[0], ensureSiteSchema.parse(body)) }),
-  },
-  {
-    method: 'GET',
-    pattern: new RegExp(`${site}$`),
-    handle: async (ids) => ({ status: 200, body: await sites.read(oneId.parse(ids)[0]).describe() }),
-  },
-  {
-    method: 'DELETE',
-    pattern: new RegExp(`${site}$`),
-    handle: async (ids, body) => {
-      await sites.destroy(oneId.parse(ids)[0], changeSchema.parse(body));
+export function controlRoutes(sites: HostedSites): ControlRoute[] {
+  const { route, change } = controlRoutesOf(siteHostProtocol.things, sites);
+  return [
+    route('PUT', async (id, body) => ok(await sites.ensure(id, ensureSiteSchema.parse(body)))),
+    route('GET', async (id) => ok(await sites.read(id).describe())),
+    route('DELETE', async (id, body) => {
+      await sites.destroy(id, changeSchema.parse(body));
       return done;
-    },
-  },
-  {
-    method: 'POST',
-    pattern: new RegExp(`${site}/releases$`),
-    handle: async (ids, body) => {
-      const wanted = stageReleaseSchema.parse(body);
-      const release = await sites.change(oneId.parse(ids)[0], 'stage_release', wanted, (found) => found.stageRelease(wanted.release_id));
-      return { status: 201, body: release };
-    },
-  },
-  {
-    method: 'GET',
-    pattern: new RegExp(`${site}/releases/([^/]+)$`),
-    handle: async (ids) => {
-      const [siteId, releaseId] = twoIds.parse(ids);
-      return { status: 200, body: await sites.read(siteId).describeRelease(releaseId) };
-    },
-  },
-  {
-    method: 'DELETE',
-    pattern: new RegExp(`${site}/releases/([^/]+)$`),
-    handle: async (ids, body) => {
-      const [siteId, releaseId] = twoIds.parse(ids);
-      await sites.change(siteId, 'remove_release', changeSchema.parse(body), (found) => found.removeRelease(releaseId));
-      return done;
-    },
-  },
-  {
-    method: 'POST',
-    pattern: new RegExp(`${site}/freeze$`),
-    handle: async (ids, body) => {
-      const wanted = freezeSchema.parse(body);
-      return { status: 200, body: await sites.change(oneId.parse(ids)[0], 'freeze', wanted, (found) => found.freeze(wanted.ttl_ms)) };
-    },
-  },
-  {
-    method: 'POST',
-    pattern: new RegExp(`${site}/thaw$`),
-    handle: async (ids, body) => {
-      await sites.change(oneId.parse(ids)[0], 'thaw', changeSchema.parse(body), async (found) => found.thaw());
-      return done;
-    },
-  },
-  {
-    method: 'POST',
-    pattern: new RegExp(`${site}/switch$`),
-    handle: async (ids, body) => {
-      const wanted = switchSchema.parse(body);
-      const description = await sites.change(oneId.parse(ids)[0], 'switch', wanted, async (found) => {
-        await found.switchTo(wanted.release_id, wanted.expected_release);
-        return found.describe();
-      });
-      return { status: 200, body: description };
-    },
-  },
-  {
-    method: 'POST',
-    pattern: new RegExp(`${site}/probe$`),
-    handle: async (ids, body) => ({ status: 200, body: await sites.read(oneId.parse(ids)[0]).probe(probeSchema.parse(body).path) }),
-  },
-  {
-    method: 'GET',
-    pattern: new RegExp(`${site}/app$`),
-    handle: async (ids) => ({ status: 200, body: await sites.read(oneId.parse(ids)[0]).describeApp() }),
-  },
-  {
-    method: 'POST',
-    pattern: new RegExp(`${site}/app/restart$`),
-    handle: async (ids, body) => ({
-      status: 200,
-      body: await sites.change(oneId.parse(ids)[0], 'restart_app', changeSchema.parse(body), (found) => found.restartApp()),
     }),
-  },
-];
+    change('POST /releases', { op: 'stage_release', body: stageReleaseSchema, status: 201 }, (site, { release_id }) =>
+      site.stageRelease(release_id),
+    ),
+    route('GET /releases/{releaseId}', async (id, _body, sentId) => {
+      const releaseId = releaseIdSchema.parse(sentId);
+      return ok(await sites.read(id).describeRelease(releaseId));
+    }),
+    route('DELETE /releases/{releaseId}', async (id, body, sentId) => {
+      const releaseId = releaseIdSchema.parse(sentId);
+      await sites.change(id, 'remove_release', changeSchema.parse(body), (site) => site.removeRelease(releaseId));
+      return done;
+    }),
+    change('POST /freeze', { op: 'freeze', body: freezeSchema }, (site, { ttl_ms }) => site.freeze(ttl_ms)),
+    change('POST /thaw', { op: 'thaw', body: changeSchema }, async (site) => site.thaw()),
+    change('POST /switch', { op: 'switch', body: switchSchema }, async (site, { release_id, expected_release }) => {
+      await site.switchTo(release_id, expected_release);
+      return site.describe();
+    }),
+    route('POST /probe', async (id, body) => ok(await sites.read(id).probe(probeSchema.parse(body).path))),
+    route('GET /app', async (id) => ok(await sites.read(id).describeApp())),
+    change('POST /app/restart', { op: 'restart_app', body: changeSchema }, (site) => site.restartApp()),
+  ];
+}

@@ -1,13 +1,14 @@
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, type Server, type Socket } from 'node:net';
+import { PostgresAddress, type Verdict } from '@drydock/host-kit/postgres-address';
+import { type FirstPacket, readFirstPacket, writeFatal, writeStartup } from '@drydock/host-kit/startup-packet';
 import { type Gate, GateError } from './gate';
-import { type FirstPacket, readFirstPacket, writeFatal, writeStartup } from './startup-packet';
 
 /** The name by which customers know their database, whichever release is current. */
 export const endpointDatabase = 'site';
-const greetingMs = 10_000;
-const socketsMax = 500;
+const cancelMs = 10_000;
 
-type Startup = Extract<FirstPacket, { kind: 'startup' }>;
+type Startup = Extract<FirstPacket, { kind: 'startup' }> & { rest: Buffer };
+type Greeting = Startup | Extract<FirstPacket, { kind: 'cancel' }>;
 
 export interface EndpointOptions {
   gate: Gate;
@@ -22,16 +23,21 @@ export interface EndpointOptions {
  * only passes bytes on: passwords are proved to Postgres itself (SCRAM), cancels are forwarded. New sessions wait while the gate is frozen.
  */
 export class DatabaseEndpoint {
-  readonly server: Server;
   private readonly options: EndpointOptions;
-  private readonly sockets = new Set<Socket>();
+  private readonly address: PostgresAddress<Greeting>;
   /** Those that have been given a database. */
   private readonly sessions = new Set<Socket>();
 
   constructor(options: EndpointOptions) {
     this.options = options;
-    this.server = createServer({ noDelay: true }, (client) => this.greet(client));
-    this.server.maxConnections = socketsMax;
+    this.address = new PostgresAddress(judgeGreeting, (client, greeting) => {
+      if (greeting.kind === 'cancel') this.forwardCancel(client, greeting.packet);
+      else void this.admit(client, greeting);
+    });
+  }
+
+  get server(): Server {
+    return this.address.server;
   }
 
   /** Ends every session that goes to an old database; those that still wait are kept and will get the new one. */
@@ -39,42 +45,11 @@ export class DatabaseEndpoint {
     for (const client of this.sessions) client.destroy();
   }
 
-  async close(): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
-    for (const socket of this.sockets) socket.destroy();
-    await closed;
+  close(): Promise<void> {
+    return this.address.close();
   }
 
-  private greet(client: Socket): void {
-    this.sockets.add(client);
-    client.on('error', () => client.destroy());
-    client.on('close', () => {
-      this.sockets.delete(client);
-      this.sessions.delete(client);
-    });
-    client.setTimeout(greetingMs, () => client.destroy());
-    let data: Buffer = Buffer.alloc(0);
-    const onData = (chunk: Buffer): void => {
-      data = Buffer.concat([data, chunk]);
-      const first = readFirstPacket(data);
-      if (first.kind === 'incomplete') return;
-      if (first.kind === 'encryption') {
-        data = data.subarray(first.bytes);
-        client.write('N');
-        if (data.length > 0) client.destroy();
-        return;
-      }
-      client.off('data', onData);
-      client.pause();
-      client.setTimeout(0);
-      if (first.kind === 'invalid') client.destroy();
-      else if (first.kind === 'cancel') this.forwardCancel(client, first.packet);
-      else void this.admit(client, first, data.subarray(first.bytes));
-    };
-    client.on('data', onData);
-  }
-
-  private async admit(client: Socket, startup: Startup, rest: Buffer): Promise<void> {
+  private async admit(client: Socket, startup: Startup): Promise<void> {
     const refusal = this.refusalOf(startup);
     if (refusal) {
       client.end(refusal);
@@ -91,7 +66,7 @@ export class DatabaseEndpoint {
     const database = this.options.currentDatabase();
     if (client.destroyed) return;
     if (database === null) client.end(writeFatal('57P03', 'the site has no database yet'));
-    else this.join(client, writeStartup(startup.protocol, new Map([...startup.parameters, ['database', database]])), rest);
+    else this.join(client, writeStartup(startup.protocol, new Map([...startup.parameters, ['database', database]])), startup.rest);
   }
 
   private refusalOf({ parameters }: Startup): Buffer | null {
@@ -107,6 +82,7 @@ export class DatabaseEndpoint {
     this.sessions.add(client);
     const upstream = connect({ ...this.options.cluster, noDelay: true });
     const end = (): void => {
+      this.sessions.delete(client);
       client.destroy();
       upstream.destroy();
     };
@@ -124,8 +100,15 @@ export class DatabaseEndpoint {
       client.destroy();
       upstream.destroy();
     };
-    upstream.setTimeout(greetingMs, end);
+    upstream.setTimeout(cancelMs, end);
     upstream.on('error', end).on('close', end);
     upstream.end(packet);
   }
+}
+
+function judgeGreeting(data: Buffer): Verdict<Greeting> {
+  const first = readFirstPacket(data);
+  if (first.kind === 'encryption') return 'decline_encryption';
+  if (first.kind === 'startup') return { ...first, rest: data.subarray(first.bytes) };
+  return first.kind === 'cancel' ? first : first.kind;
 }

@@ -2,12 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Mode } from '@drydock/contracts/values';
+import { Changes } from '@drydock/host-kit/changes';
+import type { Change } from '@drydock/host-kit/control-protocol';
+import { admitFence } from '@drydock/host-kit/fence';
+import type { Ledger } from '@drydock/host-kit/ledger';
+import { PortAllocator } from '@drydock/host-kit/ports';
 import { Accounts } from './accounts';
-import { admitFence, DestroyedFences } from './fences';
-import type { Ledger } from './ledger';
-import { PortAllocator } from './ports';
-import type { Change, EnsureSite, SiteDescription } from './protocol';
-import { SerialQueue } from './serial-queue';
+import { DestroyedFences } from './destroyed-fences';
+import type { EnsureSite, SiteDescription } from './protocol';
 import { Site, type SiteSurroundings } from './site';
 import { SiteFolder, type SiteRecord } from './site-folder';
 import { SiteHostError } from './site-host-error';
@@ -20,17 +22,16 @@ const modes: readonly Mode[] = ['live', 'sandbox'];
 export class HostedSites {
   private readonly sitesDir: string;
   private readonly around: SiteSurroundings;
-  private readonly ledger: Ledger;
+  private readonly changes: Changes;
   private readonly ports: PortAllocator;
   private readonly accounts: Accounts;
   private readonly destroyed: DestroyedFences;
   private readonly sites = new Map<string, Site>();
-  private readonly queues = new Map<string, SerialQueue>();
   private isClosing = false;
 
   constructor(sitesDir: string, ledger: Ledger, around: SiteSurroundings) {
     this.sitesDir = sitesDir;
-    this.ledger = ledger;
+    this.changes = new Changes(ledger);
     this.around = around;
     this.ports = new PortAllocator(around.host);
     this.accounts = new Accounts(sitesDir);
@@ -59,33 +60,36 @@ export class HostedSites {
 
   /** Runs one change of a site that exists. Throws `unknown_site`, `stale_fence`, and whatever `work` throws. */
   change<T>(siteId: string, op: string, change: Change, work: (site: Site) => Promise<T>): Promise<T> {
-    return this.inTurn(siteId, op, change, () => {
+    return this.changes.run(siteId, op, change, async () => {
       const site = this.read(siteId);
-      return { fenceFile: site.folder.fenceFile, work: () => work(site) };
+      await admitFence(site.folder.fenceFile, change.fence);
+      return () => work(site);
     });
   }
 
   ensure(siteId: string, wanted: EnsureSite): Promise<SiteDescription> {
-    return this.inTurn(siteId, 'ensure_site', wanted, async () => {
+    return this.changes.run(siteId, 'ensure_site', wanted, async () => {
       await this.destroyed.admit(siteId, wanted.fence);
       const folder = this.sites.get(siteId)?.folder ?? new SiteFolder(this.sitesDir, wanted.mode, siteId);
       await mkdir(folder.releasesDir, { recursive: true, mode: 0o711 });
       await chmod(folder.root, 0o711);
-      return { fenceFile: folder.fenceFile, work: () => this.ensureAt(folder, siteId, wanted) };
+      await admitFence(folder.fenceFile, wanted.fence);
+      return () => this.ensureAt(folder, siteId, wanted);
     });
   }
 
   destroy(siteId: string, change: Change): Promise<void> {
-    return this.inTurn(siteId, 'destroy_site', change, async () => {
+    return this.changes.run(siteId, 'destroy_site', change, async () => {
       await this.destroyed.admit(siteId, change.fence);
       const site = this.sites.get(siteId);
-      return { fenceFile: site?.folder.fenceFile ?? null, work: () => this.destroyKnown(siteId, site, change) };
+      if (site !== undefined) await admitFence(site.folder.fenceFile, change.fence);
+      return () => this.destroyKnown(siteId, site, change);
     });
   }
 
   async close(): Promise<void> {
     this.isClosing = true;
-    await Promise.all([...this.queues.values()].map((queue) => queue.run(() => Promise.resolve())));
+    await this.changes.settle();
     await Promise.all([...this.sites.values()].map((site) => site.close()));
   }
 
@@ -103,7 +107,7 @@ export class HostedSites {
   private reopen(site: Site): void {
     const { site_id: siteId } = site.record;
     // Its turn may come after it was destroyed, or when all is being closed.
-    void this.queueOf(siteId).run(async () => {
+    void this.changes.inTurn(siteId, async () => {
       if (!this.isClosing && this.sites.get(siteId) === site) await this.openKnown(site);
     });
   }
@@ -143,37 +147,4 @@ export class HostedSites {
     }
     await this.destroyed.remember(siteId, change.fence);
   }
-
-  private inTurn<T>(
-    siteId: string,
-    op: string,
-    { fence, workflow_id = null }: { fence: string; workflow_id?: string | undefined | null },
-    prepare: () => Promise<Prepared<T>> | Prepared<T>,
-  ): Promise<T> {
-    return this.queueOf(siteId).run(async () => {
-      const entry = { site: siteId, op, fence, workflow_id };
-      let work: () => Promise<T>;
-      try {
-        const prepared = await prepare();
-        if (prepared.fenceFile !== null) await admitFence(prepared.fenceFile, fence);
-        work = prepared.work;
-      } catch (error) {
-        this.ledger.append({ ...entry, outcome: 'refused' });
-        throw error;
-      }
-      this.ledger.append({ ...entry, outcome: 'accepted' });
-      return work();
-    });
-  }
-
-  private queueOf(siteId: string): SerialQueue {
-    const queue = this.queues.get(siteId) ?? new SerialQueue();
-    this.queues.set(siteId, queue);
-    return queue;
-  }
-}
-
-interface Prepared<T> {
-  fenceFile: string | null;
-  work: () => Promise<T>;
 }

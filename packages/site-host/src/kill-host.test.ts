@@ -4,12 +4,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { proveProcess } from '@drydock/embedded/process-proof';
+import { PortAllocator } from '@drydock/host-kit/ports';
 import { claim, clearHost, hostConfig, newSiteId, runSql, startHost } from '../test/host';
 import { fillVersion, readPage } from '../test/versions';
 import { waitFor } from '../test/wait-for';
 import { createSiteHostClient, type SiteHostClient } from './client';
 import type { SiteHostConfig } from './config';
-import { PortAllocator } from './ports';
 
 /** The real process, from the build output, with a folder of fault tokens. */
 async function spawnHost(

@@ -1,14 +1,18 @@
 import { modeSchema } from '@drydock/contracts/values';
+import { type ControlProtocol, changeFields } from '@drydock/host-kit/control-protocol';
 import { z } from 'zod';
+import { SiteHostError, type SiteHostErrorCode, siteHostStatuses } from './site-host-error';
 
 /** The control protocol, parsed at both ends. Paths are `/control/sites/{siteId}` and below. */
-export const siteIdSchema = z.uuid().transform((id) => id.toLowerCase());
+export const siteHostProtocol: ControlProtocol<SiteHostErrorCode> = {
+  things: 'sites',
+  parties: { issuer: 'hosting', audience: 'site-host' },
+  statuses: siteHostStatuses,
+  Refusal: SiteHostError,
+};
+
 export const releaseIdSchema = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/);
 
-/** Who changes: `fence` is the claim's number as text, the workflow is for the ledger. */
-const changeFields = { fence: z.string().regex(/^\d{1,19}$/), workflow_id: z.string().max(64).optional() };
-
-export const changeSchema = z.strictObject(changeFields);
 export const ensureSiteSchema = z.strictObject({ ...changeFields, domain: z.string().min(1).max(253), mode: modeSchema.default('live') });
 export const stageReleaseSchema = z.strictObject({ ...changeFields, release_id: releaseIdSchema });
 export const freezeSchema = z.strictObject({ ...changeFields, ttl_ms: z.int().min(100).max(600_000) });
@@ -64,9 +68,7 @@ export const appDescriptionSchema = z.object({
 });
 /** `generation`: a process with a greater one has been started since. */
 export const restartAnswerSchema = z.object({ restarted_at: z.string(), generation: z.int() });
-export const errorAnswerSchema = z.object({ code: z.string(), detail: z.string() });
 
-export type Change = z.infer<typeof changeSchema>;
 export type EnsureSite = z.infer<typeof ensureSiteSchema>;
 export type SiteDescription = z.infer<typeof siteDescriptionSchema>;
 export type ReleaseDescription = z.infer<typeof releaseDescriptionSchema>;
@@ -74,6 +76,3 @@ export type FreezeAnswer = z.infer<typeof freezeAnswerSchema>;
 export type AppDescription = z.infer<typeof appDescriptionSchema>;
 export type RestartAnswer = z.infer<typeof restartAnswerSchema>;
 export type ProbeAnswer = z.infer<typeof probeAnswerSchema>;
-
-/** Issuer and audience of the token of each call. */
-export const controlParties = { issuer: 'hosting', audience: 'site-host' } as const;

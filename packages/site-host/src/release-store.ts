@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { syncFolder } from './durable-file';
+import { syncFolder } from '@drydock/host-kit/durable-file';
 import type { SiteFolder, SiteRecord } from './site-folder';
 import type { SitesCluster } from './sites-cluster';
 import type { SlowRemoval } from './slow-removal';

@@ -1,7 +1,7 @@
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open, readlink, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCodeOf } from './error-code';
+import { errorCodeOf } from '@drydock/host-kit/error-code';
 
 export type Resolved =
   | { kind: 'file'; handle: FileHandle; stats: BigIntStats; extension: string }

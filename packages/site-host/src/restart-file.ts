@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { access, mkdir, open, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCodeOf } from './error-code';
+import { errorCodeOf } from '@drydock/host-kit/error-code';
 
 const folderOf = (filesDir: string): string => path.join(filesDir, 'tmp');
 const fileOf = (filesDir: string): string => path.join(folderOf(filesDir), 'restart.txt');

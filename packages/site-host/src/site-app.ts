@@ -1,10 +1,10 @@
+import { errorCodeOf } from '@drydock/host-kit/error-code';
+import { SerialQueue } from '@drydock/host-kit/serial-queue';
 import type { Log } from '@drydock/service-kit/log';
 import { AppRunner } from './app-runner';
-import { errorCodeOf } from './error-code';
 import type { AppDescription, RestartAnswer } from './protocol';
 import type { Release } from './release';
 import { touchRestartFile } from './restart-file';
-import { SerialQueue } from './serial-queue';
 import type { SiteFolder } from './site-folder';
 import { SiteHostError } from './site-host-error';
 

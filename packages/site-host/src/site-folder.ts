@@ -1,9 +1,9 @@
 import { readdir, readlink, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Mode } from '@drydock/contracts/values';
+import { isLeftover, readIfThere, writeDurably } from '@drydock/host-kit/durable-file';
+import { errorCodeOf } from '@drydock/host-kit/error-code';
 import { z } from 'zod';
-import { isLeftover, readIfThere, writeDurably } from './durable-file';
-import { errorCodeOf } from './error-code';
 
 /** site.json: everything about a site that must survive. 0600, since it has the password of the site's role. */
 const siteRecordSchema = z.strictObject({

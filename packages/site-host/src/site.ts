@@ -1,11 +1,11 @@
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { faultpoint } from '@drydock/faults/faultpoint';
+import { pointDurably } from '@drydock/host-kit/durable-file';
+import { listenStubbornly } from '@drydock/host-kit/listen-stubbornly';
 import type { Log } from '@drydock/service-kit/log';
 import { DatabaseEndpoint, endpointDatabase } from './database-endpoint';
-import { pointDurably } from './durable-file';
 import { Gate } from './gate';
-import { listenStubbornly } from './listen-stubbornly';
 import { probeSite } from './probe-site';
 import type { AppDescription, FreezeAnswer, ProbeAnswer, ReleaseDescription, RestartAnswer, SiteDescription } from './protocol';
 import { Release } from './release';

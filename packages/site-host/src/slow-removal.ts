@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, opendir, readdir, rename, rmdir, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { errorCodeOf } from '@drydock/host-kit/error-code';
+import { SerialQueue } from '@drydock/host-kit/serial-queue';
 import type { Log } from '@drydock/service-kit/log';
-import { errorCodeOf } from './error-code';
-import { SerialQueue } from './serial-queue';
 
 const batchFiles = 50;
 /** 50 files each 100 ms: creating files on ext4 soon after a mass delete was measured 2 to 4 times slower. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { faultpoint } from '@drydock/faults/faultpoint';
-import { readText } from './durable-file';
+import { readIfThere } from '@drydock/host-kit/durable-file';
 import { removeRecord, retireMachine } from './machine-folders';
 import { applyInside, createDisk, DiskTooSmall, deleteInside, listInside, mendInside, removeDisk, takeInside } from './qemu-disk';
 import { readLastJob, saveJob } from './qemu-jobs';
@@ -94,7 +94,7 @@ async function rollBack(machineFolder: string, { number, snapshotId, startsAfter
 }
 
 async function readRecord(machineFolder: string): Promise<MachineRecord> {
-  const text = await readText(`${machineFolder}/machine.json`);
+  const text = await readIfThere(`${machineFolder}/machine.json`);
   if (text === null) throw new Error('the machine has no record');
   return machineRecordSchema.parse(JSON.parse(text));
 }

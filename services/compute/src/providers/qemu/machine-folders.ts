@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { access, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { codeOfError, createFile, readText, syncFolder } from './durable-file';
+import { createDurably, readIfThere, syncFolder } from '@drydock/host-kit/durable-file';
+import { errorCodeOf } from '@drydock/host-kit/error-code';
 import { claimJob, jobsFolder } from './qemu-jobs';
 import { type JobRecord, type MachineRecord, machineRecordSchema } from './qemu-records';
 
@@ -35,7 +36,7 @@ export function openMachineFolders(root: string): MachineFolders {
     of,
     list: () => listFolder(machines),
     read: async (machineId) => {
-      const text = await readText(recordFile(of(machineId)));
+      const text = await readIfThere(recordFile(of(machineId)));
       return text === null ? null : machineRecordSchema.parse(JSON.parse(text));
     },
     isHeld: (machineId) => exists(path.join(of(machineId), holdFile)),
@@ -44,7 +45,7 @@ export function openMachineFolders(root: string): MachineFolders {
       // Made aside, so that whoever sees the machine sees all of it.
       const aside = path.join(root, 'new', randomUUID());
       for (const folder of [jobsFolder(aside), machines]) await mkdir(folder, { recursive: true, mode: 0o700 });
-      await createFile(recordFile(aside), `${JSON.stringify(record, null, 1)}\n`);
+      await createDurably(recordFile(aside), `${JSON.stringify(record, null, 1)}\n`);
       await claimJob(aside, job);
       await writeFile(path.join(aside, 'lock'), '', { mode: 0o600 });
       await syncFolder(aside);
@@ -75,7 +76,7 @@ async function moveTo(aside: string, place: string): Promise<boolean> {
     return true;
   } catch (error) {
     await rm(aside, { recursive: true, force: true });
-    if (codeOfError(error) === 'ENOTEMPTY' || codeOfError(error) === 'EEXIST') return false;
+    if (errorCodeOf(error) === 'ENOTEMPTY' || errorCodeOf(error) === 'EEXIST') return false;
     throw error;
   }
 }
@@ -90,7 +91,7 @@ async function listFolder(folder: string): Promise<string[]> {
   try {
     return (await readdir(folder)).filter(isName);
   } catch (error) {
-    if (codeOfError(error) === 'ENOENT') return [];
+    if (errorCodeOf(error) === 'ENOENT') return [];
     throw error;
   }
 }

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { codeOfError, createFile, readText, replaceFile } from './durable-file';
+import { createDurably, readIfThere, writeDurably } from '@drydock/host-kit/durable-file';
+import { errorCodeOf } from '@drydock/host-kit/error-code';
 import { type JobRecord, jobRecordSchema } from './qemu-records';
 
 export const jobsFolder = (machineFolder: string): string => path.join(machineFolder, 'jobs');
@@ -10,7 +11,7 @@ export const textOf = (job: JobRecord): string => `${JSON.stringify(job, null, 1
 
 /** Null when there is none of that number. */
 export async function readJob(machineFolder: string, number: number): Promise<JobRecord | null> {
-  const text = await readText(fileOf(machineFolder, number));
+  const text = await readIfThere(fileOf(machineFolder, number));
   return text === null ? null : jobRecordSchema.parse(JSON.parse(text));
 }
 
@@ -23,7 +24,7 @@ async function listNumbers(machineFolder: string): Promise<number[]> {
       .map((name) => Number.parseInt(name, 10))
       .sort((a, b) => a - b);
   } catch (error) {
-    if (codeOfError(error) === 'ENOENT') return [];
+    if (errorCodeOf(error) === 'ENOENT') return [];
     throw error;
   }
 }
@@ -43,7 +44,7 @@ export async function readJobs(machineFolder: string, after = 0): Promise<JobRec
 
 /** False when somebody else was quicker: of all that claim the same number one succeeds, so that one job at a time runs on a machine. */
 export const claimJob = (machineFolder: string, job: JobRecord): Promise<boolean> =>
-  createFile(fileOf(machineFolder, job.number), textOf(job));
+  createDurably(fileOf(machineFolder, job.number), textOf(job));
 
 export const saveJob = (machineFolder: string, job: JobRecord): Promise<void> =>
-  replaceFile(fileOf(machineFolder, job.number), textOf(job));
+  writeDurably(fileOf(machineFolder, job.number), textOf(job));

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { open, readlink, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readText } from './durable-file';
+import { readIfThere } from '@drydock/host-kit/durable-file';
 import { type Accelerator, commandLine } from './qemu-command';
 import type { MachineRecord } from './qemu-records';
 import { readStatus } from './qemu-status';
@@ -48,7 +48,7 @@ async function tryStart(machineFolder: string, record: MachineRecord, accelerato
     await sleep(lookEveryMs);
   }
   child.kill('SIGKILL');
-  return (await readText(path.join(machineFolder, 'qemu.log')))?.trim().slice(-500) ?? '';
+  return (await readIfThere(path.join(machineFolder, 'qemu.log')))?.trim().slice(-500) ?? '';
 }
 
 /** Returns once there is no process; what it held is on its disk. Harmless when there is none. */
@@ -71,7 +71,7 @@ async function hasGone(machineFolder: string, patienceMs: number): Promise<boole
 
 /** Null when there is none: a number alone may by now be somebody else's, so the process must be at home in the machine's folder. */
 export async function findPid(machineFolder: string): Promise<number | null> {
-  const pid = Number(await readText(path.join(machineFolder, 'qemu.pid')));
+  const pid = Number(await readIfThere(path.join(machineFolder, 'qemu.pid')));
   if (!Number.isInteger(pid) || pid < 2) return null;
   const home = await readlink(`/proc/${pid}/cwd`).catch(() => null);
   return home !== null && home === (await realpath(machineFolder)) ? pid : null;

@@ -2,8 +2,8 @@ import { open } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { errorCodeOf } from '@drydock/host-kit/error-code';
 import { z } from 'zod';
-import { codeOfError } from './durable-file';
 
 /** Each monitor serves one client at a time: those who look are not kept waiting by those who work. */
 export type Monitor = 'work.sock' | 'look.sock';
@@ -38,7 +38,7 @@ const lineSchema = z.looseObject({
  */
 export async function askQmp(call: QmpCall): Promise<unknown> {
   const folder = await open(call.machineFolder, 'r').catch((error: unknown) => {
-    throw codeOfError(error) === 'ENOENT' ? new NotRunning('no such machine') : error;
+    throw errorCodeOf(error) === 'ENOENT' ? new NotRunning('no such machine') : error;
   });
   try {
     // A socket's path may have 107 characters and a folder's many more; this one is short.
@@ -77,4 +77,4 @@ function settle(line: string, resolve: (value: unknown) => void, reject: (error:
   }
 }
 
-const isNobody = (error: unknown): boolean => ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(codeOfError(error) ?? '');
+const isNobody = (error: unknown): boolean => ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(errorCodeOf(error));

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { errorCodeOf } from './error-code';
 
 /**
- * Listens on a port that belongs to a site for ever. It is tried again while another process holds it (the one that we replace, at a quick restart),
+ * Listens on a port that belongs to something for ever. It is tried again while another process holds it (the one that we replace, at a quick restart),
  * for `limitMs`; then throws the system's error.
  */
 export async function listenStubbornly(server: Server, port: number, host: string, limitMs: number): Promise<void> {

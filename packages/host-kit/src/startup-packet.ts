@@ -1,4 +1,4 @@
-export const cancelRequestCode = 80_877_102;
+const cancelRequestCode = 80_877_102;
 const sslRequestCode = 80_877_103;
 const gssRequestCode = 80_877_104;
 /** Postgres' own limit of a startup packet. */
@@ -7,7 +7,7 @@ const startupBytesMax = 10_000;
 export type FirstPacket =
   | { kind: 'incomplete' }
   | { kind: 'invalid' }
-  | { kind: 'encryption'; bytes: number }
+  | { kind: 'encryption'; by: 'tls' | 'gss' }
   | { kind: 'cancel'; packet: Buffer }
   | { kind: 'startup'; protocol: number; parameters: Map<string, string>; bytes: number };
 
@@ -21,14 +21,15 @@ function parseParameters(body: Buffer): Map<string, string> | null {
   return parameters;
 }
 
-/** Reads what a Postgres client says first. `bytes` is how much of `data` it took. */
+/** Reads what a Postgres client says first. `bytes` is how much of `data` its startup took. */
 export function readFirstPacket(data: Buffer): FirstPacket {
   if (data.length < 8) return { kind: 'incomplete' };
   const length = data.readUInt32BE(0);
   const code = data.readUInt32BE(4);
   if (length < 8 || length > startupBytesMax) return { kind: 'invalid' };
   if (data.length < length) return { kind: 'incomplete' };
-  if (code === sslRequestCode || code === gssRequestCode) return length === 8 ? { kind: 'encryption', bytes: 8 } : { kind: 'invalid' };
+  if (code === sslRequestCode || code === gssRequestCode)
+    return length === 8 ? { kind: 'encryption', by: code === sslRequestCode ? 'tls' : 'gss' } : { kind: 'invalid' };
   if (code === cancelRequestCode) return { kind: 'cancel', packet: data.subarray(0, length) };
   const parameters = code >>> 16 === 3 ? parseParameters(data.subarray(8, length)) : null;
   return parameters === null ? { kind: 'invalid' } : { kind: 'startup', protocol: code, parameters, bytes: length };

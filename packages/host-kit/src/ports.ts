@@ -24,7 +24,7 @@ function isFree(port: number, host: string): Promise<boolean> {
   });
 }
 
-/** Gives out ports that are kept for ever in a site's record. */
+/** Gives out ports that are kept for ever in a record. */
 export class PortAllocator {
   private readonly host: string;
   private readonly taken = new Set<number>();
@@ -33,7 +33,7 @@ export class PortAllocator {
     this.host = host;
   }
 
-  /** A port of a site that is already recorded. */
+  /** One that is already recorded. */
   reserve(port: number): void {
     this.taken.add(port);
   }

@@ -4,15 +4,15 @@ import { createHttpServer } from '@drydock/service-kit/http-server';
 import { assertBound, TokenRefusal, verifyInternalToken } from '@drydock/service-kit/internal-token';
 import type { Log } from '@drydock/service-kit/log';
 import { z } from 'zod';
-import { type ControlAnswer, controlRoutes } from './control-routes';
-import type { HostedSites } from './hosted-sites';
-import { controlParties } from './protocol';
-import { SiteHostError } from './site-host-error';
+import type { ControlProtocol } from './control-protocol';
+import type { ControlAnswer, ControlRoute } from './control-routes';
+import { HostError } from './host-error';
 
 const bodyBytesMax = 64 * 1024;
 
 export interface ControlOptions {
-  sites: HostedSites;
+  protocol: Pick<ControlProtocol<string>, 'parties' | 'statuses'>;
+  routes: readonly ControlRoute[];
   /** Verifies the callers' tokens. */
   key: KeyObject;
   log: Log;
@@ -26,7 +26,7 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
   for await (const part of request) {
     const buffer: Buffer = part;
     bytes += buffer.length;
-    if (bytes > bodyBytesMax) throw new SiteHostError('invalid_request', 'the body is too large');
+    if (bytes > bodyBytesMax) throw new HostError('invalid_request', 'the body is too large');
     parts.push(buffer);
   }
   return Buffer.concat(parts);
@@ -37,24 +37,22 @@ function parseBody(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'));
   } catch {
-    throw new SiteHostError('invalid_request', 'the body is not JSON');
+    throw new HostError('invalid_request', 'the body is not JSON');
   }
 }
 
-function refusalOf(error: unknown): SiteHostError {
-  if (error instanceof SiteHostError) return error;
-  if (error instanceof TokenRefusal) return new SiteHostError('unauthenticated', error.message);
-  if (error instanceof z.ZodError) return new SiteHostError('invalid_request', z.prettifyError(error));
-  return new SiteHostError('internal', 'see the log', { cause: error });
+function refusalOf(error: unknown): HostError<string> {
+  if (error instanceof HostError) return error;
+  if (error instanceof TokenRefusal) return new HostError('unauthenticated', error.message);
+  if (error instanceof z.ZodError) return new HostError('invalid_request', z.prettifyError(error));
+  return new HostError('internal', 'see the log', { cause: error });
 }
 
 /** The control protocol over HTTP, each call proved by a token that is bound to it; `/healthz` and `/readyz` for everybody. */
-export function createControlServer(options: ControlOptions): Server {
-  const routes = controlRoutes(options.sites);
-
+export function createControlServer({ protocol, routes, key, log, check }: ControlOptions): Server {
   const authorise = async (request: IncomingMessage, path: string): Promise<Buffer> => {
     const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
-    const claims = verifyInternalToken(token, { key: options.key, ...controlParties, method: request.method ?? '', path });
+    const claims = verifyInternalToken(token, { key, ...protocol.parties, method: request.method ?? '', path });
     const body = await readBody(request);
     assertBound(claims, body, undefined);
     return body;
@@ -63,25 +61,25 @@ export function createControlServer(options: ControlOptions): Server {
   const answer = async (request: IncomingMessage): Promise<ControlAnswer> => {
     const path = request.url ?? '/';
     if (path === '/healthz') return { status: 200, body: { status: 'ok' } };
-    if (path === '/readyz') return readiness(options.check);
+    if (path === '/readyz') return readiness(check);
     const body = await authorise(request, path);
     for (const route of routes) {
       const match = route.method === request.method ? route.pattern.exec(path) : null;
       if (match) return route.handle(match.slice(1).map(decodeURIComponent), parseBody(body));
     }
-    throw new SiteHostError('unknown_route', `${request.method} ${path}`);
+    throw new HostError('unknown_route', `${request.method} ${path}`);
   };
 
   return createHttpServer((request, response) => {
     answer(request)
       .catch((error: unknown): ControlAnswer => {
-        const refusal = refusalOf(error);
-        if (refusal.code === 'internal') options.log.error({ err: error, path: request.url }, 'a control call failed');
-        else options.log.info({ code: refusal.code, detail: refusal.message, path: request.url }, 'a control call was refused');
-        return { status: refusal.status, body: { code: refusal.code, detail: refusal.message } };
+        const { code, message: detail } = refusalOf(error);
+        if (code === 'internal') log.error({ err: error, path: request.url }, 'a control call failed');
+        else log.info({ code, detail, path: request.url }, 'a control call was refused');
+        return { status: protocol.statuses[code] ?? 500, body: { code, detail } };
       })
       .then((answered) => send(response, answered))
-      .catch((error: unknown) => options.log.error({ err: error }, 'an answer could not be sent'));
+      .catch((error: unknown) => log.error({ err: error }, 'an answer could not be sent'));
   });
 }
 

@@ -2,7 +2,7 @@ import { appendFileSync } from 'node:fs';
 import path from 'node:path';
 
 export interface LedgerEntry {
-  database: string;
+  id: string;
   op: string;
   fence: string;
   workflow_id: string | null;
@@ -12,15 +12,19 @@ export interface LedgerEntry {
 /** Append-only record of every change that was asked for, written before the change is made: what an operator reads after an incident. */
 export class Ledger {
   private readonly file: string;
+  private readonly thing: string;
   private readonly now: () => Date;
 
-  constructor(databasesDir: string, now: () => Date) {
-    this.file = path.join(databasesDir, 'ledger.ndjson');
+  /** `thing` is what stands before the id in each line: `site`, `database`. */
+  constructor(folder: string, thing: string, now: () => Date) {
+    this.file = path.join(folder, 'ledger.ndjson');
+    this.thing = thing;
     this.now = now;
   }
 
-  append(entry: LedgerEntry): void {
+  append({ id, ...entry }: LedgerEntry): void {
+    const line = { time: this.now().toISOString(), [this.thing]: id, ...entry };
     // Synchronous, so that the order of lines is the order of decisions; a line is far below what one write puts down whole.
-    appendFileSync(this.file, `${JSON.stringify({ time: this.now().toISOString(), ...entry })}\n`, { mode: 0o600 });
+    appendFileSync(this.file, `${JSON.stringify(line)}\n`, { mode: 0o600 });
   }
 }

@@ -1,0 +1,71 @@
+import { randomBytes } from 'node:crypto';
+import { link, open, readFile, rename, rm, symlink } from 'node:fs/promises';
+import path from 'node:path';
+import { errorCodeOf } from './error-code';
+
+const besideName = (file: string): string => `${file}.next-${randomBytes(6).toString('hex')}`;
+
+/** Names that a crash in the middle of a replacement may leave behind; they mean nothing. */
+export const isLeftover = (name: string): boolean => /\.next-[0-9a-f]{12}$/.test(name);
+
+/** A rename is on disk only after its folder was synced. */
+export async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function writeBeside(file: string, text: string): Promise<string> {
+  const beside = besideName(file);
+  const handle = await open(beside, 'wx', 0o600);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  return beside;
+}
+
+/** Replaces a file as a whole: after a crash or a power cut it holds the old or the new text. */
+export async function writeDurably(file: string, text: string): Promise<void> {
+  await rename(await writeBeside(file, text), file);
+  await syncFolder(path.dirname(file));
+}
+
+/** Of several that create the same file one succeeds: false when it is there already. Whoever sees it sees it whole. */
+export async function createDurably(file: string, text: string): Promise<boolean> {
+  const beside = await writeBeside(file, text);
+  try {
+    await link(beside, file);
+    return true;
+  } catch (error) {
+    if (errorCodeOf(error) === 'EEXIST') return false;
+    throw error;
+  } finally {
+    await rm(beside, { force: true });
+    await syncFolder(path.dirname(file));
+  }
+}
+
+/** Makes `pointer` point to `target` by one rename; whoever looks sees the old target or the new one. `atRename` runs just before. */
+export async function pointDurably(pointer: string, target: string, atRename: () => void): Promise<void> {
+  const beside = besideName(pointer);
+  await symlink(target, beside);
+  atRename();
+  await rename(beside, pointer);
+  await syncFolder(path.dirname(pointer));
+}
+
+/** The text of a file, or null when there is none. */
+export async function readIfThere(file: string): Promise<string | null> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+}

@@ -1,0 +1,22 @@
+/** What every host may answer, with its status. `unreachable` is the client's own: the outcome of the call is then unknown. */
+export const commonStatuses = {
+  invalid_request: 422,
+  unauthenticated: 401,
+  unknown_route: 404,
+  stale_fence: 409,
+  internal: 500,
+  unreachable: 503,
+} as const;
+
+export type CommonCode = keyof typeof commonStatuses;
+
+/** A refusal with a stable code; `message` is for logs and may name what was wrong. Each kind of host has a class of its own, with its codes beside the common ones. */
+export class HostError<Code extends string = CommonCode> extends Error {
+  override readonly name: string = 'HostError';
+  readonly code: Code;
+
+  constructor(code: Code, detail: string, options?: ErrorOptions) {
+    super(detail, options);
+    this.code = code;
+  }
+}

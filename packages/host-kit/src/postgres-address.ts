@@ -1,0 +1,56 @@
+import { createServer, type Server, type Socket } from 'node:net';
+
+const greetingMs = 10_000;
+const socketsMax = 500;
+/** An offer of encryption: a length and a code, nothing else. */
+const offerBytes = 8;
+
+/** What is to become of a client that has said so much; what it wants, once that is known. */
+export type Verdict<Greeting extends object> = 'incomplete' | 'decline_encryption' | 'invalid' | Greeting;
+
+/** An address of a customer's database: it hears each client out, and hands it on, paused, with what it wants. */
+export class PostgresAddress<Greeting extends object> {
+  readonly server: Server;
+  private readonly judge: (data: Buffer) => Verdict<Greeting>;
+  private readonly admit: (client: Socket, greeting: Greeting) => void;
+  private readonly sockets = new Set<Socket>();
+
+  /** `judge` is asked each time that more of the client's first words has come. */
+  constructor(judge: (data: Buffer) => Verdict<Greeting>, admit: (client: Socket, greeting: Greeting) => void) {
+    this.judge = judge;
+    this.admit = admit;
+    this.server = createServer({ noDelay: true }, (client) => this.greet(client));
+    this.server.maxConnections = socketsMax;
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    for (const socket of this.sockets) socket.destroy();
+    await closed;
+  }
+
+  private greet(client: Socket): void {
+    this.sockets.add(client);
+    client.on('error', () => client.destroy());
+    client.on('close', () => this.sockets.delete(client));
+    client.setTimeout(greetingMs, () => client.destroy());
+    let data: Buffer = Buffer.alloc(0);
+    const onData = (chunk: Buffer): void => {
+      data = Buffer.concat([data, chunk]);
+      const verdict = this.judge(data);
+      if (verdict === 'incomplete') return;
+      if (verdict === 'decline_encryption' && data.length === offerBytes) {
+        data = Buffer.alloc(0);
+        client.write('N');
+        return;
+      }
+      client.off('data', onData);
+      client.pause();
+      client.setTimeout(0);
+      // Whoever talks on before the offer was answered is no client: a stranger's words could pass for what comes under encryption.
+      if (verdict === 'invalid' || verdict === 'decline_encryption') client.destroy();
+      else this.admit(client, verdict);
+    };
+    client.on('data', onData);
+  }
+}
