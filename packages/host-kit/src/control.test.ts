@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { BoxError, type BoxHost, startBoxHost } from '../test/boxes';
+import { nothing } from './control-client';
+
+const claim = (fence: number, signal?: AbortSignal) => ({ fence: String(fence), ...(signal ? { signal } : {}) });
+const answer = z.object({ text: z.string() });
+const touchPath = (): string => `/control/boxes/${randomUUID()}/touch`;
+const never = (): Promise<never> => new Promise(() => undefined);
+
+let host: BoxHost;
+beforeEach(async () => {
+  host = await startBoxHost();
+});
+afterEach(() => host.close());
+
+test('a change is made, answered, and not made in the name of an older claim', async () => {
+  const id = randomUUID();
+  const put = (fence: number) => host.client.change('POST /put', { id, claim: claim(fence), fields: { text: 'a' }, answer });
+  expect(await put(9)).toEqual({ text: 'a' });
+  await expect(put(8)).rejects.toMatchObject({ name: 'BoxError', code: 'stale_fence' });
+  // By number: as text it would come before the ninth.
+  expect(await put(10)).toEqual({ text: 'a' });
+  expect(await host.client.change('POST /touch', { id: id.toUpperCase(), claim: claim(10), answer: nothing })).toBeUndefined();
+  await expect(host.client.change('POST /touch', { id: id.toUpperCase(), claim: claim(9), answer: nothing })).rejects.toMatchObject({
+    code: 'stale_fence',
+  });
+});
+
+test("a refusal of the host's own comes by its code, a failure without a word about its reason", async () => {
+  const call = () => host.client.change('POST /put', { id: randomUUID(), claim: claim(1), fields: { text: 'a' }, answer });
+  host.levers.put = () => Promise.reject(new BoxError('box_is_full', 'no more'));
+  await expect(call()).rejects.toMatchObject({ name: 'BoxError', code: 'box_is_full', message: 'no more' });
+  host.levers.put = () => Promise.reject(new Error('the password is swordfish'));
+  await expect(call()).rejects.toMatchObject({ code: 'internal', message: 'see the log' });
+});
+
+test('no answer within the deadline, and no host at all, are unreachable; an abort of the caller is its own', async () => {
+  const id = randomUUID();
+  host.levers.put = never;
+  const hasty = host.clientWith({ deadlineMs: 50 });
+  const fields = { text: 'a' };
+  await expect(hasty.change('POST /put', { id, claim: claim(1), fields, answer })).rejects.toMatchObject({ code: 'unreachable' });
+  const nowhere = host.clientWith({ url: 'http://127.0.0.1:1' });
+  await expect(nowhere.change('POST /put', { id, claim: claim(1), fields, answer })).rejects.toMatchObject({ code: 'unreachable' });
+  const caller = new AbortController();
+  const given = host.client.change('POST /put', { id: randomUUID(), claim: claim(1, caller.signal), fields, answer });
+  caller.abort(new Error('the lease is lost'));
+  await expect(given).rejects.toThrow('the lease is lost');
+  await Promise.all([hasty.close(), nowhere.close()]);
+});
+
+test('a token is good for one call: not for another path, not for another body', async () => {
+  const [callPath, other] = [touchPath(), touchPath()];
+  const body = JSON.stringify({ fence: '1' });
+  expect((await host.send('POST', callPath, { body })).status).toBe(204);
+  expect((await host.send('POST', other, { body, signed: { path: callPath } })).status).toBe(401);
+  const altered = await host.send('POST', callPath, { body: JSON.stringify({ fence: '2' }), signed: { body } });
+  expect([altered.status, await altered.json()]).toMatchObject([401, { code: 'unauthenticated' }]);
+  const stranger = host.clientWith({ secret: 'ab'.repeat(32) });
+  await expect(stranger.change('POST /touch', { id: randomUUID(), claim: claim(1), answer: nothing })).rejects.toMatchObject({
+    code: 'unauthenticated',
+  });
+  await stranger.close();
+});
+
+test('what is no call of the protocol is told so: another path, no JSON, another body, far too much', async () => {
+  const touch = touchPath();
+  const codeOf = async (callPath: string, body: string): Promise<unknown> => {
+    const answered = await host.send('POST', callPath, { body });
+    return [answered.status, Reflect.get(Object(await answered.json()), 'code')];
+  };
+  expect(await codeOf(`${touch}/more`, '{}')).toEqual([404, 'unknown_route']);
+  expect(await codeOf('/control/boxes/not-an-id/touch', '{"fence":"1"}')).toEqual([422, 'invalid_request']);
+  expect(await codeOf(touch, '{"fence":')).toEqual([422, 'invalid_request']);
+  expect(await codeOf(touch, '{"fence":"1","more":1}')).toEqual([422, 'invalid_request']);
+  expect(await codeOf(touch, JSON.stringify({ fence: '1', workflow_id: 'x'.repeat(70_000) }))).toEqual([422, 'invalid_request']);
+  expect((await fetch(`${host.url}${touch}`, { method: 'POST' })).status).toBe(401);
+  expect((await fetch(`${host.url}/readyz`)).status).toBe(200);
+});

@@ -1,0 +1,70 @@
+import { once } from 'node:events';
+import net from 'node:net';
+import { listenStubbornly } from './listen-stubbornly';
+import { PortAllocator } from './ports';
+import { PostgresAddress } from './postgres-address';
+import { readFirstPacket, writeStartup } from './startup-packet';
+
+const offer = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
+const startup = writeStartup(196_608, new Map([['user', 'somebody']]));
+
+let port: number;
+const came: string[] = [];
+const address = new PostgresAddress<{ user: string | undefined }>(
+  (data) => {
+    const first = readFirstPacket(data);
+    if (first.kind === 'encryption') return 'decline_encryption';
+    if (first.kind === 'startup') return { user: first.parameters.get('user') };
+    return first.kind === 'incomplete' ? 'incomplete' : 'invalid';
+  },
+  (client, { user }) => {
+    came.push(user ?? '');
+    client.end('welcome');
+  },
+);
+beforeAll(async () => {
+  port = await new PortAllocator('127.0.0.1').allocate();
+  await listenStubbornly(address.server, port, '127.0.0.1', 0);
+});
+afterAll(() => address.close());
+beforeEach(() => {
+  came.length = 0;
+});
+
+function connect(): { socket: net.Socket; told: Promise<string> } {
+  const socket = net.connect(port, '127.0.0.1').on('error', () => undefined);
+  const parts: Buffer[] = [];
+  socket.on('data', (part: Buffer) => parts.push(part));
+  return { socket, told: once(socket, 'close').then(() => Buffer.concat(parts).toString()) };
+}
+
+test('a client that is told to go on without encryption does so, however its words are cut', async () => {
+  const { socket, told } = connect();
+  socket.write(offer.subarray(0, 3));
+  socket.write(offer.subarray(3));
+  expect(String((await once(socket, 'data'))[0])).toBe('N');
+  for (const byte of startup) socket.write(Buffer.from([byte]));
+  expect(await told).toBe('Nwelcome');
+  expect(came).toEqual(['somebody']);
+});
+
+test('who goes on before its offer of encryption was answered is hung up on, and is not let in', async () => {
+  const { socket, told } = connect();
+  socket.write(Buffer.concat([offer, startup]));
+  await told;
+  expect(came).toEqual([]);
+});
+
+test('closing ends who has not yet said what it wants', async () => {
+  const closing = new PostgresAddress(
+    () => 'incomplete',
+    () => undefined,
+  );
+  const closingPort = await new PortAllocator('127.0.0.1').allocate();
+  await listenStubbornly(closing.server, closingPort, '127.0.0.1', 0);
+  const socket = net.connect(closingPort, '127.0.0.1').on('error', () => undefined);
+  await once(closing.server, 'connection');
+  const closed = once(socket, 'close');
+  await closing.close();
+  await closed;
+});

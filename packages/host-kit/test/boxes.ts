@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { closeServer, listen } from '@drydock/service-kit/http-server';
+import { signInternalToken, tokenKey } from '@drydock/service-kit/internal-token';
+import { createLog } from '@drydock/service-kit/log';
+import { z } from 'zod';
+import { Changes } from '../src/changes';
+import { type ControlClient, createControlClient } from '../src/control-client';
+import { type ControlProtocol, changeFields, changeSchema } from '../src/control-protocol';
+import { controlRoutesOf, type Hosted } from '../src/control-routes';
+import { createControlServer } from '../src/control-server';
+import { admitFence } from '../src/fence';
+import { commonStatuses, HostError } from '../src/host-error';
+import { Ledger } from '../src/ledger';
+
+export class BoxError extends HostError<'box_is_full' | keyof typeof commonStatuses> {
+  override readonly name = 'BoxError';
+}
+
+const protocol: ControlProtocol<'box_is_full'> = {
+  things: 'boxes',
+  parties: { issuer: 'tests', audience: 'box-host' },
+  statuses: { ...commonStatuses, box_is_full: 409 },
+  Refusal: BoxError,
+};
+
+/** What the boxes of the test do. */
+export interface Levers {
+  put: (text: string) => Promise<unknown>;
+}
+
+export interface BoxHost {
+  url: string;
+  secret: string;
+  levers: Levers;
+  client: ControlClient;
+  clientWith(change: { secret?: string; url?: string; deadlineMs?: number }): ControlClient;
+  /** A call by hand: signed as `signed` says, sent as it is. */
+  send(method: string, callPath: string, sent: { body?: string; signed?: { path?: string; body?: string } }): Promise<Response>;
+  close(): Promise<void>;
+}
+
+/** The smallest host there can be, both ends of it real. */
+export async function startBoxHost(): Promise<BoxHost> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-boxes-'));
+  const secret = randomBytes(32).toString('hex');
+  const levers: Levers = { put: async (text) => ({ text }) };
+  const changes = new Changes(new Ledger(folder, 'box', () => new Date()));
+  const boxes: Hosted<Levers> = {
+    change: (id, op, change, work) =>
+      changes.run(id, op, change, async () => {
+        await admitFence(path.join(folder, id), change.fence);
+        return () => work(levers);
+      }),
+  };
+  const { change } = controlRoutesOf(protocol.things, boxes);
+  const putSchema = z.strictObject({ ...changeFields, text: z.string() });
+  const routes = [
+    change('POST /put', { op: 'put', body: putSchema, status: 201 }, (box, { text }) => box.put(text)),
+    change('POST /touch', { op: 'touch', body: changeSchema }, async () => undefined),
+  ];
+  const check = async (): Promise<void> => undefined;
+  const log = createLog({ service: 'box-host', level: 'silent' });
+  const server = createControlServer({ protocol, routes, key: tokenKey(secret), log, check });
+  const { url } = await listen(server, 0, '127.0.0.1');
+  const clientWith: BoxHost['clientWith'] = (change) => createControlClient(protocol, { url, secret, deadlineMs: 30_000, ...change });
+  const client = clientWith({});
+  return {
+    url,
+    secret,
+    levers,
+    client,
+    clientWith,
+    send: (method, callPath, { body = '', signed = {} }) => {
+      const bound = {
+        requestId: randomBytes(12).toString('hex'),
+        method,
+        path: signed.path ?? callPath,
+        body: Buffer.from(signed.body ?? body),
+      };
+      const authorization = `Bearer ${signInternalToken(tokenKey(secret), protocol.parties, bound)}`;
+      return fetch(`${url}${callPath}`, { method, body, headers: { authorization } });
+    },
+    close: async () => {
+      await client.close();
+      await closeServer(server);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
