@@ -1,17 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import {
-  claim,
-  clearHost,
-  createDatabase,
-  customer,
-  killHost,
-  newDatabaseId,
-  newHostFolder,
-  runSql,
-  spawnHost,
-  type TestHost,
-} from '../test/host';
+import { runSql } from '@drydock/test-kit/run-sql';
+import { claim, clearHost, createDatabase, customer, killHost, newDatabaseId, newHostFolder, spawnHost, type TestHost } from '../test/host';
 import { createDatabaseHostClient } from './client';
 
 let host: TestHost;

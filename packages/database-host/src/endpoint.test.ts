@@ -1,19 +1,9 @@
 import { once } from 'node:events';
 import net from 'node:net';
+import { runSql } from '@drydock/test-kit/run-sql';
 import { until } from '@drydock/test-kit/wait';
 import pg from 'pg';
-import {
-  claim,
-  clearHost,
-  codeOf,
-  createDatabase,
-  customer,
-  newDatabaseId,
-  newHostFolder,
-  runSql,
-  spawnHost,
-  type TestHost,
-} from '../test/host';
+import { claim, clearHost, codeOf, createDatabase, customer, newDatabaseId, newHostFolder, spawnHost, type TestHost } from '../test/host';
 import type { DatabaseDescription } from './protocol';
 
 let host: TestHost;

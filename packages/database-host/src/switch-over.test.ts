@@ -5,8 +5,9 @@ import path from 'node:path';
 import { compareDatabases } from '@drydock/pg-upgrade/compare';
 import { finishTarget } from '@drydock/pg-upgrade/finish';
 import { SteadyWriter } from '@drydock/pg-upgrade/testing/steady-writer';
+import { runSql } from '@drydock/test-kit/run-sql';
 import { until } from '@drydock/test-kit/wait';
-import { claim, clearHost, codeOf, customer, killHost, newDatabaseId, newHostFolder, runSql, spawnHost, type TestHost } from '../test/host';
+import { claim, clearHost, codeOf, customer, killHost, newDatabaseId, newHostFolder, spawnHost, type TestHost } from '../test/host';
 import { createFilled, moveOf, prepareMove, upgradeId, writerPassword } from '../test/move';
 import type { DatabaseDescription } from './protocol';
 

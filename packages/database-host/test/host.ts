@@ -6,7 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { PortAllocator } from '@drydock/host-kit/ports';
 import { until } from '@drydock/test-kit/wait';
-import pg from 'pg';
+import type pg from 'pg';
 import { type Claim, createDatabaseHostClient, type DatabaseHostClient } from '../src/client';
 import type { DatabaseDescription } from '../src/protocol';
 
@@ -95,18 +95,6 @@ export const customer = ({ host, port, ca_certificate: ca }: Addressed, change: 
   connectionTimeoutMillis: 30_000,
   ...change,
 });
-
-export async function runSql<Row>(config: pg.ClientConfig, sql: string, values?: unknown[]): Promise<Row[]> {
-  const client = new pg.Client(config);
-  client.on('error', () => undefined);
-  await client.connect();
-  try {
-    const answer = values === undefined ? await client.query(sql) : await client.query(sql, values);
-    return answer.rows ?? [];
-  } finally {
-    await client.end();
-  }
-}
 
 /** The SQL state with which something is refused, or `done`. */
 export const codeOf = (work: Promise<unknown>): Promise<unknown> =>

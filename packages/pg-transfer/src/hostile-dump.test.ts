@@ -1,7 +1,8 @@
 import { existsSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { createOwnedDatabase, runAsAdmin, runSql } from '../test/databases';
+import { runSql } from '@drydock/test-kit/run-sql';
+import { createOwnedDatabase, runAsAdmin } from '../test/databases';
 import { dumpDatabase } from './dump-database';
 import { loadDatabase } from './load-database';
 import { type Section, textSection } from './section';

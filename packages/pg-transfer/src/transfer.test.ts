@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { createOwnedDatabase, runAsAdmin, runSql } from '../test/databases';
+import { runSql } from '@drydock/test-kit/run-sql';
+import { createOwnedDatabase, runAsAdmin } from '../test/databases';
 import { demandingSchema } from '../test/demanding-schema';
 import { dumpDatabase } from './dump-database';
 import { fingerprintDatabase } from './fingerprint-database';

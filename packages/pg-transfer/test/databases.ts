@@ -1,23 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import { runSql } from '@drydock/test-kit/run-sql';
 import { readSharedCluster, withDatabase } from '@drydock/test-kit/test-cluster';
-import pg from 'pg';
 
 export interface OwnedDatabase {
   /** As the unprivileged role that owns it. */
   url: string;
   adminUrl: string;
   name: string;
-}
-
-export async function runSql<Row>(url: string, sql: string, values?: unknown[]): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    const answer = values === undefined ? await client.query(sql) : await client.query(sql, values);
-    return answer.rows ?? [];
-  } finally {
-    await client.end();
-  }
 }
 
 /** Runs SQL as the superuser of the shared test cluster. */

@@ -1,5 +1,6 @@
+import { withClient } from '@drydock/test-kit/run-sql';
 import { until } from '@drydock/test-kit/wait';
-import { createCustomer, endMove, startTwoServers, type TwoServers, withClient } from '../test/two-servers';
+import { createCustomer, endMove, startTwoServers, type TwoServers } from '../test/two-servers';
 import { bringLevel, prepareLevel } from './bring-level';
 import { catchUp } from './catch-up';
 import { compareDatabases } from './compare';

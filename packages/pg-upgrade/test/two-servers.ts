@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { type PostgresServer, startPostgres } from '@drydock/embedded/postgres';
-import pg from 'pg';
+import { withClient } from '@drydock/test-kit/run-sql';
 import { abandonMove } from '../src/abandon';
 import { unsubscribe } from '../src/replication';
 import { type Move, withDatabase } from '../src/session';
@@ -25,17 +25,6 @@ export async function startTwoServers(): Promise<TwoServers> {
     await rm(folder, { recursive: true, force: true });
   };
   return { old, target, stop };
-}
-
-export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url });
-  client.on('error', () => undefined);
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
 }
 
 export interface Customer extends Move {

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { until } from '@drydock/test-kit/wait';
 import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
-import { waitFor } from '../test/wait-for';
 import type { SiteDescription } from './protocol';
 
 /** Tells who answers; /slow answers late, /crash ends the process. It listens where it likes. */
@@ -119,7 +119,7 @@ it('a request in flight ends on the old process, and none of those that come mea
 it('an application that dies is back with the next request', async () => {
   const before = await ask(site);
   await fetch(new URL('crash', site.url)).catch(() => undefined);
-  await waitFor(async () => (await ask(site).catch(() => before)).pid !== before.pid);
+  await until(async () => (await ask(site).catch(() => before)).pid !== before.pid, { timeoutMs: 30_000 });
   expect((await ask(site)).name).toBe(before.name);
 });
 
@@ -129,14 +129,14 @@ it('an application that does not start answers 502, and starts once its code is 
   expect((await fetch(neighbour.url)).status).toBe(502);
   expect(await readFile(path.join(host.config.SITES_DIR, 'live', neighbourId, 'app.log'), 'utf8')).toContain('no mast');
   await putApp(neighbour, 'mended');
-  await waitFor(async () => (await fetch(neighbour.url)).status === 200);
+  await until(async () => (await fetch(neighbour.url)).status === 200, { timeoutMs: 30_000 });
 });
 
 it('a site without an application refuses a restart', async () => {
   const { pid } = await ask(neighbour);
   await rm(path.join(neighbour.files_dir, 'app.js'));
   process.kill(pid, 'SIGKILL');
-  await waitFor(async () => (await host.client.readApp(neighbourId)).pid === null);
+  await until(async () => (await host.client.readApp(neighbourId)).pid === null, { timeoutMs: 30_000 });
   await expect(host.client.restartApp(neighbourId, claim(8))).rejects.toMatchObject({ code: 'no_app' });
   expect(await host.client.readApp(neighbourId)).toMatchObject({ has_app: false });
 });

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import net from 'node:net';
+import { runSql } from '@drydock/test-kit/run-sql';
+import { until } from '@drydock/test-kit/wait';
 import pg from 'pg';
-import { claim, clearHost, hostConfig, newSiteId, runSql, startHost, type TestHost } from '../test/host';
-import { waitFor } from '../test/wait-for';
+import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
 import type { SiteDescription } from './protocol';
 
 let host: TestHost;
@@ -62,10 +63,8 @@ test('a running query can be cancelled through the endpoint', async () => {
   const client = new pg.Client({ connectionString: site.database_url });
   await client.connect();
   const sleeping = client.query('select pg_sleep(30)').catch((error: { code?: string }) => error.code);
-  await waitFor(
-    async () =>
-      (await runSql(site.database_url, "select 1 from pg_stat_activity where state = 'active' and wait_event = 'PgSleep'")).length > 0,
-  );
+  const active = "select 1 from pg_stat_activity where state = 'active' and wait_event = 'PgSleep'";
+  await until(async () => (await runSql(site.database_url, active)).length > 0, { timeoutMs: 30_000 });
   const { port } = new URL(site.database_url);
   const packet = Buffer.alloc(16);
   packet.writeUInt32BE(16, 0);

@@ -1,9 +1,10 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { runSql } from '@drydock/test-kit/run-sql';
 import { readSharedCluster } from '@drydock/test-kit/test-cluster';
-import { claim, clearHost, hostConfig, newSiteId, runSql, startHost, type TestHost } from '../test/host';
+import { until } from '@drydock/test-kit/wait';
+import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
 import { fillVersion, readPage } from '../test/versions';
-import { waitFor } from '../test/wait-for';
 import { createSiteHostClient } from './client';
 
 let host: TestHost;
@@ -69,7 +70,7 @@ test('destroying removes all, and an older claim cannot bring it back', async ()
     `select 1 from pg_roles where rolname = '${role}' union all select 1 from pg_database where datname like '${role}%'`,
   );
   expect(left).toEqual([]);
-  await waitFor(async () => (await readdir(path.join(host.config.SITES_DIR, 'trash'))).length === 0);
+  await until(async () => (await readdir(path.join(host.config.SITES_DIR, 'trash'))).length === 0, { timeoutMs: 30_000 });
   expect(await readdir(path.join(host.config.SITES_DIR, 'live'))).not.toContain(siteId);
   await expect(host.client.ensureSite(siteId, { domain: 'a.org' }, claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
 });

@@ -5,9 +5,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { proveProcess } from '@drydock/embedded/process-proof';
 import { PortAllocator } from '@drydock/host-kit/ports';
-import { claim, clearHost, hostConfig, newSiteId, runSql, startHost } from '../test/host';
+import { runSql } from '@drydock/test-kit/run-sql';
+import { until } from '@drydock/test-kit/wait';
+import { claim, clearHost, hostConfig, newSiteId, startHost } from '../test/host';
 import { fillVersion, readPage } from '../test/versions';
-import { waitFor } from '../test/wait-for';
 import { createSiteHostClient, type SiteHostClient } from './client';
 import type { SiteHostConfig } from './config';
 
@@ -26,12 +27,7 @@ async function spawnHost(
   };
   const child = spawn(process.execPath, [path.resolve(__dirname, '../dist/server.js')], { env, stdio: ['ignore', 'inherit', 'inherit'] });
   const controlUrl = `http://127.0.0.1:${port}`;
-  await waitFor(() =>
-    fetch(`${controlUrl}/readyz`).then(
-      ({ ok }) => ok,
-      () => false,
-    ),
-  );
+  await until(async () => (await fetch(`${controlUrl}/readyz`)).ok, { what: 'the host', timeoutMs: 30_000 });
   return { child, controlUrl, client: createSiteHostClient({ url: controlUrl, secret: config.SITE_HOST_SECRET }) };
 }
 
@@ -103,7 +99,7 @@ test('killed with -9 it leaves no process of an application behind', async () =>
   child.kill('SIGKILL');
   await exited;
   await client.close();
-  await waitFor(async () => proveProcess(pid) === null);
+  await until(() => proveProcess(pid) === null, { timeoutMs: 30_000 });
   const host = await startHost(config);
   expect(Number(await (await fetch(site.url)).text())).not.toBe(pid);
   await clearHost(host, [siteId]);

@@ -1,7 +1,8 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import path from 'node:path';
-import { claim, clearHost, hostConfig, newSiteId, runSql, startHost, type TestHost } from '../test/host';
+import { runSql } from '@drydock/test-kit/run-sql';
+import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
 import type { SiteDescription } from './protocol';
 
 let host: TestHost;

@@ -1,15 +1,5 @@
-import { closeOnSignal } from '@drydock/service-kit/shutdown';
+import { runHost } from '@drydock/host-kit/run-host';
 import { composeSiteHost } from './compose';
 import { readSiteHostConfig } from './config';
 
-async function main(): Promise<void> {
-  const { lifetime, log } = await composeSiteHost(readSiteHostConfig());
-  closeOnSignal(lifetime, log);
-}
-
-main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
-  process.exitCode = 1;
-  // A half-open host must not linger as if it were up.
-  process.exit();
-});
+void runHost(async () => composeSiteHost(readSiteHostConfig()));

@@ -3,7 +3,6 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { readSharedCluster } from '@drydock/test-kit/test-cluster';
-import pg from 'pg';
 import { type Claim, createSiteHostClient, type SiteHostClient } from '../src/client';
 import { composeSiteHost } from '../src/compose';
 import type { SiteHostConfig } from '../src/config';
@@ -52,17 +51,6 @@ export async function clearHost(host: TestHost, siteIds: string[]): Promise<void
   for (const siteId of siteIds) await host.client.destroySite(siteId, claim(2 ** 40));
   await host.stop();
   await rm(host.config.SITES_DIR, { recursive: true, force: true });
-}
-
-export async function runSql<Row>(url: string, sql: string): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: url });
-  client.on('error', () => undefined);
-  await client.connect();
-  try {
-    return (await client.query(sql)).rows ?? [];
-  } finally {
-    await client.end();
-  }
 }
 
 export type Filled = SiteDescription | ReleaseDescription;

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { type Filled, runSql } from './host';
+import { runSql } from '@drydock/test-kit/run-sql';
+import type { Filled } from './host';
 
 /** Gives a release a version in a file and the same in a row, and a page that shows both. */
 export async function fillVersion(release: Filled, version: number): Promise<void> {
