@@ -72,4 +72,5 @@ test('closing ends whoever is connected', async () => {
   await admitted;
   await closing.close();
   await closed;
+  expect(socket.destroyed).toBe(true);
 });
