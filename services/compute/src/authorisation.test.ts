@@ -1,7 +1,8 @@
 import { endpoints } from '@drydock/contracts/endpoints';
 import { permissions } from '@drydock/contracts/permissions';
+import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { type ComputeApi, callerOf, startApi } from '../test/compute-api';
+import { startApi } from '../test/compute-api';
 import { givenServer } from '../test/given-server';
 
 /** Every endpoint of this service, by the contract alone. */
@@ -14,7 +15,7 @@ const bodies: Readonly<Record<string, object>> = {
 };
 
 const owner = callerOf();
-let api: ComputeApi;
+let api: ServiceApi;
 beforeAll(async () => {
   api = await startApi(owner);
 });

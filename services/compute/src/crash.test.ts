@@ -1,8 +1,9 @@
-import type { WorkflowView } from '@drydock/contracts/workflows';
-import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { auditRowsOf, lookAtRecord, workflowOf } from '@drydock/service-kit/testing/workflow-record';
+import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
-import { callerOf } from '../test/compute-api';
-import { type ComputeWorld, leaseSeconds, makeDisk, openWorld, rollBack } from '../test/compute-world';
+import { type ComputeWorld, makeDisk, openWorld, rollBack } from '../test/compute-world';
 import { startReconciliation } from '../test/given-server';
 import type { WorkContext } from './servers/work';
 import { workflows } from './workflows';
@@ -31,26 +32,14 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
     const [, , , , serverId = '', , workflowId = ''] = String(answer.headers['location']).split('/');
     return { workflowId, serverId };
   };
-  const look = async ({ workflowId, serverId }: Run): Promise<CrashLook> => {
-    const [row] = await world.api.rows<{ status: string }>('SELECT status FROM workflow WHERE id = $1', [workflowId]);
-    const steps = await world.api.rows<WorkflowView['steps'][number]>(
-      'SELECT name, status, attempts FROM workflow_step WHERE workflow_id = $1 ORDER BY position',
-      [workflowId],
-    );
-    const unfinished = await world.api.rows(
-      "SELECT 1 FROM workflow WHERE subject_id = $1 AND status IN ('queued', 'running', 'needs_attention')",
-      [serverId],
-    );
-    const audited = await world.api.rows('SELECT 1 FROM audit_outbox WHERE workflow_id = $1', [workflowId]);
-    expect(audited.length).toBeLessThanOrEqual(1);
-    return { status: row?.status ?? 'gone', steps, unfinished: unfinished.length };
+  const look = async ({ workflowId }: Run): Promise<CrashLook> => {
+    expect(await auditRowsOf(world.api, workflowId)).toBeLessThanOrEqual(1);
+    return lookAtRecord(world.api, workflowId);
   };
   const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>) => {
-    const definition = definitions.find((candidate) => candidate.kind === kind);
-    if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
-    const spawnWorker = (environment: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...environment });
+    const definition = definitionOf(definitions, kind);
     // The provider's ledger knows no fences: each judge reads what it took on for the run itself.
-    const { cases } = await crashEveryStep(definition, { leaseSeconds, spawnWorker, look, ledger: async () => [], ...fixture }, scope);
+    const { cases } = await crashEveryStepInWorld(world, definition, { look, ...fixture }, scope);
     expect(cases.length).toBeGreaterThanOrEqual(definition.steps.length);
   };
   /** Of one machine; more than one of a kind would be a second send. */
@@ -99,7 +88,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
           const { serverId, machineId } = await makeDisk(world);
           const asked = world.api.call('POST', `/v1/compute/servers/${serverId}/snapshots`, { body: { description: 'mine' } });
           asked.catch(() => undefined);
-          return { serverId, machineId, workflowId: await world.workflowOf(serverId) };
+          return { serverId, machineId, workflowId: await workflowOf(world.api, serverId) };
         },
         judge: async ({ serverId }) => {
           const listed = (await world.api.call('GET', `/v1/compute/servers/${serverId}/snapshots`)).json as {
@@ -121,7 +110,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
         start: async () => {
           const { serverId, machineId, snapshotId } = await makeDisk(world);
           world.api.call('DELETE', `/v1/compute/servers/${serverId}/snapshots/${snapshotId}`).catch(() => undefined);
-          return { serverId, machineId, workflowId: await world.workflowOf(serverId) };
+          return { serverId, machineId, workflowId: await workflowOf(world.api, serverId) };
         },
         judge: async ({ machineId = '' }) => ((await world.project.snapshotsOf(machineId)).length === 0 ? 'new' : 'old'),
       }),

@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { until } from '@drydock/test-kit/wait';
-import { callerOf } from '../test/compute-api';
 import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
 
 const [organisations, rollbacksEach] = [10, 20];

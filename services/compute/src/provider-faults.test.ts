@@ -1,7 +1,8 @@
 import type { ChildProcess } from 'node:child_process';
+import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { until } from '@drydock/test-kit/wait';
-import { callerOf } from '../test/compute-api';
-import { type ComputeWorld, type Disk, ended, makeDisk, openWorld, rollBack } from '../test/compute-world';
+import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
 
 /** faults.md D1, D5 to D8, each against a real worker process and the provider over a socket; the provider's ledger is the judge. */
 let world: ComputeWorld;

@@ -1,8 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
+import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { crashBackends } from '@drydock/test-kit/crash-scope';
 import { until } from '@drydock/test-kit/wait';
-import { callerOf } from '../test/compute-api';
-import { type ComputeWorld, ended, openWorld } from '../test/compute-world';
+import { type ComputeWorld, openWorld } from '../test/compute-world';
 import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';
 import { vmidOf } from './providers/proxmox/order-note';
 

@@ -1,6 +1,6 @@
 import type { Caller } from '@drydock/service-kit/internal-token';
+import type { ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import type { ComputeApi } from './compute-api';
 
 export interface GivenServer {
   machineId?: string | null;
@@ -12,7 +12,7 @@ export interface GivenServer {
 }
 
 /** A server as its order would have left it. */
-export async function givenServer(api: ComputeApi, caller: Caller, given: GivenServer = {}): Promise<string> {
+export async function givenServer(api: ServiceApi, caller: Caller, given: GivenServer = {}): Promise<string> {
   const { machineId = null, deployTarget = 'fsn', name = 'Web', status = 'active', operable = true, powerState = 'on' } = given;
   const id = uuidv7();
   await api.rows(
@@ -26,7 +26,7 @@ export async function givenServer(api: ComputeApi, caller: Caller, given: GivenS
 }
 
 /** What the clock would have started. Its resource is its own, so that none is in the way of another. */
-export async function startReconciliation(api: ComputeApi, mode: 'live' | 'sandbox' = 'live'): Promise<string> {
+export async function startReconciliation(api: ServiceApi, mode: 'live' | 'sandbox' = 'live'): Promise<string> {
   const id = uuidv7();
   await api.rows(
     `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id)

@@ -1,11 +1,12 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import type { WorkflowView } from '@drydock/contracts/workflows';
-import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
+import { succeed } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { lookAt, workflowOf } from '@drydock/service-kit/testing/workflow-record';
+import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
-import { until } from '@drydock/test-kit/wait';
-import { callerOf } from '../test/databases-api';
-import { type DatabasesWorld, leaseSeconds, majorOf, makeDatabase, openWorld, query, succeed } from '../test/databases-world';
+import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../test/databases-world';
 import type { WorkContext } from './databases/work';
 import { workflows } from './workflows';
 
@@ -45,9 +46,7 @@ describe('every step survives its crash', () => {
   /** By the clock, as the relay does it. */
   const startScheduled = async (databaseId: string, url: string, kind: string): Promise<Run> => {
     await world.api.rows('UPDATE workflow_schedule SET next_run_at = now() WHERE subject_id = $1 AND kind = $2', [databaseId, kind]);
-    const find = 'SELECT id FROM workflow WHERE subject_id = $1 AND kind = $2';
-    const { id } = await until(async () => (await world.api.rows<{ id: string }>(find, [databaseId, kind]))[0], { timeoutMs: 20_000 });
-    return { databaseId, url, workflowId: id };
+    return { databaseId, url, workflowId: await workflowOf(world.api, databaseId, kind) };
   };
   const backedUp = () =>
     withWorker(async () => {
@@ -55,21 +54,11 @@ describe('every step survives its crash', () => {
       await succeed(world, 'POST', `/v1/databases/${made.id}/backups`, { body: {} });
       return made;
     });
-  const look = async ({ workflowId, databaseId }: Run): Promise<CrashLook> => {
-    const answer = await world.api.call('GET', `/v1/databases/${databaseId}/workflows/${workflowId}`);
-    const { status, steps } = answer.json as WorkflowView;
-    const find = "SELECT 1 FROM workflow WHERE subject_id = $1 AND status IN ('queued', 'running', 'needs_attention')";
-    return { status, steps, unfinished: (await world.api.rows(find, [databaseId])).length };
-  };
+  const look = ({ workflowId, databaseId }: Run): Promise<CrashLook> =>
+    lookAt(world.api, `/v1/databases/${databaseId}/workflows/${workflowId}`);
   const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>): Promise<void> => {
-    const definition = definitions.find((candidate) => candidate.kind === kind);
-    if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
-    const spawnWorker = (environment: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...environment });
-    const { cases } = await crashEveryStep(
-      definition,
-      { leaseSeconds, runSecondsMax: 60, spawnWorker, look, ledger: async () => [], ...fixture },
-      scopes[kind] ?? crashScope(),
-    );
+    const definition = definitionOf(definitions, kind);
+    const { cases } = await crashEveryStepInWorld(world, definition, { runSecondsMax: 60, look, ...fixture }, scopes[kind] ?? crashScope());
     expect(cases.length).toBeGreaterThan(0);
   };
   const recordOf = async (databaseId: string) => {

@@ -1,89 +1,42 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { CreatedDatabase, ManagedDatabase } from '@drydock/contracts/databases';
-import type { WorkflowView } from '@drydock/contracts/workflows';
 import type { Caller } from '@drydock/service-kit/internal-token';
+import { succeed } from '@drydock/service-kit/testing/follow-workflow';
+import { openServiceWorld, type ServiceWorld } from '@drydock/service-kit/testing/service-world';
 import type { QueueBackend } from '@drydock/test-kit/queue-backends';
-import { testQueue } from '@drydock/test-kit/test-queue';
-import { until } from '@drydock/test-kit/wait';
+import { newSecret } from '@drydock/test-kit/secret';
 import pg from 'pg';
 import { type DatabaseHostProcess, startDatabaseHost } from './database-host-process';
-import { type CallOptions, type DatabasesApi, secret, serviceDir, startApi } from './databases-api';
+import { databases } from './databases-api';
 
-export const leaseSeconds = 1;
-
-export interface DatabasesWorld {
-  api: DatabasesApi;
-  caller: Caller;
+export interface DatabasesWorld extends ServiceWorld {
   host: DatabaseHostProcess;
   backupsDir: string;
-  /** A worker process as it is deployed, from dist. */
-  spawnWorker(environment?: Record<string, string>): ChildProcess;
-  close(): Promise<void>;
 }
 
-/** API, queue, host of instances and Postgres for real; workers are spawned by the tests, which may kill them. */
+/** A service's world with a host of instances. */
 export async function openWorld(backend: QueueBackend, caller: Caller): Promise<DatabasesWorld> {
-  const [queue, host] = await Promise.all([testQueue(backend), startDatabaseHost()]);
+  const host = await startDatabaseHost();
   const backupsDir = mkdtempSync(path.join(tmpdir(), 'drydock-database-backups-'));
-  // The worker sets the password that the API shows.
-  const serviceSecret = secret();
-  const api = await startApi(caller, { queue: queue.url, host, serviceSecret });
-  const environment = {
-    PATH: process.env['PATH'] ?? '',
-    LOG_LEVEL: 'warn',
-    DATABASE_URL: api.postgres.url,
-    SERVICE_SECRET: serviceSecret,
-    INTERNAL_TOKEN_SECRET: secret(),
-    AUDIT_TOKEN_SECRET: secret(),
-    KEYS_URL: 'http://127.0.0.1:1',
-    QUEUE_URL: queue.url,
-    DATABASE_HOST_URL: host.url,
-    DATABASE_HOST_SECRET: host.secret,
-    BACKUPS_DIR: backupsDir,
-    ARCHIVE_KEY: secret(),
-    WORKFLOW_LEASE_SECONDS: String(leaseSeconds),
-    WORKFLOW_SWEEP_MS: '200',
-    SANDBOX_SLOW_MS: '300',
-  };
-  return {
-    api,
+  const world = await openServiceWorld(databases, {
+    backend,
     caller,
+    environment: { DATABASE_HOST_URL: host.url, DATABASE_HOST_SECRET: host.secret },
+    workers: { BACKUPS_DIR: backupsDir, ARCHIVE_KEY: newSecret() },
+    endsWithinMs: 90_000,
+  });
+  return {
+    ...world,
     host,
     backupsDir,
-    spawnWorker: (more = {}) =>
-      spawn(process.execPath, ['--enable-source-maps', path.join(serviceDir, 'dist/worker.js')], {
-        env: { ...environment, ...more },
-        stdio: ['ignore', process.env['DRYDOCK_TEST_LOG'] === undefined ? 'ignore' : 'inherit', 'inherit'],
-      }),
     close: async () => {
-      await api.close();
+      await world.close();
       await host.stop();
-      await queue.close();
       rmSync(backupsDir, { recursive: true, force: true });
     },
   };
-}
-
-/** Follows what a 202 points to until it has ended. */
-export const ended = ({ api }: DatabasesWorld, location: unknown, options: CallOptions = {}): Promise<WorkflowView> =>
-  until(
-    async () => {
-      const view = (await api.call('GET', String(location), options)).json as WorkflowView;
-      return ['succeeded', 'failed', 'needs_attention'].includes(view.status) && view;
-    },
-    { timeoutMs: 90_000, everyMs: 50, what: `the end of ${String(location)}` },
-  );
-
-/** Accepts, waits, and insists on success. Resolves with the answer of the 202. */
-export async function succeed<Body>(world: DatabasesWorld, method: string, target: string, options: CallOptions = {}): Promise<Body> {
-  const accepted = await world.api.call(method, target, options);
-  if (accepted.status !== 202) throw new Error(`${method} ${target} answered ${accepted.text}`);
-  const view = await ended(world, accepted.headers['location'], options.caller === undefined ? {} : { caller: options.caller });
-  if (view.status !== 'succeeded') throw new Error(`${view.kind} ended as ${JSON.stringify(view.error)} ${JSON.stringify(view.steps)}`);
-  return accepted.json as Body;
 }
 
 export interface Made {

@@ -1,11 +1,12 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import type { WorkflowView } from '@drydock/contracts/workflows';
-import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { auditRowsOf, lookAt } from '@drydock/service-kit/testing/workflow-record';
+import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { uuidv7 } from 'uuidv7';
-import { callerOf } from '../test/hosting-api';
-import { type HostingWorld, leaseSeconds, makeBackup, makeSite, openWorld } from '../test/hosting-world';
+import { type HostingWorld, makeBackup, makeSite, openWorld } from '../test/hosting-world';
 import { fillSite, type SiteState, stateOf } from '../test/site-state';
 import type { WorkContext } from './sites/work';
 import { workflows } from './workflows';
@@ -33,24 +34,13 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
     const [, , , siteId = '', , workflowId = ''] = String(answer.headers['location']).split('/');
     return { workflowId, siteId };
   };
-  const look = async ({ workflowId, siteId }: Run): Promise<CrashLook> => {
-    const { status, steps } = (await world.api.call('GET', `/v1/sites/${siteId}/workflows/${workflowId}`)).json as WorkflowView;
-    const unfinished = await world.api.rows(
-      "SELECT 1 FROM workflow WHERE subject_id = $1 AND status IN ('queued', 'running', 'needs_attention')",
-      [siteId],
-    );
-    const audited = await world.api.rows('SELECT 1 FROM audit_outbox WHERE workflow_id = $1', [workflowId]);
-    return { status, steps, unfinished: unfinished.length, auditRows: audited.length };
-  };
+  const look = async ({ workflowId, siteId }: Run): Promise<CrashLook> => ({
+    ...(await lookAt(world.api, `/v1/sites/${siteId}/workflows/${workflowId}`)),
+    auditRows: await auditRowsOf(world.api, workflowId),
+  });
   const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>) => {
-    const definition = definitions.find((candidate) => candidate.kind === kind);
-    if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
-    const spawnWorker = (environment: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...environment });
-    const { cases } = await crashEveryStep(
-      definition,
-      { leaseSeconds, spawnWorker, look, ledger: async () => world.ledger(), ...fixture },
-      scope,
-    );
+    const definition = definitionOf(definitions, kind);
+    const { cases } = await crashEveryStepInWorld(world, definition, { look, ledger: async () => world.ledger(), ...fixture }, scope);
     expect(cases.length).toBeGreaterThan(definition.steps.length);
   };
   const siteStatus = async (siteId: string): Promise<string> => {

@@ -1,8 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { callerOf } from '../test/hosting-api';
-import { ended, type HostingWorld, makeBackup, makeSite, openWorld } from '../test/hosting-world';
+import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { type HostingWorld, makeBackup, makeSite, openWorld } from '../test/hosting-world';
 import { fillSite, stateOf } from '../test/site-state';
 
 let world: HostingWorld;

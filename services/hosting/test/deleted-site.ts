@@ -1,8 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Caller } from '@drydock/service-kit/internal-token';
+import type { ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { givenBackup, type HostingApi } from './hosting-api';
+import { givenBackup } from './hosting-api';
 
 export interface GivenDeletion {
   reason?: 'dunning' | 'customer' | 'staff' | 'abuse';
@@ -23,7 +24,7 @@ export interface GivenDeletedSite {
 
 /** A deleted site as the tables and the storage know it, without its ever having been one. */
 export async function givenDeletedSite(
-  api: HostingApi,
+  api: ServiceApi,
   backupsDir: string,
   caller: Caller,
   given: GivenDeletion = {},

@@ -1,83 +1,28 @@
-import { randomBytes } from 'node:crypto';
 import path from 'node:path';
-import { permissions } from '@drydock/contracts/permissions';
 import type { Caller } from '@drydock/service-kit/internal-token';
-import { callService, type ServiceAnswer } from '@drydock/service-kit/testing/call-service';
-import { type TestPostgres, testPostgres } from '@drydock/test-kit/postgres';
-import pg from 'pg';
+import { nowhere, type ServiceApi, startServiceApi, type TestedService } from '@drydock/service-kit/testing/service-api';
+import { newSecret } from '@drydock/test-kit/secret';
 import { uuidv7 } from 'uuidv7';
 import { composeApi } from '../src/compose';
 import { readServerConfig } from '../src/config';
 
-export const serviceDir = path.resolve(__dirname, '..');
-const secret = (): string => randomBytes(32).toString('hex');
-/** Nobody listens there: the API must answer without its queue and its hosts. */
-const nowhere = '127.0.0.1:1';
+export const hosting: TestedService = {
+  name: 'hosting',
+  dir: path.resolve(__dirname, '..'),
+  compose: (environment) => composeApi(readServerConfig(environment)),
+};
 
-export interface HostingApi {
-  postgres: TestPostgres;
-  /** Straight to the tables, to arrange and to look. */
-  rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
-  call(method: string, path: string, options?: CallOptions): Promise<ServiceAnswer>;
-  close(): Promise<void>;
-}
-
-export interface CallOptions {
-  body?: unknown;
-  caller?: Caller;
-  idempotencyKey?: string;
-  headers?: Record<string, string>;
-}
-
-export const callerOf = (change: Partial<Caller> = {}): Caller => ({
-  keyId: uuidv7(),
-  orgId: uuidv7(),
-  mode: 'live',
-  scopes: permissions,
-  ...change,
-});
-
-/** The real API process' inside over a real socket and a real Postgres; no worker, so that what was accepted stays queued. */
-export async function startApi(
-  defaultCaller: Caller,
-  urls: { queue?: string; siteHost?: string; siteHostSecret?: string; backupsDir?: string; environment?: Record<string, string> } = {},
-): Promise<HostingApi> {
-  const postgres = await testPostgres({ serviceDir });
-  const tokenSecret = secret();
-  const api = composeApi(
-    readServerConfig({
-      LOG_LEVEL: 'silent',
-      DATABASE_URL: postgres.url,
-      SERVICE_SECRET: secret(),
-      INTERNAL_TOKEN_SECRET: tokenSecret,
-      AUDIT_TOKEN_SECRET: secret(),
-      KEYS_URL: `http://${nowhere}`,
-      QUEUE_URL: urls.queue ?? `redis://${nowhere}`,
-      BACKUPS_DIR: urls.backupsDir ?? '/nonexistent',
-      SITE_HOST_URL: urls.siteHost ?? `http://${nowhere}`,
-      SITE_HOST_SECRET: urls.siteHostSecret ?? secret(),
-      ...urls.environment,
-    }),
-  );
-  await api.start();
-  const pool = new pg.Pool({ connectionString: postgres.url, max: 2 });
-  // The database is dropped under connections that are just closing.
-  pool.on('error', () => undefined);
-  return {
-    postgres,
-    rows: async (text, values = []) => (await pool.query(text, [...values])).rows,
-    call: (method, target, { caller = defaultCaller, ...options } = {}) =>
-      callService({ service: api.service, name: 'hosting', tokenSecret }, { method, path: target, caller, ...options }),
-    close: async () => {
-      await api.lifetime.close();
-      await pool.end();
-      await postgres.close();
-    },
-  };
-}
+/** Without a worker and without a site host, so that what was accepted stays queued. */
+export const startApi = (caller: Caller, environment: Record<string, string> = {}): Promise<ServiceApi> =>
+  startServiceApi(hosting, caller, {
+    BACKUPS_DIR: '/nonexistent',
+    SITE_HOST_URL: `http://${nowhere}`,
+    SITE_HOST_SECRET: newSecret(),
+    ...environment,
+  });
 
 /** A site that is served, as far as the tables know. */
-export async function givenSite(api: HostingApi, caller: Caller, change: { name?: string; status?: string } = {}): Promise<string> {
+export async function givenSite(api: ServiceApi, caller: Caller, change: { name?: string; status?: string } = {}): Promise<string> {
   const { orgId, mode } = caller;
   const id = uuidv7();
   await api.rows(
@@ -95,7 +40,7 @@ export interface GivenBackup {
   expiresInHours?: number;
 }
 
-export async function givenBackup(api: HostingApi, caller: Caller, siteId: string, given: GivenBackup = {}): Promise<string> {
+export async function givenBackup(api: ServiceApi, caller: Caller, siteId: string, given: GivenBackup = {}): Promise<string> {
   const { status = 'completed', kind = 'scheduled', hoursAgo = 1, expiresInHours = 24 } = given;
   const id = uuidv7();
   const archive =

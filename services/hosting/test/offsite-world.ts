@@ -5,9 +5,10 @@ import path from 'node:path';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import type { SiteOffsite } from '@drydock/contracts/offsite';
 import type { Caller } from '@drydock/service-kit/internal-token';
+import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
 import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
 import type { QueueBackend } from '@drydock/test-kit/queue-backends';
-import { ended, type HostingWorld, openWorld, succeed } from './hosting-world';
+import { type HostingWorld, openWorld } from './hosting-world';
 
 export const bucket = 'customer-copies';
 export const customerKey = { access_key_id: 'CUSTOMERKEY', secret_access_key: 'the-customers-secret' };
@@ -65,7 +66,7 @@ export async function openOffsiteWorld(backend: QueueBackend, caller: Caller): P
       if (answer.status !== 200) throw new Error(`PUT offsite answered ${answer.status} ${answer.text}`);
     },
     copy: async (siteId, kind) => {
-      await succeed(world, 'POST', `/v1/sites/${siteId}/offsite/copies`, { kind });
+      await succeed(world, 'POST', `/v1/sites/${siteId}/offsite/copies`, { body: { kind } });
       const [newest] = (await stateOf(siteId)).copies;
       if (newest === undefined) throw new Error('no copy is listed');
       return newest.id;

@@ -1,6 +1,6 @@
+import { callerOf } from '@drydock/service-kit/testing/service-api';
 import type { SiteHost, SiteRef } from '../src/providers/site-host';
 import { localSiteHost } from '../src/providers/site-host.local';
-import { callerOf } from './hosting-api';
 import { openWorld } from './hosting-world';
 import { fillSite, type SiteState, stateOf } from './site-state';
 

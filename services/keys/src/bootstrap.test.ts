@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { permissions } from '@drydock/contracts/permissions';
-import { type KeysApi, serviceDir, startKeys } from '../test/keys-api';
+import { type KeysApi, keys, startKeys } from '../test/keys-api';
 
 const run = promisify(execFile);
 
@@ -16,7 +16,7 @@ afterAll(() => api.close());
 async function bootstrap(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   const env = { PATH: process.env['PATH'], DATABASE_URL: api.postgres.url, SERVICE_SECRET: api.secrets.service };
   try {
-    return { code: 0, ...(await run(process.execPath, [path.join(serviceDir, 'dist/bootstrap.js'), ...args], { env })) };
+    return { code: 0, ...(await run(process.execPath, [path.join(keys.dir, 'dist/bootstrap.js'), ...args], { env })) };
   } catch (error) {
     const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
     return { code, stdout, stderr };

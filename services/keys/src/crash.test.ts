@@ -6,7 +6,7 @@ import type { MintedApiKey } from '@drydock/contracts/api-keys';
 import { signRequestToken, tokenKey } from '@drydock/service-kit/internal-token';
 import { createFaultTokens } from '@drydock/test-kit/fault-tokens';
 import { uuidv7 } from 'uuidv7';
-import { type GoodKey, type KeysApi, serviceDir, startKeys } from '../test/keys-api';
+import { type GoodKey, type KeysApi, keys, startKeys } from '../test/keys-api';
 
 const faults = createFaultTokens();
 const children: ChildProcess[] = [];
@@ -24,7 +24,7 @@ afterAll(async () => {
 
 /** The server as it is deployed, from dist, on the test's database. */
 async function startProcess(): Promise<{ child: ChildProcess; url: string }> {
-  const child = spawn(process.execPath, ['--enable-source-maps', path.join(serviceDir, 'dist/server.js')], {
+  const child = spawn(process.execPath, ['--enable-source-maps', path.join(keys.dir, 'dist/server.js')], {
     env: {
       PATH: process.env['PATH'],
       DATABASE_URL: api.postgres.url,

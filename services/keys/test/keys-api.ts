@@ -1,12 +1,11 @@
-import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import type { MintedApiKey } from '@drydock/contracts/api-keys';
 import type { Org } from '@drydock/contracts/orgs';
 import { type Verification, verificationSchema } from '@drydock/contracts/verification';
 import { type Caller, signInternalToken, tokenKey } from '@drydock/service-kit/internal-token';
-import { callService, type ServiceAnswer } from '@drydock/service-kit/testing/call-service';
-import { type TestPostgres, testPostgres } from '@drydock/test-kit/postgres';
-import pg from 'pg';
+import type { ServiceAnswer } from '@drydock/service-kit/testing/call-service';
+import { type CallOptions, callerOf, type ServiceApi, startServiceApi, type TestedService } from '@drydock/service-kit/testing/service-api';
+import { newSecret } from '@drydock/test-kit/secret';
 import { uuidv7 } from 'uuidv7';
 import { createKeySecrets } from '../src/api-keys/api-key.secret';
 import { type BootstrapRequest, bootstrapOrg } from '../src/bootstrap-org';
@@ -14,8 +13,11 @@ import { composeApi } from '../src/compose';
 import { readServerConfig } from '../src/config';
 import { openDatabase } from '../src/database.store';
 
-export const serviceDir = path.resolve(__dirname, '..');
-const secret = (): string => randomBytes(32).toString('hex');
+export const keys: TestedService = {
+  name: 'keys',
+  dir: path.resolve(__dirname, '..'),
+  compose: (environment) => composeApi(readServerConfig(environment)),
+};
 
 /** A key that is good, and who it makes the caller. */
 export interface GoodKey {
@@ -24,17 +26,8 @@ export interface GoodKey {
   caller: Caller;
 }
 
-export interface CallOptions {
-  body?: unknown;
-  idempotencyKey?: string;
-  headers?: Record<string, string>;
-}
-
-export interface KeysApi {
-  postgres: TestPostgres;
+export interface KeysApi extends Pick<ServiceApi, 'postgres' | 'rows' | 'stop' | 'close'> {
   secrets: { service: string; token: string; audit: string };
-  /** Straight to the tables, to arrange and to look. */
-  rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   call(caller: Caller, method: string, path: string, options?: CallOptions): Promise<ServiceAnswer>;
   /** Asks as the gateway does. */
   verify(token: string): Promise<Verification>;
@@ -48,42 +41,27 @@ export interface KeysApi {
   createOrg(caller: Caller, body: object): Promise<Org>;
   /** POST to a path of ours, signed by `issuer`. */
   internal(path: string, body: unknown, signed: { issuer: string; secret: string }): Promise<{ status: number; text: string }>;
-  /** Ends it as a signal would, and waits for what it still has to write. */
-  stop(): Promise<void>;
-  close(): Promise<void>;
 }
 
 /** The service's inside over a real socket and a real Postgres. */
 export async function startKeys(): Promise<KeysApi> {
-  const postgres = await testPostgres({ serviceDir });
-  const secrets = { service: secret(), token: secret(), audit: secret() };
-  const keys = composeApi(
-    readServerConfig({
-      LOG_LEVEL: 'silent',
-      DATABASE_URL: postgres.url,
-      SERVICE_SECRET: secrets.service,
-      INTERNAL_TOKEN_SECRET: secrets.token,
-      AUDIT_TOKEN_SECRETS: JSON.stringify({ hosting: secrets.audit, compute: secret() }),
-    }),
-  );
-  const { url } = await keys.start();
-  const pool = new pg.Pool({ connectionString: postgres.url, max: 2 });
-  // The database is dropped under connections that are just closing.
-  pool.on('error', () => undefined);
-  const database = openDatabase(postgres.url, { max: 2, applicationName: 'test' });
+  const audit = newSecret();
+  const service = await startServiceApi(keys, callerOf(), {
+    AUDIT_TOKEN_SECRETS: JSON.stringify({ hosting: audit, compute: newSecret() }),
+  });
+  const secrets = { service: service.environment.SERVICE_SECRET, token: service.environment.INTERNAL_TOKEN_SECRET, audit };
+  const database = openDatabase(service.postgres.url, { max: 2, applicationName: 'test' });
 
   const api: KeysApi = {
-    postgres,
+    ...service,
     secrets,
-    rows: async (text, values = []) => (await pool.query(text, [...values])).rows,
-    call: (caller, method, target, options = {}) =>
-      callService({ service: keys.service, name: 'keys', tokenSecret: secrets.token }, { method, path: target, caller, ...options }),
+    call: (caller, method, target, options) => service.call(method, target, { ...options, caller }),
     internal: async (target, body, signed) => {
       const bytes = Buffer.from(JSON.stringify(body));
       const bound = { requestId: uuidv7(), method: 'POST', path: target, body: bytes };
       const token = signInternalToken(tokenKey(signed.secret), { issuer: signed.issuer, audience: 'keys' }, bound);
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-      const response = await fetch(new URL(target, url), { method: 'POST', headers, body: bytes });
+      const response = await fetch(new URL(target, service.url), { method: 'POST', headers, body: bytes });
       return { status: response.status, text: await response.text() };
     },
     verify: async (token) => {
@@ -112,23 +90,11 @@ export async function startKeys(): Promise<KeysApi> {
       if (answer.status !== 201) throw new Error(`createOrg answered ${answer.text}`);
       return answer.json as Org;
     },
-    stop: () => keys.lifetime.close(),
     close: async () => {
-      await keys.lifetime.close();
+      await service.stop();
       await database.close();
-      await pool.end();
-      await postgres.close();
+      await service.close();
     },
   };
   return api;
-}
-
-/** The problem's code, and its status before it. */
-export const refusalOf = ({ status, json }: ServiceAnswer): string => `${status} ${(json as { code?: string }).code ?? ''}`;
-
-/** A problem without what differs from request to request. */
-export function bodyWithoutRequestId({ status, json, headers }: ServiceAnswer): unknown {
-  const { request_id: _requestId, ...body } = json as Record<string, unknown>;
-  const { 'x-request-id': _id, date: _date, traceparent: _traceparent, ...stable } = headers;
-  return { status, body, headers: stable };
 }

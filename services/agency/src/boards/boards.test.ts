@@ -1,8 +1,9 @@
 import type { Board } from '@drydock/contracts/agency-boards';
 import { endpoints } from '@drydock/contracts/endpoints';
 import { permissions } from '@drydock/contracts/permissions';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { type AgencyApi, callerOf, startAgency } from '../../test/agency-api';
+import { type AgencyApi, startAgency } from '../../test/agency-api';
 
 let api: AgencyApi;
 beforeAll(async () => {

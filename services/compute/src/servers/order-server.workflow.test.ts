@@ -1,8 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 import type { ComputeServerView } from '@drydock/contracts/compute-servers';
 import type { ServerSnapshot } from '@drydock/contracts/compute-snapshots';
-import { callerOf } from '../../test/compute-api';
-import { type ComputeWorld, ended, openWorld } from '../../test/compute-world';
+import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { type ComputeWorld, openWorld } from '../../test/compute-world';
 
 let world: ComputeWorld;
 let worker: ChildProcess;

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { ComputeServerView } from '@drydock/contracts/compute-servers';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { until } from '@drydock/test-kit/wait';
-import { callerOf } from '../../test/compute-api';
 import { type ComputeWorld, openWorld } from '../../test/compute-world';
 import { givenServer, startReconciliation } from '../../test/given-server';
 

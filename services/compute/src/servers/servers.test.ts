@@ -1,12 +1,13 @@
 import type { ComputeServerView } from '@drydock/contracts/compute-servers';
-import { type ComputeApi, callerOf, startApi } from '../../test/compute-api';
+import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { startApi } from '../../test/compute-api';
 import { givenServer } from '../../test/given-server';
 import { type HetznerProject, openHetznerProject } from '../../test/hetzner-project';
 
 const owner = callerOf();
 const sandbox = callerOf({ orgId: owner.orgId, mode: 'sandbox' });
 let project: HetznerProject;
-let api: ComputeApi;
+let api: ServiceApi;
 beforeAll(async () => {
   project = await openHetznerProject();
   api = await startApi(owner, { targets: { fsn: project.target() }, sandboxTargets: { fsn: project.target({}, 'sandbox') } });

@@ -1,12 +1,13 @@
 import type { Preflight } from '@drydock/contracts/preflight';
+import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { type ComputeApi, callerOf, startApi } from '../../test/compute-api';
+import { startApi } from '../../test/compute-api';
 import { givenServer } from '../../test/given-server';
 import { type HetznerProject, openHetznerProject } from '../../test/hetzner-project';
 
 const owner = callerOf();
 let project: HetznerProject;
-let api: ComputeApi;
+let api: ServiceApi;
 beforeAll(async () => {
   project = await openHetznerProject();
   api = await startApi(owner, { targets: { fsn: project.target() } });

@@ -1,11 +1,12 @@
 import type { CreatedDatabase, DatabaseCatalogue, ManagedDatabase } from '@drydock/contracts/databases';
 import { endpoints } from '@drydock/contracts/endpoints';
 import { permissions } from '@drydock/contracts/permissions';
+import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { callerOf, type DatabasesApi, givenDatabase, startApi } from '../../test/databases-api';
+import { givenDatabase, startApi } from '../../test/databases-api';
 
 const owner = callerOf();
-let api: DatabasesApi;
+let api: ServiceApi;
 beforeAll(async () => {
   api = await startApi(owner);
 });

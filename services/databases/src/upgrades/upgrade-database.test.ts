@@ -4,9 +4,11 @@ import path from 'node:path';
 import type { DatabaseBackup } from '@drydock/contracts/database-backups';
 import type { ManagedDatabase } from '@drydock/contracts/databases';
 import type { Preflight } from '@drydock/contracts/preflight';
+import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import { queueBackends } from '@drydock/test-kit/queue-backends';
-import { callerOf } from '../../test/databases-api';
-import { type DatabasesWorld, ended, majorOf, makeDatabase, openWorld, query, succeed } from '../../test/databases-world';
+import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
 
 let world: DatabasesWorld;
 let worker: ChildProcess;
@@ -88,7 +90,7 @@ it('a sandbox database whose label asks for it fails before the cutover: the old
 
 it('work that staff abandon leaves the major on record that really serves, wherever it was stopped', async () => {
   const { id } = await makeDatabase(world, 'Stopped');
-  const [{ id: workflowId } = { id: '' }] = await world.api.rows<{ id: string }>('SELECT id FROM workflow WHERE subject_id = $1', [id]);
+  const workflowId = await workflowOf(world.api, id);
   await world.api.rows("UPDATE managed_databases SET engine_version = '15' WHERE id = $1", [id]);
   await world.api.rows(
     'UPDATE workflow SET status = \'needs_attention\', finished_at = NULL, error = \'{"code":"step_failed"}\' WHERE id = $1',
@@ -103,12 +105,8 @@ it('the weekly proof restores the newest backup and reads a row back; a database
   const [proven, bare] = [await makeDatabase(world, 'Proven'), await makeDatabase(world, 'Bare')];
   await backUp(proven.id);
   await world.api.rows("UPDATE workflow_schedule SET next_run_at = now() WHERE kind = 'verify_database_restore'");
-  const ends = async (id: string) => {
-    const query_ = "SELECT id FROM workflow WHERE subject_id = $1 AND kind = 'verify_database_restore'";
-    let found: { id: string } | undefined;
-    while (found === undefined) [found] = await world.api.rows<{ id: string }>(query_, [id]);
-    return ended(world, `/v1/databases/${id}/workflows/${found.id}`);
-  };
+  const ends = async (id: string) =>
+    ended(world, `/v1/databases/${id}/workflows/${await workflowOf(world.api, id, 'verify_database_restore')}`);
   expect([(await ends(proven.id)).status, (await ends(bare.id)).status]).toEqual(['succeeded', 'succeeded']);
   expect([(await read(proven.id)).restore_verified_at, (await read(bare.id)).restore_verified_at]).toEqual([expect.any(String), null]);
 });
@@ -119,10 +117,7 @@ it('a deleted database is gone with its backups, its schedules and its address',
   const folder = path.join(world.backupsDir, 'live', id);
   expect(readdirSync(folder)).toHaveLength(1);
   await world.api.call('DELETE', `/v1/databases/${id}`);
-  const [{ id: workflowId } = { id: '' }] = await world.api.rows<{ id: string }>(
-    "SELECT id FROM workflow WHERE subject_id = $1 AND kind = 'delete_database'",
-    [id],
-  );
+  const workflowId = await workflowOf(world.api, id, 'delete_database');
   expect(await ended(world, `/v1/databases/${id}/workflows/${workflowId}`)).toMatchObject({ status: 'succeeded' });
   expect((await world.api.call('GET', `/v1/databases/${id}`)).status).toBe(404);
   expect(existsSync(folder)).toBe(false);

@@ -1,9 +1,9 @@
-import type { WorkflowView } from '@drydock/contracts/workflows';
-import { type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import { crashEveryStepInWorld } from '@drydock/service-kit/testing/crash-in-world';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { lookAt, workflowOf } from '@drydock/service-kit/testing/workflow-record';
+import type { CrashLook } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashScope } from '@drydock/test-kit/crash-scope';
-import { until } from '@drydock/test-kit/wait';
-import { callerOf } from '../../test/hosting-api';
-import { type HostingWorld, leaseSeconds, makeSite, openWorld } from '../../test/hosting-world';
+import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { pidOf, putApp } from '../../test/site-app';
 import type { WorkContext } from '../sites/work';
 import { restartAppWorkflow } from './restart-app.workflow';
@@ -25,15 +25,9 @@ it('restart_app survives its crash at every step', async () => {
     await putApp(world, siteId);
     const pid = await pidOf(world, siteId);
     void world.api.call('POST', `/v1/sites/${siteId}/app/restart`).catch(() => undefined);
-    const query = "SELECT id FROM workflow WHERE subject_id = $1 AND kind = 'restart_app'";
-    const { id } = await until(async () => (await world.api.rows<{ id: string }>(query, [siteId]))[0]);
-    return { siteId, pid, workflowId: id };
+    return { siteId, pid, workflowId: await workflowOf(world.api, siteId, 'restart_app') };
   };
-  const look = async ({ workflowId, siteId }: Run): Promise<CrashLook> => {
-    const { status, steps } = (await world.api.call('GET', `/v1/sites/${siteId}/workflows/${workflowId}`)).json as WorkflowView;
-    const isUnfinished = ['queued', 'running', 'needs_attention'].includes(status);
-    return { status, steps, unfinished: isUnfinished ? 1 : 0 };
-  };
+  const look = ({ workflowId, siteId }: Run): Promise<CrashLook> => lookAt(world.api, `/v1/sites/${siteId}/workflows/${workflowId}`);
   /** A failed restart may have restarted all the same, which harms nobody; a successful one has. */
   const judge = async (run: Run): Promise<'old' | 'new'> => {
     const isFresh = (await pidOf(world, run.siteId)) !== run.pid;
@@ -45,14 +39,12 @@ it('restart_app survives its crash at every step', async () => {
   try {
     const definition = restartAppWorkflow(Object.freeze({}) as WorkContext);
     const fixture = {
-      leaseSeconds,
       start,
       look,
       judge,
-      spawnWorker: (more: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...more }),
       ledger: async () => world.ledger().filter(({ op }) => op !== 'restart_app'),
     };
-    const { cases } = await crashEveryStep(definition, fixture, scope);
+    const { cases } = await crashEveryStepInWorld(world, definition, fixture, scope);
     expect(cases.length).toBeGreaterThan(definition.steps.length);
   } finally {
     await world.close();

@@ -1,10 +1,12 @@
 import type { ChildProcess } from 'node:child_process';
 import { permissions } from '@drydock/contracts/permissions';
+import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import { crashBackends } from '@drydock/test-kit/crash-scope';
 import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';
-import { callerOf } from '../../test/hosting-api';
-import { ended, type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
+import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { pidOf, putApp } from '../../test/site-app';
 
 describe.each(crashBackends())('restarting an application, with the queue on %s', (backend) => {
@@ -25,13 +27,7 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
 
   const appOf = async (id: string) => (await world.api.call('GET', `/v1/sites/${id}/app`)).json;
   const restart = (id: string, options: object = {}) => world.api.call('POST', `/v1/sites/${id}/app/restart`, options);
-  const workflowOf = async (id: string): Promise<string> => {
-    const rows = await world.api.rows<{ id: string }>(
-      "SELECT id FROM workflow WHERE subject_id = $1 AND kind = 'restart_app' ORDER BY id DESC",
-      [id],
-    );
-    return `/v1/sites/${id}/workflows/${rows[0]?.id}`;
-  };
+  const restartOf = async (id: string): Promise<string> => `/v1/sites/${id}/workflows/${await workflowOf(world.api, id, 'restart_app')}`;
 
   it('answers 200 once the host has confirmed; the next request is answered by a fresh process, the neighbour keeps its own', async () => {
     const [before, beside] = [await pidOf(world, siteId), await pidOf(world, neighbourId)];
@@ -43,7 +39,7 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     ]);
     expect(await pidOf(world, siteId)).not.toBe(before);
     expect(await pidOf(world, neighbourId)).toBe(beside);
-    expect(await ended(world, await workflowOf(siteId))).toMatchObject({ status: 'succeeded' });
+    expect(await ended(world, await restartOf(siteId))).toMatchObject({ status: 'succeeded' });
     const { restarted_at } = answer.json as { restarted_at: string };
     expect(await appOf(siteId)).toEqual({ site_id: siteId, has_app: true, generation: 2, last_restart_at: restarted_at });
     const audited = await world.api.rows('SELECT action FROM audit_outbox WHERE target = $1 AND action = $2', [
@@ -55,7 +51,7 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
 
   it('replays the first answer for the same Idempotency-Key and restarts once', async () => {
     const first = await restart(siteId, { idempotencyKey: 'once' });
-    await ended(world, await workflowOf(siteId));
+    await ended(world, await restartOf(siteId));
     const pid = await pidOf(world, siteId);
     const again = await restart(siteId, { idempotencyKey: 'once' });
     expect([again.status, again.text, again.headers['idempotent-replayed']]).toEqual([200, first.text, 'true']);
@@ -66,10 +62,10 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     const id = await makeSite(world, 'Broken');
     await putApp(world, id, 'process.exit(3)');
     expect((await restart(id)).status).toBe(200);
-    expect(await ended(world, await workflowOf(id))).toMatchObject({ status: 'failed', error: { code: 'app_not_started' } });
+    expect(await ended(world, await restartOf(id))).toMatchObject({ status: 'failed', error: { code: 'app_not_started' } });
     await putApp(world, id);
     expect((await restart(id)).status).toBe(200);
-    expect(await ended(world, await workflowOf(id))).toMatchObject({ status: 'succeeded' });
+    expect(await ended(world, await restartOf(id))).toMatchObject({ status: 'succeeded' });
   });
 
   it('refuses a site without an application, a suspended one, and one that somebody is at work on, before everything else', async () => {

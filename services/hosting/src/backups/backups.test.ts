@@ -1,9 +1,10 @@
 import type { SiteBackupSurface } from '@drydock/contracts/backups';
+import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { callerOf, givenBackup, givenSite, type HostingApi, startApi } from '../../test/hosting-api';
+import { givenBackup, givenSite, startApi } from '../../test/hosting-api';
 
 const owner = callerOf();
-let api: HostingApi;
+let api: ServiceApi;
 beforeAll(async () => {
   api = await startApi(owner);
 });

@@ -2,10 +2,11 @@ import type { ChildProcess } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/backups';
+import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { queueBackends } from '@drydock/test-kit/queue-backends';
 import { until } from '@drydock/test-kit/wait';
-import { callerOf } from '../../test/hosting-api';
-import { ended, type HostingWorld, makeBackup, makeSite, openWorld, succeed } from '../../test/hosting-world';
+import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, runSql, stateOf } from '../../test/site-state';
 
 describe.each(queueBackends())('a restore, with the queue on %s', (backend) => {
@@ -32,7 +33,7 @@ describe.each(queueBackends())('a restore, with the queue on %s', (backend) => {
     const backupId = await makeBackup(world, siteId);
     await fillSite(world, siteId, 2);
     const changed = await stateOf(world, siteId);
-    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: backupId });
+    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
     expect(await stateOf(world, siteId)).toEqual(old);
     const surface = await surfaceOf(siteId);
     expect(surface).toMatchObject({ in_progress: false, can_backup: true, on_demand_used: 1 });
@@ -42,7 +43,7 @@ describe.each(queueBackends())('a restore, with the queue on %s', (backend) => {
     ]);
     expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ status: 'active' });
     const [safetyCopy] = surface.backups;
-    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: safetyCopy?.id ?? '' });
+    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: safetyCopy?.id ?? '' } });
     expect(await stateOf(world, siteId)).toEqual(changed);
     await until(async () => (await world.host.readSite(siteId)).releases.length === 1, { what: 'old releases to be retired' });
   });
@@ -113,7 +114,7 @@ describe.each(queueBackends())('a restore, with the queue on %s', (backend) => {
     expect(row).toMatchObject({ reason: 'customer', deleted_by: world.caller.keyId, backup_id: expect.any(String) });
     const [backup] = await world.api.rows('SELECT status, expires_at FROM backups WHERE site_id = $1', [siteId]);
     expect(backup).toEqual({ status: 'completed', expires_at: null });
-    await succeed(world, 'POST', '/v1/sites', { name: 'Again', primary_domain: domain });
+    await succeed(world, 'POST', '/v1/sites', { body: { name: 'Again', primary_domain: domain } });
   });
 });
 

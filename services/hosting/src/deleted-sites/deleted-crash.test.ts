@@ -1,9 +1,11 @@
-import type { WorkflowView } from '@drydock/contracts/workflows';
-import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import { crashEveryStepInWorld } from '@drydock/service-kit/testing/crash-in-world';
+import { succeed, viewOf } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { auditRowsOf, lookAtRecord } from '@drydock/service-kit/testing/workflow-record';
+import type { CrashLook } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { givenDeletedSite } from '../../test/deleted-site';
-import { callerOf } from '../../test/hosting-api';
-import { type HostingWorld, leaseSeconds, makeSite, openWorld, succeed } from '../../test/hosting-world';
+import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, type SiteState, stateOf } from '../../test/site-state';
 import { type HostingDatabase, openDatabase } from '../database.store';
 import type { WorkContext } from '../sites/work';
@@ -33,21 +35,11 @@ describe('every step of bringing a site back, and of its purge, survives its cra
     await world.close();
   });
 
-  const unfinishedOf = async (key: string) =>
-    (await world.api.rows("SELECT 1 FROM workflow WHERE resource_key = $1 AND status IN ('queued', 'running', 'needs_attention')", [key]))
-      .length;
-  const auditRows = async (workflowId: string) =>
-    (await world.api.rows('SELECT 1 FROM audit_outbox WHERE workflow_id = $1', [workflowId])).length;
-  const fixture = (key: (run: Run) => string, view: (run: Run) => Promise<Pick<WorkflowView, 'status' | 'steps'>>) =>
-    ({
-      leaseSeconds,
-      spawnWorker: (more: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...more }),
-      look: async (run: Run): Promise<CrashLook> => {
-        const { status, steps } = await view(run);
-        return { status, steps, unfinished: await unfinishedOf(key(run)), auditRows: await auditRows(run.workflowId) };
-      },
-      ledger: async () => world.ledger(),
-    }) satisfies Partial<CrashFixture<Run>>;
+  const look = async ({ workflowId }: Run): Promise<CrashLook> => ({
+    ...(await lookAtRecord(world.api, workflowId)),
+    auditRows: await auditRowsOf(world.api, workflowId),
+  });
+  const ledger = async () => world.ledger();
   const record = async (id: string) => {
     const [row] = await world.api.rows<{ restored: boolean; purged: boolean; removed: boolean }>(
       `SELECT restored_at IS NOT NULL AS restored, purged_at IS NOT NULL AS purged, data_removed_at IS NOT NULL AS removed FROM deleted_sites WHERE id = $1`,
@@ -73,12 +65,17 @@ describe('every step of bringing a site back, and of its purge, survives its cra
         const [row] = await world.api.rows<{ id: string }>('SELECT id FROM deleted_sites WHERE site_id = $1', [siteId]);
         return { siteId, id: row?.id ?? '' };
       };
-      const view = async ({ id, workflowId }: Run) =>
-        (await world.api.call('GET', `/v1/sites/deleted/${id}/workflows/${workflowId}`)).json as WorkflowView;
-      const { cases } = await crashEveryStep(
+      /** As its owner sees it, who finds it by the deleted site. */
+      const lookAtView = async (run: Run): Promise<CrashLook> => {
+        const { status, steps } = await viewOf(world, `/v1/sites/deleted/${run.id}/workflows/${run.workflowId}`);
+        return { ...(await look(run)), status, steps };
+      };
+      const { cases } = await crashEveryStepInWorld(
+        world,
         restoreDeletedSiteWorkflow(noContext),
         {
-          ...fixture(({ siteId }) => `site:${siteId}`, view),
+          ledger,
+          look: lookAtView,
           start: async () => {
             const made = await makeDeleted();
             const answer = await world.api.call('POST', `/v1/sites/deleted/${made.id}/restore`);
@@ -105,18 +102,12 @@ describe('every step of bringing a site back, and of its purge, survives its cra
   it(
     'purge_deleted_sites',
     async () => {
-      const view = async ({ workflowId }: Run) => {
-        const [row] = await world.api.rows<{ status: string }>('SELECT status FROM workflow WHERE id = $1', [workflowId]);
-        const steps = await world.api.rows<WorkflowView['steps'][number]>(
-          'SELECT name, status, attempts FROM workflow_step WHERE workflow_id = $1 ORDER BY position',
-          [workflowId],
-        );
-        return { status: row?.status as WorkflowView['status'], steps };
-      };
-      const { cases } = await crashEveryStep(
+      const { cases } = await crashEveryStepInWorld(
+        world,
         purgeDeletedSitesWorkflow(noContext),
         {
-          ...fixture(({ id }) => `purge_deleted_site:${id}`, view),
+          ledger,
+          look,
           start: async () => {
             const { id, siteId } = await givenDeletedSite(world.api, world.backupsDir, world.caller);
             return { id, siteId, workflowId: await staffActions(database).purge(id) };

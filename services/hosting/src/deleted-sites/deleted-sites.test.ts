@@ -3,16 +3,17 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
 import type { Caller } from '@drydock/service-kit/internal-token';
+import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { type GivenDeletion, givenDeletedSite } from '../../test/deleted-site';
-import { callerOf, givenSite, type HostingApi, startApi } from '../../test/hosting-api';
+import { givenSite, startApi } from '../../test/hosting-api';
 
 const staff = callerOf();
 const owner: Caller = { ...staff, keyId: uuidv7(), scopes: staff.scopes.filter((scope) => scope !== 'platform.staff') };
 const backupsDir = mkdtempSync(path.join(tmpdir(), 'drydock-deleted-'));
-let api: HostingApi;
+let api: ServiceApi;
 beforeAll(async () => {
-  api = await startApi(owner, { backupsDir });
+  api = await startApi(owner, { BACKUPS_DIR: backupsDir });
 });
 afterAll(async () => {
   await api.close();

@@ -3,9 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/backups';
 import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
+import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { until } from '@drydock/test-kit/wait';
-import { callerOf } from '../../test/hosting-api';
-import { ended, type HostingWorld, makeBackup, makeSite, openWorld, succeed } from '../../test/hosting-world';
+import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, stateOf } from '../../test/site-state';
 
 let world: HostingWorld;

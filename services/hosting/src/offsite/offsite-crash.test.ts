@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { WorkflowView } from '@drydock/contracts/workflows';
-import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import { crashEveryStepInWorld, type WorldFixture } from '@drydock/service-kit/testing/crash-in-world';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { auditRowsOf, lookAt, workflowOf } from '@drydock/service-kit/testing/workflow-record';
+import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
-import { until } from '@drydock/test-kit/wait';
-import { callerOf } from '../../test/hosting-api';
-import { leaseSeconds, makeSite } from '../../test/hosting-world';
+import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld } from '../../test/offsite-world';
 import { fillSite, type SiteState, stateOf } from '../../test/site-state';
 import type { WorkContext } from '../sites/work';
@@ -33,19 +33,13 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
 
   const begin = async (siteId: string, kind: string, method: string, rest: string, body: object): Promise<Run> => {
     void world.api.call(method, `/v1/sites/${siteId}/offsite${rest}`, { body }).catch(() => undefined);
-    const sql = 'SELECT id FROM workflow WHERE subject_id = $1 AND kind = $2 ORDER BY id DESC';
-    const { id } = await until(async () => (await world.api.rows<{ id: string }>(sql, [siteId, kind]))[0], { what: `a ${kind}` });
-    return { siteId, workflowId: id };
+    return { siteId, workflowId: await workflowOf(world.api, siteId, kind) };
   };
-  const look = async ({ workflowId, siteId }: Run): Promise<CrashLook> => {
-    const { status, steps } = (await world.api.call('GET', `/v1/sites/${siteId}/workflows/${workflowId}`)).json as WorkflowView;
-    const sql = "SELECT 1 FROM workflow WHERE subject_id = $1 AND status IN ('queued', 'running', 'needs_attention')";
-    const audited = await world.api.rows('SELECT 1 FROM audit_outbox WHERE workflow_id = $1', [workflowId]);
-    return { status, steps, unfinished: (await world.api.rows(sql, [siteId])).length, auditRows: audited.length };
-  };
-  const fixture = (own: Pick<CrashFixture<Run>, 'start' | 'judge'>): CrashFixture<Run> => ({
-    leaseSeconds,
-    spawnWorker: (more) => world.spawnWorker({ ...more }),
+  const look = async ({ workflowId, siteId }: Run): Promise<CrashLook> => ({
+    ...(await lookAt(world.api, `/v1/sites/${siteId}/workflows/${workflowId}`)),
+    auditRows: await auditRowsOf(world.api, workflowId),
+  });
+  const fixture = (own: Pick<CrashFixture<Run>, 'start' | 'judge'>): WorldFixture<Run> => ({
     look,
     ledger: async () => world.ledger(),
     ...own,
@@ -56,7 +50,8 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
   it(
     'configure_offsite',
     async () => {
-      const { cases } = await crashEveryStep(
+      const { cases } = await crashEveryStepInWorld(
+        world,
         configureOffsiteWorkflow(noContext),
         fixture({
           start: async () => begin(await makeSite(world), 'configure_offsite', 'PUT', '', world.place()),
@@ -79,7 +74,8 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
   it(
     'copy_offsite',
     async () => {
-      const { cases } = await crashEveryStep(
+      const { cases } = await crashEveryStepInWorld(
+        world,
         copyOffsiteWorkflow(noContext),
         fixture({
           start: async () => {
@@ -106,7 +102,8 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
     'restore_offsite',
     async () => {
       const states = new Map<string, { old: SiteState; wanted: SiteState }>();
-      const { cases } = await crashEveryStep(
+      const { cases } = await crashEveryStepInWorld(
+        world,
         restoreOffsiteWorkflow(noContext),
         fixture({
           start: async () => {

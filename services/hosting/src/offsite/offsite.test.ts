@@ -1,9 +1,10 @@
-import { callerOf, givenSite, type HostingApi, startApi } from '../../test/hosting-api';
+import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { givenSite, startApi } from '../../test/hosting-api';
 
 const owner = callerOf();
-let api: HostingApi;
+let api: ServiceApi;
 beforeAll(async () => {
-  api = await startApi(owner, { environment: { DRYDOCK_OFFSITE_ALLOW: '127.0.0.1:9000' } });
+  api = await startApi(owner, { DRYDOCK_OFFSITE_ALLOW: '127.0.0.1:9000' });
 });
 afterAll(() => api.close());
 

@@ -2,9 +2,10 @@ import type { ChildProcess } from 'node:child_process';
 import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/backups';
+import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { queueBackends } from '@drydock/test-kit/queue-backends';
-import { callerOf } from '../../test/hosting-api';
-import { ended, makeSite } from '../../test/hosting-world';
+import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';
 import { fillSite, runSql, stateOf } from '../../test/site-state';
 

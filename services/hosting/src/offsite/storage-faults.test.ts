@@ -1,11 +1,12 @@
 import type { ChildProcess } from 'node:child_process';
 import { readdirSync } from 'node:fs';
+import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
 import type { FaultWish } from '@drydock/stand-ins/protocol/fault-orders';
 import { queueBackends } from '@drydock/test-kit/queue-backends';
 import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';
-import { callerOf } from '../../test/hosting-api';
-import { ended, makeSite } from '../../test/hosting-world';
+import { makeSite } from '../../test/hosting-world';
 import { bucket, customerKey, type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';
 import { fillSite, stateOf } from '../../test/site-state';
 

@@ -1,8 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { queueBackends } from '@drydock/test-kit/queue-backends';
-import { callerOf } from '../../test/hosting-api';
-import { ended, makeSite } from '../../test/hosting-world';
+import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';
 import { fillSite, type SiteState, stateOf } from '../../test/site-state';
 

@@ -1,11 +1,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { lookAtRecord } from '@drydock/service-kit/testing/workflow-record';
 import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
-import { type CrashFixture, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import type { CrashFixture } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
-import { callerOf, givenBackup, givenSite } from '../../test/hosting-api';
-import { type HostingWorld, leaseSeconds, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
-import { lookAt, namesIn, startPlatformWork, stopClock } from '../../test/platform-work';
+import { givenBackup, givenSite } from '../../test/hosting-api';
+import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
+import { namesIn, startPlatformWork, stopClock } from '../../test/platform-work';
 import { fillSite } from '../../test/site-state';
 import { expireBackupsHead } from '../retention/expire-backups.head';
 import { sweepBackupsHead } from '../retention/sweep-backups.head';
@@ -38,8 +41,7 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
   });
 
   const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>): Promise<void> => {
-    const definition = definitions.find((candidate) => candidate.kind === kind);
-    if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
+    const definition = definitionOf(definitions, kind);
     const storage = {
       BACKUPS_S3_ENDPOINT: s3.endpoint,
       BACKUPS_S3_BUCKET: 'locked',
@@ -48,12 +50,11 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
       CANARY_CONTROL_SECONDS: '1',
     };
     const rest = {
-      leaseSeconds,
       spawnWorker: (environment: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...storage, ...environment }),
-      look: ({ workflowId }: Run) => lookAt(world.api, workflowId),
+      look: ({ workflowId }: Run) => lookAtRecord(world.api, workflowId),
       ledger: async () => world.ledger(),
     };
-    const { cases } = await crashEveryStep(definition, { ...rest, ...fixture }, scope);
+    const { cases } = await crashEveryStepInWorld(world, definition, { ...rest, ...fixture }, scope);
     expect(cases.length).toBeGreaterThan(definition.steps.length);
   };
   const proofOf = async ({ workflowId }: Run): Promise<'old' | 'new'> => {

@@ -1,9 +1,10 @@
+import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { callerOf, givenSite, type HostingApi, startApi } from '../../test/hosting-api';
+import { givenSite, startApi } from '../../test/hosting-api';
 
 const staff = callerOf();
 const customer = { ...staff, scopes: staff.scopes.filter((scope) => scope !== 'platform.staff') };
-let api: HostingApi;
+let api: ServiceApi;
 beforeAll(async () => {
   api = await startApi(staff);
 });

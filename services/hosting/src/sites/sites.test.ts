@@ -1,8 +1,9 @@
+import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { callerOf, givenSite, type HostingApi, startApi } from '../../test/hosting-api';
+import { givenSite, startApi } from '../../test/hosting-api';
 
 const owner = callerOf();
-let api: HostingApi;
+let api: ServiceApi;
 beforeAll(async () => {
   api = await startApi(owner);
 });

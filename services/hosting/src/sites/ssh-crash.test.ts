@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import type { WorkflowView } from '@drydock/contracts/workflows';
-import { type CrashFixture, type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
+import { succeed } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { lookAt } from '@drydock/service-kit/testing/workflow-record';
+import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { uuidv7 } from 'uuidv7';
-import { callerOf } from '../../test/hosting-api';
-import { type HostingWorld, leaseSeconds, makeBackup, openWorld, succeed } from '../../test/hosting-world';
+import { type HostingWorld, makeBackup, openWorld } from '../../test/hosting-world';
 import type { SiteState } from '../../test/site-state';
 import { describeOnHost, openSshRig, type SshRig } from '../../test/ssh-host';
 import { workflows } from '../workflows';
@@ -39,24 +41,18 @@ onHost('a site over ssh survives the crash of its worker', () => {
   const refOf = (siteId: string) => ({ siteId, orgId: world.caller.orgId, mode: 'live' as const });
   const makeSshSite = async (): Promise<string> => {
     const body = { name: 'Shop', primary_domain: `${uuidv7()}.example.com`, platform: 'ssh' };
-    return (JSON.parse(await succeed(world, 'POST', '/v1/sites', body)) as { id: string }).id;
+    return (await succeed<{ id: string }>(world, 'POST', '/v1/sites', { body })).id;
   };
   const accept = async (siteId: string, target: string, body: object): Promise<Run> => {
     const answer = await world.api.call('POST', `/v1/sites/${siteId}/${target}`, { body });
     return { siteId, workflowId: String(answer.headers['location']).split('/').at(-1) ?? '' };
   };
-  const look = async ({ workflowId, siteId }: Run): Promise<CrashLook> => {
-    const { status, steps } = (await world.api.call('GET', `/v1/sites/${siteId}/workflows/${workflowId}`)).json as WorkflowView;
-    const isUnfinished = ['queued', 'running', 'needs_attention'].includes(status);
-    return { status, steps, unfinished: isUnfinished ? 1 : 0 };
-  };
+  const look = ({ workflowId, siteId }: Run): Promise<CrashLook> => lookAt(world.api, `/v1/sites/${siteId}/workflows/${workflowId}`);
   const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>) => {
-    const definition = definitions.find((candidate) => candidate.kind === kind);
-    if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
-    const spawnWorker = (environment: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...environment });
+    const definition = definitionOf(definitions, kind);
     const scope = crashScope({ delicate: ['switch', 'stage'], onlyInCi });
     // The host refuses older fences itself and keeps no ledger.
-    const { cases } = await crashEveryStep(definition, { leaseSeconds, spawnWorker, look, ledger: async () => [], ...fixture }, scope);
+    const { cases } = await crashEveryStepInWorld(world, definition, { look, ...fixture }, scope);
     expect(cases.length).toBeGreaterThan(0);
   };
 

@@ -1,9 +1,11 @@
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/test-kit/tcp-fault-proxy';
 import { uuidv7 } from 'uuidv7';
-import { callerOf } from '../../test/hosting-api';
-import { ended, type HostingWorld, makeBackup, openWorld, succeed } from '../../test/hosting-world';
+import { type HostingWorld, makeBackup, openWorld } from '../../test/hosting-world';
 import { pageOf } from '../../test/site-state';
 import { putAppOverSsh } from '../../test/ssh-app';
 import { describeOnHost, openSshRig, type SshRig } from '../../test/ssh-host';
@@ -30,7 +32,7 @@ onHost('sites of platform ssh', () => {
   });
 
   const bodyOf = () => ({ name: 'Shop', primary_domain: `${uuidv7()}.example.com`, platform: 'ssh' });
-  const makeSshSite = async (): Promise<string> => (JSON.parse(await succeed(world, 'POST', '/v1/sites', bodyOf())) as { id: string }).id;
+  const makeSshSite = async (): Promise<string> => (await succeed<{ id: string }>(world, 'POST', '/v1/sites', { body: bodyOf() })).id;
   const refOf = (siteId: string) => ({ siteId, orgId: world.caller.orgId, mode: 'live' as const });
 
   it('a backup taken over ssh is restored over ssh, exactly, with a safety copy that brings back what was replaced', async () => {
@@ -41,13 +43,13 @@ onHost('sites of platform ssh', () => {
     const backupId = await makeBackup(world, siteId);
     await rig.fill(site, 2);
     const replaced = await rig.stateOf(site);
-    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: backupId });
+    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
     expect(await rig.stateOf(site)).toEqual(wanted);
     const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as {
       backups: Array<{ id: string; kind: string; status: string }>;
     };
     expect(backups.map(({ kind, status }) => `${kind} ${status}`)).toEqual(['pre_restore completed', 'on_demand completed']);
-    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: backups[0]?.id });
+    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backups[0]?.id } });
     expect(await rig.stateOf(site)).toEqual(replaced);
     expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ platform: 'ssh', status: 'active' });
   });
@@ -61,8 +63,8 @@ onHost('sites of platform ssh', () => {
     const answer = await world.api.call('POST', `/v1/sites/${siteId}/app/restart`);
     expect([answer.status, answer.json]).toMatchObject([200, { site_id: siteId, takes_effect: 'next_request' }]);
     expect(await pageOf(url)).not.toBe(before);
-    const [row] = await world.api.rows<{ id: string }>("SELECT id FROM workflow WHERE subject_id = $1 AND kind = 'restart_app'", [siteId]);
-    expect(await ended(world, `/v1/sites/${siteId}/workflows/${row?.id}`)).toMatchObject({ status: 'succeeded' });
+    const workflowId = await workflowOf(world.api, siteId, 'restart_app');
+    expect(await ended(world, `/v1/sites/${siteId}/workflows/${workflowId}`)).toMatchObject({ status: 'succeeded' });
     await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
     expect(await pageOf(url)).toBe('404 ');
     const [deleted] = await world.api.rows<{ id: string }>('SELECT id FROM deleted_sites WHERE site_id = $1', [siteId]);

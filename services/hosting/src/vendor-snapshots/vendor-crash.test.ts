@@ -1,9 +1,8 @@
-import type { WorkflowView } from '@drydock/contracts/workflows';
-import { type CrashLook, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import { crashEveryStepInWorld } from '@drydock/service-kit/testing/crash-in-world';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { lookAt, workflowOf } from '@drydock/service-kit/testing/workflow-record';
+import type { CrashLook } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
-import { until } from '@drydock/test-kit/wait';
-import { callerOf } from '../../test/hosting-api';
-import { leaseSeconds } from '../../test/hosting-world';
 import { vendorContent } from '../../test/vendor';
 import { auditOf, donesOf, makeVendorSite, openVendorWorld, snapshotsPath, surfaceOf, type VendorWorld } from '../../test/vendor-world';
 import type { WorkContext } from '../sites/work';
@@ -33,26 +32,9 @@ describe('every step of an order to the vendor survives its crash', () => {
   const begin = async (kind: string, rest: string, bodyOf: (siteId: string) => Promise<object>): Promise<Run> => {
     const site = await makeVendorSite(world);
     void world.api.call('POST', `${snapshotsPath(site.siteId)}${rest}`, { body: await bodyOf(site.siteId) }).catch(() => undefined);
-    const row = await until(
-      async () =>
-        (await world.api.rows<{ id: string }>('SELECT id FROM workflow WHERE subject_id = $1 AND kind = $2', [site.siteId, kind]))[0],
-    );
-    return { ...site, workflowId: row.id };
+    return { ...site, workflowId: await workflowOf(world.api, site.siteId, kind) };
   };
-  const look = async ({ workflowId, siteId }: Run): Promise<CrashLook> => {
-    const { status, steps } = (await world.api.call('GET', `/v1/sites/${siteId}/workflows/${workflowId}`)).json as WorkflowView;
-    const unfinished = await world.api.rows(
-      "SELECT 1 FROM workflow WHERE subject_id = $1 AND status IN ('queued', 'running', 'needs_attention')",
-      [siteId],
-    );
-    return { status, steps, unfinished: unfinished.length };
-  };
-  const fixture = {
-    leaseSeconds,
-    spawnWorker: (more: { DRYDOCK_FAULTS: string }) => world.spawnWorker({ ...more }),
-    look,
-    ledger: async () => [],
-  };
+  const look = ({ workflowId, siteId }: Run): Promise<CrashLook> => lookAt(world.api, `/v1/sites/${siteId}/workflows/${workflowId}`);
   /** At most one order reached the vendor, and the audit log knows of it if and only if it did. */
   const judgeOrders = async ({ siteId, packageId, workflowId }: Run, op: string, action: string): Promise<number> => {
     const orders = (await donesOf(world, packageId)).filter((done) => done === op).length;
@@ -68,10 +50,11 @@ describe('every step of an order to the vendor survives its crash', () => {
     'vendor_restore',
     async () => {
       const bodyOf = async (siteId: string) => ({ scope: 'web', timestamp: (await surfaceOf(world, siteId)).web?.points[0]?.timestamp });
-      const { cases } = await crashEveryStep(
+      const { cases } = await crashEveryStepInWorld(
+        world,
         vendorRestoreWorkflow(noContext),
         {
-          ...fixture,
+          look,
           start: () => begin('vendor_restore', '/restore', bodyOf),
           judge: async (run) => {
             const orders = await judgeOrders(run, 'restore', 'vendor_snapshot.restore');
@@ -91,10 +74,11 @@ describe('every step of an order to the vendor survives its crash', () => {
   it(
     'vendor_take_snapshot',
     async () => {
-      const { cases } = await crashEveryStep(
+      const { cases } = await crashEveryStepInWorld(
+        world,
         vendorTakeSnapshotWorkflow(noContext),
         {
-          ...fixture,
+          look,
           start: () => begin('vendor_take_snapshot', '', async () => ({ scope: 'web' })),
           judge: async (run) => ((await judgeOrders(run, 'takeSnapshot', 'vendor_snapshot.take')) === 0 ? 'old' : 'new'),
         },

@@ -1,9 +1,11 @@
 import type { ChildProcess } from 'node:child_process';
+import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import { queueBackends } from '@drydock/test-kit/queue-backends';
 import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';
-import { callerOf } from '../../test/hosting-api';
-import { ended, type HostingWorld } from '../../test/hosting-world';
+import type { HostingWorld } from '../../test/hosting-world';
 import { vendorContent } from '../../test/vendor';
 import {
   atRest,
@@ -32,22 +34,10 @@ afterAll(async () => {
 
 const restoreWeb = async (siteId: string) =>
   restore(world, siteId, { scope: 'web', timestamp: (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '' });
-const workflowOf = async (siteId: string): Promise<{ id: string; status: string; code: string | null }> => {
-  const [row] = await world.api.rows<{ id: string; status: string; code: string | null }>(
-    "SELECT id, status, error ->> 'code' AS code FROM workflow WHERE subject_id = $1 ORDER BY id DESC LIMIT 1",
-    [siteId],
-  );
-  if (row === undefined) throw new Error('no workflow');
-  return row;
+const over = async (siteId: string, caller = world.caller): Promise<{ status: string; code: string | undefined }> => {
+  const { status, error } = await ended(world, `/v1/sites/${siteId}/workflows/${await workflowOf(world.api, siteId)}`, { caller });
+  return { status, code: error?.code };
 };
-const over = (siteId: string) =>
-  until(
-    async () => {
-      const workflow = await workflowOf(siteId);
-      return ['succeeded', 'failed', 'needs_attention'].includes(workflow.status) && workflow;
-    },
-    { timeoutMs: 30_000, what: 'the end of the workflow' },
-  );
 const audited = (siteId: string) => auditOf(world, siteId, 'vendor_snapshot.restore');
 
 const lostAnswers = [
@@ -171,7 +161,7 @@ it('a sandbox site called fail_restore is accepted and fails, and its content st
   };
   const body = { scope: 'web', timestamp: surface.web.points[0].timestamp };
   expect((await restore(world, id, body, { caller: sandbox })).status).toBe(202);
-  expect(await over(id)).toMatchObject({ status: 'failed', code: 'vendor_restore_failed' });
+  expect(await over(id, sandbox)).toMatchObject({ status: 'failed', code: 'vendor_restore_failed' });
   expect(await donesOf(world, row.package_id)).toEqual([]);
 });
 

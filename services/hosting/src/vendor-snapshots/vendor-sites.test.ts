@@ -1,8 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
+import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { callerOf, startApi } from '../../test/hosting-api';
-import { ended, succeed } from '../../test/hosting-world';
+import { startApi } from '../../test/hosting-api';
 import { makeVendorSite, openVendorWorld, surfaceOf, type VendorWorld } from '../../test/vendor-world';
 import { createVendorHttp } from '../providers/vendor-http';
 import { twentyiTimeline } from '../providers/vendor-timeline.twentyi';
@@ -63,7 +64,7 @@ it('the sandbox’s packages are another account’s', async () => {
 it('in a mode without a vendor the platform is not offered', async () => {
   const { VENDOR_URL = '', VENDOR_KEY = '' } = world.vendor.environment;
   const caller = callerOf();
-  const api = await startApi(caller, { environment: { VENDOR_URL, VENDOR_KEY } });
+  const api = await startApi(caller, { VENDOR_URL, VENDOR_KEY });
   const body = { name: 'Test', primary_domain: 'a.example.com', platform: 'vendor' };
   expect((await api.call('POST', '/v1/sites', { body })).status).toBe(202);
   const answer = await api.call('POST', '/v1/sites', { body, caller: { ...caller, mode: 'sandbox' } });

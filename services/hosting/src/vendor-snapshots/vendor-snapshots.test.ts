@@ -1,7 +1,8 @@
 import type { ChildProcess } from 'node:child_process';
+import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { callerOf } from '../../test/hosting-api';
-import { ended, makeSite } from '../../test/hosting-world';
+import { makeSite } from '../../test/hosting-world';
 import { vendorContent } from '../../test/vendor';
 import {
   atRest,

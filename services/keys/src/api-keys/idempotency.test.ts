@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { MintedApiKey } from '@drydock/contracts/api-keys';
-import { type GoodKey, type KeysApi, refusalOf, startKeys } from '../../test/keys-api';
+import { refusalOf } from '@drydock/service-kit/testing/problem';
+import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 
 let api: KeysApi;
 let root: GoodKey;

@@ -1,9 +1,10 @@
 import type { ApiKey } from '@drydock/contracts/api-keys';
 import type { PageMeta } from '@drydock/contracts/values';
 import type { Caller } from '@drydock/service-kit/internal-token';
+import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
 import fc from 'fast-check';
 import { uuidv7 } from 'uuidv7';
-import { bodyWithoutRequestId, type GoodKey, type KeysApi, refusalOf, startKeys } from '../../test/keys-api';
+import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 
 let api: KeysApi;
 /** grand ─ parent ─ { child, sibling }, and a stranger. */
@@ -85,7 +86,7 @@ test('org_id gives the keys of that organisation alone; one out of scope answers
     ),
   );
   expect(answers.map(refusalOf)).toEqual(answers.map(() => '403 org_out_of_scope'));
-  expect(new Set(answers.map((answer) => JSON.stringify(bodyWithoutRequestId(answer)))).size).toBe(1);
+  expect(new Set(answers.map((answer) => JSON.stringify(withoutRequestId(answer)))).size).toBe(1);
 });
 
 test("minting in a parent's, a sibling's or a stranger's organisation is refused as in one that is not there", async () => {
@@ -95,7 +96,7 @@ test("minting in a parent's, a sibling's or a stranger's organisation is refused
     ),
   );
   expect(answers.map(refusalOf)).toEqual(answers.map(() => '403 org_out_of_scope'));
-  expect(new Set(answers.map((answer) => JSON.stringify(bodyWithoutRequestId(answer)))).size).toBe(1);
+  expect(new Set(answers.map((answer) => JSON.stringify(withoutRequestId(answer)))).size).toBe(1);
 });
 
 test("another organisation's key, a live one for a sandbox caller, a revoked one and none at all are one 404 for get, revoke and rotate", async () => {
@@ -119,7 +120,7 @@ test("another organisation's key, a live one for a sandbox caller, a revoked one
       ),
     );
     expect(answers.map(refusalOf)).toEqual(answers.map(() => '404 api_key_not_found'));
-    expect(new Set(answers.map((answer) => JSON.stringify(bodyWithoutRequestId(answer)))).size).toBe(1);
+    expect(new Set(answers.map((answer) => JSON.stringify(withoutRequestId(answer)))).size).toBe(1);
   }
 });
 

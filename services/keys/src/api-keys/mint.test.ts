@@ -1,7 +1,8 @@
 import { crcOf } from '@drydock/contracts/api-token';
 import { tokenPattern } from '@drydock/contracts/verification';
+import { refusalOf } from '@drydock/service-kit/testing/problem';
 import { uuidv7 } from 'uuidv7';
-import { type GoodKey, type KeysApi, refusalOf, startKeys } from '../../test/keys-api';
+import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 
 let api: KeysApi;
 let root: GoodKey;

@@ -1,6 +1,7 @@
 import { permissions } from '@drydock/contracts/permissions';
+import { refusalOf } from '@drydock/service-kit/testing/problem';
 import fc from 'fast-check';
-import { type GoodKey, type KeysApi, refusalOf, startKeys } from '../../test/keys-api';
+import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 import { allowedOf } from '../orgs/org.rules';
 import { effectiveScopes, normaliseScopes, refuseMint } from './api-key.rules';
 

@@ -1,7 +1,8 @@
 import type { MintedApiKey } from '@drydock/contracts/api-keys';
+import { refusalOf } from '@drydock/service-kit/testing/problem';
 import { until } from '@drydock/test-kit/wait';
 import pg from 'pg';
-import { type GoodKey, type KeysApi, refusalOf, startKeys } from '../../test/keys-api';
+import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 
 let api: KeysApi;
 let root: GoodKey;

@@ -1,8 +1,9 @@
 import type { AuditEntry } from '@drydock/contracts/audit-log';
 import type { PageMeta } from '@drydock/contracts/values';
 import type { Caller } from '@drydock/service-kit/internal-token';
+import { refusalOf } from '@drydock/service-kit/testing/problem';
 import { uuidv7 } from 'uuidv7';
-import { type GoodKey, type KeysApi, refusalOf, startKeys } from '../../test/keys-api';
+import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 
 let api: KeysApi;
 let root: GoodKey;

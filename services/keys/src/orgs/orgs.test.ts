@@ -1,8 +1,9 @@
 import type { Org } from '@drydock/contracts/orgs';
 import { permissions } from '@drydock/contracts/permissions';
 import type { PageMeta } from '@drydock/contracts/values';
+import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
 import { uuidv7 } from 'uuidv7';
-import { bodyWithoutRequestId, type GoodKey, type KeysApi, refusalOf, startKeys } from '../../test/keys-api';
+import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 import { depthMax } from './org.rules';
 
 let api: KeysApi;
@@ -73,11 +74,11 @@ test("what is not the caller's or below is one 404, as a parent one 403", async 
   const ids = [uuidv7(), 'not-an-id', root.caller.orgId, sibling.org.id, stranger.caller.orgId];
   const updates = await Promise.all(ids.map((id) => update(id, { name: 'taken' }, reseller.key.caller)));
   expect(updates.map(refusalOf)).toEqual(ids.map(() => '404 org_not_found'));
-  expect(new Set(updates.map((answer) => JSON.stringify(bodyWithoutRequestId(answer)))).size).toBe(1);
+  expect(new Set(updates.map((answer) => JSON.stringify(withoutRequestId(answer)))).size).toBe(1);
   const parents = ids.filter((id) => id !== 'not-an-id');
   const creations = await Promise.all(parents.map((parent_id) => create({ name: 'x', parent_id, permissions: [] }, reseller.key.caller)));
   expect(creations.map(refusalOf)).toEqual(parents.map(() => '403 org_out_of_scope'));
-  expect(new Set(creations.map((answer) => JSON.stringify(bodyWithoutRequestId(answer)))).size).toBe(1);
+  expect(new Set(creations.map((answer) => JSON.stringify(withoutRequestId(answer)))).size).toBe(1);
   expect(await api.rows(`SELECT id FROM orgs WHERE name = 'taken'`)).toEqual([]);
 });
 
