@@ -6,7 +6,9 @@ import { findRedis, startRedis } from '@drydock/embedded/redis';
 export interface TestRedis {
   url: string;
   /** For SIGSTOP and SIGKILL. */
-  pid: number;
+  readonly pid: number;
+  /** Again at the same address, empty, after it was killed. */
+  restart(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -14,10 +16,19 @@ export interface TestRedis {
 export async function testRedis(): Promise<TestRedis | null> {
   if (findRedis() === null) return null;
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-redis-'));
-  const server = await startRedis({ folder, isEphemeral: true });
-  const close = async (): Promise<void> => {
-    await server.stop();
-    rmSync(folder, { recursive: true, force: true });
+  let server = await startRedis({ folder, isEphemeral: true });
+  const { url, port } = server;
+  return {
+    url,
+    get pid() {
+      return server.proof.pid;
+    },
+    restart: async () => {
+      server = await startRedis({ folder, port, isEphemeral: true });
+    },
+    close: async () => {
+      await server.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
   };
-  return { url: server.url, pid: server.proof.pid, close };
 }

@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { until } from '@drydock/test-kit/wait';
 import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
@@ -9,17 +8,14 @@ const minutesMax = 10;
 const clockScale = 4;
 
 let world: ComputeWorld;
-let workers: ChildProcess[];
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf(), { clockScale, target: { deadline_ms: 10_000 } });
   // A lease as it is deployed, since two busy cores lose one of a second; and one workflow at a time each, so that there is something to share.
   const environment = { WORKFLOW_LEASE_SECONDS: '15', WORKFLOW_CONCURRENCY: '1' };
-  workers = [world.spawnWorker(environment), world.spawnWorker(environment)];
+  world.spawnWorker(environment);
+  world.spawnWorker(environment);
 });
-afterAll(async () => {
-  for (const worker of workers) worker.kill('SIGTERM');
-  await world.close();
-});
+afterAll(() => world.close());
 
 const standInNow = async (): Promise<number> => Date.parse(((await world.project.admin('GET', '/clock')) as { now: string }).now);
 

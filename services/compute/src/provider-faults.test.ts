@@ -12,10 +12,7 @@ beforeAll(async () => {
   // None of these is about a lost lease, which a busy machine loses in a second: an operation that is noted and not sent then rightly ends as not accepted.
   worker = world.spawnWorker({ WORKFLOW_LEASE_SECONDS: '15' });
 });
-afterAll(async () => {
-  worker.kill('SIGTERM');
-  await world.close();
-});
+afterAll(() => world.close());
 afterEach(() => world.project.admin('DELETE', '/faults'));
 
 const rebuild = 'actions/rebuild$';

@@ -18,7 +18,6 @@ beforeAll(async () => {
   worker = world.spawnWorker({ WORKFLOW_LEASE_SECONDS: '15' });
 });
 afterAll(async () => {
-  worker.kill('SIGTERM');
   await world.close();
   await cluster.close();
 });

@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -18,7 +17,6 @@ const range = {
 };
 const servers = '/v1/compute/servers';
 let world: ComputeWorld;
-let worker: ChildProcess;
 const consoles: GuestConsole[] = [];
 
 const describeGuest = hasGuest() ? describe : describe.skip;
@@ -26,11 +24,11 @@ const describeGuest = hasGuest() ? describe : describe.skip;
 describeGuest('a deploy target on this host', () => {
   beforeAll(async () => {
     world = await openWorld('postgres', callerOf(), { more: { here: range } });
-    worker = world.spawnWorker();
+    world.spawnWorker();
   });
   afterAll(async () => {
     for (const { close } of consoles) close();
-    worker.kill('SIGTERM');
+    await world.endWorkers();
     await clearHost(folder);
     await world.close();
   });
@@ -59,8 +57,8 @@ describeGuest('a deploy target on this host', () => {
 
     const rollback = await world.api.call('POST', `${servers}/${id}/snapshots/${listed.data[0]?.id}`);
     expect([rollback.status, (await read(id)).operable]).toEqual([202, false]);
-    worker.kill('SIGKILL');
-    worker = world.spawnWorker();
+    await world.endWorkers();
+    world.spawnWorker();
     expect(await ended(world, rollback.headers['location'])).toMatchObject({ status: 'succeeded' });
     expect(await read(id)).toMatchObject({ status: 'active', operable: true, power_state: 'on', vendor_status: 'running' });
     expect(await (await guestOf(id)).run('cat /srv/state')).toBe('before');

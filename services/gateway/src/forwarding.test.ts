@@ -1,8 +1,8 @@
 import http from 'node:http';
 import net from 'node:net';
 import { problemSchema } from '@drydock/contracts/problems';
+import { until } from '@drydock/test-kit/wait';
 import { type Bench, newKey, startBench, type TestKey } from '../test/fixture';
-import { waitFor } from '../test/wait-for';
 
 let bench: Bench;
 let key: TestKey;
@@ -71,7 +71,7 @@ describe('answers', () => {
     });
     response.pause();
     let before = -1;
-    await waitFor(async () => {
+    await until(async () => {
       if (sent === before) return true;
       before = sent;
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -106,7 +106,7 @@ describe('event streams', () => {
     // It holds a place of its own, none of the requests'.
     expect(bench.gateway.inFlight).toBe(0);
     leaving.abort();
-    await waitFor(() => gone);
+    await until(() => gone);
   });
 });
 
@@ -118,7 +118,7 @@ describe('places', () => {
     const held: http.ServerResponse[] = [];
     bench.hosting.answer = (_request, response) => void held.push(response);
     const waiting = [call(), call()];
-    await waitFor(() => held.length === 2);
+    await until(() => held.length === 2);
     const refused = await call();
     expect([refused.status, problemSchema.parse(await refused.json()).code, refused.headers.get('retry-after')]).toEqual([
       503,
@@ -128,7 +128,7 @@ describe('places', () => {
     expect((await fetch(`${bench.url}/healthz`)).status).toBe(200);
     for (const response of held) response.end('{}');
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200]);
-    await waitFor(() => bench.gateway.inFlight === 0);
+    await until(() => bench.gateway.inFlight === 0);
   });
 });
 
@@ -149,12 +149,12 @@ describe('clients that leave', () => {
     const asking = call('/v1/sites', { method, signal: leaving.signal, headers: { 'content-type': 'application/json' }, ...body }).catch(
       () => 'left',
     );
-    await waitFor(() => bench.hosting.arrived === 1);
+    await until(() => bench.hosting.arrived === 1);
     leaving.abort();
     expect(await asking).toBe('left');
-    await waitFor(() => outcome !== undefined);
+    await until(() => outcome !== undefined);
     expect(outcome).toBe(cancels ? 'cancelled' : 'finished');
-    await waitFor(() => bench.gateway.inFlight === 0);
+    await until(() => bench.gateway.inFlight === 0);
   });
 });
 
@@ -235,14 +235,14 @@ describe('the circuit', () => {
     behaviour = 'hold';
     await new Promise((resolve) => setTimeout(resolve, 350));
     const probe = post();
-    await waitFor(() => held.length === 1);
+    await until(() => held.length === 1);
     const others = await Promise.all(Array.from({ length: 20 }, post));
     expect(new Set(others.map(({ status }) => status))).toEqual(new Set([503]));
     expect(arrived).toBe(6);
     held[0]?.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}');
     expect((await probe).status).toBe(200);
     const after = post();
-    await waitFor(() => arrived === 7);
+    await until(() => arrived === 7);
     for (const socket of held) socket.destroy();
     await after;
     await new Promise((resolve) => broken.close(resolve));

@@ -1,7 +1,8 @@
 import { performance } from 'node:perf_hooks';
+import { findRedis } from '@drydock/embedded/redis';
+import { type TestRedis, testRedis } from '@drydock/test-kit/redis';
+import { until } from '@drydock/test-kit/wait';
 import { type Bench, startBench, type TestKey } from '../test/fixture';
-import { hasRedis, startRedis, type TestRedis } from '../test/redis';
-import { waitFor } from '../test/wait-for';
 
 const get = (url: string, { token }: TestKey, method = 'GET', path = '/v1/sites') =>
   fetch(url + path, { method, headers: { authorization: `Bearer ${token}` } });
@@ -46,11 +47,11 @@ describe('quotas without Redis', () => {
   });
 });
 
-const withRedis = hasRedis ? describe : describe.skip;
-if (!hasRedis) process.stderr.write('no redis-server on the PATH: quotas over Redis are not tested\n');
+const withRedis = findRedis() === null ? describe.skip : describe;
+if (findRedis() === null) process.stderr.write('No redis-server or valkey-server on the PATH: quotas over Redis are not tested\n');
 
 withRedis('quotas over Redis', () => {
-  let redis: TestRedis & { port: number };
+  let redis: TestRedis;
   let benches: Bench[];
   const keyEverywhere = (): TestKey => {
     const [first, ...others] = benches;
@@ -61,11 +62,13 @@ withRedis('quotas over Redis', () => {
   };
   const urls = () => benches.map(({ url }) => url);
   beforeAll(async () => {
-    redis = await startRedis();
+    const started = await testRedis();
+    if (started === null) throw new Error('no Redis');
+    redis = started;
     benches = await Promise.all([0, 1, 2].map(() => startBench({ config: { rateLimitScale: 0.1, redisUrl: redis.url } })));
     // Counting in Redis begins once each gateway is connected.
     const probe = keyEverywhere();
-    await waitFor(async () => {
+    await until(async () => {
       const left = await Promise.all(
         urls().map(async (url) => Number(/r=(\d+)/.exec((await get(url, probe)).headers.get('ratelimit') ?? '')?.[1])),
       );
@@ -73,7 +76,7 @@ withRedis('quotas over Redis', () => {
     });
   });
   afterAll(async () => {
-    redis.stop();
+    await redis.close();
     await Promise.all(benches.map((bench) => bench.close()));
   });
 
@@ -83,7 +86,7 @@ withRedis('quotas over Redis', () => {
   });
 
   it('do not slow requests while Redis is frozen, and come back with it', async () => {
-    redis.signal('SIGSTOP');
+    process.kill(redis.pid, 'SIGSTOP');
     const key = keyEverywhere();
     const durations: number[] = [];
     for (let index = 0; index < 40; index += 1) {
@@ -94,23 +97,23 @@ withRedis('quotas over Redis', () => {
     durations.sort((a, b) => a - b);
     expect(durations.at(-1)).toBeLessThan(1_000);
     expect(durations[35]).toBeLessThan(100);
-    redis.signal('SIGCONT');
+    process.kill(redis.pid, 'SIGCONT');
     const later = keyEverywhere();
-    await waitFor(async () => {
+    await until(async () => {
       const left = await Promise.all(urls().map(async (url) => (await get(url, later)).headers.get('ratelimit')));
       return new Set(left).size === 3;
     });
   });
 
   it('admit at most three times as much while Redis is gone, and nobody sees an error', async () => {
-    redis.stop();
+    process.kill(redis.pid, 'SIGKILL');
     const key = keyEverywhere();
     const statuses = await statusesOf(urls(), key, 240);
     expect(count(statuses, 200)).toBeLessThanOrEqual(180);
     expect(count(statuses, 200) + count(statuses, 429)).toBe(240);
-    redis = await startRedis(redis.port);
+    await redis.restart();
     const later = keyEverywhere();
-    await waitFor(async () => {
+    await until(async () => {
       const left = await Promise.all(urls().map(async (url) => (await get(url, later)).headers.get('ratelimit')));
       return new Set(left).size === 3;
     });

@@ -1,6 +1,6 @@
 import http from 'node:http';
+import { until } from '@drydock/test-kit/wait';
 import { startBench } from '../test/fixture';
-import { waitFor } from '../test/wait-for';
 
 const workflowPath = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/workflows/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a45/events';
 
@@ -36,7 +36,7 @@ describe('a gateway that is told to go under load (A14)', () => {
       }
     };
     const clients = Array.from({ length: 20 }, client);
-    await waitFor(() => answered > 100);
+    await until(() => answered > 100);
     const startedMs = Date.now();
     await bench.close();
     await Promise.all(clients);

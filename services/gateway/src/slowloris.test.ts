@@ -1,7 +1,7 @@
 import net from 'node:net';
+import { until } from '@drydock/test-kit/wait';
 import { type Bench, startBench } from '../test/fixture';
 import { rawRequest } from '../test/raw';
-import { waitFor } from '../test/wait-for';
 
 let bench: Bench;
 beforeAll(async () => {
@@ -35,6 +35,6 @@ describe('connections that drip (G11)', () => {
     const meanwhile = await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } });
     expect(meanwhile.status).toBe(200);
     expect(Math.max(...(await Promise.all([...headers, ...bodies])))).toBeLessThan(12_000);
-    await waitFor(() => bench.gateway.inFlight === 0);
+    await until(() => bench.gateway.inFlight === 0);
   });
 });

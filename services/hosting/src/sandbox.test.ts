@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
@@ -7,15 +6,11 @@ import { type HostingWorld, makeBackup, makeSite, openWorld } from '../test/host
 import { fillSite, stateOf } from '../test/site-state';
 
 let world: HostingWorld;
-let worker: ChildProcess;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf({ mode: 'sandbox' }));
-  worker = world.spawnWorker();
+  world.spawnWorker();
 });
-afterAll(async () => {
-  worker.kill('SIGTERM');
-  await world.close();
-});
+afterAll(() => world.close());
 
 it('a sandbox site called fail_restore goes the whole way there and back, in a world of its own', async () => {
   const siteId = await makeSite(world, 'Shop fail_restore slow');

@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import type { ComputeServerView } from '@drydock/contracts/compute-servers';
 import type { ServerSnapshot } from '@drydock/contracts/compute-snapshots';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
@@ -6,15 +5,11 @@ import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { type ComputeWorld, openWorld } from '../../test/compute-world';
 
 let world: ComputeWorld;
-let worker: ChildProcess;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
-  worker = world.spawnWorker();
+  world.spawnWorker();
 });
-afterAll(async () => {
-  worker.kill('SIGTERM');
-  await world.close();
-});
+afterAll(() => world.close());
 afterEach(() => world.project.admin('DELETE', '/faults'));
 
 const order = { name: 'Web', deploy_target: 'fsn', spec: 'cpx11', image: 'ubuntu-24.04', zone: 'fsn1' };

@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import type { ComputeServerView } from '@drydock/contracts/compute-servers';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { until } from '@drydock/test-kit/wait';
@@ -6,15 +5,11 @@ import { type ComputeWorld, openWorld } from '../../test/compute-world';
 import { givenServer, startReconciliation } from '../../test/given-server';
 
 let world: ComputeWorld;
-let worker: ChildProcess;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
-  worker = world.spawnWorker();
+  world.spawnWorker();
 });
-afterAll(async () => {
-  worker.kill('SIGTERM');
-  await world.close();
-});
+afterAll(() => world.close());
 
 const read = async (serverId: string) => (await world.api.call('GET', `/v1/compute/servers/${serverId}`)).json as ComputeServerView;
 /** Compares now, and waits until that is over. */

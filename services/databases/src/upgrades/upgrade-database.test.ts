@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseBackup } from '@drydock/contracts/database-backups';
@@ -11,16 +10,12 @@ import { queueBackends } from '@drydock/test-kit/queue-backends';
 import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
 
 let world: DatabasesWorld;
-let worker: ChildProcess;
 jest.setTimeout(180_000);
 beforeAll(async () => {
   world = await openWorld(queueBackends()[0] ?? 'postgres', callerOf());
-  worker = world.spawnWorker();
+  world.spawnWorker();
 });
-afterAll(async () => {
-  worker.kill('SIGKILL');
-  await world.close();
-});
+afterAll(() => world.close());
 
 const read = async (id: string, caller = world.caller) =>
   (await world.api.call('GET', `/v1/databases/${id}`, { caller })).json as ManagedDatabase;

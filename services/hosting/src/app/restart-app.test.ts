@@ -20,10 +20,7 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     [siteId, neighbourId] = await Promise.all([makeSite(world), makeSite(world, 'Neighbour')]);
     await Promise.all([putApp(world, siteId), putApp(world, neighbourId)]);
   });
-  afterAll(async () => {
-    worker.kill('SIGKILL');
-    await world.close();
-  });
+  afterAll(() => world.close());
 
   const appOf = async (id: string) => (await world.api.call('GET', `/v1/sites/${id}/app`)).json;
   const restart = (id: string, options: object = {}) => world.api.call('POST', `/v1/sites/${id}/app/restart`, options);

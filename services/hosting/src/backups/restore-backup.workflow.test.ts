@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/backups';
@@ -11,15 +10,11 @@ import { fillSite, runSql, stateOf } from '../../test/site-state';
 
 describe.each(queueBackends())('a restore, with the queue on %s', (backend) => {
   let world: HostingWorld;
-  let worker: ChildProcess;
   beforeAll(async () => {
     world = await openWorld(backend, callerOf());
-    worker = world.spawnWorker();
+    world.spawnWorker();
   });
-  afterAll(async () => {
-    worker.kill('SIGTERM');
-    await world.close();
-  });
+  afterAll(() => world.close());
 
   const restore = (siteId: string, backupId: string) =>
     world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });

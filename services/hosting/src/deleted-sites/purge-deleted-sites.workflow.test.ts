@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
@@ -12,17 +11,15 @@ import { type StaffActions, staffActions } from './staff-actions';
 const owner = callerOf();
 const customer = { ...owner, scopes: owner.scopes.filter((scope) => scope !== 'platform.staff') };
 let world: HostingWorld;
-let worker: ChildProcess;
 let database: HostingDatabase;
 let staff: StaffActions;
 beforeAll(async () => {
   world = await openWorld('postgres', owner);
   database = openDatabase(world.api.postgres.url, { max: 2, applicationName: 'test' });
   staff = staffActions(database);
-  worker = world.spawnWorker();
+  world.spawnWorker();
 });
 afterAll(async () => {
-  worker.kill('SIGTERM');
   await database.close();
   await world.close();
 });

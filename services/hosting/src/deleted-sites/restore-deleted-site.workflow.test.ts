@@ -15,10 +15,7 @@ beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
   worker = world.spawnWorker();
 });
-afterAll(async () => {
-  worker.kill('SIGTERM');
-  await world.close();
-});
+afterAll(() => world.close());
 
 /** A site with content, deleted; resolves with its record's id. */
 async function deletedSite(siteId: string): Promise<string> {

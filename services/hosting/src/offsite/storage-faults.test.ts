@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
@@ -15,16 +14,12 @@ const fixed = (status: number, body: string) => ({ kind: 'fixed' as const, statu
 
 describe('a customer’s storage that misbehaves', () => {
   let world: OffsiteWorld;
-  let worker: ChildProcess;
   beforeAll(async () => {
     world = await openOffsiteWorld(queueBackends()[0] ?? 'postgres', callerOf());
-    worker = world.spawnWorker();
+    world.spawnWorker();
   });
   afterEach(() => world.s3.faults.clear());
-  afterAll(async () => {
-    worker.kill('SIGTERM');
-    await world.close();
-  });
+  afterAll(() => world.close());
 
   const strike = (wish: FaultWish): void =>
     world.s3.faults.add({ times: 1, isCarriedOut: false, delayMs: 0, ...wish } as Parameters<typeof world.s3.faults.add>[0]);

@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
@@ -37,13 +36,12 @@ const names = ['manifest', 'index-00000000', 'segment-00000000'];
 
 describe('a chain that was altered at its destination', () => {
   let world: OffsiteWorld;
-  let worker: ChildProcess;
   let siteId: string;
   let copies: string[];
   let before: SiteState;
   beforeAll(async () => {
     world = await openOffsiteWorld(queueBackends()[0] ?? 'postgres', callerOf());
-    worker = world.spawnWorker();
+    world.spawnWorker();
     siteId = await makeSite(world);
     await world.configure(siteId);
     copies = [];
@@ -54,10 +52,7 @@ describe('a chain that was altered at its destination', () => {
     await fillSite(world, siteId, 4);
     before = await stateOf(world, siteId);
   });
-  afterAll(async () => {
-    worker.kill('SIGTERM');
-    await world.close();
-  });
+  afterAll(() => world.close());
 
   const keyOf = (at: number, name: string): string => {
     const key = world.keys(`${siteId}/${copies[at]}/`).find((candidate) => candidate.endsWith(`/${name}`));

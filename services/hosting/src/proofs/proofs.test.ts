@@ -14,13 +14,11 @@ const order = { times: 1, isCarriedOut: false, delayMs: 0 };
 
 let world: HostingWorld;
 let s3: RunningS3;
-const stops: Array<() => void> = [];
 
 /** Workers of one world with the storage that a test needs; only the last one works. */
-function work(environment: Record<string, string>): void {
-  for (const stop of stops.splice(0)) stop();
-  const worker = world.spawnWorker({ CANARY_CONTROL_SECONDS: '1', ...environment });
-  stops.push(() => void worker.kill('SIGKILL'));
+async function work(environment: Record<string, string>): Promise<void> {
+  await world.endWorkers();
+  world.spawnWorker({ CANARY_CONTROL_SECONDS: '1', ...environment });
 }
 const inBucket = (bucket: string, keys: { accessKeyId: string; secretAccessKey: string } = account): Record<string, string> => ({
   BACKUPS_S3_ENDPOINT: s3.endpoint,
@@ -53,14 +51,13 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  for (const stop of stops) stop();
   await world.close();
   await s3.close();
 });
 
 describe('immutability', () => {
   it('is proven by a delete that was refused while another one was allowed', async () => {
-    work(inBucket('locked'));
+    await work(inBucket('locked'));
     expect(await check()).toBe('');
     const canaries = s3.world.buckets.get('locked').keys('canary/');
     expect(canaries.map((key) => s3.world.buckets.get('locked').versionsOf(key).length)).toEqual([1]);
@@ -72,17 +69,17 @@ describe('immutability', () => {
     ['canary_write_failed', 'locked', keyOf('no-write')],
     ['credential_missing', 'locked', { accessKeyId: 'nobody', secretAccessKey: 'x' }],
   ])('is not claimed, for the reason %s, in bucket %s with the key %j', async (reason, bucket, keys) => {
-    work(inBucket(bucket, keys));
+    await work(inBucket(bucket, keys));
     expect(await check()).toBe(reason);
   });
 
   it('is not claimed of a folder on the worker itself', async () => {
-    work({});
+    await work({});
     expect(await check()).toBe('no_rule');
   });
 
   it('is not claimed of a storage that forgets the lock, or whose refusal says nothing', async () => {
-    work(inBucket('locked'));
+    await work(inBucket('locked'));
     const short = '<Retention><Mode>COMPLIANCE</Mode><RetainUntilDate>2026-01-01T00:00:00Z</RetainUntilDate></Retention>';
     s3.faults.add({ ...order, path: 'retention', answer: { kind: 'fixed', status: 200, headers: {}, body: short } });
     expect(await check()).toBe('retention_too_short');
@@ -94,7 +91,7 @@ describe('immutability', () => {
 
   it('is not claimed of a storage that takes locks and then deletes', async () => {
     const careless = await startS3({ accounts: [account], buckets: [{ name: 'locked', hasObjectLock: true }], lockAnswer: 'ignored' });
-    work({ ...inBucket('locked'), BACKUPS_S3_ENDPOINT: careless.endpoint });
+    await work({ ...inBucket('locked'), BACKUPS_S3_ENDPOINT: careless.endpoint });
     expect(await check()).toBe('delete_succeeded');
     await careless.close();
   });
@@ -102,7 +99,7 @@ describe('immutability', () => {
 
 describe('the restore drill', () => {
   it('says so when there is nothing to restore', async () => {
-    work(inBucket('locked'));
+    await work(inBucket('locked'));
     expect(await drill()).toBe('no_recent_backup');
   });
 

@@ -10,19 +10,14 @@ import { expireBackupsHead } from './expire-backups.head';
 import { sweepBackupsHead } from './sweep-backups.head';
 
 let world: HostingWorld;
-let stop: () => void;
 beforeAll(async () => {
   const [backend] = queueBackends();
   if (backend === undefined) throw new Error('no queue');
   world = await openWorld(backend, callerOf());
   await stopClock(world.api);
-  const worker = world.spawnWorker();
-  stop = () => void worker.kill('SIGKILL');
+  world.spawnWorker();
 });
-afterAll(async () => {
-  stop();
-  await world.close();
-});
+afterAll(() => world.close());
 
 const setSite = (siteId: string, daily: boolean): Promise<unknown> =>
   world.api.rows("UPDATE sites SET daily_backups = $2, created_at = now() - interval '3 days' WHERE id = $1", [siteId, daily]);

@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
@@ -16,16 +15,14 @@ onHost('sites of platform ssh', () => {
   let rig: SshRig;
   let proxy: TcpFaultProxy;
   let world: HostingWorld;
-  let worker: ChildProcess;
   beforeAll(async () => {
     rig = await openSshRig(randomBytes(32));
     proxy = await startTcpFaultProxy({ host: '127.0.0.1', port: rig.config.port });
     const settings = { ...JSON.parse(rig.settings), port: proxy.port };
     world = await openWorld('postgres', callerOf(), { SSH_SITE_HOST: JSON.stringify(settings) });
-    worker = world.spawnWorker();
+    world.spawnWorker();
   });
   afterAll(async () => {
-    worker.kill('SIGKILL');
     await world.close();
     await proxy.close();
     await rig.close();

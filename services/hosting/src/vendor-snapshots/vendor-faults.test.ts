@@ -27,10 +27,7 @@ beforeAll(async () => {
   worker = world.spawnWorker();
 });
 afterEach(() => world.vendor.clearFaults());
-afterAll(async () => {
-  worker.kill('SIGKILL');
-  await world.close();
-});
+afterAll(() => world.close());
 
 const restoreWeb = async (siteId: string) =>
   restore(world, siteId, { scope: 'web', timestamp: (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '' });

@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
 import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
@@ -9,15 +8,11 @@ import { createVendorHttp } from '../providers/vendor-http';
 import { twentyiTimeline } from '../providers/vendor-timeline.twentyi';
 
 let world: VendorWorld;
-let worker: ChildProcess;
 beforeAll(async () => {
   world = await openVendorWorld('postgres', callerOf());
-  worker = world.spawnWorker();
+  world.spawnWorker();
 });
-afterAll(async () => {
-  worker.kill('SIGTERM');
-  await world.close();
-});
+afterAll(() => world.close());
 
 it('a site of platform vendor is a package there, seen at the vendor’s preview until its domain points to it', async () => {
   const { siteId, packageId } = await makeVendorSite(world);

@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
@@ -19,16 +18,12 @@ import {
 
 const owner = callerOf();
 let world: VendorWorld;
-let worker: ChildProcess;
 beforeAll(async () => {
   world = await openVendorWorld('postgres', owner);
-  worker = world.spawnWorker();
+  world.spawnWorker();
 });
 afterEach(() => world.vendor.clearFaults());
-afterAll(async () => {
-  worker.kill('SIGTERM');
-  await world.close();
-});
+afterAll(() => world.close());
 
 const webPoint = async (siteId: string): Promise<string> => (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
 const named = async (siteId: string, list: 'databases' | 'mailboxes', name: string) => {
