@@ -56,7 +56,7 @@ describe('the tree keeps the rules of the house', () => {
     const services = listFiles('services/*/src/config.ts').map((file) => path.dirname(path.dirname(file)));
     const isCompared = (service: string): boolean => {
       const test = sourceFiles.find((file) => file.path === `${service}/src/config.test.ts`);
-      return listFiles(`${service}/.env.example`).length === 1 && /describeConfig.*\.env\.example/s.test(test?.text ?? '');
+      return listFiles(`${service}/.env.example`).length === 1 && /\.env\.example.*envExample\(/s.test(test?.text ?? '');
     };
     expect(services.length).toBeGreaterThan(0);
     expect(services.filter((service) => !isCompared(service))).toEqual([]);

@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import { auditDeliverySchema } from '@drydock/contracts/audit-log';
+import { newSecret } from '@drydock/test-kit/secret';
 import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';
 import { startTestDatabase, type TestDatabase } from '../test/postgres';
@@ -10,7 +10,7 @@ import { createLog } from './log';
 import { internalRoute } from './route';
 import { createService } from './service';
 
-const secret = randomBytes(32).toString('hex');
+const secret = newSecret();
 const log = createLog({ service: 'test', level: 'silent' });
 let db: TestDatabase;
 beforeAll(async () => {
@@ -52,7 +52,7 @@ async function startKeys(refusals = 0, trusted = secret) {
       }),
     ],
     database: db.database,
-    tokenSecret: randomBytes(32).toString('hex'),
+    tokenSecret: newSecret(),
     log,
     ready: {},
   });
@@ -99,7 +99,7 @@ test('what keys did not acknowledge comes again, and what it cannot be reached f
 
 test('keys takes nothing that another secret signed, and the entries stay', async () => {
   await audit(db.database.sql(), record('mine'));
-  const keys = await startKeys(0, randomBytes(32).toString('hex'));
+  const keys = await startKeys(0, newSecret());
   const delivery = deliver(keys.url);
   delivery.start();
   delivery.ring();

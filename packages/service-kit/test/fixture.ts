@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import { type EndpointDefinition, endpoint } from '@drydock/contracts/endpoint';
 import { problem } from '@drydock/contracts/problem';
 import { idSchema, pageQuerySchema, text, uuidSchema } from '@drydock/contracts/values';
+import { newSecret } from '@drydock/test-kit/secret';
 import type pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
@@ -14,7 +14,7 @@ import { createService, type Service, type ServiceOptions } from '../src/service
 import { callService, type ServiceAnswer, type ServiceCall } from '../src/testing/call-service';
 import { startTestDatabase, type TestDatabase } from './postgres';
 
-export const tokenSecret = randomBytes(32).toString('hex');
+export const tokenSecret = newSecret();
 export const caller: Caller = { keyId: uuidv7(), orgId: uuidv7(), mode: 'live', scopes: ['sites.view', 'sites.create'] };
 
 const thingSchema = z.strictObject({ id: uuidSchema, name: z.string() });

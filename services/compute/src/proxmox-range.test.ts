@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { refusalOf } from '@drydock/service-kit/testing/problem';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { crashBackends } from '@drydock/test-kit/crash-scope';
 import { until } from '@drydock/test-kit/wait';
@@ -24,7 +25,7 @@ afterAll(async () => {
 
 /** Accepts and follows to the end. */
 async function carryOut(method: string, path: string, body?: object) {
-  const answer = await world.api.call(method, path, body === undefined ? {} : { body });
+  const answer = await world.api.call(method, path, { body });
   expect([answer.status, answer.json]).toEqual([202, expect.anything()]);
   const view = await ended(world, answer.headers['location']);
   return { id: (answer.json as { id: string }).id, status: view.status, code: view.error?.code };
@@ -59,8 +60,8 @@ it('orders, snapshots and rolls back: the later write is gone, the cluster did i
     code: 'rebuild_unsupported',
   });
   expect((await world.api.call('DELETE', snapshot)).status).toBe(204);
-  const refusal = async () => ((await world.api.call('POST', snapshot)).json as { code?: string }).code;
-  await until(async () => (await refusal()) === 'snapshot_not_on_server', { timeoutMs: 30_000, what: 'a snapshot that is gone' });
+  const refusal = async () => refusalOf(await world.api.call('POST', snapshot));
+  await until(async () => (await refusal()).endsWith(' snapshot_not_on_server'), { timeoutMs: 30_000, what: 'a snapshot that is gone' });
 });
 
 it('D1: an answer that is lost after the task was forked is looked for, never sent again', async () => {

@@ -39,7 +39,7 @@ describe('every step survives its crash', () => {
     return work().finally(() => worker.kill('SIGKILL'));
   };
   const accept = async (databaseId: string, url: string, method: string, rest: string, body?: object): Promise<Run> => {
-    const answer = await world.api.call(method, `/v1/databases/${databaseId}${rest}`, body === undefined ? {} : { body });
+    const answer = await world.api.call(method, `/v1/databases/${databaseId}${rest}`, { body });
     if (answer.status !== 202) throw new Error(answer.text);
     return { databaseId, url, workflowId: String(answer.headers['location']).split('/').at(-1) ?? '' };
   };

@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -7,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/database-host/client';
 import { findFreePort } from '@drydock/embedded/free-port';
+import { newSecret } from '@drydock/test-kit/secret';
 import { until } from '@drydock/test-kit/wait';
 
 export interface DatabaseHostProcess {
@@ -24,7 +24,7 @@ export async function startDatabaseHost(): Promise<DatabaseHostProcess> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-databases-'));
   // The servers run as nobody when we are root.
   await chmod(folder, 0o711);
-  const [secret, port] = [randomBytes(32).toString('hex'), await findFreePort()];
+  const [secret, port] = [newSecret(), await findFreePort()];
   const url = `http://127.0.0.1:${port}`;
   const entry = path.resolve(path.dirname(createRequire(__filename).resolve('@drydock/database-host/client')), '../dist/server.js');
   const env = {

@@ -29,7 +29,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
   afterAll(() => world.close());
 
   const accept = async (method: string, target: string, body?: object): Promise<Run> => {
-    const answer = await world.api.call(method, target, body === undefined ? {} : { body });
+    const answer = await world.api.call(method, target, { body });
     if (answer.status !== 202) throw new Error(answer.text);
     const [, , , siteId = '', , workflowId = ''] = String(answer.headers['location']).split('/');
     return { workflowId, siteId };

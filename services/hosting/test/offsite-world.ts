@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -37,7 +36,6 @@ export async function openOffsiteWorld(backend: QueueBackend, caller: Caller): P
   });
   const spoolDir = mkdtempSync(path.join(tmpdir(), 'drydock-spool-'));
   const world = await openWorld(backend, caller, {
-    SERVICE_SECRET: randomBytes(32).toString('hex'),
     DRYDOCK_OFFSITE_ALLOW: new URL(s3.endpoint).host,
     SPOOL_DIR: spoolDir,
   });

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -6,6 +5,7 @@ import { closeServer, listen } from '@drydock/service-kit/http-server';
 import type { FaultWish } from '@drydock/stand-ins/protocol/fault-orders';
 import type { LedgerEntry } from '@drydock/stand-ins/protocol/ledger';
 import { createVendorStandIn } from '@drydock/stand-ins/vendor/vendor-stand-in';
+import { newSecret } from '@drydock/test-kit/secret';
 
 export interface VendorContent {
   web: Record<string, string>;
@@ -35,7 +35,7 @@ export interface TestVendor {
 /** `clockScale` 100: a job of 20 seconds takes 200 ms. */
 export async function openVendor({ clockScale = 100 }: { clockScale?: number } = {}): Promise<TestVendor> {
   const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-vendor-'));
-  const [live, sandbox, adminToken] = [secret(), secret(), secret()];
+  const [live, sandbox, adminToken] = [newSecret(), newSecret(), newSecret()];
   const keys = new Map([
     ['live', live],
     ['sandbox', sandbox],
@@ -78,8 +78,6 @@ export async function openVendor({ clockScale = 100 }: { clockScale?: number } =
     },
   };
 }
-
-const secret = (): string => randomBytes(32).toString('hex');
 
 /** What a package of these tests holds, in a version of its own. */
 export const vendorContent = (version: number): VendorContent => ({

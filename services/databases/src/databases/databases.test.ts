@@ -1,6 +1,6 @@
 import type { CreatedDatabase, DatabaseCatalogue, ManagedDatabase } from '@drydock/contracts/databases';
-import { endpoints } from '@drydock/contracts/endpoints';
-import { permissions } from '@drydock/contracts/permissions';
+import { askEndpoint, endpointsOf, notAllowed, rowsOf } from '@drydock/service-kit/testing/ask-endpoint';
+import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { givenDatabase, startApi } from '../../test/databases-api';
@@ -111,48 +111,39 @@ describe('endpoint 10', () => {
   it('of fifty at once one is accepted, and forty-nine are told which', async () => {
     const id = await givenDatabase(api, owner);
     const answers = await Promise.all(Array.from({ length: 50 }, () => upgrade(id, '18')));
-    const codes = answers.map(({ status, json }) => `${status} ${(json as { code?: string }).code ?? ''}`);
+    const codes = answers.map(refusalOf);
     expect(codes.filter((code) => code === '202 ')).toHaveLength(1);
     expect(codes.filter((code) => code === '422 operation_in_progress')).toHaveLength(49);
   });
 });
 
 describe('every endpoint of databases', () => {
-  const ours = endpoints.filter(({ service }) => service === 'databases');
+  const ours = endpointsOf('databases');
   const bodies: Record<string, object> = {
     createDatabase: wanted(),
     takeDatabaseBackup: {},
     upgradeDatabase: { engine_version: '18' },
     preflightDatabaseUpgrade: { engine_version: '18' },
   };
-  const callOf = (id: string, method: string, target: string, caller = owner) =>
-    api.call(method, target, { caller, ...(bodies[id] === undefined ? {} : { body: bodies[id] }) });
-
   const guarded = ours.filter(({ permissions: needed }) => needed.length > 0);
-  it.each(guarded.map((endpoint) => [endpoint.id, endpoint] as const))(
-    '%s is 403 without its permission, whatever exists',
-    async (id, endpoint) => {
-      const scopes = permissions.filter((scope) => !endpoint.permissions.includes(scope));
-      const answer = await callOf(id, endpoint.method, endpoint.path.replace(/\{\w+\}/g, uuidv7()), { ...owner, scopes });
-      expect([answer.status, answer.json]).toMatchObject([403, { code: 'permission_denied' }]);
-    },
-  );
+  it.each(rowsOf(guarded))('%s is 403 without its permission, whatever exists', async (id, endpoint) => {
+    const answer = await askEndpoint(api, endpoint, { body: bodies[id], caller: notAllowed(owner, endpoint) });
+    expect(refusalOf(answer)).toBe('403 permission_denied');
+  });
 
   const aboutOne = ours.filter(({ path }) => path.includes('{databaseId}'));
-  it.each(aboutOne.map((endpoint) => [endpoint.id, endpoint] as const))(
+  it.each(rowsOf(aboutOne))(
     '%s answers another’s, the other mode’s, a deleted, a malformed and a nonexistent id with one identical 404',
     async (id, endpoint) => {
       const databaseId = await givenDatabase(api, owner);
       const deleted = await givenDatabase(api, owner, { status: 'deleted' });
-      const ask = async (target: string, caller = owner) => {
-        const path = endpoint.path.replace('{databaseId}', target).replace('{workflowId}', uuidv7());
-        const { status, json } = await callOf(id, endpoint.method, path, caller);
-        return JSON.stringify({ ...(json as object), status, request_id: '' });
-      };
+      const ask = async (target: string, caller = owner) =>
+        withoutRequestId(await askEndpoint(api, endpoint, { params: { databaseId: target }, body: bodies[id], caller }));
       const strangers = [callerOf(), { ...owner, mode: 'sandbox' as const }];
-      const answers = await Promise.all([ask(uuidv7()), ask('no-id'), ask(deleted), ...strangers.map((caller) => ask(databaseId, caller))]);
-      expect(new Set(answers).size).toBe(1);
-      expect(answers[0]).toContain('"code":"database_not_found"');
+      const missing = await ask(uuidv7());
+      expect(missing).toMatchObject({ status: 404, body: { code: 'database_not_found' } });
+      const answers = await Promise.all([ask('no-id'), ask(deleted), ...strangers.map((caller) => ask(databaseId, caller))]);
+      expect(answers).toEqual(answers.map(() => missing));
     },
   );
 });

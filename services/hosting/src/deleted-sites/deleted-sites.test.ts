@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
 import type { Caller } from '@drydock/service-kit/internal-token';
+import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { type GivenDeletion, givenDeletedSite } from '../../test/deleted-site';
@@ -204,8 +205,8 @@ describe('whose it is', () => {
       const { id } = await given();
       const foreign = await api.call(method, `/v1/sites/deleted/${id}${rest}`, { caller });
       const missing = await api.call(method, `/v1/sites/deleted/${uuidv7()}${rest}`, { caller });
-      expect([foreign.status, foreign.json]).toMatchObject([404, { code: 'deleted_site_not_found' }]);
-      expect({ ...(foreign.json as object), request_id: '' }).toEqual({ ...(missing.json as object), request_id: '' });
+      expect(refusalOf(foreign)).toBe('404 deleted_site_not_found');
+      expect(withoutRequestId(foreign)).toEqual(withoutRequestId(missing));
       expect(await api.rows('SELECT 1 FROM deleted_sites WHERE id = $1 AND restored_at IS NULL', [id])).toHaveLength(1);
     });
   });

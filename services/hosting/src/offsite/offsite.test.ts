@@ -1,3 +1,4 @@
+import { refusalOf } from '@drydock/service-kit/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { givenSite, startApi } from '../../test/hosting-api';
 
@@ -127,15 +128,13 @@ describe('whose it is', () => {
   it.each(calls)('%s %s of another organisation’s or the other mode’s site is the one 404', async (method, rest, body) => {
     const siteId = await givenSite(api, owner);
     for (const caller of [callerOf(), { ...owner, mode: 'sandbox' as const }]) {
-      const answer = await api.call(method, pathOf(siteId) + rest, { caller, ...(body === undefined ? {} : { body }) });
-      expect([answer.status, answer.json]).toMatchObject([404, { code: 'site_not_found' }]);
+      expect(refusalOf(await api.call(method, pathOf(siteId) + rest, { caller, body }))).toBe('404 site_not_found');
     }
   });
 
   it.each(calls)('%s %s without its permission is 403, even where there is no site', async (method, rest, body) => {
     const caller = { ...owner, scopes: ['databases.view'] as const };
-    const answer = await api.call(method, `/v1/sites/nope/offsite${rest}`, { caller, ...(body === undefined ? {} : { body }) });
-    expect([answer.status, answer.json]).toMatchObject([403, { code: 'permission_denied' }]);
+    expect(refusalOf(await api.call(method, `/v1/sites/nope/offsite${rest}`, { caller, body }))).toBe('403 permission_denied');
   });
 });
 

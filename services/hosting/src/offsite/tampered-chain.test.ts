@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { refusalOf } from '@drydock/service-kit/testing/problem';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { queueBackends } from '@drydock/test-kit/queue-backends';
 import { makeSite } from '../../test/hosting-world';
@@ -61,21 +62,21 @@ describe('a chain that was altered at its destination', () => {
   };
   const newest = (): string => copies.at(-1) ?? '';
   /** The refusal, wherever it was given; the site is as it was, and its host was asked for nothing. */
-  const refusalOf = async (): Promise<unknown> => {
+  const refusedAs = async (): Promise<unknown> => {
     const outcome = await restoreCopy(world, siteId, newest());
     if ('steps' in outcome) {
       expect(outcome.status).toBe('failed');
       expect(world.ledger().filter(({ workflowId }) => workflowId === outcome.id)).toEqual([]);
     }
     expect(await stateOf(world, siteId)).toEqual(before);
-    return 'steps' in outcome ? outcome.error?.code : `${outcome.status} ${(outcome.json as { code: string }).code}`;
+    return 'steps' in outcome ? outcome.error?.code : refusalOf(outcome);
   };
-  /** As `refusalOf` with the objects changed, which are put back afterwards. */
+  /** As `refusedAs` with the objects changed, which are put back afterwards. */
   const refusalWith = async (altered: ReadonlyArray<[key: string, change: (bytes: Buffer) => Buffer]>): Promise<unknown> => {
     const originals = altered.map(([key]): [string, Buffer] => [key, world.readObject(key)]);
     for (const [key, change] of altered) await world.putObject(key, change(world.readObject(key)));
     try {
-      return await refusalOf();
+      return await refusedAs();
     } finally {
       for (const [key, bytes] of originals) await world.putObject(key, bytes);
     }
@@ -162,7 +163,7 @@ describe('a chain that was altered at its destination', () => {
     if (version === undefined) throw new Error('no manifest');
     const bytes = world.readObject(key);
     store.remove(version);
-    expect(await refusalOf()).toBe('422 copy_chain_incomplete');
+    expect(await refusedAs()).toBe('422 copy_chain_incomplete');
     const statuses = (await world.stateOf(siteId)).copies.map(({ status }) => status);
     expect(statuses).toEqual(['incomplete_chain', 'incomplete_chain', 'completed']);
     await world.putObject(key, bytes);

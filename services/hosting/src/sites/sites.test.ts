@@ -1,3 +1,4 @@
+import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { givenSite, startApi } from '../../test/hosting-api';
@@ -99,9 +100,8 @@ describe('whose site it is', () => {
       const options = { caller, ...(body === null ? {} : { body }) };
       const foreign = await api.call(method, `/v1/sites/${siteId}${rest}`, options);
       const missing = await api.call(method, `/v1/sites/${uuidv7()}${rest}`, options);
-      expect(foreign.status).toBe(404);
-      expect(withoutRequestId(foreign.json)).toEqual(withoutRequestId(missing.json));
-      expect(foreign.json).toMatchObject({ code: 'site_not_found' });
+      expect(refusalOf(foreign)).toBe('404 site_not_found');
+      expect(withoutRequestId(foreign)).toEqual(withoutRequestId(missing));
       expect(await api.rows("SELECT 1 FROM sites WHERE id = $1 AND status = 'active'", [siteId])).toHaveLength(1);
       expect(await api.rows('SELECT 1 FROM workflow WHERE subject_id = $1', [siteId])).toHaveLength(0);
     });
@@ -139,9 +139,4 @@ it('accepts a deletion once, and then nothing else until it is done', async () =
 interface Listed {
   data: Array<{ id: string }>;
   page: { next_cursor: string | null };
-}
-
-function withoutRequestId(body: unknown): unknown {
-  const { request_id: _requestId, ...rest } = body as { request_id: string };
-  return rest;
 }

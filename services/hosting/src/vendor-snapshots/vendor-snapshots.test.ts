@@ -206,7 +206,7 @@ describe('who may', () => {
       ['POST', '/restore', { scope: 'web', timestamp: '1' }],
     ];
     for (const [method, rest, body] of calls) {
-      const answer = await world.api.call(method, `${snapshotsPath(siteId)}${rest}`, { caller, ...(body === undefined ? {} : { body }) });
+      const answer = await world.api.call(method, `${snapshotsPath(siteId)}${rest}`, { caller, body });
       expect([answer.status, answer.json]).toMatchObject([404, { code: 'site_not_found' }]);
     }
   });
