@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface WaitOptions {
-  /** 10 s when missing. */
+  /** 30 s when missing: tests run beside others, on machines of any speed. */
   timeoutMs?: number;
   /** 20 ms when missing. */
   everyMs?: number;
@@ -16,7 +16,7 @@ type Present<T> = Exclude<T, null | undefined | false | 0 | ''>;
  * @throws after `timeoutMs`, with the condition's last error as cause
  */
 export async function until<T>(condition: () => T | Promise<T>, options: WaitOptions = {}): Promise<Present<T>> {
-  const { timeoutMs = 10_000, everyMs = 20, what = 'the condition' } = options;
+  const { timeoutMs = 30_000, everyMs = 20, what = 'the condition' } = options;
   const deadline = performance.now() + timeoutMs;
   let lastError: unknown;
   for (;;) {

@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import { until } from '@drydock/test-kit/wait';
 import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
 
@@ -18,12 +19,7 @@ afterEach(() => world.project.admin('DELETE', '/faults'));
 const rebuild = 'actions/rebuild$';
 const sentTo = async ({ machineId }: Disk): Promise<number> =>
   (await world.project.ledger('rebuild_server')).filter(({ resource }) => resource === machineId).length;
-const auditedOf = async ({ serverId }: Disk): Promise<string[]> => {
-  const rows = await world.api.rows<{ action: string }>('SELECT action FROM audit_outbox WHERE target = $1', [
-    `/v1/compute/servers/${serverId}`,
-  ]);
-  return rows.map(({ action }) => action);
-};
+const actionsOn = ({ serverId }: Disk): Promise<string[]> => auditedOf(world.api, `/v1/compute/servers/${serverId}`);
 const serverOf = async ({ serverId }: Disk) => (await world.api.call('GET', `/v1/compute/servers/${serverId}`)).json;
 /** Accepts, waits for the end, and says what it was, what the disk says, how often it was sent and what was noted. */
 async function outcomeOf(disk: Disk) {
@@ -31,7 +27,7 @@ async function outcomeOf(disk: Disk) {
   expect(answer.status).toBe(202);
   const { status, error, steps } = await ended(world, answer.headers['location']);
   const content = await world.project.readDisk(disk.machineId);
-  return { status, code: error?.code, steps, content, sent: await sentTo(disk), audited: await auditedOf(disk) };
+  return { status, code: error?.code, steps, content, sent: await sentTo(disk), audited: await actionsOn(disk) };
 }
 const rolledBack = { status: 'succeeded', code: undefined, content: 'new', sent: 1, audited: ['server.roll_back'] };
 
@@ -105,7 +101,7 @@ it.each([
   else await world.project.admin('PATCH', `/images/${disk.snapshotId}`, change);
   worker.kill('SIGCONT');
   expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'failed', error: { code } });
-  expect([await world.project.readDisk(disk.machineId), await sentTo(disk), await auditedOf(disk)]).toEqual(['old', 0, []]);
+  expect([await world.project.readDisk(disk.machineId), await sentTo(disk), await actionsOn(disk)]).toEqual(['old', 0, []]);
   expect(await serverOf(disk)).toMatchObject({ operable: true, power_state: 'on' });
 });
 

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
-import { succeed } from '@drydock/service-kit/testing/follow-workflow';
+import { succeed, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { lookAt, workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step';
@@ -41,7 +41,7 @@ describe('every step survives its crash', () => {
   const accept = async (databaseId: string, url: string, method: string, rest: string, body?: object): Promise<Run> => {
     const answer = await world.api.call(method, `/v1/databases/${databaseId}${rest}`, { body });
     if (answer.status !== 202) throw new Error(answer.text);
-    return { databaseId, url, workflowId: String(answer.headers['location']).split('/').at(-1) ?? '' };
+    return { databaseId, url, workflowId: workflowIdOf(answer) };
   };
   /** By the clock, as the relay does it. */
   const startScheduled = async (databaseId: string, url: string, kind: string): Promise<Run> => {
@@ -83,7 +83,7 @@ describe('every step survives its crash', () => {
           const body = { label: 'Shop', engine: 'postgres', engine_version: '16', size: 'small' };
           const answer = await world.api.call('POST', '/v1/databases', { body });
           const { id: databaseId } = answer.json as { id: string };
-          return { databaseId, url: '', workflowId: String(answer.headers['location']).split('/').at(-1) ?? '' };
+          return { databaseId, url: '', workflowId: workflowIdOf(answer) };
         },
         judge: async ({ databaseId }) => {
           const found = `${(await recordOf(databaseId)).status} ${await isServed(databaseId)}`;

@@ -2,19 +2,14 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { auditRowsOf, lookAt } from '@drydock/service-kit/testing/workflow-record';
-import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step';
+import type { CrashFixture } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { uuidv7 } from 'uuidv7';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../test/hosting-world';
-import { fillSite, type SiteState, stateOf } from '../test/site-state';
+import { isHosted, lookAtAuditedRun, oldOrNew, type SiteRun, type TwoStates } from '../test/site-run';
+import { fillSite, stateOf } from '../test/site-state';
 import type { WorkContext } from './sites/work';
 import { workflows } from './workflows';
-
-interface Run {
-  workflowId: string;
-  siteId: string;
-}
 
 const scope = crashScope({ delicate: ['switch', 'pack', 'provision', 'destroy'] });
 
@@ -28,17 +23,14 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
   });
   afterAll(() => world.close());
 
-  const accept = async (method: string, target: string, body?: object): Promise<Run> => {
+  const accept = async (method: string, target: string, body?: object): Promise<SiteRun> => {
     const answer = await world.api.call(method, target, { body });
     if (answer.status !== 202) throw new Error(answer.text);
     const [, , , siteId = '', , workflowId = ''] = String(answer.headers['location']).split('/');
     return { workflowId, siteId };
   };
-  const look = async ({ workflowId, siteId }: Run): Promise<CrashLook> => ({
-    ...(await lookAt(world.api, `/v1/sites/${siteId}/workflows/${workflowId}`)),
-    auditRows: await auditRowsOf(world.api, workflowId),
-  });
-  const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>) => {
+  const look = (run: SiteRun) => lookAtAuditedRun(world, run);
+  const crash = async (kind: string, fixture: Pick<CrashFixture<SiteRun>, 'start' | 'judge'>) => {
     const definition = definitionOf(definitions, kind);
     const { cases } = await crashEveryStepInWorld(world, definition, { look, ledger: async () => world.ledger(), ...fixture }, scope);
     expect(cases.length).toBeGreaterThan(definition.steps.length);
@@ -47,11 +39,6 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
     const [row] = await world.api.rows<{ status: string }>('SELECT status FROM sites WHERE id = $1', [siteId]);
     return row?.status ?? 'gone';
   };
-  const isHosted = (siteId: string): Promise<boolean> =>
-    world.host.readSite(siteId).then(
-      () => true,
-      () => false,
-    );
   const backupOf = async (siteId: string) => {
     const [row] = await world.api.rows<{ status: string; storage_key: string | null }>(
       'SELECT status, storage_key FROM backups WHERE site_id = $1',
@@ -66,7 +53,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
       crash('create_site', {
         start: () => accept('POST', '/v1/sites', { name: 'Shop', primary_domain: `${uuidv7()}.example.com` }),
         judge: async ({ siteId }) => {
-          const found = `${await siteStatus(siteId)} ${await isHosted(siteId)}`;
+          const found = `${await siteStatus(siteId)} ${await isHosted(world, siteId)}`;
           if (found === 'active true') return 'new';
           if (found === 'failed false') return 'old';
           throw new Error(found);
@@ -97,7 +84,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
         start: async () => accept('DELETE', `/v1/sites/${await makeSite(world)}`),
         judge: async ({ siteId }) => {
           const { status } = await backupOf(siteId);
-          const found = `${await siteStatus(siteId)} ${await isHosted(siteId)}`;
+          const found = `${await siteStatus(siteId)} ${await isHosted(world, siteId)}`;
           if (status === 'completed' && (found === 'gone false' || found === 'deleting false' || found === 'deleting true')) return 'new';
           if (found === 'active true') return 'old';
           throw new Error(`${found}, backup ${status}`);
@@ -109,7 +96,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
   it(
     'restore_backup',
     async () => {
-      const states = new Map<string, { old: SiteState; wanted: SiteState }>();
+      const states = new Map<string, TwoStates>();
       await crash('restore_backup', {
         start: async () => {
           const siteId = await makeSite(world);
@@ -120,13 +107,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
           states.set(siteId, { wanted, old: await stateOf(world, siteId) });
           return accept('POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: backupId });
         },
-        judge: async ({ siteId }) => {
-          const state = JSON.stringify(await stateOf(world, siteId));
-          const known = states.get(siteId);
-          if (state === JSON.stringify(known?.wanted)) return 'new';
-          if (state === JSON.stringify(known?.old)) return 'old';
-          throw new Error(`neither the one nor the other: ${state}`);
-        },
+        judge: async ({ siteId }) => oldOrNew(await stateOf(world, siteId), states.get(siteId)),
       });
     },
     crashLimitMs,

@@ -2,6 +2,7 @@ import type { VendorSnapshotSurface } from '@drydock/contracts/vendor-snapshots'
 import type { Caller } from '@drydock/service-kit/internal-token';
 import type { ServiceAnswer } from '@drydock/service-kit/testing/call-service';
 import { succeed } from '@drydock/service-kit/testing/follow-workflow';
+import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import type { QueueBackend } from '@drydock/test-kit/queue-backends';
 import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';
@@ -72,4 +73,4 @@ export async function donesOf({ vendor }: VendorWorld, packageId: string): Promi
 }
 
 export const auditOf = async (world: HostingWorld, siteId: string, action: string): Promise<number> =>
-  (await world.api.rows('SELECT 1 FROM audit_outbox WHERE target = $1 AND action = $2', [`/v1/sites/${siteId}`, action])).length;
+  (await auditedOf(world.api, `/v1/sites/${siteId}`)).filter((noted) => noted === action).length;

@@ -1,5 +1,6 @@
 import type { WorkflowView } from '@drydock/contracts/workflows';
 import { until } from '@drydock/test-kit/wait';
+import type { ServiceAnswer } from './call-service';
 import type { CallOptions } from './service-api';
 import type { ServiceWorld } from './service-world';
 
@@ -8,6 +9,10 @@ type Followed = Pick<ServiceWorld, 'api' | 'endsWithinMs'>;
 /** As its owner reads it. */
 export const viewOf = async ({ api }: Pick<ServiceWorld, 'api'>, location: unknown, options?: CallOptions): Promise<WorkflowView> =>
   (await api.call('GET', String(location), options)).json as WorkflowView;
+
+/** Of the workflow that a 202 points to. */
+export const workflowIdOf = (accepted: Pick<ServiceAnswer, 'headers'> | undefined): string =>
+  String(accepted?.headers['location']).split('/').at(-1) ?? '';
 
 /** Follows what a 202 points to until it has ended, or needs somebody. */
 export const ended = (world: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> =>

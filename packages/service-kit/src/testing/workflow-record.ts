@@ -14,6 +14,12 @@ export async function workflowOf(api: ServiceApi, subjectId: string, kind?: stri
 export const auditRowsOf = async (api: ServiceApi, workflowId: string): Promise<number> =>
   (await api.rows('SELECT 1 FROM audit_outbox WHERE workflow_id = $1', [workflowId])).length;
 
+/** What the audit log says was done to `target`, the path of a thing, oldest first. */
+export const auditedOf = async (api: ServiceApi, target: string): Promise<string[]> =>
+  (await api.rows<{ action: string }>('SELECT action FROM audit_outbox WHERE target = $1 ORDER BY seq', [target])).map(
+    ({ action }) => action,
+  );
+
 /** A run as its owner reads it at `location`, and how many workflows about the same subject have not ended. */
 export async function lookAt(api: ServiceApi, location: string): Promise<CrashLook> {
   const { status, steps, subject } = await viewOf({ api }, location);

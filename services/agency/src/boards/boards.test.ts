@@ -2,6 +2,7 @@ import type { Board } from '@drydock/contracts/agency-boards';
 import { askEndpoint, endpointsOf, notAllowed, rowsOf } from '@drydock/service-kit/testing/ask-endpoint';
 import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { type AgencyApi, startAgency } from '../../test/agency-api';
 
@@ -80,8 +81,7 @@ describe('boards', () => {
     const { id } = await api.board();
     await api.column(id);
     await api.label(id);
-    const entries = await api.rows('SELECT action FROM audit_outbox WHERE target = $1 ORDER BY seq', [path(id)]);
-    expect(entries.map(({ action }) => action)).toEqual(['board.create', 'board.add_column', 'board.add_label']);
+    expect(await auditedOf(api, path(id))).toEqual(['board.create', 'board.add_column', 'board.add_label']);
   });
 });
 

@@ -1,5 +1,6 @@
 import type { Board, BoardColumn } from '@drydock/contracts/agency-boards';
 import type { Card } from '@drydock/contracts/agency-cards';
+import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { type AgencyApi, orderOf, startAgency } from '../../test/agency-api';
 
@@ -154,8 +155,7 @@ describe('the archive', () => {
     const restored = await restore(a);
     expect(await restore(a)).toEqual(restored);
     expect(await restore(b)).toMatchObject({ position: 0, updated_at: b.updated_at });
-    const entries = await api.rows('SELECT action FROM audit_outbox WHERE target = $1 ORDER BY seq', [cardPath(a)]);
-    expect(entries.map(({ action }) => action)).toEqual(['card.create', 'card.archive', 'card.restore']);
+    expect(await auditedOf(api, cardPath(a))).toEqual(['card.create', 'card.archive', 'card.restore']);
   });
 
   it('a restore takes no body and no Idempotency-Key for more than nothing', async () => {

@@ -2,6 +2,7 @@ import type { ComputeServerView } from '@drydock/contracts/compute-servers';
 import type { ServerSnapshot } from '@drydock/contracts/compute-snapshots';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import { type ComputeWorld, openWorld } from '../../test/compute-world';
 
 let world: ComputeWorld;
@@ -79,8 +80,7 @@ it('takes a snapshot that its number names, lists it, and deletes it', async () 
   expect((await world.api.call('DELETE', `${snapshots}/${id}`)).status).toBe(204);
   expect(await list()).toEqual([]);
   expect((await world.api.call('DELETE', `${snapshots}/${id}`)).json).toMatchObject({ status: 422, code: 'snapshot_not_on_server' });
-  const audited = await world.api.rows('SELECT action FROM audit_outbox WHERE target = $1 ORDER BY seq', [`${servers}/${server.id}`]);
-  expect(audited.map(({ action }) => action)).toEqual(['server.order', 'server_snapshot.take', 'server_snapshot.delete']);
+  expect(await auditedOf(world.api, `${servers}/${server.id}`)).toEqual(['server.order', 'server_snapshot.take', 'server_snapshot.delete']);
 });
 
 it('rebuilds from an image, and says from which the machine is built then', async () => {

@@ -1,4 +1,5 @@
 import type { ComputeServerView } from '@drydock/contracts/compute-servers';
+import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { startApi } from '../../test/compute-api';
 import { givenServer } from '../../test/given-server';
@@ -137,7 +138,7 @@ describe('POST /v1/compute/servers/{serverId}/rebuild', () => {
       202,
       { status: 'active', operable: false, power_state: 'rebooting', image: 'ubuntu-24.04' },
     ]);
-    const workflowId = String(answer.headers['location']).split('/').at(-1);
+    const workflowId = workflowIdOf(answer);
     expect((await rebuild()).json).toMatchObject({ status: 422, code: 'operation_in_progress', workflow_id: workflowId });
   });
 

@@ -1,4 +1,5 @@
 import type { Preflight } from '@drydock/contracts/preflight';
+import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
@@ -57,7 +58,7 @@ it('of 30 at once accepts one', async () => {
   const answers = await Promise.all(Array.from({ length: 30 }, () => rollBack(serverId, snapshotId)));
   const accepted = answers.filter(({ status }) => status === 202);
   expect(accepted).toHaveLength(1);
-  const workflowId = String(accepted[0]?.headers['location']).split('/').at(-1);
+  const workflowId = workflowIdOf(accepted[0]);
   for (const refused of answers.filter((answer) => !accepted.includes(answer)))
     expect([refused.status, refused.json]).toMatchObject([422, { code: 'operation_in_progress', workflow_id: workflowId }]);
 });

@@ -1,7 +1,9 @@
 import type { CreatedDatabase, DatabaseCatalogue, ManagedDatabase } from '@drydock/contracts/databases';
 import { askEndpoint, endpointsOf, notAllowed, rowsOf } from '@drydock/service-kit/testing/ask-endpoint';
+import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { givenDatabase, startApi } from '../../test/databases-api';
 
@@ -83,11 +85,9 @@ describe('endpoint 10', () => {
     expect([answer.status, answer.json]).toMatchObject([202, { id, status: 'provisioning', engine_version: '16' }]);
     const workflow = (await api.call('GET', String(answer.headers['location']))).json;
     expect(workflow).toMatchObject({ kind: 'upgrade_database', status: 'queued', subject: { type: 'database', id } });
-    expect(await api.rows('SELECT action FROM audit_outbox WHERE target = $1', [`/v1/databases/${id}`])).toEqual([
-      { action: 'database.upgrade' },
-    ]);
+    expect(await auditedOf(api, `/v1/databases/${id}`)).toEqual(['database.upgrade']);
     const second = await upgrade(id, '18');
-    const workflow_id = String(answer.headers['location']).split('/').at(-1);
+    const workflow_id = workflowIdOf(answer);
     expect(second.json).toMatchObject({ status: 422, code: 'operation_in_progress', workflow_id });
   });
 
@@ -105,7 +105,7 @@ describe('endpoint 10', () => {
     const before = await api.rows('SELECT * FROM managed_databases WHERE id = $1', [id]);
     expect((await upgrade(id, version)).json).toMatchObject({ status: 422, code });
     expect(await api.rows('SELECT * FROM managed_databases WHERE id = $1', [id])).toEqual(before);
-    expect(await api.rows('SELECT 1 FROM audit_outbox WHERE target = $1', [`/v1/databases/${id}`])).toEqual([]);
+    expect(await auditedOf(api, `/v1/databases/${id}`)).toEqual([]);
   });
 
   it('of fifty at once one is accepted, and forty-nine are told which', async () => {

@@ -1,16 +1,14 @@
 import { crashEveryStepInWorld } from '@drydock/service-kit/testing/crash-in-world';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { lookAt, workflowOf } from '@drydock/service-kit/testing/workflow-record';
-import type { CrashLook } from '@drydock/test-kit/crash-every-step';
+import { workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import { crashBackends, crashScope } from '@drydock/test-kit/crash-scope';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { pidOf, putApp } from '../../test/site-app';
+import { lookAtRun, type SiteRun } from '../../test/site-run';
 import type { WorkContext } from '../sites/work';
 import { restartAppWorkflow } from './restart-app.workflow';
 
-interface Run {
-  workflowId: string;
-  siteId: string;
+interface Run extends SiteRun {
   pid: number;
 }
 
@@ -27,7 +25,7 @@ it('restart_app survives its crash at every step', async () => {
     void world.api.call('POST', `/v1/sites/${siteId}/app/restart`).catch(() => undefined);
     return { siteId, pid, workflowId: await workflowOf(world.api, siteId, 'restart_app') };
   };
-  const look = ({ workflowId, siteId }: Run): Promise<CrashLook> => lookAt(world.api, `/v1/sites/${siteId}/workflows/${workflowId}`);
+  const look = (run: Run) => lookAtRun(world, run);
   /** A failed restart may have restarted all the same, which harms nobody; a successful one has. */
   const judge = async (run: Run): Promise<'old' | 'new'> => {
     const isFresh = (await pidOf(world, run.siteId)) !== run.pid;

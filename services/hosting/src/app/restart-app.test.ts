@@ -1,9 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 import { permissions } from '@drydock/contracts/permissions';
-import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { ended, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { withoutRequestId } from '@drydock/service-kit/testing/problem';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { workflowOf } from '@drydock/service-kit/testing/workflow-record';
+import { auditedOf, workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import { crashBackends } from '@drydock/test-kit/crash-scope';
 import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';
@@ -40,11 +40,7 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     expect(await ended(world, await restartOf(siteId))).toMatchObject({ status: 'succeeded' });
     const { restarted_at } = answer.json as { restarted_at: string };
     expect(await appOf(siteId)).toEqual({ site_id: siteId, has_app: true, generation: 2, last_restart_at: restarted_at });
-    const audited = await world.api.rows('SELECT action FROM audit_outbox WHERE target = $1 AND action = $2', [
-      `/v1/sites/${siteId}`,
-      'app.restart',
-    ]);
-    expect(audited).toHaveLength(1);
+    expect((await auditedOf(world.api, `/v1/sites/${siteId}`)).filter((action) => action === 'app.restart')).toHaveLength(1);
   });
 
   it('replays the first answer for the same Idempotency-Key and restarts once', async () => {
@@ -76,7 +72,7 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     worker.kill('SIGSTOP');
     try {
       const backup = await world.api.call('POST', `/v1/sites/${bare}/backups`, { body: {} });
-      const workflow_id = String(backup.headers['location']).split('/').at(-1);
+      const workflow_id = workflowIdOf(backup);
       expect((await restart(bare)).json).toMatchObject({ status: 422, code: 'operation_in_progress', workflow_id });
     } finally {
       worker.kill('SIGCONT');

@@ -1,5 +1,7 @@
 import type { SiteBackupSurface } from '@drydock/contracts/backups';
+import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { givenBackup, givenSite, startApi } from '../../test/hosting-api';
 
@@ -107,11 +109,11 @@ describe('POST /v1/sites/{siteId}/backups/restore', () => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => restore(siteId, backupId)));
     const accepted = answers.filter(({ status }) => status === 202);
     expect(accepted).toHaveLength(1);
-    const workflowId = String(accepted[0]?.headers['location']).split('/').at(-1);
+    const workflowId = workflowIdOf(accepted[0]);
     for (const refused of answers.filter((answer) => !accepted.includes(answer))) {
       expect([refused.status, refused.json]).toMatchObject([422, { code: 'operation_in_progress', workflow_id: workflowId }]);
     }
-    expect(await api.rows('SELECT 1 FROM audit_outbox WHERE target = $1', [`/v1/sites/${siteId}`])).toHaveLength(1);
+    expect(await auditedOf(api, `/v1/sites/${siteId}`)).toHaveLength(1);
   });
 
   it("answers another site's backup, another organisation's and one that never was alike", async () => {

@@ -1,11 +1,12 @@
 import { crashEveryStepInWorld } from '@drydock/service-kit/testing/crash-in-world';
-import { succeed, viewOf } from '@drydock/service-kit/testing/follow-workflow';
+import { succeed, viewOf, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { auditRowsOf, lookAtRecord } from '@drydock/service-kit/testing/workflow-record';
 import type { CrashLook } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { givenDeletedSite } from '../../test/deleted-site';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
+import { isHosted, type SiteRun } from '../../test/site-run';
 import { fillSite, type SiteState, stateOf } from '../../test/site-state';
 import { type HostingDatabase, openDatabase } from '../database.store';
 import type { WorkContext } from '../sites/work';
@@ -13,10 +14,8 @@ import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 import { staffActions } from './staff-actions';
 
-interface Run {
-  workflowId: string;
+interface Run extends SiteRun {
   id: string;
-  siteId: string;
 }
 
 const scope = crashScope({ delicate: ['switch', 'provision', 'remove'] });
@@ -47,11 +46,6 @@ describe('every step of bringing a site back, and of its purge, survives its cra
     );
     return row ?? { restored: false, purged: false, removed: false };
   };
-  const isHosted = (siteId: string): Promise<boolean> =>
-    world.host.readSite(siteId).then(
-      () => true,
-      () => false,
-    );
 
   it(
     'restore_deleted_site',
@@ -80,11 +74,11 @@ describe('every step of bringing a site back, and of its purge, survives its cra
             const made = await makeDeleted();
             const answer = await world.api.call('POST', `/v1/sites/deleted/${made.id}/restore`);
             if (answer.status !== 202) throw new Error(answer.text);
-            return { ...made, workflowId: String(answer.headers['location']).split('/').at(-1) ?? '' };
+            return { ...made, workflowId: workflowIdOf(answer) };
           },
           judge: async ({ id, siteId }) => {
             const site = (await world.api.call('GET', `/v1/sites/${siteId}`)).json as { status: string | number };
-            const found = `${site.status} ${await isHosted(siteId)} ${(await record(id)).restored}`;
+            const found = `${site.status} ${await isHosted(world, siteId)} ${(await record(id)).restored}`;
             if (found === '404 false false') return 'old';
             if (found !== 'active true true') throw new Error(found);
             const [now, before] = [await stateOf(world, siteId), states.get(siteId)];

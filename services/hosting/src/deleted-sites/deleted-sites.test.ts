@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
 import type { Caller } from '@drydock/service-kit/internal-token';
+import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { type GivenDeletion, givenDeletedSite } from '../../test/deleted-site';
 import { givenSite, startApi } from '../../test/hosting-api';
@@ -87,7 +89,7 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     expect((await preflight(id)).json).toMatchObject({ refusal: { code: reason, reason_code: reason } });
     expect(await api.rows('SELECT 1 FROM sites WHERE id = $1', [siteId])).toHaveLength(0);
     expect(await api.rows('SELECT 1 FROM workflow WHERE subject_id = $1', [id])).toHaveLength(0);
-    expect(await api.rows('SELECT 1 FROM audit_outbox WHERE target = $1', [`/v1/sites/deleted/${id}`])).toHaveLength(0);
+    expect(await auditedOf(api, `/v1/sites/deleted/${id}`)).toEqual([]);
   });
 
   it('refuses while another site has the domain, and no longer', async () => {
@@ -119,13 +121,12 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     const workflow = await api.call('GET', String(answer.headers['location']));
     expect(workflow.json).toMatchObject({ kind: 'restore_deleted_site', status: 'queued', subject: { type: 'deleted_site', id } });
     expect(((await api.call('GET', `/v1/sites/deleted/${id}/workflows`)).json as Listed).data).toHaveLength(1);
-    const audited = await api.rows('SELECT action FROM audit_outbox WHERE target = $1', [`/v1/sites/deleted/${id}`]);
-    expect(audited).toEqual([{ action: 'deleted_site.restore' }]);
+    expect(await auditedOf(api, `/v1/sites/deleted/${id}`)).toEqual(['deleted_site.restore']);
     const taken = await api.call('POST', '/v1/sites', { body: { name: 'x', primary_domain: domain } });
     expect(taken.json).toMatchObject({ code: 'domain_in_use' });
     // Half a site is nobody else's to work on.
     const backup = await api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
-    expect(backup.json).toMatchObject({ code: 'operation_in_progress', workflow_id: String(answer.headers['location']).split('/').at(-1) });
+    expect(backup.json).toMatchObject({ code: 'operation_in_progress', workflow_id: workflowIdOf(answer) });
   });
 
   it('of twenty restores of one record at once one wins', async () => {

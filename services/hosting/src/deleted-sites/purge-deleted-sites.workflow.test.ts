@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import { until } from '@drydock/test-kit/wait';
 import { type GivenDeletion, givenDeletedSite } from '../../test/deleted-site';
 import { type HostingWorld, openWorld } from '../../test/hosting-world';
@@ -83,8 +84,6 @@ it('staff hold a record for abuse, release it, and have it purged before its tim
   expect(hasArchive(siteId)).toBe(false);
   await expect(staff.hold(id)).rejects.toThrow('no deleted site');
   await expect(staff.purge(id)).rejects.toThrow('no deleted site');
-  const audited = await world.api.rows<{ action: string }>('SELECT action FROM audit_outbox WHERE target = $1 ORDER BY seq', [
-    `/v1/sites/deleted/${id}`,
-  ]);
-  expect(audited.map(({ action }) => action)).toEqual(['deleted_site.hold', 'deleted_site.release', 'deleted_site.purge']);
+  const audited = await auditedOf(world.api, `/v1/sites/deleted/${id}`);
+  expect(audited).toEqual(['deleted_site.hold', 'deleted_site.release', 'deleted_site.purge']);
 });

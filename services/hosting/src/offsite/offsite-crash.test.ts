@@ -2,21 +2,17 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { crashEveryStepInWorld, type WorldFixture } from '@drydock/service-kit/testing/crash-in-world';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { auditRowsOf, lookAt, workflowOf } from '@drydock/service-kit/testing/workflow-record';
-import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step';
+import { workflowOf } from '@drydock/service-kit/testing/workflow-record';
+import type { CrashFixture } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld } from '../../test/offsite-world';
-import { fillSite, type SiteState, stateOf } from '../../test/site-state';
+import { lookAtAuditedRun, oldOrNew, type SiteRun, type TwoStates } from '../../test/site-run';
+import { fillSite, stateOf } from '../../test/site-state';
 import type { WorkContext } from '../sites/work';
 import { configureOffsiteWorkflow } from './configure-offsite.workflow';
 import { copyOffsiteWorkflow } from './copy-offsite.workflow';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
-
-interface Run {
-  workflowId: string;
-  siteId: string;
-}
 
 const scope = crashScope({ delicate: ['fetch', 'pack'] });
 /** From the freeze on it is a restore like any other, which is crashed at every step itself. */
@@ -31,16 +27,12 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
   });
   afterAll(() => world.close());
 
-  const begin = async (siteId: string, kind: string, method: string, rest: string, body: object): Promise<Run> => {
+  const begin = async (siteId: string, kind: string, method: string, rest: string, body: object): Promise<SiteRun> => {
     void world.api.call(method, `/v1/sites/${siteId}/offsite${rest}`, { body }).catch(() => undefined);
     return { siteId, workflowId: await workflowOf(world.api, siteId, kind) };
   };
-  const look = async ({ workflowId, siteId }: Run): Promise<CrashLook> => ({
-    ...(await lookAt(world.api, `/v1/sites/${siteId}/workflows/${workflowId}`)),
-    auditRows: await auditRowsOf(world.api, workflowId),
-  });
-  const fixture = (own: Pick<CrashFixture<Run>, 'start' | 'judge'>): WorldFixture<Run> => ({
-    look,
+  const fixture = (own: Pick<CrashFixture<SiteRun>, 'start' | 'judge'>): WorldFixture<SiteRun> => ({
+    look: (run) => lookAtAuditedRun(world, run),
     ledger: async () => world.ledger(),
     ...own,
   });
@@ -101,7 +93,7 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
   it(
     'restore_offsite',
     async () => {
-      const states = new Map<string, { old: SiteState; wanted: SiteState }>();
+      const states = new Map<string, TwoStates>();
       const { cases } = await crashEveryStepInWorld(
         world,
         restoreOffsiteWorkflow(noContext),
@@ -119,12 +111,8 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
             return begin(siteId, 'restore_offsite', 'POST', '/restore', { copy_id: copyId });
           },
           judge: async ({ siteId, workflowId }) => {
-            const state = JSON.stringify(await stateOf(world, siteId));
-            const known = states.get(siteId);
             if (existsSync(path.join(world.spoolDir, workflowId))) throw new Error('what was fetched was left on our disk');
-            if (state === JSON.stringify(known?.wanted)) return 'new';
-            if (state === JSON.stringify(known?.old)) return 'old';
-            throw new Error(`neither the one nor the other: ${state}`);
+            return oldOrNew(await stateOf(world, siteId), states.get(siteId));
           },
         }),
         restoreScope,

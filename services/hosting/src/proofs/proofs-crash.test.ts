@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
+import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { lookAtRecord } from '@drydock/service-kit/testing/workflow-record';
 import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
@@ -114,8 +115,8 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
       crash('take_backup', {
         start: async () => {
           const about = await makeSite(world);
-          const { headers } = await world.api.call('POST', `/v1/sites/${about}/backups`, { body: {} });
-          return { about, workflowId: String(headers['location']).split('/').at(-1) ?? '' };
+          const answer = await world.api.call('POST', `/v1/sites/${about}/backups`, { body: {} });
+          return { about, workflowId: workflowIdOf(answer) };
         },
         judge: async ({ about }) => {
           const [row] = await world.api.rows<{ status: string; storage_key: string | null; locked_until: Date | null }>(

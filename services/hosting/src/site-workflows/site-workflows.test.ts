@@ -1,5 +1,6 @@
 import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { givenSite, startApi } from '../../test/hosting-api';
 
@@ -30,11 +31,7 @@ it.each(['retry', 'abandon'])('lets staff %s what waits for them, once, and note
   const decided = await api.call('POST', `${location}/${verb}`);
   expect([decided.status, decided.json]).toMatchObject([202, { status: 'queued' }]);
   expect((await api.call('POST', `${location}/${verb}`)).json).toMatchObject({ code: 'workflow_not_waiting' });
-  const audited = await api.rows('SELECT 1 FROM audit_outbox WHERE action = $1 AND target = $2', [
-    `workflow.${verb}`,
-    `/v1/sites/${siteId}`,
-  ]);
-  expect(audited).toHaveLength(1);
+  expect((await auditedOf(api, `/v1/sites/${siteId}`)).filter((action) => action === `workflow.${verb}`)).toHaveLength(1);
 });
 
 it("lists a site's workflows, newest first, and no other site's", async () => {

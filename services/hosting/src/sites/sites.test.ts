@@ -1,5 +1,7 @@
+import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { givenSite, startApi } from '../../test/hosting-api';
 
@@ -26,8 +28,7 @@ describe('POST /v1/sites', () => {
       subject: { type: 'site', id },
       steps: [{ name: 'provision' }, { name: 'probe' }],
     });
-    const audited = await api.rows('SELECT action, target FROM audit_outbox WHERE target = $1', [`/v1/sites/${id}`]);
-    expect(audited).toEqual([{ action: 'site.create', target: `/v1/sites/${id}` }]);
+    expect(await auditedOf(api, `/v1/sites/${id}`)).toEqual(['site.create']);
   });
 
   it('gives a domain once per mode, without an audit entry for the refusal', async () => {
@@ -132,7 +133,7 @@ it('accepts a deletion once, and then nothing else until it is done', async () =
   const deleted = await api.call('DELETE', `/v1/sites/${siteId}`);
   expect([deleted.status, deleted.json]).toMatchObject([202, { id: siteId, status: 'deleting' }]);
   const again = await api.call('DELETE', `/v1/sites/${siteId}`);
-  const workflowId = String(deleted.headers['location']).split('/').at(-1);
+  const workflowId = workflowIdOf(deleted);
   expect([again.status, again.json]).toMatchObject([422, { code: 'operation_in_progress', workflow_id: workflowId }]);
 });
 

@@ -1,21 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
-import { succeed } from '@drydock/service-kit/testing/follow-workflow';
+import { succeed, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { lookAt } from '@drydock/service-kit/testing/workflow-record';
-import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step';
+import type { CrashFixture } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { uuidv7 } from 'uuidv7';
 import { type HostingWorld, makeBackup, openWorld } from '../../test/hosting-world';
-import type { SiteState } from '../../test/site-state';
+import { lookAtRun, oldOrNew, type SiteRun, type TwoStates } from '../../test/site-run';
 import { describeOnHost, openSshRig, type SshRig } from '../../test/ssh-host';
 import { workflows } from '../workflows';
 import type { WorkContext } from './work';
-
-interface Run {
-  workflowId: string;
-  siteId: string;
-}
 
 const onHost = describeOnHost();
 
@@ -43,12 +37,12 @@ onHost('a site over ssh survives the crash of its worker', () => {
     const body = { name: 'Shop', primary_domain: `${uuidv7()}.example.com`, platform: 'ssh' };
     return (await succeed<{ id: string }>(world, 'POST', '/v1/sites', { body })).id;
   };
-  const accept = async (siteId: string, target: string, body: object): Promise<Run> => {
+  const accept = async (siteId: string, target: string, body: object): Promise<SiteRun> => {
     const answer = await world.api.call('POST', `/v1/sites/${siteId}/${target}`, { body });
-    return { siteId, workflowId: String(answer.headers['location']).split('/').at(-1) ?? '' };
+    return { siteId, workflowId: workflowIdOf(answer) };
   };
-  const look = ({ workflowId, siteId }: Run): Promise<CrashLook> => lookAt(world.api, `/v1/sites/${siteId}/workflows/${workflowId}`);
-  const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>) => {
+  const look = (run: SiteRun) => lookAtRun(world, run);
+  const crash = async (kind: string, fixture: Pick<CrashFixture<SiteRun>, 'start' | 'judge'>) => {
     const definition = definitionOf(definitions, kind);
     const scope = crashScope({ delicate: ['switch', 'stage'], onlyInCi });
     // The host refuses older fences itself and keeps no ledger.
@@ -59,7 +53,7 @@ onHost('a site over ssh survives the crash of its worker', () => {
   it(
     'restore_backup leaves the old state or the new one, and nothing else on the host',
     async () => {
-      const states = new Map<string, { old: SiteState; wanted: SiteState }>();
+      const states = new Map<string, TwoStates>();
       await crash('restore_backup', {
         start: async () => {
           const siteId = await makeSshSite();
@@ -72,12 +66,9 @@ onHost('a site over ssh survives the crash of its worker', () => {
         },
         judge: async (run) => {
           const site = refOf(run.siteId);
-          const [state, hosted] = [JSON.stringify(await rig.stateOf(site)), await rig.driver.describe(site)];
+          const [state, hosted] = [await rig.stateOf(site), await rig.driver.describe(site)];
           if ((await look(run)).status !== 'needs_attention') expect(hosted?.releases).toEqual([hosted?.currentRelease]);
-          const known = states.get(run.siteId);
-          if (state === JSON.stringify(known?.wanted)) return 'new';
-          if (state === JSON.stringify(known?.old)) return 'old';
-          throw new Error(`neither the one nor the other: ${state}`);
+          return oldOrNew(state, states.get(run.siteId));
         },
       });
     },

@@ -1,17 +1,15 @@
 import { crashEveryStepInWorld } from '@drydock/service-kit/testing/crash-in-world';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { lookAt, workflowOf } from '@drydock/service-kit/testing/workflow-record';
-import type { CrashLook } from '@drydock/test-kit/crash-every-step';
+import { workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { lookAtRun, type SiteRun } from '../../test/site-run';
 import { vendorContent } from '../../test/vendor';
 import { auditOf, donesOf, makeVendorSite, openVendorWorld, snapshotsPath, surfaceOf, type VendorWorld } from '../../test/vendor-world';
 import type { WorkContext } from '../sites/work';
 import { vendorRestoreWorkflow } from './vendor-restore.workflow';
 import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';
 
-interface Run {
-  workflowId: string;
-  siteId: string;
+interface Run extends SiteRun {
   packageId: string;
 }
 
@@ -34,7 +32,7 @@ describe('every step of an order to the vendor survives its crash', () => {
     void world.api.call('POST', `${snapshotsPath(site.siteId)}${rest}`, { body: await bodyOf(site.siteId) }).catch(() => undefined);
     return { ...site, workflowId: await workflowOf(world.api, site.siteId, kind) };
   };
-  const look = ({ workflowId, siteId }: Run): Promise<CrashLook> => lookAt(world.api, `/v1/sites/${siteId}/workflows/${workflowId}`);
+  const look = (run: Run) => lookAtRun(world, run);
   /** At most one order reached the vendor, and the audit log knows of it if and only if it did. */
   const judgeOrders = async ({ siteId, packageId, workflowId }: Run, op: string, action: string): Promise<number> => {
     const orders = (await donesOf(world, packageId)).filter((done) => done === op).length;

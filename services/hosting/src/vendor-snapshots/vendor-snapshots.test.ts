@@ -1,4 +1,4 @@
-import { ended } from '@drydock/service-kit/testing/follow-workflow';
+import { ended, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { makeSite } from '../../test/hosting-world';
@@ -108,7 +108,7 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
     const timestamp = await webPoint(siteId);
     await world.vendor.setClock({ scale: 0 });
     const answer = await restore(world, siteId, { scope: 'web', timestamp });
-    const workflowId = String(answer.headers['location']).split('/').at(-1);
+    const workflowId = workflowIdOf(answer);
     expect((await surfaceOf(world, siteId)).web).toMatchObject({ in_progress: true });
     const again = await restore(world, siteId, { scope: 'web', timestamp });
     expect([again.status, again.json]).toMatchObject([422, { code: 'operation_in_progress', workflow_id: workflowId }]);

@@ -1,0 +1,41 @@
+import { auditRowsOf, lookAt } from '@drydock/service-kit/testing/workflow-record';
+import type { CrashLook } from '@drydock/test-kit/crash-every-step';
+import type { HostingWorld } from './hosting-world';
+import type { SiteState } from './site-state';
+
+/** A workflow about a site, as the tests that crash it know it. */
+export interface SiteRun {
+  workflowId: string;
+  siteId: string;
+}
+
+/** As the site's owner reads it. */
+export const lookAtRun = ({ api }: HostingWorld, { workflowId, siteId }: SiteRun): Promise<CrashLook> =>
+  lookAt(api, `/v1/sites/${siteId}/workflows/${workflowId}`);
+
+/** The same, where each run has exactly one entry in the audit log. */
+export const lookAtAuditedRun = async (world: HostingWorld, run: SiteRun): Promise<CrashLook> => ({
+  ...(await lookAtRun(world, run)),
+  auditRows: await auditRowsOf(world.api, run.workflowId),
+});
+
+/** Whether the site host knows the site. */
+export const isHosted = ({ host }: HostingWorld, siteId: string): Promise<boolean> =>
+  host.readSite(siteId).then(
+    () => true,
+    () => false,
+  );
+
+/** A site before its restore, and as what is restored has it. */
+export interface TwoStates {
+  old: SiteState;
+  wanted: SiteState;
+}
+
+/** Which of the two a site is in, wholly. @throws when it is neither */
+export function oldOrNew(found: SiteState, known: TwoStates | undefined): 'old' | 'new' {
+  const state = JSON.stringify(found);
+  if (state === JSON.stringify(known?.wanted)) return 'new';
+  if (state === JSON.stringify(known?.old)) return 'old';
+  throw new Error(`neither the one nor the other: ${state}`);
+}
