@@ -1,8 +1,9 @@
+import { auditRowsOf } from '@drydock/service-kit/testing/audit-log';
 import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { auditRowsOf, lookAtRecord, workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { lookAtRecord, workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type ComputeWorld, makeDisk, openWorld, rollBack } from '../test/compute-world';
 import { startReconciliation } from '../test/given-server';
 import type { WorkContext } from './servers/work';

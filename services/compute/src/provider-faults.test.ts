@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
+import { auditedOf } from '@drydock/service-kit/testing/audit-log';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import { until } from '@drydock/test-kit/wait';
 import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
 

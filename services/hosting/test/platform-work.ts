@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import type { Sql } from '@drydock/database/sql';
 import type { ServiceApi } from '@drydock/service-kit/testing/service-api';
-import { lookAtRecord } from '@drydock/service-kit/testing/workflow-record';
 import { until } from '@drydock/test-kit/wait';
 import { startWorkflow, type WorkflowStart } from '@drydock/workflow/start-workflow';
+import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { platformOrgId, platformSubject } from '../src/retention/platform-work';
 import { scheduleRegulars } from '../src/retention/schedule-regulars';

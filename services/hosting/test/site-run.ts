@@ -1,5 +1,6 @@
-import { auditRowsOf, lookAt } from '@drydock/service-kit/testing/workflow-record';
+import { auditRowsOf } from '@drydock/service-kit/testing/audit-log';
 import type { CrashLook } from '@drydock/test-kit/crash-every-step';
+import { lookAt } from '@drydock/workflow/testing/workflow-record';
 import type { HostingWorld } from './hosting-world';
 import type { SiteState } from './site-state';
 

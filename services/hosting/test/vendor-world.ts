@@ -1,8 +1,8 @@
 import type { VendorSnapshotSurface } from '@drydock/contracts/vendor-snapshots';
 import type { Caller } from '@drydock/service-kit/internal-token';
+import { auditedOf } from '@drydock/service-kit/testing/audit-log';
 import type { ServiceAnswer } from '@drydock/service-kit/testing/call-service';
 import { succeed } from '@drydock/service-kit/testing/follow-workflow';
-import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import type { QueueBackend } from '@drydock/test-kit/queue-backends';
 import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';

@@ -1,6 +1,6 @@
 import type { Board, BoardColumn } from '@drydock/contracts/agency-boards';
 import type { Card } from '@drydock/contracts/agency-cards';
-import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
+import { auditedOf } from '@drydock/service-kit/testing/audit-log';
 import { uuidv7 } from 'uuidv7';
 import { type AgencyApi, orderOf, startAgency } from '../../test/agency-api';
 

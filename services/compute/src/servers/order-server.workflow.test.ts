@@ -1,8 +1,8 @@
 import type { ComputeServerView } from '@drydock/contracts/compute-servers';
 import type { ServerSnapshot } from '@drydock/contracts/compute-snapshots';
+import { auditedOf } from '@drydock/service-kit/testing/audit-log';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import { type ComputeWorld, openWorld } from '../../test/compute-world';
 
 let world: ComputeWorld;

@@ -5,8 +5,8 @@ import type { ManagedDatabase } from '@drydock/contracts/databases';
 import type { Preflight } from '@drydock/contracts/preflight';
 import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
 
 let world: DatabasesWorld;

@@ -1,7 +1,7 @@
 import { crashEveryStepInWorld } from '@drydock/service-kit/testing/crash-in-world';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import { crashBackends, crashScope } from '@drydock/test-kit/crash-scope';
+import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { pidOf, putApp } from '../../test/site-app';
 import { lookAtRun, type SiteRun } from '../../test/site-run';

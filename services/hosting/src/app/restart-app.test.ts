@@ -1,11 +1,12 @@
 import type { ChildProcess } from 'node:child_process';
 import { permissions } from '@drydock/contracts/permissions';
+import { auditedOf } from '@drydock/service-kit/testing/audit-log';
 import { ended, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { withoutRequestId } from '@drydock/service-kit/testing/problem';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { auditedOf, workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import { crashBackends } from '@drydock/test-kit/crash-scope';
 import { until } from '@drydock/test-kit/wait';
+import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { pidOf, putApp } from '../../test/site-app';

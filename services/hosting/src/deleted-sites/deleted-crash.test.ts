@@ -1,9 +1,10 @@
+import { auditRowsOf } from '@drydock/service-kit/testing/audit-log';
 import { crashEveryStepInWorld } from '@drydock/service-kit/testing/crash-in-world';
 import { succeed, viewOf, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { auditRowsOf, lookAtRecord } from '@drydock/service-kit/testing/workflow-record';
 import type { CrashLook } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { givenDeletedSite } from '../../test/deleted-site';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { isHosted, type SiteRun } from '../../test/site-run';

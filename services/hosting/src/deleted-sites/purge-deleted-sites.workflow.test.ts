@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
+import { auditedOf } from '@drydock/service-kit/testing/audit-log';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { auditedOf } from '@drydock/service-kit/testing/workflow-record';
 import { until } from '@drydock/test-kit/wait';
 import { type GivenDeletion, givenDeletedSite } from '../../test/deleted-site';
 import { type HostingWorld, openWorld } from '../../test/hosting-world';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/test-kit/tcp-fault-proxy';
+import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { type HostingWorld, makeBackup, openWorld } from '../../test/hosting-world';
 import { pageOf } from '../../test/site-state';

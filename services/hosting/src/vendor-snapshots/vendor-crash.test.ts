@@ -1,7 +1,7 @@
 import { crashEveryStepInWorld } from '@drydock/service-kit/testing/crash-in-world';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { lookAtRun, type SiteRun } from '../../test/site-run';
 import { vendorContent } from '../../test/vendor';
 import { auditOf, donesOf, makeVendorSite, openVendorWorld, snapshotsPath, surfaceOf, type VendorWorld } from '../../test/vendor-world';

@@ -1,9 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { workflowOf } from '@drydock/service-kit/testing/workflow-record';
 import { queueBackends } from '@drydock/test-kit/queue-backends';
 import { until } from '@drydock/test-kit/wait';
+import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import type { HostingWorld } from '../../test/hosting-world';
 import { vendorContent } from '../../test/vendor';

@@ -1,0 +1,11 @@
+import type { ServiceApi } from './service-api';
+
+/** What the audit log says was done to `target`, the path of a thing, oldest first. */
+export async function auditedOf(api: Pick<ServiceApi, 'rows'>, target: string): Promise<string[]> {
+  const rows = await api.rows<{ action: string }>('SELECT action FROM audit_outbox WHERE target = $1 ORDER BY seq', [target]);
+  return rows.map(({ action }) => action);
+}
+
+/** How many entries of the audit log this workflow has written. */
+export const auditRowsOf = async (api: Pick<ServiceApi, 'rows'>, workflowId: string): Promise<number> =>
+  (await api.rows('SELECT 1 FROM audit_outbox WHERE workflow_id = $1', [workflowId])).length;

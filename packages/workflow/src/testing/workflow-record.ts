@@ -1,0 +1,42 @@
+import type { WorkflowView } from '@drydock/contracts/workflows';
+import type { CrashLook } from '@drydock/test-kit/crash-every-step';
+import { until } from '@drydock/test-kit/wait';
+import type { QueryResultRow } from 'pg';
+
+/** The tables of a service, as its test reaches them. */
+interface Tables {
+  rows<Row extends QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+}
+
+interface Api extends Tables {
+  call(method: string, path: string): Promise<{ json: unknown }>;
+}
+
+/** The newest workflow about this subject, of this kind where one is named; waits until the request has got as far as starting it. */
+export async function workflowOf(tables: Tables, subjectId: string, kind?: string): Promise<string> {
+  const sql = 'SELECT id FROM workflow WHERE subject_id = $1 AND ($2::text IS NULL OR kind = $2) ORDER BY id DESC LIMIT 1';
+  const find = async () => (await tables.rows<{ id: string }>(sql, [subjectId, kind ?? null]))[0]?.id;
+  return until(find, { everyMs: 10, what: `a ${kind ?? 'workflow'}` });
+}
+
+/** A run as its owner reads it at `location`, and how many workflows about the same subject have not ended. */
+export async function lookAt(api: Api, location: string): Promise<CrashLook> {
+  const { status, steps, subject } = (await api.call('GET', location)).json as WorkflowView;
+  return { status, steps, unfinished: await unfinishedOf(api, 'subject_id', subject.id) };
+}
+
+/** A run that no endpoint shows, and how many workflows on the same resource have not ended. */
+export async function lookAtRecord(tables: Tables, workflowId: string): Promise<CrashLook> {
+  const [row] = await tables.rows<{ status: string; resource_key: string }>('SELECT status, resource_key FROM workflow WHERE id = $1', [
+    workflowId,
+  ]);
+  const steps = await tables.rows<CrashLook['steps'][number]>(
+    'SELECT name, status, attempts FROM workflow_step WHERE workflow_id = $1 ORDER BY position',
+    [workflowId],
+  );
+  const unfinished = await unfinishedOf(tables, 'resource_key', row?.resource_key ?? '');
+  return { status: row?.status ?? 'gone', steps, unfinished };
+}
+
+const unfinishedOf = async (tables: Tables, column: 'subject_id' | 'resource_key', value: string): Promise<number> =>
+  (await tables.rows(`SELECT 1 FROM workflow WHERE ${column} = $1 AND status IN ('queued', 'running', 'needs_attention')`, [value])).length;
