@@ -25,7 +25,6 @@ export async function openWorld(backend: QueueBackend, caller: Caller): Promise<
     caller,
     environment: { DATABASE_HOST_URL: host.url, DATABASE_HOST_SECRET: host.secret },
     workers: { BACKUPS_DIR: backupsDir, ARCHIVE_KEY: newSecret() },
-    endsWithinMs: 90_000,
   });
   return {
     ...world,

@@ -10,8 +10,6 @@ import { type ServiceApi, startServiceApi, type TestedService } from './service-
 export interface ServiceWorld {
   api: ServiceApi;
   caller: Caller;
-  /** How long a workflow of this service may take at most, beside other suites. */
-  endsWithinMs: number;
   /** A worker process as it is deployed, from dist, with `environment` on top of what all of them get. */
   spawnWorker: (environment?: Record<string, string>) => ChildProcess;
   /** Kills the workers that are left. */
@@ -27,8 +25,6 @@ export interface WorldOptions {
   environment?: Record<string, string>;
   /** For the workers alone. */
   workers?: Record<string, string>;
-  /** 45 s when missing. */
-  endsWithinMs?: number;
 }
 
 /** Seconds; as short as a killed worker's run can be made to wait for it. */
@@ -36,7 +32,7 @@ export const leaseSeconds = 1;
 
 /** API, queue and Postgres for real; with no worker before one is spawned. */
 export async function openServiceWorld(tested: TestedService, options: WorldOptions): Promise<ServiceWorld> {
-  const { backend, caller, workers = {}, endsWithinMs = 45_000 } = options;
+  const { backend, caller, workers = {} } = options;
   const queue = await testQueue(backend);
   const api = await startServiceApi(tested, caller, { ...options.environment, QUEUE_URL: queue.url });
   const common = {
@@ -57,7 +53,6 @@ export async function openServiceWorld(tested: TestedService, options: WorldOpti
   return {
     api,
     caller,
-    endsWithinMs,
     spawnWorker: (environment = {}) => {
       const worker = spawn(process.execPath, ['--enable-source-maps', path.join(tested.dir, 'dist/worker.js')], {
         env: { ...common, ...environment },
