@@ -22,6 +22,13 @@ export interface GivenDeletedSite {
   domain: string;
 }
 
+/** The record of the deletion that this site has not come back from. @throws when there is none */
+export async function deletionOf(api: ServiceApi, siteId: string): Promise<string> {
+  const [row] = await api.rows<{ id: string }>('SELECT id FROM deleted_sites WHERE site_id = $1 AND restored_at IS NULL', [siteId]);
+  if (row === undefined) throw new Error('the site was not deleted');
+  return row.id;
+}
+
 /** A deleted site as the tables and the storage know it, without its ever having been one. */
 export async function givenDeletedSite(
   api: ServiceApi,

@@ -2,11 +2,9 @@ import type { VendorSnapshotSurface } from '@drydock/contracts/vendor-snapshots'
 import type { Caller } from '@drydock/service-kit/internal-token';
 import { auditedOf } from '@drydock/service-kit/testing/audit-log';
 import type { ServiceAnswer } from '@drydock/service-kit/testing/call-service';
-import { succeed } from '@drydock/service-kit/testing/follow-workflow';
 import type { QueueBackend } from '@drydock/test-kit/queue-backends';
 import { until } from '@drydock/test-kit/wait';
-import { uuidv7 } from 'uuidv7';
-import { type HostingWorld, openWorld } from './hosting-world';
+import { type HostingWorld, makeSite, openWorld } from './hosting-world';
 import { openVendor, type TestVendor, vendorContent } from './vendor';
 
 export interface VendorWorld extends HostingWorld {
@@ -35,8 +33,7 @@ export async function openVendorWorld(backend: QueueBackend, caller: Caller, mor
 
 /** A site of platform vendor with content, a point of all of it, and other content since. */
 export async function makeVendorSite(world: VendorWorld, name = 'Shop'): Promise<VendorSite> {
-  const body = { name, primary_domain: `${uuidv7()}.example.com`, platform: 'vendor' };
-  const { id: siteId } = await succeed<{ id: string }>(world, 'POST', '/v1/sites', { body });
+  const siteId = await makeSite(world, name, 'vendor');
   const [row] = await world.api.rows<{ package_id: string }>('SELECT package_id FROM vendor_packages WHERE site_id = $1', [siteId]);
   const packageId = row?.package_id ?? '';
   await world.vendor.fill(packageId, vendorContent(1));

@@ -5,7 +5,7 @@ import { callerOf } from '@drydock/service-kit/testing/service-api';
 import type { CrashLook } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
-import { givenDeletedSite } from '../../test/deleted-site';
+import { deletionOf, givenDeletedSite } from '../../test/deleted-site';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { isHosted, type SiteRun } from '../../test/site-run';
 import { fillSite, type SiteState, stateOf } from '../../test/site-state';
@@ -57,8 +57,7 @@ describe('every step of bringing a site back, and of its purge, survives its cra
         await fillSite(world, siteId, 1);
         states.set(siteId, await stateOf(world, siteId));
         await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
-        const [row] = await world.api.rows<{ id: string }>('SELECT id FROM deleted_sites WHERE site_id = $1', [siteId]);
-        return { siteId, id: row?.id ?? '' };
+        return { siteId, id: await deletionOf(world.api, siteId) };
       };
       /** As its owner sees it, who finds it by the deleted site. */
       const lookAtView = async (run: Run): Promise<CrashLook> => {

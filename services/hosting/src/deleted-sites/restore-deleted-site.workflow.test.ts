@@ -6,6 +6,7 @@ import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
 import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { until } from '@drydock/test-kit/wait';
+import { deletionOf } from '../../test/deleted-site';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, stateOf } from '../../test/site-state';
 
@@ -20,8 +21,7 @@ afterAll(() => world.close());
 /** A site with content, deleted; resolves with its record's id. */
 async function deletedSite(siteId: string): Promise<string> {
   await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
-  const [row] = await world.api.rows<{ id: string }>('SELECT id FROM deleted_sites WHERE site_id = $1 AND restored_at IS NULL', [siteId]);
-  return row?.id ?? '';
+  return deletionOf(world.api, siteId);
 }
 const read = async (id: string) => (await world.api.call('GET', `/v1/sites/deleted/${id}`)).json as DeletedSiteView;
 const siteOf = async (siteId: string) => (await world.api.call('GET', `/v1/sites/${siteId}`)).json;

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
-import { succeed, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
+import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import type { CrashFixture } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
-import { uuidv7 } from 'uuidv7';
-import { type HostingWorld, makeBackup, openWorld } from '../../test/hosting-world';
+import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { lookAtRun, oldOrNew, type SiteRun, type TwoStates } from '../../test/site-run';
 import { describeOnHost, openSshRig, type SshRig } from '../../test/ssh-host';
 import { workflows } from '../workflows';
@@ -33,10 +32,7 @@ onHost('a site over ssh survives the crash of its worker', () => {
   });
 
   const refOf = (siteId: string) => ({ siteId, orgId: world.caller.orgId, mode: 'live' as const });
-  const makeSshSite = async (): Promise<string> => {
-    const body = { name: 'Shop', primary_domain: `${uuidv7()}.example.com`, platform: 'ssh' };
-    return (await succeed<{ id: string }>(world, 'POST', '/v1/sites', { body })).id;
-  };
+  const makeSshSite = () => makeSite(world, 'Shop', 'ssh');
   const accept = async (siteId: string, target: string, body: object): Promise<SiteRun> => {
     const answer = await world.api.call('POST', `/v1/sites/${siteId}/${target}`, { body });
     return { siteId, workflowId: workflowIdOf(answer) };

@@ -4,7 +4,8 @@ import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/test-kit/tcp-fault-proxy';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
-import { type HostingWorld, makeBackup, openWorld } from '../../test/hosting-world';
+import { deletionOf } from '../../test/deleted-site';
+import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { pageOf } from '../../test/site-state';
 import { putAppOverSsh } from '../../test/ssh-app';
 import { describeOnHost, openSshRig, type SshRig } from '../../test/ssh-host';
@@ -29,7 +30,7 @@ onHost('sites of platform ssh', () => {
   });
 
   const bodyOf = () => ({ name: 'Shop', primary_domain: `${uuidv7()}.example.com`, platform: 'ssh' });
-  const makeSshSite = async (): Promise<string> => (await succeed<{ id: string }>(world, 'POST', '/v1/sites', { body: bodyOf() })).id;
+  const makeSshSite = () => makeSite(world, 'Shop', 'ssh');
   const refOf = (siteId: string) => ({ siteId, orgId: world.caller.orgId, mode: 'live' as const });
 
   it('a backup taken over ssh is restored over ssh, exactly, with a safety copy that brings back what was replaced', async () => {
@@ -64,8 +65,7 @@ onHost('sites of platform ssh', () => {
     expect(await ended(world, `/v1/sites/${siteId}/workflows/${workflowId}`)).toMatchObject({ status: 'succeeded' });
     await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
     expect(await pageOf(url)).toBe('404 ');
-    const [deleted] = await world.api.rows<{ id: string }>('SELECT id FROM deleted_sites WHERE site_id = $1', [siteId]);
-    await succeed(world, 'POST', `/v1/sites/deleted/${deleted?.id}/restore`);
+    await succeed(world, 'POST', `/v1/sites/deleted/${await deletionOf(world.api, siteId)}/restore`);
     expect(await pageOf(url)).toMatch(/^200 \d+$/);
   });
 
