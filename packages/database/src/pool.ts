@@ -1,10 +1,17 @@
 import type { PoolConfig } from 'pg';
 
+export interface PoolLimits {
+  /** Connections. Default 10. */
+  max?: number;
+  /** The name by which Postgres knows them. */
+  applicationName?: string;
+}
+
 /**
  * The settings of every pool of ours. Postgres' own defaults wait for ever: a frozen server would hold each request until the client gives up.
  * `lockTimeout` is the shortest, so that a held row lock is told apart from a slow statement.
  */
-export function poolConfig(connectionString: string, limits: { max?: number; applicationName?: string } = {}): PoolConfig {
+export function poolConfig(connectionString: string, limits: PoolLimits = {}): PoolConfig {
   return {
     connectionString,
     max: limits.max ?? 10,

@@ -5,8 +5,16 @@ export interface PrismaSql {
   $queryRawUnsafe(text: string, ...values: unknown[]): PromiseLike<unknown>;
 }
 
-interface PrismaRoot<Tx> extends PrismaSql {
+interface PrismaRoot<Tx> {
   $transaction<T>(work: (tx: Tx) => Promise<T>, options?: { maxWait?: number; timeout?: number }): Promise<T>;
+  $disconnect(): Promise<void>;
+}
+
+/** A service's own database: its process opens it once and closes it at its end. */
+export interface PrismaDatabase<Tx> extends Database<Tx> {
+  /** The pool, for a look-up that needs no transaction. */
+  pool: Tx;
+  close(): Promise<void>;
 }
 
 /** How long a transaction may wait for a connection and then run. Past that the caller gets 503: its work was rolled back. */
@@ -20,10 +28,12 @@ const sqlOf = (client: PrismaSql): Sql => ({
 });
 
 /** A Prisma client as a {@link Database}: stores use `tx` as Prisma, packages use `sql(tx)`. */
-export function prismaDatabase<Tx extends PrismaSql>(client: PrismaRoot<Tx>): Database<Tx> {
+export function prismaDatabase<Tx extends PrismaSql>(client: PrismaRoot<Tx> & Tx): PrismaDatabase<Tx> {
   const pool = sqlOf(client);
   return {
     transaction: (work) => client.$transaction(work, transactionLimits),
     sql: (tx) => (tx === undefined ? pool : sqlOf(tx)),
+    pool: client,
+    close: () => client.$disconnect(),
   };
 }

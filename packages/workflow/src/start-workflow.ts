@@ -1,7 +1,9 @@
 import type { Sql } from '@drydock/database/sql';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
+import { findUnfinished } from './find-unfinished';
 import { workflowStarted } from './metrics';
+import type { UnfinishedWorkflow } from './unfinished.types';
 
 const startSchema = z.object({
   /** UUIDv7, for work that is known by the id of what it makes. Default: a fresh one. */
@@ -31,7 +33,7 @@ export interface WorkflowStart extends Omit<z.input<typeof startSchema>, 'input'
 export type WorkflowStarted =
   | { started: true; workflowId: string }
   /** The unfinished workflow that holds the resource. */
-  | { started: false; workflowId: string; status: 'queued' | 'running' | 'needs_attention' };
+  | { started: false; workflowId: string; status: UnfinishedWorkflow['status'] };
 
 /**
  * Accepts a workflow within the caller's transaction, or says which one is in the way. Nothing runs before the caller commits; then call `ring`.
@@ -61,8 +63,8 @@ export async function startWorkflow(sql: Sql, start: WorkflowStart): Promise<Wor
       workflowStarted(row.kind);
       return { started: true, workflowId: id };
     }
-    const [holder] = await sql.query<{ id: string; status: 'queued' | 'running' | 'needs_attention' }>(holderSql, [row.resourceKey]);
-    if (holder !== undefined) return { started: false, workflowId: holder.id, status: holder.status };
+    const holder = await findUnfinished(sql, row.resourceKey);
+    if (holder !== null) return { started: false, workflowId: holder.id, status: holder.status };
   }
   throw new Error(`no workflow could be started for ${row.resourceKey}, and none is in the way`);
 }
@@ -81,5 +83,3 @@ const insertSql = `
     SELECT accepted.id, step.name, step.ordinality - 1 FROM accepted, jsonb_array_elements_text($13::jsonb) WITH ORDINALITY AS step(name, ordinality)
   )
   SELECT id FROM accepted`;
-
-const holderSql = `SELECT id, status FROM workflow WHERE resource_key = $1 AND status IN ('queued', 'running', 'needs_attention')`;

@@ -1,19 +1,12 @@
-import { poolConfig } from '@drydock/database/pool';
-import { prismaDatabase } from '@drydock/database/prisma-database';
-import type { Database } from '@drydock/database/sql';
+import { type PoolLimits, poolConfig } from '@drydock/database/pool';
+import { type PrismaDatabase, prismaDatabase } from '@drydock/database/prisma-database';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { type Prisma, PrismaClient } from './generated/prisma/client';
 
 /** A transaction, or the pool itself, as the stores take it. */
 export type Tx = Prisma.TransactionClient;
 
-export interface AgencyDatabase extends Database<Tx> {
-  /** The pool, for a look-up that needs no transaction. */
-  pool: Tx;
-  close(): Promise<void>;
-}
+export type AgencyDatabase = PrismaDatabase<Tx>;
 
-export function openDatabase(url: string, limits: { max: number; applicationName: string }): AgencyDatabase {
-  const client = new PrismaClient({ adapter: new PrismaPg(poolConfig(url, limits)) });
-  return { ...prismaDatabase<Tx>(client), pool: client, close: () => client.$disconnect() };
-}
+export const openDatabase = (url: string, limits: PoolLimits): AgencyDatabase =>
+  prismaDatabase<Tx>(new PrismaClient({ adapter: new PrismaPg(poolConfig(url, limits)) }));
