@@ -19,9 +19,10 @@ export const importRules: ImportRule[] = [
     forbids: (file, imported) => inPackage(file, 'contracts') && !isTest(file) && imported !== 'zod' && !imported.startsWith('.'),
   },
   {
-    reason: 'service-kit and workflow do not know each other; a service joins them',
+    reason: 'service-kit and workflow do not know each other; workflow-kit and the services join them',
     forbids: (file, imported) =>
-      (inPackage(file, 'service-kit') && isFrom(imported, 'workflow')) || (inPackage(file, 'workflow') && isFrom(imported, 'service-kit')),
+      (inPackage(file, 'service-kit') && (isFrom(imported, 'workflow') || isFrom(imported, 'workflow-kit'))) ||
+      (inPackage(file, 'workflow') && (isFrom(imported, 'service-kit') || isFrom(imported, 'workflow-kit'))),
   },
   {
     reason: 'archive knows no site and no bucket, hence nothing of ours',
@@ -43,9 +44,10 @@ export const importRules: ImportRule[] = [
   {
     reason: 'rules of a service are pure: they import rules, types and contracts only',
     forbids: (file, imported) =>
-      file.path.startsWith('services/') &&
+      (file.path.startsWith('services/') || inPackage(file, 'workflow-kit')) &&
       named(file, /\.rules\.ts$/) &&
       !isFrom(imported, 'contracts') &&
+      !/^@drydock\/[a-z-]+\/[a-z-]+\.(rules|types)$/.test(imported) &&
       !/^\.{1,2}\/.*\.(rules|types|states)$|^\.{1,2}\/[a-z-]*(rules|types|states)$/.test(imported),
   },
   {

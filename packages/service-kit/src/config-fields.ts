@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ConfigOf } from './config';
 
 const describe = <Schema extends z.ZodType>(schema: Schema, description: string): Schema => schema.meta({ description });
 /** 32 bytes or more as hex; never printed. */
@@ -31,6 +32,8 @@ export const serviceFields = (serviceName: string) => ({
   KEYS_URL: urlField('Where keys listens, for the delivery of audit entries'),
 });
 
+export type ServiceConfig = ConfigOf<ReturnType<typeof serviceFields>>;
+
 /** Every worker, and every service that starts workflows. */
 export const queueFields = {
   QUEUE_URL: z
@@ -39,3 +42,5 @@ export const queueFields = {
   WORKFLOW_LEASE_SECONDS: describe(z.coerce.number().min(1).default(15), 'How long a worker owns a workflow without a heartbeat'),
   WORKFLOW_SWEEP_MS: describe(z.coerce.number().int().min(50).default(1_000), 'How often due workflows are looked for'),
 };
+
+export type QueueConfig = ConfigOf<typeof queueFields>;

@@ -2,17 +2,17 @@ import * as computeServers from '@drydock/contracts/compute-servers';
 import * as computeSnapshots from '@drydock/contracts/compute-snapshots';
 import * as computeWorkflows from '@drydock/contracts/compute-workflows';
 import { type Route, route } from '@drydock/service-kit/route';
+import { abandonWorkflow, retryWorkflow } from '@drydock/workflow-kit/decide-workflow';
+import { getWorkflow } from '@drydock/workflow-kit/get-workflow';
+import { listWorkflows } from '@drydock/workflow-kit/list-workflows';
+import { watchWorkflow } from '@drydock/workflow-kit/watch-workflow';
 import type { HandlerContext } from './context';
 import type { Tx } from './database.store';
-import { abandonWorkflow } from './server-workflows/abandon-workflow';
-import { getWorkflow } from './server-workflows/get-workflow';
-import { listWorkflows } from './server-workflows/list-workflows';
-import { retryWorkflow } from './server-workflows/retry-workflow';
-import { watchWorkflow } from './server-workflows/watch-workflow';
 import { getServer } from './servers/get-server';
 import { listServers } from './servers/list-servers';
 import { orderServer } from './servers/order-server';
 import { rebuildServer } from './servers/rebuild-server';
+import { serverHome } from './servers/server-home';
 import { deleteSnapshot } from './snapshots/delete-snapshot';
 import { listSnapshots } from './snapshots/list-snapshots';
 import { preflightRollback } from './snapshots/preflight-rollback';
@@ -29,9 +29,9 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(computeSnapshots.deleteServerSnapshot, deleteSnapshot(context)),
   route(computeSnapshots.rollBackComputeServer, rollBackServer(context)),
   route(computeSnapshots.preflightComputeServerRollback, preflightRollback(context)),
-  route(computeWorkflows.listServerWorkflows, listWorkflows(context)),
-  route(computeWorkflows.getServerWorkflow, getWorkflow(context)),
-  route(computeWorkflows.watchServerWorkflow, watchWorkflow(context)),
-  route(computeWorkflows.retryServerWorkflow, retryWorkflow(context)),
-  route(computeWorkflows.abandonServerWorkflow, abandonWorkflow(context)),
+  route(computeWorkflows.listServerWorkflows, listWorkflows(serverHome(context), computeWorkflows.listServerWorkflows)),
+  route(computeWorkflows.getServerWorkflow, getWorkflow(serverHome(context))),
+  route(computeWorkflows.watchServerWorkflow, watchWorkflow(serverHome(context))),
+  route(computeWorkflows.retryServerWorkflow, retryWorkflow(serverHome(context))),
+  route(computeWorkflows.abandonServerWorkflow, abandonWorkflow(serverHome(context))),
 ];

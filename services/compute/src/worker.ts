@@ -1,13 +1,5 @@
-import { closeOnSignal } from '@drydock/service-kit/shutdown';
+import { runProcess } from '@drydock/service-kit/run-process';
 import { composeWorker } from './compose';
 import { readWorkerConfig } from './config';
 
-const worker = composeWorker(readWorkerConfig());
-closeOnSignal(worker.lifetime, worker.log);
-worker.start().then(
-  ({ url }) => worker.log.info({ url }, 'listening'),
-  (error: unknown) => {
-    worker.log.fatal({ err: error }, 'could not start');
-    process.exit(1);
-  },
-);
+runProcess(composeWorker(readWorkerConfig()));

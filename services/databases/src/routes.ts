@@ -3,20 +3,21 @@ import * as databaseUpgrades from '@drydock/contracts/database-upgrades';
 import * as databaseWorkflows from '@drydock/contracts/database-workflows';
 import * as databases from '@drydock/contracts/databases';
 import { type Route, route } from '@drydock/service-kit/route';
+import { retryWorkflow } from '@drydock/workflow-kit/decide-workflow';
+import { getWorkflow } from '@drydock/workflow-kit/get-workflow';
+import { listWorkflows } from '@drydock/workflow-kit/list-workflows';
+import { watchWorkflow } from '@drydock/workflow-kit/watch-workflow';
 import { listBackups } from './backups/list-backups';
 import { takeBackup } from './backups/take-backup';
 import { getCatalogue } from './catalogue/get-catalogue';
 import type { HandlerContext } from './context';
 import type { Tx } from './database.store';
-import { abandonWorkflow } from './database-workflows/abandon-workflow';
-import { getWorkflow } from './database-workflows/get-workflow';
-import { listWorkflows } from './database-workflows/list-workflows';
-import { retryWorkflow } from './database-workflows/retry-workflow';
-import { watchWorkflow } from './database-workflows/watch-workflow';
 import { createDatabase } from './databases/create-database';
+import { databaseHome } from './databases/database-home';
 import { deleteDatabase } from './databases/delete-database';
 import { getDatabase } from './databases/get-database';
 import { listDatabases } from './databases/list-databases';
+import { abandonWorkflow } from './upgrades/abandon-workflow';
 import { preflightUpgrade } from './upgrades/preflight-upgrade';
 import { upgradeDatabase } from './upgrades/upgrade-database';
 
@@ -30,9 +31,9 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databaseBackups.takeDatabaseBackup, takeBackup(context)),
   route(databaseUpgrades.upgradeDatabase, upgradeDatabase(context)),
   route(databaseUpgrades.preflightDatabaseUpgrade, preflightUpgrade(context)),
-  route(databaseWorkflows.listDatabaseWorkflows, listWorkflows(context)),
-  route(databaseWorkflows.getDatabaseWorkflow, getWorkflow(context)),
-  route(databaseWorkflows.watchDatabaseWorkflow, watchWorkflow(context)),
-  route(databaseWorkflows.retryDatabaseWorkflow, retryWorkflow(context)),
+  route(databaseWorkflows.listDatabaseWorkflows, listWorkflows(databaseHome(context), databaseWorkflows.listDatabaseWorkflows)),
+  route(databaseWorkflows.getDatabaseWorkflow, getWorkflow(databaseHome(context))),
+  route(databaseWorkflows.watchDatabaseWorkflow, watchWorkflow(databaseHome(context))),
+  route(databaseWorkflows.retryDatabaseWorkflow, retryWorkflow(databaseHome(context))),
   route(databaseWorkflows.abandonDatabaseWorkflow, abandonWorkflow(context)),
 ];

@@ -1,9 +1,7 @@
 import type { Mode } from '@drydock/contracts/values';
 import type { Caller } from '@drydock/service-kit/internal-token';
-import type { Pager } from '@drydock/service-kit/paging';
-import type { Dispatcher } from '@drydock/workflow/dispatcher';
-import type { WorkflowListener } from '@drydock/workflow/listener';
-import type { HostingDatabase } from './database.store';
+import type { WorkflowContext } from '@drydock/workflow-kit/workflow-context';
+import type { HostingDatabase, Tx } from './database.store';
 import type { OffsiteReaders } from './offsite/offsite.types';
 import type { ProofReader } from './proofs/proof-reader';
 import type { BackupReader } from './providers/backup-storage';
@@ -12,9 +10,8 @@ import type { VendorTimelineReaders } from './providers/vendor-timeline';
 import type { Owner } from './sites/site.types';
 
 /** What a handler may use: it looks at the world and never changes it. */
-export interface HandlerContext {
+export interface HandlerContext extends WorkflowContext<Tx> {
   database: HostingDatabase;
-  pager: Pager;
   siteHosts: SiteHostReaders;
   /** The worlds that have a host over ssh. */
   sshModes: readonly Mode[];
@@ -23,10 +20,6 @@ export interface HandlerContext {
   /** Customers' own storage. */
   offsite: OffsiteReaders;
   vendorTimelines: VendorTimelineReaders;
-  /** What Postgres says about workflows, for those who watch one. */
-  listener: WorkflowListener;
-  /** Tells the worker of a new workflow; called after the commit. */
-  ring: Dispatcher['ring'];
 }
 
 export const ownerOf = ({ orgId, mode }: Caller): Owner => ({ orgId, mode });

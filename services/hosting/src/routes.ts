@@ -6,6 +6,10 @@ import * as siteWorkflows from '@drydock/contracts/site-workflows';
 import * as sites from '@drydock/contracts/sites';
 import * as vendorSnapshots from '@drydock/contracts/vendor-snapshots';
 import { type Route, route } from '@drydock/service-kit/route';
+import { abandonWorkflow, retryWorkflow } from '@drydock/workflow-kit/decide-workflow';
+import { getWorkflow } from '@drydock/workflow-kit/get-workflow';
+import { listWorkflows } from '@drydock/workflow-kit/list-workflows';
+import { watchWorkflow } from '@drydock/workflow-kit/watch-workflow';
 import { getApp } from './app/get-app';
 import { restartApp } from './app/restart-app';
 import { listBackups } from './backups/list-backups';
@@ -25,16 +29,11 @@ import { getOffsite } from './offsite/get-offsite';
 import { preflightOffsite } from './offsite/preflight-offsite';
 import { removeOffsite } from './offsite/remove-offsite';
 import { restoreOffsite } from './offsite/restore-offsite';
-import { abandonWorkflow } from './site-workflows/abandon-workflow';
-import { getWorkflow } from './site-workflows/get-workflow';
-import { listWorkflows } from './site-workflows/list-workflows';
-import { retryWorkflow } from './site-workflows/retry-workflow';
-import { watchWorkflow } from './site-workflows/watch-workflow';
-import { siteHome } from './site-workflows/workflow-home';
 import { createSite } from './sites/create-site';
 import { deleteSite } from './sites/delete-site';
 import { getSite } from './sites/get-site';
 import { listSites } from './sites/list-sites';
+import { siteHome } from './sites/site-home';
 import { getVendorSnapshots } from './vendor-snapshots/get-vendor-snapshots';
 import { restoreVendorSnapshot } from './vendor-snapshots/restore-vendor-snapshot';
 import { takeVendorSnapshot } from './vendor-snapshots/take-vendor-snapshot';
@@ -56,20 +55,20 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(offsite.preflightSiteOffsiteRestore, preflightOffsite(context)),
   route(siteApp.getSiteApp, getApp(context)),
   route(siteApp.restartSiteApp, restartApp(context)),
-  route(siteWorkflows.listSiteWorkflows, listWorkflows(context, siteHome, siteWorkflows.listSiteWorkflows)),
-  route(siteWorkflows.getSiteWorkflow, getWorkflow(context, siteHome)),
-  route(siteWorkflows.watchSiteWorkflow, watchWorkflow(context, siteHome)),
-  route(siteWorkflows.retrySiteWorkflow, retryWorkflow(context, siteHome)),
-  route(siteWorkflows.abandonSiteWorkflow, abandonWorkflow(context, siteHome)),
+  route(siteWorkflows.listSiteWorkflows, listWorkflows(siteHome(context), siteWorkflows.listSiteWorkflows)),
+  route(siteWorkflows.getSiteWorkflow, getWorkflow(siteHome(context))),
+  route(siteWorkflows.watchSiteWorkflow, watchWorkflow(siteHome(context))),
+  route(siteWorkflows.retrySiteWorkflow, retryWorkflow(siteHome(context))),
+  route(siteWorkflows.abandonSiteWorkflow, abandonWorkflow(siteHome(context))),
   route(deletedSites.listDeletedSites, listDeletedSites(context)),
   route(deletedSites.getDeletedSite, getDeletedSite(context)),
   route(deletedSites.restoreDeletedSite, restoreDeletedSite(context)),
   route(deletedSites.preflightDeletedSiteRestore, preflightDeletedSite(context)),
-  route(deletedSites.listDeletedSiteWorkflows, listWorkflows(context, deletedSiteHome, deletedSites.listDeletedSiteWorkflows)),
-  route(deletedSites.getDeletedSiteWorkflow, getWorkflow(context, deletedSiteHome)),
-  route(deletedSites.watchDeletedSiteWorkflow, watchWorkflow(context, deletedSiteHome)),
-  route(deletedSites.retryDeletedSiteWorkflow, retryWorkflow(context, deletedSiteHome)),
-  route(deletedSites.abandonDeletedSiteWorkflow, abandonWorkflow(context, deletedSiteHome)),
+  route(deletedSites.listDeletedSiteWorkflows, listWorkflows(deletedSiteHome(context), deletedSites.listDeletedSiteWorkflows)),
+  route(deletedSites.getDeletedSiteWorkflow, getWorkflow(deletedSiteHome(context))),
+  route(deletedSites.watchDeletedSiteWorkflow, watchWorkflow(deletedSiteHome(context))),
+  route(deletedSites.retryDeletedSiteWorkflow, retryWorkflow(deletedSiteHome(context))),
+  route(deletedSites.abandonDeletedSiteWorkflow, abandonWorkflow(deletedSiteHome(context))),
   route(vendorSnapshots.getSiteVendorSnapshots, getVendorSnapshots(context)),
   route(vendorSnapshots.takeSiteVendorSnapshot, takeVendorSnapshot(context)),
   route(vendorSnapshots.restoreSiteVendorSnapshot, restoreVendorSnapshot(context)),

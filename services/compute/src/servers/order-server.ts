@@ -1,13 +1,14 @@
 import type { orderComputeServer as endpoint } from '@drydock/contracts/compute-servers';
 import { problem } from '@drydock/contracts/problem';
 import type { ActHandlers } from '@drydock/service-kit/route';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
-import { acceptWorkflow, followHeaders } from '../server-workflows/accept-workflow';
 import { orderServerHead } from './order-server.head';
 import { insertServer } from './server.store';
 import { viewServer } from './server.view';
+import { onServer, serverPath } from './server-names';
 import { type Offer, targetOf } from './targets';
 
 export const orderServer = (context: HandlerContext) =>
@@ -31,12 +32,14 @@ export const orderServer = (context: HandlerContext) =>
         amountMinor: termMonths === null ? price.hourMinor : price.monthMinor,
         subscriptionId: isSubscribed ? uuidv7() : null,
       });
-      const workflowId = await acceptWorkflow(context, tx, request, server, {
+      const workflowId = await acceptWorkflow(context, tx, request, {
+        ...onServer(id),
         definition: orderServerHead,
         input: { deployTarget, spec, image, zone },
+        action: null,
         id,
       });
-      return { status: 202, headers: followHeaders(id, workflowId), body: viewServer(server, context.targets, request.now) };
+      return { status: 202, headers: followHeaders(serverPath(id), workflowId), body: viewServer(server, context.targets, request.now) };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
 

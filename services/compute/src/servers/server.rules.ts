@@ -1,19 +1,5 @@
-import type { ProblemCode } from '@drydock/contracts/problems';
-import type { UnfinishedWorkflow } from '../server-workflows/unfinished.types';
+import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
 import type { Server } from './server.types';
-
-/** Why something may not be done now. */
-export interface Refusal {
-  code: ProblemCode;
-  extra?: Record<string, unknown>;
-}
-
-/** What comes before every other state of the server: somebody is at work on it, or staff have to look. */
-export function refusalByWorkflow(unfinished: UnfinishedWorkflow | null): Refusal | null {
-  if (unfinished === null) return null;
-  const code = unfinished.status === 'needs_attention' ? 'needs_attention' : 'operation_in_progress';
-  return { code, extra: { workflow_id: unfinished.id } };
-}
 
 /** `operable` is read as it stands, and the status beside it: neither follows from the other. */
 export const refuseInoperable = ({ operable, status }: Pick<Server, 'operable' | 'status'>): Refusal | null =>

@@ -1,10 +1,11 @@
 import type { preflightComputeServerRollback as endpoint } from '@drydock/contracts/compute-snapshots';
 import type { ReadHandlers } from '@drydock/service-kit/route';
+import { findUnfinished } from '@drydock/workflow/find-unfinished';
+import { refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
+import { problemOf } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';
-import { problemOf } from '../server-workflows/refuse';
-import { findUnfinished } from '../server-workflows/unfinished.store';
 import { readServer } from '../servers/find-server';
-import { refusalByWorkflow } from '../servers/server.rules';
+import { serverResourceKey } from '../servers/server-names';
 import { lookAtSnapshot } from './look-at-snapshot';
 import { viewPreflight } from './preflight-rollback.view';
 import { refuseRollback } from './snapshot.rules';
@@ -15,7 +16,7 @@ export const preflightRollback = (context: HandlerContext) =>
     read: async (request) => {
       const { now, params, requestId } = request;
       const server = await readServer(context, request);
-      const unfinished = await findUnfinished(context.database.pool, server.id);
+      const unfinished = await findUnfinished(context.database.sql(), serverResourceKey(server.id));
       const world = await lookAtSnapshot(context, server, params.snapshotId);
       const refusal = refusalByWorkflow(unfinished) ?? refuseRollback(server, world);
       return { status: 200, body: viewPreflight(server, world, refusal === null ? null : problemOf(refusal).body(requestId), now) };

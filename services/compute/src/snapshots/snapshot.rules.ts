@@ -1,6 +1,7 @@
+import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
 import type { Machine, MachineSnapshot } from '../providers/compute-machine.types';
 import { judgeRollback } from '../providers/rollback.rules';
-import { type Refusal, refuseInoperable } from '../servers/server.rules';
+import { refuseInoperable } from '../servers/server.rules';
 import type { Server } from '../servers/server.types';
 
 /** The machine, the snapshot that was named and what the provider can do, as it said just now. */

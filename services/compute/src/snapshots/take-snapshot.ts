@@ -2,16 +2,15 @@ import type { takeServerSnapshot as endpoint } from '@drydock/contracts/compute-
 import { problems } from '@drydock/contracts/problems';
 import type { SettleHandlers } from '@drydock/service-kit/route';
 import { waitForStep } from '@drydock/workflow/wait-for-step';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
+import { assertAllowed, assertFree, problemOf } from '@drydock/workflow-kit/refuse';
 import { z } from 'zod';
 import { providerUnavailable } from '../changes/provider-unavailable';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { acceptWorkflow, followHeaders } from '../server-workflows/accept-workflow';
-import { assertAllowed, problemOf } from '../server-workflows/refuse';
-import { findUnfinished } from '../server-workflows/unfinished.store';
 import { holdServer } from '../servers/find-server';
 import { readerOf } from '../servers/look-at-machine';
-import { refusalByWorkflow } from '../servers/server.rules';
+import { onServer, serverPath, serverResourceKey } from '../servers/server-names';
 import { refuseSnapshot } from './snapshot.rules';
 import { takeSnapshotHead } from './take-snapshot.head';
 
@@ -31,12 +30,13 @@ export const takeSnapshot = (context: HandlerContext) =>
   ({
     act: async (tx: Tx, request) => {
       const server = await holdServer(tx, request);
-      assertAllowed(refusalByWorkflow(await findUnfinished(tx, server.id)));
+      await assertFree(context.database.sql(tx), serverResourceKey(server.id));
       assertAllowed(refuseSnapshot(server, readerOf(context, server).capabilities));
       const { deployTarget, machineId } = server;
       const { description = '' } = request.body;
       const input = { deployTarget, machineId, description };
-      const workflowId = await acceptWorkflow(context, tx, request, server, { definition: takeSnapshotHead, input });
+      const acceptance = { ...onServer(server.id), definition: takeSnapshotHead, input, action: null };
+      const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       return { workflowId, description, createdAt: request.now.toISOString() };
     },
     settle: async ({ params }, { workflowId, description, createdAt }) => {
@@ -45,6 +45,6 @@ export const takeSnapshot = (context: HandlerContext) =>
       if (waited.state === 'failed') throw problems[waited.problem.code].status === 422 ? problemOf(waited.problem) : providerUnavailable();
       const id = (waited.state === 'succeeded' ? sentSchema.parse(waited.output).snapshotId : null) ?? '';
       const body = { id, description, status: 'creating', created_at: createdAt, size_gb: null } as const;
-      return { status: 202, headers: followHeaders(params.serverId, workflowId), body };
+      return { status: 202, headers: followHeaders(serverPath(params.serverId), workflowId), body };
     },
   }) satisfies SettleHandlers<typeof endpoint, Tx, undefined, Accepted>;

@@ -1,12 +1,12 @@
 import type { takeDatabaseBackup as endpoint } from '@drydock/contracts/database-backups';
 import type { ActHandlers } from '@drydock/service-kit/route';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
+import { assertAllowed, assertFree } from '@drydock/workflow-kit/refuse';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { acceptWorkflow, followHeaders } from '../database-workflows/accept-workflow';
-import { assertAllowed } from '../database-workflows/refuse';
-import { findUnfinished } from '../database-workflows/unfinished.store';
-import { refusalByWorkflow, refuseUnavailable } from '../databases/database.rules';
+import { refuseUnavailable } from '../databases/database.rules';
+import { databasePath, databaseResourceKey, onDatabase } from '../databases/database-names';
 import { holdDatabase } from '../databases/find-database';
 import { insertBackup } from './backup.store';
 import { viewBackup } from './backup.view';
@@ -16,12 +16,14 @@ export const takeBackup = (context: HandlerContext) =>
   ({
     act: async (tx: Tx, request) => {
       const managed = await holdDatabase(tx, request);
-      assertAllowed(refusalByWorkflow(await findUnfinished(tx, managed.id)) ?? refuseUnavailable(managed));
+      await assertFree(context.database.sql(tx), databaseResourceKey(managed.id));
+      assertAllowed(refuseUnavailable(managed));
       const backup = { id: uuidv7(), databaseId: managed.id, engineVersion: managed.engineVersion, createdAt: request.now };
-      const acceptance = { definition: takeBackupHead, input: { backupId: backup.id }, action: 'database_backup.take' };
-      const workflowId = await acceptWorkflow(context, tx, request, managed.id, acceptance);
+      const input = { backupId: backup.id };
+      const acceptance = { ...onDatabase(managed.id), definition: takeBackupHead, input, action: 'database_backup.take' };
+      const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       await insertBackup(tx, backup);
       const body = viewBackup({ ...backup, status: 'queued', sequence: 0, archive: null, completedAt: null });
-      return { status: 202, headers: followHeaders(managed.id, workflowId), body };
+      return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

@@ -1,16 +1,17 @@
 import { type CreatedDatabase, type createDatabase as endpoint, managedDatabaseSchema } from '@drydock/contracts/databases';
 import type { BodyOf } from '@drydock/contracts/endpoint';
 import type { ActHandlers } from '@drydock/service-kit/route';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
+import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
+import { assertAllowed } from '@drydock/workflow-kit/refuse';
 import { uuidv7 } from 'uuidv7';
 import { findSize, findVersion, versionsOf } from '../catalogue/catalogue';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
-import { acceptWorkflow, followHeaders } from '../database-workflows/accept-workflow';
-import { assertAllowed } from '../database-workflows/refuse';
 import { createDatabaseHead } from './create-database.head';
-import type { Refusal } from './database.rules';
 import { insertDatabase } from './database.store';
 import { viewDatabase } from './database.view';
+import { databasePath, onDatabase } from './database-names';
 
 export const createDatabase = (context: HandlerContext) =>
   ({
@@ -30,12 +31,14 @@ export const createDatabase = (context: HandlerContext) =>
         highAvailability: false,
         createdAt: now,
       });
-      const workflowId = await acceptWorkflow(context, tx, request, id, {
+      const workflowId = await acceptWorkflow(context, tx, request, {
+        ...onDatabase(id),
         definition: createDatabaseHead,
         input: { major: Number(body.engine_version), size: body.size, ...names },
         action: 'database.create',
       });
-      return { status: 202, headers: followHeaders(id, workflowId), body: { ...viewDatabase(managed), password: context.passwords(id) } };
+      const created = { ...viewDatabase(managed), password: context.passwords(id) };
+      return { status: 202, headers: followHeaders(databasePath(id), workflowId), body: created };
     },
     replaySecret: {
       remove: ({ password: _password, ...managed }: CreatedDatabase) => managed,

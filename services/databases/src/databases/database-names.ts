@@ -1,3 +1,5 @@
+import type { WorkTarget } from '@drydock/workflow-kit/accept-workflow';
+
 /** What one workflow at a time holds: whatever is done to a database excludes everything else. */
 export const databaseResourceKey = (databaseId: string): string => `database:${databaseId}`;
 
@@ -5,3 +7,10 @@ export const databaseSubject = (databaseId: string): { type: 'database'; id: str
 
 /** What the audit log names. */
 export const databasePath = (databaseId: string): string => `/v1/databases/${databaseId}`;
+
+/** What a workflow that is done to a database is accepted with. */
+export const onDatabase = (databaseId: string): WorkTarget => ({
+  resourceKey: databaseResourceKey(databaseId),
+  subject: databaseSubject(databaseId),
+  path: databasePath(databaseId),
+});

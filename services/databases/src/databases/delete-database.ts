@@ -1,13 +1,12 @@
 import type { deleteDatabase as endpoint } from '@drydock/contracts/databases';
 import type { ActHandlers } from '@drydock/service-kit/route';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
+import { assertFree } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { acceptWorkflow, followHeaders } from '../database-workflows/accept-workflow';
-import { assertAllowed } from '../database-workflows/refuse';
-import { findUnfinished } from '../database-workflows/unfinished.store';
-import { refusalByWorkflow } from './database.rules';
 import { changeStatus } from './database.store';
 import { viewDatabase } from './database.view';
+import { databasePath, databaseResourceKey, onDatabase } from './database-names';
 import { deleteDatabaseHead } from './delete-database.head';
 import { holdDatabase } from './find-database';
 
@@ -15,10 +14,11 @@ export const deleteDatabase = (context: HandlerContext) =>
   ({
     act: async (tx: Tx, request) => {
       const managed = await holdDatabase(tx, request);
-      assertAllowed(refusalByWorkflow(await findUnfinished(tx, managed.id)));
-      const acceptance = { definition: deleteDatabaseHead, input: {}, action: 'database.delete' };
-      const workflowId = await acceptWorkflow(context, tx, request, managed.id, acceptance);
+      await assertFree(context.database.sql(tx), databaseResourceKey(managed.id));
+      const acceptance = { ...onDatabase(managed.id), definition: deleteDatabaseHead, input: {}, action: 'database.delete' };
+      const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       await changeStatus(tx, managed.id, 'deleting');
-      return { status: 202, headers: followHeaders(managed.id, workflowId), body: viewDatabase({ ...managed, status: 'deleting' }) };
+      const body = viewDatabase({ ...managed, status: 'deleting' });
+      return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

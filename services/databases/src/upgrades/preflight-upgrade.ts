@@ -1,12 +1,13 @@
 import type { preflightDatabaseUpgrade as endpoint } from '@drydock/contracts/database-upgrades';
 import { problem } from '@drydock/contracts/problem';
 import type { ReadHandlers } from '@drydock/service-kit/route';
+import { findUnfinished } from '@drydock/workflow/find-unfinished';
+import { problemOf } from '@drydock/workflow-kit/refuse';
 import { findNewestBackup } from '../backups/backup.store';
 import { versionsOf } from '../catalogue/catalogue';
 import type { HandlerContext } from '../context';
-import { problemOf } from '../database-workflows/refuse';
-import { findUnfinished } from '../database-workflows/unfinished.store';
 import type { ManagedDatabase } from '../databases/database.types';
+import { databaseResourceKey } from '../databases/database-names';
 import { readDatabase } from '../databases/find-database';
 import { DatabaseProviderError, type UpgradePlan } from '../providers/database-provider';
 import { viewPreflight } from './preflight-upgrade.view';
@@ -19,7 +20,8 @@ export const preflightUpgrade = (context: HandlerContext) =>
       const { now, body, requestId } = request;
       const { pool } = context.database;
       const managed = await readDatabase(context, request);
-      const world = { managed, unfinished: await findUnfinished(pool, managed.id), versions: versionsOf(managed.engine) ?? [] };
+      const unfinished = await findUnfinished(context.database.sql(), databaseResourceKey(managed.id));
+      const world = { managed, unfinished, versions: versionsOf(managed.engine) ?? [] };
       const refusal = refuseUpgrade(world, body.engine_version);
       const isTarget = refusal === null || refusal.code === 'never_backed_up';
       const plan = isTarget ? await planOf(context, managed, Number(body.engine_version)) : null;

@@ -1,15 +1,16 @@
 import type { upgradeDatabase as endpoint } from '@drydock/contracts/database-upgrades';
 import type { ActHandlers } from '@drydock/service-kit/route';
+import { findUnfinished } from '@drydock/workflow/find-unfinished';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
+import { assertAllowed } from '@drydock/workflow-kit/refuse';
 import { uuidv7 } from 'uuidv7';
 import { insertBackup } from '../backups/backup.store';
 import { versionsOf } from '../catalogue/catalogue';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { acceptWorkflow, followHeaders } from '../database-workflows/accept-workflow';
-import { assertAllowed } from '../database-workflows/refuse';
-import { findUnfinished } from '../database-workflows/unfinished.store';
 import { changeStatus } from '../databases/database.store';
 import { viewDatabase } from '../databases/database.view';
+import { databasePath, databaseResourceKey, onDatabase } from '../databases/database-names';
 import { holdDatabase } from '../databases/find-database';
 import { refuseUpgrade } from './upgrade.rules';
 import { upgradeDatabaseHead } from './upgrade-database.head';
@@ -18,18 +19,20 @@ import { upgradeDatabaseHead } from './upgrade-database.head';
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
     act: async (tx: Tx, request) => {
-      const { body, now } = request;
+      const { body: asked, now } = request;
       const managed = await holdDatabase(tx, request);
-      const unfinished = await findUnfinished(tx, managed.id);
-      assertAllowed(refuseUpgrade({ managed, unfinished, versions: versionsOf(managed.engine) ?? [] }, body.engine_version));
+      const unfinished = await findUnfinished(context.database.sql(tx), databaseResourceKey(managed.id));
+      assertAllowed(refuseUpgrade({ managed, unfinished, versions: versionsOf(managed.engine) ?? [] }, asked.engine_version));
       const [backupId, newBackupId] = [uuidv7(), uuidv7()];
-      const workflowId = await acceptWorkflow(context, tx, request, managed.id, {
+      const workflowId = await acceptWorkflow(context, tx, request, {
+        ...onDatabase(managed.id),
         definition: upgradeDatabaseHead,
-        input: { toMajor: Number(body.engine_version), fromVersion: managed.engineVersion, backupId, newBackupId },
+        input: { toMajor: Number(asked.engine_version), fromVersion: managed.engineVersion, backupId, newBackupId },
         action: 'database.upgrade',
       });
       await insertBackup(tx, { id: backupId, databaseId: managed.id, engineVersion: managed.engineVersion, createdAt: now });
       await changeStatus(tx, managed.id, 'provisioning');
-      return { status: 202, headers: followHeaders(managed.id, workflowId), body: viewDatabase({ ...managed, status: 'provisioning' }) };
+      const body = viewDatabase({ ...managed, status: 'provisioning' });
+      return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

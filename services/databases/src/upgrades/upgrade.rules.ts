@@ -1,7 +1,8 @@
 import type { DatabaseCatalogue } from '@drydock/contracts/databases';
+import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
+import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
 import { compareVersions, isVersion } from '../catalogue/version.rules';
-import type { UnfinishedWorkflow } from '../database-workflows/unfinished.types';
-import { type Refusal, refusalByWorkflow, refuseUnavailable } from '../databases/database.rules';
+import { refuseUnavailable } from '../databases/database.rules';
 import type { ManagedDatabase } from '../databases/database.types';
 
 export interface UpgradeWorld {

@@ -1,5 +1,6 @@
-import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
-import { isReady, type Refusal, refusalByWorkflow } from '../sites/site.rules';
+import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
+import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
+import { isReady } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
 
 export interface AppWorld {

@@ -2,22 +2,21 @@ import { problem } from '@drydock/contracts/problem';
 import { problems } from '@drydock/contracts/problems';
 import type { restartSiteApp as endpoint } from '@drydock/contracts/site-app';
 import type { SettleHandlers } from '@drydock/service-kit/route';
+import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { waitForStep } from '@drydock/workflow/wait-for-step';
+import { acceptWorkflow } from '@drydock/workflow-kit/accept-workflow';
+import { assertAllowed } from '@drydock/workflow-kit/refuse';
+import { readStartBy, startDecidedMs } from '@drydock/workflow-kit/start-by';
 import { z } from 'zod';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { describeApp } from '../providers/site-host';
-import { acceptWorkflow } from '../site-workflows/accept-workflow';
-import { assertAllowed } from '../site-workflows/refuse';
-import { readStartBy, startWithinSeconds } from '../site-workflows/start-by';
-import { findUnfinished } from '../site-workflows/unfinished.store';
 import { holdSite, readSite } from '../sites/find-site';
+import { onSite, siteResourceKey } from '../sites/site-names';
 import { refuseRestart } from './app.rules';
 import { hostUnavailable } from './host-unavailable';
 import { restartAppHead } from './restart-app.head';
 
-/** Past the time by which a worker must have taken it up. */
-const waitMs = startWithinSeconds * 1_000 + 500;
 const touchedSchema = z.object({ restartedAt: z.string() });
 
 /** Endpoint 7: answers once the host has confirmed that the next request gets a fresh process. */
@@ -29,13 +28,13 @@ export const restartApp = (context: HandlerContext) =>
     },
     act: async (tx: Tx, request, { hasApp }) => {
       const site = await holdSite(tx, request);
-      assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(tx, site.id), hasApp }));
-      const startBy = await readStartBy(context.database.sql(tx));
-      const acceptance = { definition: restartAppHead, input: { platform: site.platform }, action: null, startBy };
-      return { siteId: site.id, workflowId: await acceptWorkflow(context, tx, request, site, acceptance) };
+      const sql = context.database.sql(tx);
+      assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
+      const work = { definition: restartAppHead, input: { platform: site.platform }, action: null, startBy: await readStartBy(sql) };
+      return { siteId: site.id, workflowId: await acceptWorkflow(context, tx, request, { ...onSite(site.id), ...work }) };
     },
     settle: async (_request, { siteId, workflowId }) => {
-      const waited = await waitForStep(context.database, workflowId, 'touch', waitMs, { listener: context.listener });
+      const waited = await waitForStep(context.database, workflowId, 'touch', startDecidedMs, { listener: context.listener });
       if (waited.state === 'succeeded') {
         const { restartedAt } = touchedSchema.parse(waited.output);
         return { status: 200, body: { site_id: siteId, restarted_at: restartedAt, takes_effect: 'next_request' as const } };

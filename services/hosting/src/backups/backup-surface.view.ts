@@ -1,7 +1,7 @@
 import { immutableDays, type SiteBackupSurface } from '@drydock/contracts/backups';
+import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
 import { immutabilityOf, restoreDrillOf } from '../proofs/proof.rules';
 import type { BackupProofs } from '../proofs/proof.types';
-import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
 import { retentionDaysOf, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
 import { allowanceOf, refuseBackup } from './backup.rules';

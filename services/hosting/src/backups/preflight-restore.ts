@@ -1,10 +1,11 @@
 import type { preflightSiteBackupRestore as endpoint } from '@drydock/contracts/backups';
 import type { ReadHandlers } from '@drydock/service-kit/route';
+import { findUnfinished } from '@drydock/workflow/find-unfinished';
+import { problemOf } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';
 import { describeSite } from '../providers/site-host';
-import { problemOf } from '../site-workflows/refuse';
-import { findUnfinished } from '../site-workflows/unfinished.store';
 import { readSite } from '../sites/find-site';
+import { siteResourceKey } from '../sites/site-names';
 import { refuseRestore } from './backup.rules';
 import { findBackup } from './backup.store';
 import { viewPreflight } from './preflight-restore.view';
@@ -17,7 +18,7 @@ export const preflightRestore = (context: HandlerContext) =>
       const { database, siteHosts, backupStorage } = context;
       const site = await readSite(context, request);
       const backup = await findBackup(database.pool, site, body.backup_id);
-      const unfinished = await findUnfinished(database.pool, site.id);
+      const unfinished = await findUnfinished(database.sql(), siteResourceKey(site.id));
       const refusal = refuseRestore({ site, unfinished }, backup, now);
       const [hosted, isStored] = await Promise.all([
         describeSite(siteHosts, site).catch(() => null),

@@ -1,5 +1,5 @@
 import { fail, type StepFailure } from '@drydock/workflow/step-error';
-import type { Refusal } from '../sites/site.rules';
+import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
 
 /** A rule's refusal, asked again by a workflow: it ends it. */
 export const failureOf = ({ code, extra }: Refusal): StepFailure => fail(code, extra === undefined ? {} : { extra });

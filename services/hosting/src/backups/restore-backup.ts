@@ -1,13 +1,14 @@
 import type { restoreSiteBackup as endpoint } from '@drydock/contracts/backups';
 import type { ActHandlers } from '@drydock/service-kit/route';
+import { findUnfinished } from '@drydock/workflow/find-unfinished';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
+import { assertAllowed } from '@drydock/workflow-kit/refuse';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { acceptWorkflow, followHeaders } from '../site-workflows/accept-workflow';
-import { assertAllowed } from '../site-workflows/refuse';
-import { findUnfinished } from '../site-workflows/unfinished.store';
 import { holdSite } from '../sites/find-site';
 import { changeStatus } from '../sites/site.store';
+import { onSite, sitePath, siteResourceKey } from '../sites/site-names';
 import { refuseRestore } from './backup.rules';
 import { listBackups } from './backup.store';
 import { viewSurface } from './backup-surface.view';
@@ -20,7 +21,10 @@ export const restoreBackup = (context: HandlerContext) =>
       const { now, body } = request;
       const site = await holdSite(tx, request);
       // All of them, because the answer shows them: one look instead of two while the site is held.
-      const [backups, unfinished] = await Promise.all([listBackups(tx, site.id), findUnfinished(tx, site.id)]);
+      const [backups, unfinished] = await Promise.all([
+        listBackups(tx, site.id),
+        findUnfinished(context.database.sql(tx), siteResourceKey(site.id)),
+      ]);
       const backup = backups.find(({ id }) => id === body.backup_id) ?? null;
       assertAllowed(refuseRestore({ site, unfinished }, backup, now));
       const input = {
@@ -29,7 +33,8 @@ export const restoreBackup = (context: HandlerContext) =>
         platform: site.platform,
         statusBefore: site.status,
       };
-      const workflowId = await acceptWorkflow(context, tx, request, site, {
+      const workflowId = await acceptWorkflow(context, tx, request, {
+        ...onSite(site.id),
         definition: restoreBackupHead,
         input,
         action: 'backup.restore',
@@ -44,6 +49,6 @@ export const restoreBackup = (context: HandlerContext) =>
         },
         now,
       );
-      return { status: 202, headers: followHeaders(site.id, workflowId), body: surface };
+      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: surface };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

@@ -1,11 +1,14 @@
-import type { WorkflowHome } from '../site-workflows/workflow-home';
+import type { WorkflowHome } from '@drydock/workflow-kit/workflow-home';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
 import { deletedSitePath, deletedSiteSubject } from './deleted-site-names';
 import { readDeletedSite } from './find-deleted-site';
 
 /** Workflows that bring a deleted site back are found under its record. */
-export const deletedSiteHome: WorkflowHome<'deletedSiteId'> = {
+export const deletedSiteHome = (context: HandlerContext): WorkflowHome<Tx, 'deletedSiteId'> => ({
+  context,
   param: 'deletedSiteId',
   subjectOf: deletedSiteSubject,
   pathOf: deletedSitePath,
-  assertThere: (context, caller, deletedSiteId) => readDeletedSite(context, { caller, params: { deletedSiteId } }),
-};
+  assertThere: (caller, deletedSiteId) => readDeletedSite(context, { caller, params: { deletedSiteId } }),
+});

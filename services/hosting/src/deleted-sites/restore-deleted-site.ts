@@ -1,12 +1,9 @@
 import type { restoreDeletedSite as endpoint } from '@drydock/contracts/deleted-sites';
 import { problem } from '@drydock/contracts/problem';
-import { audit } from '@drydock/service-kit/audit';
-import type { ActHandlers, HandlerRequest } from '@drydock/service-kit/route';
-import { startWorkflow } from '@drydock/workflow/start-workflow';
+import type { ActHandlers } from '@drydock/service-kit/route';
+import { acceptWorkflow, followHeaders, type WorkTarget } from '@drydock/workflow-kit/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { assertAllowed } from '../site-workflows/refuse';
-import { refusalByWorkflow } from '../sites/site.rules';
 import { siteResourceKey } from '../sites/site-names';
 import { setRestoredAt } from './deleted-site.store';
 import type { DeletedSite } from './deleted-site.types';
@@ -29,37 +26,22 @@ export const restoreDeletedSite = (context: HandlerContext) =>
       if (reason !== '') throw problem(reason, { extra: { reason_code: reason } });
       if (context.siteHosts[record.platform] === undefined) throw problem('platform_unavailable');
       if (!(await reviveSite(tx, record))) throw problem('domain_in_use', { extra: { reason_code: 'domain_in_use' } });
-      const workflowId = await acceptRestore(context, tx, request, record);
+      const { siteId, backupId, platform, primaryDomain: domain } = record;
+      const workflowId = await acceptWorkflow(context, tx, request, {
+        ...onRecord(record),
+        definition: restoreDeletedSiteHead,
+        input: { siteId, backupId, platform, domain },
+        action: 'deleted_site.restore',
+      });
       await setRestoredAt(tx, record.id, now);
-      const headers = { location: `${deletedSitePath(record.id)}/workflows/${workflowId}`, 'retry-after': '1' };
+      const headers = followHeaders(deletedSitePath(record.id), workflowId);
       return { status: 202, headers, body: viewDeletedSite({ ...record, restoredAt: now }, 'already_restored') };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, LastBackup>;
 
 /** Under the site's own key: it is a site again from here on, and nobody else may touch it before it is whole. */
-async function acceptRestore(
-  context: HandlerContext,
-  tx: Tx,
-  { caller, requestId, traceparent, afterCommit }: HandlerRequest<typeof endpoint>,
-  { id, siteId, backupId, platform, primaryDomain: domain }: DeletedSite,
-): Promise<string> {
-  const { orgId, mode, keyId: actorKeyId } = caller;
-  const sql = context.database.sql(tx);
-  const started = await startWorkflow(sql, {
-    kind: restoreDeletedSiteHead.kind,
-    definition: restoreDeletedSiteHead,
-    resourceKey: siteResourceKey(siteId),
-    subject: deletedSiteSubject(id),
-    orgId,
-    mode,
-    input: { siteId, backupId, platform, domain },
-    actorKeyId,
-    requestId,
-    ...(traceparent === undefined ? {} : { traceparent }),
-  });
-  const { workflowId } = started;
-  if (!started.started) assertAllowed(refusalByWorkflow({ id: workflowId, kind: '', status: started.status }));
-  await audit(sql, { orgId, mode, actorKeyId, action: 'deleted_site.restore', target: deletedSitePath(id), workflowId });
-  afterCommit(() => context.ring(workflowId));
-  return workflowId;
-}
+const onRecord = ({ id, siteId }: DeletedSite): WorkTarget => ({
+  resourceKey: siteResourceKey(siteId),
+  subject: deletedSiteSubject(id),
+  path: deletedSitePath(id),
+});

@@ -2,15 +2,14 @@ import type { putSiteOffsite as endpoint } from '@drydock/contracts/offsite';
 import { problem } from '@drydock/contracts/problem';
 import type { SettleHandlers } from '@drydock/service-kit/route';
 import { type StepWaited, waitForStep } from '@drydock/workflow/wait-for-step';
+import { acceptWorkflow } from '@drydock/workflow-kit/accept-workflow';
+import { assertFree } from '@drydock/workflow-kit/refuse';
+import { readStartBy, startWithinSeconds } from '@drydock/workflow-kit/start-by';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { acceptWorkflow } from '../site-workflows/accept-workflow';
-import { assertAllowed } from '../site-workflows/refuse';
-import { readStartBy, startWithinSeconds } from '../site-workflows/start-by';
-import { findUnfinished } from '../site-workflows/unfinished.store';
 import { holdSite, readSite } from '../sites/find-site';
-import { refusalByWorkflow } from '../sites/site.rules';
+import { onSite, siteResourceKey } from '../sites/site-names';
 import { configureOffsiteHead } from './configure-offsite.head';
 import { dropPending, insertPending } from './destination.store';
 import { probeSeconds } from './offsite-limits';
@@ -33,18 +32,20 @@ export const configureOffsite = (context: HandlerContext) =>
     act: async (tx: Tx, request): Promise<Accepted> => {
       const { endpoint: origin, region, bucket, prefix, access_key_id: accessKeyId, secret_access_key: secretAccessKey } = request.body;
       const site = await holdSite(tx, request);
-      assertAllowed(refusalByWorkflow(await findUnfinished(tx, site.id)));
+      const sql = context.database.sql(tx);
+      await assertFree(sql, siteResourceKey(site.id));
       if (!context.offsite.allows(origin, site.mode)) throw problem('offsite_endpoint_refused');
       const place = { siteId: site.id, endpoint: origin, region, bucket, prefix };
       const { orgId, mode } = site;
       const destinationId = uuidv7();
       const sealedCredentials = context.offsite.seal(place, { accessKeyId, secretAccessKey });
       await insertPending(tx, { id: destinationId, orgId, mode, ...place, sealedCredentials });
-      const workflowId = await acceptWorkflow(context, tx, request, site, {
+      const workflowId = await acceptWorkflow(context, tx, request, {
+        ...onSite(site.id),
         definition: configureOffsiteHead,
         input: { destinationId },
         action: 'offsite.configure',
-        startBy: await readStartBy(context.database.sql(tx)),
+        startBy: await readStartBy(sql),
       });
       return { workflowId };
     },

@@ -1,11 +1,12 @@
 import type { takeSiteOffsiteCopy as endpoint } from '@drydock/contracts/offsite';
 import type { ActHandlers } from '@drydock/service-kit/route';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
+import { assertAllowed } from '@drydock/workflow-kit/refuse';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { acceptWorkflow, followHeaders } from '../site-workflows/accept-workflow';
-import { assertAllowed } from '../site-workflows/refuse';
 import { holdSite } from '../sites/find-site';
+import { onSite, sitePath } from '../sites/site-names';
 import { insertCopy } from './copy.store';
 import { copyOffsiteHead } from './copy-offsite.head';
 import { chainToContinue, refuseCopy } from './offsite.rules';
@@ -16,18 +17,19 @@ export const copyOffsite = (context: HandlerContext) =>
     act: async (tx: Tx, request) => {
       const { kind } = request.body;
       const site = await holdSite(tx, request);
-      const world = await readOffsiteWorld(tx, site);
+      const world = await readOffsiteWorld(context, tx, site);
       assertAllowed(refuseCopy(world, kind));
       const { destination } = world;
       if (destination === null) throw new Error('a copy was allowed without a destination');
       const copyId = uuidv7();
-      const workflowId = await acceptWorkflow(context, tx, request, site, {
+      const workflowId = await acceptWorkflow(context, tx, request, {
+        ...onSite(site.id),
         definition: copyOffsiteHead,
         input: { copyId, destinationId: destination.id, kind, platform: site.platform },
         action: 'offsite.copy',
       });
       const parentId = kind === 'full' ? null : (chainToContinue(world.copies)?.at(-1)?.id ?? null);
       await insertCopy(tx, destination, { id: copyId, kind, parentId, workflowId, createdAt: request.now });
-      return { status: 202, headers: followHeaders(site.id, workflowId), body: await readOffsiteState(context, tx, site) };
+      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: await readOffsiteState(context, tx, site) };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

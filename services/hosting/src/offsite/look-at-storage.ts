@@ -1,7 +1,7 @@
 import type { ProblemCode } from '@drydock/contracts/problems';
+import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
 import type { HandlerContext } from '../context';
 import { OffsiteError } from '../providers/offsite-storage';
-import type { Refusal } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
 import { recordPresence } from './copy.store';
 import { lookAtChain } from './look-at-chain';
@@ -19,7 +19,7 @@ export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) => cop
  */
 export async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {
   const { pool } = context.database;
-  const known = await readOffsiteWorld(pool, site);
+  const known = await readOffsiteWorld(context, pool, site);
   const world = { ...known, copies: presumably(known.copies) };
   const copy = findNamed(world.copies, copyId);
   const chain = copy === null ? null : restorableChain(world.copies, copy);

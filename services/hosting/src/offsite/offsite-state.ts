@@ -1,9 +1,10 @@
 import type { SiteOffsite } from '@drydock/contracts/offsite';
+import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { readWorkflowById } from '@drydock/workflow/read-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { findUnfinished } from '../site-workflows/unfinished.store';
 import type { Site } from '../sites/site.types';
+import { siteResourceKey } from '../sites/site-names';
 import { listCopies } from './copy.store';
 import { findActive } from './destination.store';
 import type { OffsiteWorld } from './offsite.rules';
@@ -11,15 +12,15 @@ import { viewOffsite } from './offsite.view';
 import { findLastRestore } from './restore.store';
 
 /** What the rules ask about, as `tx` sees it. */
-export async function readOffsiteWorld(tx: Tx, site: Site): Promise<OffsiteWorld> {
+export async function readOffsiteWorld({ database }: Pick<HandlerContext, 'database'>, tx: Tx, site: Site): Promise<OffsiteWorld> {
   const destination = await findActive(tx, site);
   const copies = destination === null ? [] : await listCopies(tx, destination);
-  return { site, destination, copies, unfinished: await findUnfinished(tx, site.id) };
+  return { site, destination, copies, unfinished: await findUnfinished(database.sql(tx), siteResourceKey(site.id)) };
 }
 
 /** SiteOffsite as `tx` sees it: within a request's transaction, with what it has just accepted. */
 export async function readOffsiteState(context: Pick<HandlerContext, 'database'>, tx: Tx, site: Site): Promise<SiteOffsite> {
-  const world = await readOffsiteWorld(tx, site);
+  const world = await readOffsiteWorld(context, tx, site);
   const last = await findLastRestore(tx, site);
   const found = last === null ? undefined : await readWorkflowById(context.database.sql(tx), last.workflowId);
   const restore = last === null || found === undefined ? null : { view: found.view, copyId: last.copyId };

@@ -1,5 +1,6 @@
-import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
-import { isReady, type Refusal, refusalByWorkflow, unsupportedReasonOf } from '../sites/site.rules';
+import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
+import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
+import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
 import type { Copy, CopyArchive, Destination } from './offsite.types';
 

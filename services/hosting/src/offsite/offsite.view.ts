@@ -1,6 +1,6 @@
 import { type OffsiteCopyView, type OffsiteRestorePhase, offsiteEncryptionScheme, type SiteOffsite } from '@drydock/contracts/offsite';
 import type { WorkflowView } from '@drydock/contracts/workflows';
-import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
+import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
 import { ancestryOf, restorableChain } from './offsite.rules';
 import type { Copy, Destination } from './offsite.types';
 

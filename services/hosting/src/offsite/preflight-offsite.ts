@@ -1,9 +1,9 @@
 import type { preflightSiteOffsiteRestore as endpoint } from '@drydock/contracts/offsite';
 import type { ReadHandlers } from '@drydock/service-kit/route';
+import { problemOf } from '@drydock/workflow-kit/refuse';
 import { viewPreflight } from '../backups/preflight-restore.view';
 import type { HandlerContext } from '../context';
 import { describeSite } from '../providers/site-host';
-import { problemOf } from '../site-workflows/refuse';
 import { readSite } from '../sites/find-site';
 import { findNamed, lookAtStorage } from './look-at-storage';
 import { rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
@@ -19,7 +19,7 @@ export const preflightOffsite = (context: HandlerContext) =>
         lookAtStorage(context, site, body.copy_id, now),
         describeSite(context.siteHosts, site).catch(() => null),
       ]);
-      const world = await readOffsiteWorld(context.database.pool, site);
+      const world = await readOffsiteWorld(context, context.database.pool, site);
       const copy = findNamed(world.copies, body.copy_id);
       const chain = copy === null ? null : restorableChain(world.copies, copy);
       const refusal = refuseRestore(world, copy) ?? storageRefusal;

@@ -1,13 +1,11 @@
 import type { deleteSiteOffsite as endpoint } from '@drydock/contracts/offsite';
 import { audit } from '@drydock/service-kit/audit';
 import type { ActHandlers } from '@drydock/service-kit/route';
+import { assertFree } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { assertAllowed } from '../site-workflows/refuse';
-import { findUnfinished } from '../site-workflows/unfinished.store';
 import { holdSite } from '../sites/find-site';
-import { refusalByWorkflow } from '../sites/site.rules';
-import { sitePath } from '../sites/site-names';
+import { sitePath, siteResourceKey } from '../sites/site-names';
 import { removeActive } from './destination.store';
 
 /** Nothing is deleted in the customer's storage: it is theirs. What was not configured is no error. */
@@ -15,11 +13,12 @@ export const removeOffsite = (context: HandlerContext) =>
   ({
     act: async (tx: Tx, request) => {
       const site = await holdSite(tx, request);
-      assertAllowed(refusalByWorkflow(await findUnfinished(tx, site.id)));
+      const sql = context.database.sql(tx);
+      await assertFree(sql, siteResourceKey(site.id));
       if (await removeActive(tx, site.id)) {
         const { orgId, mode, keyId: actorKeyId } = request.caller;
         const entry = { orgId, mode, actorKeyId, action: 'offsite.remove', target: sitePath(site.id), workflowId: null };
-        await audit(context.database.sql(tx), entry);
+        await audit(sql, entry);
       }
       return { status: 204 };
     },

@@ -1,13 +1,14 @@
 import type { restoreSiteOffsite as endpoint } from '@drydock/contracts/offsite';
 import type { ActHandlers } from '@drydock/service-kit/route';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
+import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
+import { assertAllowed } from '@drydock/workflow-kit/refuse';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { acceptWorkflow, followHeaders } from '../site-workflows/accept-workflow';
-import { assertAllowed } from '../site-workflows/refuse';
 import { holdSite, readSite } from '../sites/find-site';
-import type { Refusal } from '../sites/site.rules';
 import { changeStatus } from '../sites/site.store';
+import { onSite, sitePath } from '../sites/site-names';
 import { findNamed, lookAtStorage } from './look-at-storage';
 import { refuseRestore } from './offsite.rules';
 import { readOffsiteState, readOffsiteWorld } from './offsite-state';
@@ -19,7 +20,7 @@ export const restoreOffsite = (context: HandlerContext) =>
     look: async (request) => lookAtStorage(context, await readSite(context, request), request.body.copy_id, request.now),
     act: async (tx: Tx, request, storageRefusal) => {
       const site = await holdSite(tx, request);
-      const world = await readOffsiteWorld(tx, site);
+      const world = await readOffsiteWorld(context, tx, site);
       const copy = findNamed(world.copies, request.body.copy_id);
       assertAllowed(refuseRestore(world, copy) ?? storageRefusal);
       if (world.destination === null || copy === null) throw new Error('a restore was allowed without a copy');
@@ -30,13 +31,14 @@ export const restoreOffsite = (context: HandlerContext) =>
         platform: site.platform,
         statusBefore: site.status,
       };
-      const workflowId = await acceptWorkflow(context, tx, request, site, {
+      const workflowId = await acceptWorkflow(context, tx, request, {
+        ...onSite(site.id),
         definition: restoreOffsiteHead,
         input,
         action: 'offsite.restore',
       });
       await changeStatus(tx, site.id, 'restoring');
       const state = await readOffsiteState(context, tx, site);
-      return { status: 202, headers: followHeaders(site.id, workflowId), body: { workflow_id: workflowId, state } };
+      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: { workflow_id: workflowId, state } };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, Refusal | null>;

@@ -2,13 +2,14 @@ import { problem } from '@drydock/contracts/problem';
 import type { createSite as endpoint, SitePlatform } from '@drydock/contracts/sites';
 import type { Mode } from '@drydock/contracts/values';
 import type { ActHandlers } from '@drydock/service-kit/route';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
-import { acceptWorkflow, followHeaders } from '../site-workflows/accept-workflow';
 import { createSiteHead } from './create-site.head';
 import { insertSite } from './site.store';
 import { viewSite } from './site.view';
+import { onSite, sitePath } from './site-names';
 
 export const createSite = (context: HandlerContext) =>
   ({
@@ -26,9 +27,10 @@ export const createSite = (context: HandlerContext) =>
         backupRetentionDays: plan.backup_retention_days,
       });
       if (site === null) throw problem('domain_in_use');
-      const acceptance = { definition: createSiteHead, input: { domain: primaryDomain, platform }, action: 'site.create' };
-      const workflowId = await acceptWorkflow(context, tx, request, site, acceptance);
-      return { status: 202, headers: followHeaders(site.id, workflowId), body: viewSite(site) };
+      const input = { domain: primaryDomain, platform };
+      const acceptance = { ...onSite(site.id), definition: createSiteHead, input, action: 'site.create' };
+      const workflowId = await acceptWorkflow(context, tx, request, acceptance);
+      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: viewSite(site) };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
 

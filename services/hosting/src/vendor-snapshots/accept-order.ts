@@ -1,10 +1,11 @@
 import type { VendorScope } from '@drydock/contracts/vendor-snapshots';
 import type { WorkflowStart } from '@drydock/workflow/start-workflow';
+import { type Asking, acceptWorkflow } from '@drydock/workflow-kit/accept-workflow';
+import { readStartBy } from '@drydock/workflow-kit/start-by';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { type Asking, acceptWorkflow } from '../site-workflows/accept-workflow';
-import { readStartBy } from '../site-workflows/start-by';
 import type { Site } from '../sites/site.types';
+import { onSite } from '../sites/site-names';
 import type { AcceptedOrder } from './await-acceptance';
 import type { Timelines } from './read-timelines';
 import { viewVendorSurface } from './vendor-snapshot.view';
@@ -28,6 +29,6 @@ export async function acceptOrder(
 ): Promise<AcceptedOrder> {
   const startBy = await readStartBy(context.database.sql(tx));
   const input = { packageId, scope, itemId, sendBy: startBy.toISOString(), ...more };
-  const workflowId = await acceptWorkflow(context, tx, request, site, { definition, input, action: null, startBy });
+  const workflowId = await acceptWorkflow(context, tx, request, { ...onSite(site.id), definition, input, action: null, startBy });
   return { workflowId, surface: viewVendorSurface(listing, null) };
 }

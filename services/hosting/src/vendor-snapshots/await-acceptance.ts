@@ -1,12 +1,13 @@
 import { problem } from '@drydock/contracts/problem';
 import { problems } from '@drydock/contracts/problems';
 import type { VendorSnapshotSurface } from '@drydock/contracts/vendor-snapshots';
+import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { waitForStep } from '@drydock/workflow/wait-for-step';
+import { followHeaders } from '@drydock/workflow-kit/accept-workflow';
+import { startDecidedMs } from '@drydock/workflow-kit/start-by';
 import type { HandlerContext } from '../context';
-import { followHeaders } from '../site-workflows/accept-workflow';
-import { startWithinSeconds } from '../site-workflows/start-by';
-import { findUnfinished } from '../site-workflows/unfinished.store';
 import type { Site } from '../sites/site.types';
+import { sitePath, siteResourceKey } from '../sites/site-names';
 import { readTimelines, vendorUnavailable } from './read-timelines';
 import { withdrawOrder } from './vendor-order.store';
 import { viewVendorSurface } from './vendor-snapshot.view';
@@ -18,16 +19,13 @@ export interface AcceptedOrder {
   surface: VendorSnapshotSurface;
 }
 
-/** Past the time by which the order must be sent, so that its sending is decided either way. */
-const waitMs = startWithinSeconds * 1_000 + 500;
-
 /**
  * Waits for the vendor's word on an order, outside any transaction. Resolves with the 202 once it has accepted, or once the order is on its way and only
  * its answer is missing; throws its refusal, or 503 when the order was not sent and will not be.
  */
 export async function awaitAcceptance(context: HandlerContext, site: Site, { workflowId, surface }: AcceptedOrder) {
   const { database, listener } = context;
-  const waited = await waitForStep(database, workflowId, 'send', waitMs, { listener });
+  const waited = await waitForStep(database, workflowId, 'send', startDecidedMs, { listener });
   if (waited.state === 'cancelled')
     throw problem('dependency_unavailable', { extra: { dependency: 'hosting-worker' }, retryAfterSeconds: 5 });
   if (waited.state === 'failed') {
@@ -36,11 +34,15 @@ export async function awaitAcceptance(context: HandlerContext, site: Site, { wor
     throw isTold ? problem(code, extra === undefined ? {} : { extra }) : vendorUnavailable();
   }
   if (waited.state === 'pending' && (await withdrawOrder(database.pool, workflowId))) throw vendorUnavailable();
-  return { status: 202 as const, headers: followHeaders(site.id, workflowId), body: await currentSurface(context, site, surface) };
+  return {
+    status: 202 as const,
+    headers: followHeaders(sitePath(site.id), workflowId),
+    body: await currentSurface(context, site, surface),
+  };
 }
 
 async function currentSurface(context: HandlerContext, site: Site, before: VendorSnapshotSurface): Promise<VendorSnapshotSurface> {
-  const unfinished = await findUnfinished(context.database.pool, site.id);
+  const unfinished = await findUnfinished(context.database.sql(), siteResourceKey(site.id));
   return readTimelines(context, site).then(
     ({ listing }) => viewVendorSurface(listing, unfinished),
     () => ({ ...before, in_progress: unfinished !== null || before.in_progress }),

@@ -1,8 +1,9 @@
 import type { getSiteVendorSnapshots as endpoint } from '@drydock/contracts/vendor-snapshots';
 import type { ReadHandlers } from '@drydock/service-kit/route';
+import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import type { HandlerContext } from '../context';
-import { findUnfinished } from '../site-workflows/unfinished.store';
 import { readSite } from '../sites/find-site';
+import { siteResourceKey } from '../sites/site-names';
 import { readTimelines } from './read-timelines';
 import { noTimelines, viewVendorSurface } from './vendor-snapshot.view';
 
@@ -12,6 +13,7 @@ export const getVendorSnapshots = (context: HandlerContext) =>
       const site = await readSite(context, request);
       if (site.platform !== 'vendor') return { status: 200, body: noTimelines };
       const { listing } = await readTimelines(context, site);
-      return { status: 200, body: viewVendorSurface(listing, await findUnfinished(context.database.pool, site.id)) };
+      const unfinished = await findUnfinished(context.database.sql(), siteResourceKey(site.id));
+      return { status: 200, body: viewVendorSurface(listing, unfinished) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

@@ -1,11 +1,11 @@
 import type { VendorScope } from '@drydock/contracts/vendor-snapshots';
 import type { StepContext } from '@drydock/workflow/definition';
 import { fail } from '@drydock/workflow/step-error';
+import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
 import { assertStillAllowed } from '../backups/recheck';
 import { timelineOf } from '../providers/vendor-timeline';
 import type { VendorListing } from '../providers/vendor-timeline.types';
 import { sandboxBehaviour } from '../sites/sandbox.rules';
-import type { Refusal } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
 import type { WorkContext } from '../sites/work';
 

@@ -1,10 +1,11 @@
 import type { restoreSiteVendorSnapshot as endpoint } from '@drydock/contracts/vendor-snapshots';
 import type { SettleHandlers } from '@drydock/service-kit/route';
+import { findUnfinished } from '@drydock/workflow/find-unfinished';
+import { assertAllowed } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { assertAllowed } from '../site-workflows/refuse';
-import { findUnfinished } from '../site-workflows/unfinished.store';
 import { holdSite, readSite } from '../sites/find-site';
+import { siteResourceKey } from '../sites/site-names';
 import { acceptOrder } from './accept-order';
 import { type AcceptedOrder, awaitAcceptance } from './await-acceptance';
 import { readTimelines, type Timelines } from './read-timelines';
@@ -18,7 +19,7 @@ export const restoreVendorSnapshot = (context: HandlerContext) =>
     act: async (tx: Tx, request, timelines) => {
       const { scope, timestamp: handle, item_id: itemId = '', temp_mailbox: isBeside = false } = request.body;
       const site = await holdSite(tx, request);
-      const unfinished = await findUnfinished(tx, site.id);
+      const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(site.id));
       assertAllowed(refuseVendorRestore({ listing: timelines.listing, unfinished }, { scope, itemId, handle, isBeside }));
       const order = { definition: vendorRestoreHead, scope, itemId, more: { handle, isBeside } };
       return acceptOrder(context, tx, request, site, timelines, order);

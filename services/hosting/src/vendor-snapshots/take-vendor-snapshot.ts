@@ -1,10 +1,11 @@
 import type { takeSiteVendorSnapshot as endpoint } from '@drydock/contracts/vendor-snapshots';
 import type { SettleHandlers } from '@drydock/service-kit/route';
+import { findUnfinished } from '@drydock/workflow/find-unfinished';
+import { assertAllowed } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { assertAllowed } from '../site-workflows/refuse';
-import { findUnfinished } from '../site-workflows/unfinished.store';
 import { holdSite, readSite } from '../sites/find-site';
+import { siteResourceKey } from '../sites/site-names';
 import { acceptOrder } from './accept-order';
 import { type AcceptedOrder, awaitAcceptance } from './await-acceptance';
 import { readTimelines, type Timelines } from './read-timelines';
@@ -17,7 +18,7 @@ export const takeVendorSnapshot = (context: HandlerContext) =>
     act: async (tx: Tx, request, timelines) => {
       const { scope, item_id: itemId = '' } = request.body;
       const site = await holdSite(tx, request);
-      const unfinished = await findUnfinished(tx, site.id);
+      const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(site.id));
       assertAllowed(refuseVendorSnapshot({ listing: timelines.listing, unfinished }, { scope, itemId }));
       return acceptOrder(context, tx, request, site, timelines, { definition: vendorTakeSnapshotHead, scope, itemId, more: {} });
     },

@@ -1,7 +1,7 @@
 import type { VendorScope } from '@drydock/contracts/vendor-snapshots';
+import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
+import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
 import type { VendorItem, VendorListing } from '../providers/vendor-timeline.types';
-import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
-import { type Refusal, refusalByWorkflow } from '../sites/site.rules';
 
 /** What a caller wants restored. */
 export interface VendorWish {

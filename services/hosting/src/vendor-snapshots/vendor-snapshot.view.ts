@@ -1,6 +1,6 @@
 import type { SiteVendorSnapshotItem, VendorSnapshotSurface } from '@drydock/contracts/vendor-snapshots';
+import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
 import type { VendorItem, VendorListing } from '../providers/vendor-timeline.types';
-import type { UnfinishedWorkflow } from '../site-workflows/unfinished.types';
 
 const kindsShown: readonly string[] = ['vendor_restore', 'vendor_take_snapshot'];
 

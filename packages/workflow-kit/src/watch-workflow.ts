@@ -1,17 +1,16 @@
 import type { StreamEvent } from '@drydock/service-kit/route';
 import { watchWorkflow as watch } from '@drydock/workflow/watch-workflow';
-import type { HandlerContext } from '../context';
 import { type AboutWorkflow, readHomeWorkflow, type WorkflowHome } from './workflow-home';
 
 type WatchRequest<Name extends string> = AboutWorkflow<Name> & { lastEventId: string | undefined; signal: AbortSignal };
 
 /** Each change of a workflow as an event; its id is the version, so that a client which comes back gets what it has missed. */
-export const watchWorkflow = <Name extends string>(context: HandlerContext, home: WorkflowHome<Name>) => ({
+export const watchWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>) => ({
   stream: async (request: WatchRequest<Name>) => {
     const { lastEventId, signal, params } = request;
-    await readHomeWorkflow(context, home, request);
+    await readHomeWorkflow(home, request);
     const afterVersion = /^\d{1,9}$/.test(lastEventId ?? '') ? { afterVersion: Number(lastEventId) } : {};
-    const { database, listener } = context;
+    const { database, listener } = home.context;
     return eventsOf(watch(database.sql(), params.workflowId, { ...afterVersion, signal, listener }));
   },
 });

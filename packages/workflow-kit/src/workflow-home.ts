@@ -2,26 +2,18 @@ import { problem } from '@drydock/contracts/problem';
 import type { Sql } from '@drydock/database/sql';
 import type { Caller } from '@drydock/service-kit/internal-token';
 import { readWorkflow, type VersionedWorkflow, type WorkflowScope } from '@drydock/workflow/read-workflow';
-import { type HandlerContext, ownerOf } from '../context';
-import { readSite } from '../sites/find-site';
-import { sitePath, siteSubject } from '../sites/site-names';
+import type { WorkflowContext } from './workflow-context';
 
 /** What workflows are done to: each kind of it has its own paths, and the same handlers. */
-export interface WorkflowHome<Name extends string> {
+export interface WorkflowHome<Tx, Name extends string> {
+  context: WorkflowContext<Tx>;
   /** The path parameter that names it. */
   param: Name;
   subjectOf(id: string): WorkflowScope['subject'];
   pathOf(id: string): string;
   /** Throws the 404 of this kind when the caller has no such thing. */
-  assertThere(context: HandlerContext, caller: Caller, id: string): Promise<unknown>;
+  assertThere(caller: Caller, id: string): Promise<unknown>;
 }
-
-export const siteHome: WorkflowHome<'siteId'> = {
-  param: 'siteId',
-  subjectOf: siteSubject,
-  pathOf: sitePath,
-  assertThere: (context, caller, siteId) => readSite(context, { caller, params: { siteId } }),
-};
 
 export interface AboutHome<Name extends string> {
   caller: Caller;
@@ -30,8 +22,9 @@ export interface AboutHome<Name extends string> {
 
 export type AboutWorkflow<Name extends string> = AboutHome<Name | 'workflowId'>;
 
-export const scopeOf = <Name extends string>(home: WorkflowHome<Name>, { caller, params }: AboutHome<Name>): WorkflowScope => ({
-  ...ownerOf(caller),
+export const scopeOf = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, { caller, params }: AboutHome<Name>): WorkflowScope => ({
+  orgId: caller.orgId,
+  mode: caller.mode,
   subject: home.subjectOf(params[home.param]),
 });
 
@@ -39,15 +32,14 @@ export const scopeOf = <Name extends string>(home: WorkflowHome<Name>, { caller,
  * The workflow, if it was done to this thing of the caller's. It outlives it, so that who follows a deletion sees how it ended.
  * Throws the thing's 404, or `workflow_not_found` of one that is there.
  */
-export async function readHomeWorkflow<Name extends string>(
-  context: HandlerContext,
-  home: WorkflowHome<Name>,
+export async function readHomeWorkflow<Tx, Name extends string>(
+  home: WorkflowHome<Tx, Name>,
   request: AboutWorkflow<Name>,
-  sql?: Sql,
+  sql: Sql = home.context.database.sql(),
 ): Promise<VersionedWorkflow> {
   const { caller, params } = request;
-  const found = await readWorkflow(sql ?? context.database.sql(), params.workflowId, scopeOf(home, { caller, params }));
+  const found = await readWorkflow(sql, params.workflowId, scopeOf(home, { caller, params }));
   if (found !== undefined) return found;
-  await home.assertThere(context, caller, params[home.param]);
+  await home.assertThere(caller, params[home.param]);
   throw problem('workflow_not_found');
 }

@@ -1,6 +1,5 @@
 import type { EndpointDefinition } from '@drydock/contracts/endpoint';
 import { listWorkflows as listRows } from '@drydock/workflow/read-workflow';
-import type { HandlerContext } from '../context';
 import { type AboutHome, scopeOf, type WorkflowHome } from './workflow-home';
 
 interface ListRequest<Name extends string> extends AboutHome<Name> {
@@ -9,18 +8,14 @@ interface ListRequest<Name extends string> extends AboutHome<Name> {
 }
 
 /** `list`: the endpoint, whose cursors no other one takes. */
-export const listWorkflows = <Name extends string>(
-  context: HandlerContext,
-  home: WorkflowHome<Name>,
-  list: Pick<EndpointDefinition, 'id'>,
-) => ({
+export const listWorkflows = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, list: Pick<EndpointDefinition, 'id'>) => ({
   read: async (request: ListRequest<Name>) => {
-    const { pager, database } = context;
+    const { pager, database } = home.context;
     const { caller, params, query, now } = request;
     const id = params[home.param];
     const binding = { list: list.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${id}` };
     const page = pager.read(query, binding, now);
-    await home.assertThere(context, caller, id);
+    await home.assertThere(caller, id);
     const before = page.after === null ? {} : { beforeId: page.after };
     // One more than asked for: its presence is what the pager calls has_more.
     const { items } = await listRows(database.sql(), scopeOf(home, request), { limit: page.limit + 1, ...before });

@@ -1,0 +1,66 @@
+import { audit } from '@drydock/service-kit/audit';
+import type { Caller } from '@drydock/service-kit/internal-token';
+import { startWorkflow, type WorkflowStart } from '@drydock/workflow/start-workflow';
+import { refusalByWorkflow } from './refusal.rules';
+import { assertAllowed } from './refuse';
+import type { WorkflowContext } from './workflow-context';
+
+/** What is used of the request that asks for the work. */
+export interface Asking {
+  caller: Caller;
+  requestId: string;
+  traceparent: string | undefined;
+  afterCommit(work: () => unknown): void;
+}
+
+/** What the work is done to. */
+export interface WorkTarget extends Pick<WorkflowStart, 'resourceKey' | 'subject'> {
+  /** What the audit log names: `/v1/sites/…`. */
+  path: string;
+}
+
+export interface Acceptance extends WorkTarget {
+  definition: NonNullable<WorkflowStart['definition']>;
+  input: unknown;
+  /** `backup.restore`: resource and verb. Null: a step notes it, in the transaction that records the platform's acceptance. */
+  action: string | null;
+  /** Of the workflow that makes a thing: the thing's. Default: a fresh one. */
+  id?: string;
+  /** Unclaimed by then it is cancelled; see {@link readStartBy}. */
+  startBy?: Date;
+}
+
+/**
+ * Accepts work within `tx`: workflow and audit entry, and the doorbell once they are committed. Resolves with the workflow's id.
+ * Throws `operation_in_progress` or `needs_attention` when another one holds the resource, whatever was read before.
+ */
+export async function acceptWorkflow<Tx>(
+  context: Pick<WorkflowContext<Tx>, 'database' | 'ring'>,
+  tx: Tx,
+  { caller, requestId, traceparent, afterCommit }: Asking,
+  { definition, path, action, ...start }: Acceptance,
+): Promise<string> {
+  const sql = context.database.sql(tx);
+  const { orgId, mode, keyId: actorKeyId } = caller;
+  const started = await startWorkflow(sql, {
+    ...start,
+    kind: definition.kind,
+    definition,
+    orgId,
+    mode,
+    actorKeyId,
+    requestId,
+    ...(traceparent === undefined ? {} : { traceparent }),
+  });
+  const { workflowId } = started;
+  if (!started.started) assertAllowed(refusalByWorkflow({ id: workflowId, status: started.status }));
+  if (action !== null) await audit(sql, { orgId, mode, actorKeyId, action, target: path, workflowId });
+  afterCommit(() => context.ring(workflowId, start.startBy === undefined ? 'usual' : 'prompt'));
+  return workflowId;
+}
+
+/** Where the caller follows what was accepted, and how soon to look again. `path`: of what it is done to. */
+export const followHeaders = (path: string, workflowId: string): Record<string, string> => ({
+  location: `${path}/workflows/${workflowId}`,
+  'retry-after': '1',
+});

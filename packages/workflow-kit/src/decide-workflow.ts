@@ -1,0 +1,39 @@
+import type { WorkflowView } from '@drydock/contracts/workflows';
+import type { Sql } from '@drydock/database/sql';
+import { audit } from '@drydock/service-kit/audit';
+import * as attention from '@drydock/workflow/attention';
+import { followHeaders } from './accept-workflow';
+import { type AboutWorkflow, readHomeWorkflow, type WorkflowHome } from './workflow-home';
+
+type DecideRequest<Name extends string> = AboutWorkflow<Name> & { afterCommit(work: () => unknown): void };
+
+interface Decision {
+  action: string;
+  apply(sql: Sql, workflowId: string): Promise<void>;
+}
+
+/** Staff's decision over a workflow that waits for it, with its audit entry. Throws `workflow_not_waiting`. */
+const decideWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, { action, apply }: Decision) => ({
+  act: async (tx: Tx, request: DecideRequest<Name>): Promise<{ status: 202; headers: Record<string, string>; body: WorkflowView }> => {
+    const { caller, params, afterCommit } = request;
+    const { workflowId } = params;
+    const { database, ring } = home.context;
+    const sql = database.sql(tx);
+    await readHomeWorkflow(home, request, sql);
+    await apply(sql, workflowId);
+    const path = home.pathOf(params[home.param]);
+    const { orgId, mode, keyId: actorKeyId } = caller;
+    await audit(sql, { orgId, mode, actorKeyId, action, target: path, workflowId });
+    afterCommit(() => ring(workflowId));
+    const { view } = await readHomeWorkflow(home, request, sql);
+    return { status: 202, headers: followHeaders(path, workflowId), body: view };
+  },
+});
+
+/** Goes on where it stopped. */
+export const retryWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>) =>
+  decideWorkflow(home, { action: 'workflow.retry', apply: attention.retryWorkflow });
+
+/** Ends as failed; what it holds is unlocked as it is. */
+export const abandonWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>) =>
+  decideWorkflow(home, { action: 'workflow.abandon', apply: attention.abandonWorkflow });

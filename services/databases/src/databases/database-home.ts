@@ -1,0 +1,13 @@
+import type { WorkflowHome } from '@drydock/workflow-kit/workflow-home';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { databasePath, databaseSubject } from './database-names';
+import { readDatabase } from './find-database';
+
+export const databaseHome = (context: HandlerContext): WorkflowHome<Tx, 'databaseId'> => ({
+  context,
+  param: 'databaseId',
+  subjectOf: databaseSubject,
+  pathOf: databasePath,
+  assertThere: (caller, databaseId) => readDatabase(context, { caller, params: { databaseId } }),
+});

@@ -1,0 +1,13 @@
+import type { WorkflowHome } from '@drydock/workflow-kit/workflow-home';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { readSite } from './find-site';
+import { sitePath, siteSubject } from './site-names';
+
+export const siteHome = (context: HandlerContext): WorkflowHome<Tx, 'siteId'> => ({
+  context,
+  param: 'siteId',
+  subjectOf: siteSubject,
+  pathOf: sitePath,
+  assertThere: (caller, siteId) => readSite(context, { caller, params: { siteId } }),
+});
