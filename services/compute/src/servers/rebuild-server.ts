@@ -1,17 +1,15 @@
 import type { rebuildComputeServer as endpoint } from '@drydock/contracts/compute-servers';
 import type { ActHandlers } from '@drydock/service-kit/route';
-import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { assertAllowed, assertFree } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import type { Machine } from '../providers/compute-machine.types';
+import { acceptOverwrite } from './accept-overwrite';
 import { holdServer, readServer } from './find-server';
 import { lookAtMachine } from './look-at-machine';
 import { rebuildServerHead } from './rebuild-server.head';
 import { refuseRebuild } from './server.rules';
-import { holdMachine } from './server.store';
-import { viewServer } from './server.view';
-import { onServer, serverPath, serverResourceKey } from './server-names';
+import { serverResourceKey } from './server-names';
 
 export const rebuildServer = (context: HandlerContext) =>
   ({
@@ -26,14 +24,6 @@ export const rebuildServer = (context: HandlerContext) =>
       assertAllowed(refuseRebuild(server, machine, capabilities));
       const { deployTarget, machineId, powerState: powerBefore } = server;
       const input = { deployTarget, machineId, image: request.body.image, powerBefore };
-      const acceptance = { ...onServer(server.id), definition: rebuildServerHead, input, action: null };
-      const workflowId = await acceptWorkflow(context, tx, request, acceptance);
-      await holdMachine(tx, server.id);
-      const held = { ...server, operable: false, powerState: 'rebooting' } as const;
-      return {
-        status: 202,
-        headers: followHeaders(serverPath(server.id), workflowId),
-        body: viewServer(held, context.targets, request.now),
-      };
+      return acceptOverwrite(context, tx, request, { server, definition: rebuildServerHead, input });
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, { machine: Machine | null; capabilities: readonly string[] }>;

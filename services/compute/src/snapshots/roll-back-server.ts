@@ -1,13 +1,11 @@
 import type { rollBackComputeServer as endpoint } from '@drydock/contracts/compute-snapshots';
 import type { ActHandlers } from '@drydock/service-kit/route';
-import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { assertAllowed, assertFree } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
+import { acceptOverwrite } from '../servers/accept-overwrite';
 import { holdServer, readServer } from '../servers/find-server';
-import { holdMachine } from '../servers/server.store';
-import { viewServer } from '../servers/server.view';
-import { onServer, serverPath, serverResourceKey } from '../servers/server-names';
+import { serverResourceKey } from '../servers/server-names';
 import { lookAtSnapshot } from './look-at-snapshot';
 import { rollBackServerHead } from './roll-back-server.head';
 import { type RollbackWorld, refuseRollback } from './snapshot.rules';
@@ -27,14 +25,6 @@ export const rollBackServer = (context: HandlerContext) =>
       assertAllowed(refuseRollback(server, world));
       const { deployTarget, machineId, powerState: powerBefore } = server;
       const input = { deployTarget, machineId, snapshotId: request.params.snapshotId, powerBefore };
-      const acceptance = { ...onServer(server.id), definition: rollBackServerHead, input, action: null };
-      const workflowId = await acceptWorkflow(context, tx, request, acceptance);
-      await holdMachine(tx, server.id);
-      const held = { ...server, operable: false, powerState: 'rebooting' } as const;
-      return {
-        status: 202,
-        headers: followHeaders(serverPath(server.id), workflowId),
-        body: viewServer(held, context.targets, request.now),
-      };
+      return acceptOverwrite(context, tx, request, { server, definition: rollBackServerHead, input });
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, RollbackWorld>;

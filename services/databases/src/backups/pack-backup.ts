@@ -1,9 +1,10 @@
 import { verifyArchive } from '@drydock/archive/verify-archive';
 import type { StepContext } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
 import type { Tx } from '../database.store';
 import { recordBackup, recordVerified } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';
-import { orderOf, refOf, type WorkContext } from '../databases/work';
+import { refOf, type WorkContext } from '../databases/work';
 import { backupPrefix } from '../providers/backup-storage';
 import { findBackup, markCompleted } from './backup.store';
 import type { StoredArchive } from './backup.types';

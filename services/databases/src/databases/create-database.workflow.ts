@@ -1,3 +1,4 @@
+import { orderOf } from '@drydock/workflow/order';
 import { removeSchedule, saveSchedule } from '@drydock/workflow/schedules';
 import { fail } from '@drydock/workflow/step-error';
 import { workflowsIn } from '@drydock/workflow/workflow';
@@ -8,7 +9,7 @@ import { createDatabaseHead } from './create-database.head';
 import { changeStatus, recordAddress } from './database.store';
 import { databaseResourceKey } from './database-names';
 import { definitely } from './definite-failure';
-import { orderOf, refOf, type WorkContext } from './work';
+import { refOf, type WorkContext } from './work';
 
 /** An instance of its own at an address that stays, and the weekly proof of its backups. */
 export const createDatabaseWorkflow = (context: WorkContext) =>

@@ -1,3 +1,4 @@
+import { orderOf } from '@drydock/workflow/order';
 import { removeSchedule } from '@drydock/workflow/schedules';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import { verifyScheduleOf } from '../backups/verify-restore.head';
@@ -6,7 +7,7 @@ import { databaseBackupsPrefix } from '../providers/backup-storage';
 import { retireScheduleOf } from '../upgrades/retire-old-instance.head';
 import { changeStatus } from './database.store';
 import { deleteDatabaseHead } from './delete-database.head';
-import { orderOf, refOf, type WorkContext } from './work';
+import { refOf, type WorkContext } from './work';
 
 /** From its first step on there is no way back. */
 export const deleteDatabaseWorkflow = (context: WorkContext) =>

@@ -1,7 +1,7 @@
-import type { Mode } from '@drydock/contracts/values';
+import type { WorkflowRun } from '@drydock/workflow/definition';
 import type { DatabasesDatabase } from '../database.store';
 import type { BackupStorage } from '../providers/backup-storage';
-import type { DatabaseProvider, DatabaseRef, Order } from '../providers/database-provider';
+import type { DatabaseProvider, DatabaseRef } from '../providers/database-provider';
 import type { DatabasePasswords } from './database-password';
 
 /** What workflow steps may use: here are the drivers that handlers never see. */
@@ -20,19 +20,9 @@ export interface WorkContext {
   now(): Date;
 }
 
-interface Running {
-  workflowId: string;
-  orgId: string;
-  mode: Mode;
-  subject: { id: string };
-}
-
 /** The database that a step works on. */
-export const refOf = ({ orgId, mode, subject }: Running): DatabaseRef => ({ databaseId: subject.id, orgId, mode });
-
-/** On whose behalf. */
-export const orderOf = ({ workflowId, fence, signal }: Running & { fence: string; signal: AbortSignal }): Order => ({
-  workflowId,
-  fence,
-  signal,
+export const refOf = ({ orgId, mode, subject }: Pick<WorkflowRun<unknown>, 'orgId' | 'mode' | 'subject'>): DatabaseRef => ({
+  databaseId: subject.id,
+  orgId,
+  mode,
 });

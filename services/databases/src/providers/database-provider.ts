@@ -1,5 +1,8 @@
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive/archive-objects';
 import type { Mode } from '@drydock/contracts/values';
+import type { MovingOrder, Order } from '@drydock/workflow/order';
+
+export type { MovingOrder, Order };
 
 /** Which database, in which world: live and sandbox databases never share a folder, an instance or an address. */
 export interface DatabaseRef {
@@ -72,19 +75,6 @@ export interface UpgradePlan {
   freeBytes: number;
   /** Names of extensions, counts of things moved and so on are in the findings. A guess for the offline path, in seconds; 0 for the logical one. */
   pauseSeconds: number;
-}
-
-/** On whose behalf a change is made. A provider refuses a fence that is lower than one it has seen for the database: `stale_fence`. */
-export interface Order {
-  fence: string;
-  workflowId: string;
-  /** Stop at the next safe place. */
-  signal: AbortSignal;
-}
-
-export interface MovingOrder extends Order {
-  /** 0 to 1. */
-  progress(fraction: number): void;
 }
 
 export interface ArchiveToWrite {

@@ -1,6 +1,7 @@
 import type { StepContext } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
 import { conclude } from '@drydock/workflow/step-error';
-import { orderOf, refOf, type WorkContext } from '../databases/work';
+import { refOf, type WorkContext } from '../databases/work';
 import { type Cutover, DatabaseProviderError, type Upgrade } from '../providers/database-provider';
 
 type Step = StepContext<unknown, unknown>;

@@ -1,8 +1,9 @@
+import { orderOf } from '@drydock/workflow/order';
 import { removeSchedule } from '@drydock/workflow/schedules';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import type { Tx } from '../database.store';
 import { definitely } from '../databases/definite-failure';
-import { orderOf, refOf, type WorkContext } from '../databases/work';
+import { refOf, type WorkContext } from '../databases/work';
 import { retireOldInstanceHead, retireScheduleOf } from './retire-old-instance.head';
 
 /** A day after an upgrade the frozen old instance goes, and with it its schedule. */

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { orderOf } from '@drydock/workflow/order';
 import { saveSchedule } from '@drydock/workflow/schedules';
 import { fail } from '@drydock/workflow/step-error';
 import { workflowsIn } from '@drydock/workflow/workflow';
@@ -9,7 +10,7 @@ import { changeStatus, findDatabase, recordVersion } from '../databases/database
 import { databaseResourceKey } from '../databases/database-names';
 import { definitely } from '../databases/definite-failure';
 import { sandboxBehaviour } from '../databases/sandbox.rules';
-import { orderOf, refOf, type WorkContext } from '../databases/work';
+import { refOf, type WorkContext } from '../databases/work';
 import type { Upgrade, UpgradePath } from '../providers/database-provider';
 import { cutOver } from './cut-over';
 import { retireOldInstanceHead, retireScheduleOf } from './retire-old-instance.head';

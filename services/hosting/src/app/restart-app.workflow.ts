@@ -1,11 +1,12 @@
 import type { ProblemCode } from '@drydock/contracts/problems';
 import { audit } from '@drydock/service-kit/audit';
+import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import type { Tx } from '../database.store';
 import { hostOf, SiteHostError, type SiteHostRefusal } from '../providers/site-host';
 import { sitePath } from '../sites/site-names';
-import { orderOf, refOf, type WorkContext } from '../sites/work';
+import { refOf, type WorkContext } from '../sites/work';
 import { restartAppHead } from './restart-app.head';
 
 const triesMax = 3;

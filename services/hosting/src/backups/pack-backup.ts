@@ -1,8 +1,9 @@
 import type { SitePlatform } from '@drydock/contracts/sites';
 import type { StepContext } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
 import { attemptKey, backupPrefix } from '../providers/backup-storage';
 import { hostOf } from '../providers/site-host';
-import { orderOf, refOf, type WorkContext } from '../sites/work';
+import { refOf, type WorkContext } from '../sites/work';
 import { findBackup, findLastRawBytes } from './backup.store';
 import type { StoredArchive } from './backup.types';
 import { definitely } from './definite-failure';

@@ -1,9 +1,10 @@
 import type { SitePlatform } from '@drydock/contracts/sites';
 import type { StepContext } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';
 import { hostOf } from '../providers/site-host';
 import { serves } from '../sites/probe.rules';
-import { orderOf, refOf, type WorkContext } from '../sites/work';
+import { refOf, type WorkContext } from '../sites/work';
 
 /** Asks the restored site while its customers still wait. Fails for good with `restore_probe_failed`: everything is then switched back. */
 export async function assertServes(

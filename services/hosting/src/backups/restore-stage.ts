@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { SitePlatform } from '@drydock/contracts/sites';
 import type { StepContext } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
 import { type ArchiveToStage, hostOf } from '../providers/site-host';
-import { orderOf, refOf, type WorkContext } from '../sites/work';
+import { refOf, type WorkContext } from '../sites/work';
 import { definitely } from './definite-failure';
 
 type Step = StepContext<unknown, unknown>;

@@ -1,10 +1,11 @@
 import type { SitePlatform, SiteStatus } from '@drydock/contracts/sites';
 import type { SettleHooks } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
 import type { WorkflowBuilder } from '@drydock/workflow/workflow';
 import type { Tx } from '../database.store';
 import { hostOf } from '../providers/site-host';
 import { changeStatus } from '../sites/site.store';
-import { orderOf, refOf, type WorkContext } from '../sites/work';
+import { refOf, type WorkContext } from '../sites/work';
 import { expiryOf } from './backup.rules';
 import { insertBackup, markCompleted, markFailed } from './backup.store';
 import { definitely } from './definite-failure';

@@ -1,10 +1,11 @@
+import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import type { Tx } from '../database.store';
 import { hostOf } from '../providers/site-host';
 import { retentionDaysOf } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
-import { orderOf, refOf, type WorkContext } from '../sites/work';
+import { refOf, type WorkContext } from '../sites/work';
 import { allowanceOf, allowanceWindowStart, expiryOf, refuseBackup } from './backup.rules';
 import { listOnDemand, markCompleted, markFailed, markRunning } from './backup.store';
 import { discardPacked, packBackup } from './pack-backup';

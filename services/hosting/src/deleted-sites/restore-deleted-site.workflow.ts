@@ -1,4 +1,5 @@
 import type { StepContext } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import { expiryOf } from '../backups/backup.rules';
 import { definitely } from '../backups/definite-failure';
@@ -11,7 +12,7 @@ import type { Tx } from '../database.store';
 import { hostOf } from '../providers/site-host';
 import { retentionDaysOf } from '../sites/site.rules';
 import { changeStatus, recordUrl } from '../sites/site.store';
-import { orderOf, refOf, type WorkContext } from '../sites/work';
+import { refOf, type WorkContext } from '../sites/work';
 import { setRestoredAt } from './deleted-site.store';
 import { findRecord } from './purge.store';
 import { type RevivalInput, recheckRevival } from './recheck-revival';

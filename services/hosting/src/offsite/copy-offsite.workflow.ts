@@ -1,4 +1,5 @@
 import type { StepContext } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import type { z } from 'zod';
@@ -6,7 +7,7 @@ import { assertStillAllowed } from '../backups/recheck';
 import type { Tx } from '../database.store';
 import { hostOf } from '../providers/site-host';
 import { findSite } from '../sites/site.store';
-import { orderOf, refOf, type WorkContext } from '../sites/work';
+import { refOf, type WorkContext } from '../sites/work';
 import { listCopies, markCopied, markCopyFailed } from './copy.store';
 import { copyOffsiteHead } from './copy-offsite.head';
 import { recordOutcome } from './destination.store';

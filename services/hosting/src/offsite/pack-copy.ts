@@ -1,8 +1,9 @@
 import type { StepContext } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
 import { attemptKey } from '../providers/backup-storage';
 import { copyFolder, OffsiteError } from '../providers/offsite-storage';
 import { type ArchiveAtHand, hostOf } from '../providers/site-host';
-import { orderOf, refOf, type WorkContext } from '../sites/work';
+import { refOf, type WorkContext } from '../sites/work';
 import { findCopy } from './copy.store';
 import type { CopyInput, ParentChain } from './copy-offsite.workflow';
 import type { CopyArchive } from './offsite.types';

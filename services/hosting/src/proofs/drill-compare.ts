@@ -1,7 +1,8 @@
 import type { StepContext } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
 import { hostOf } from '../providers/site-host';
 import { serves } from '../sites/probe.rules';
-import { orderOf, type WorkContext } from '../sites/work';
+import type { WorkContext } from '../sites/work';
 import { drillSiteOf } from './drill-site';
 import type { Sentinels } from './sentinel.rules';
 
@@ -14,7 +15,7 @@ export async function compareRestored(
   const { siteHosts, drillProbe } = context;
   if (drillProbe === null) return 'no_drill_site';
   const site = drillSiteOf(step);
-  const probe = await hostOf(siteHosts, 'local').probe(site, orderOf({ ...step, subject: { id: site.siteId } }));
+  const probe = await hostOf(siteHosts, 'local').probe(site, orderOf(step));
   if (!serves(probe)) return 'probe_failed';
   for (const { path, sha256 } of files) {
     if ((await drillProbe.hashServed(site, path, step.signal)) !== sha256) return differs(step, { path });

@@ -1,9 +1,10 @@
 import { ArchiveError } from '@drydock/archive/archive-error';
 import type { Mode } from '@drydock/contracts/values';
 import type { StepContext } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
 import { hostOf, SiteHostError, type SiteRef } from '../providers/site-host';
 import { platformOrgId } from '../retention/platform-work';
-import { orderOf, type WorkContext } from '../sites/work';
+import type { WorkContext } from '../sites/work';
 import type { DrillChoice } from './drill-choice.store';
 
 type Step = StepContext<unknown, unknown>;
@@ -23,7 +24,7 @@ export async function restoreOnDrillSite(
 ): Promise<'' | 'restore_failed'> {
   const host = hostOf(context.siteHosts, 'local');
   const site = drillSiteOf(step);
-  const order = orderOf({ ...step, subject: { id: site.siteId } });
+  const order = orderOf(step);
   const source = context.backupStorage.source(archive.storageKey);
   const toStage = { source, archiveId: backupId, manifestMac: archive.manifestMac, origin };
   try {
@@ -48,7 +49,7 @@ const isRefusal = (error: unknown): boolean =>
 /** Also when it was never made. */
 export async function clearDrillSite(context: WorkContext, step: Step): Promise<void> {
   const site = drillSiteOf(step);
-  await context.siteHosts.local?.destroy(site, orderOf({ ...step, subject: { id: site.siteId } }));
+  await context.siteHosts.local?.destroy(site, orderOf(step));
 }
 
 /** The archive cannot be read as it was written; anything else may pass. */

@@ -2,6 +2,9 @@ import type { ArchiveSink, ArchiveSource } from '@drydock/archive/archive-object
 import type { ArchiveLink } from '@drydock/archive/open-archive';
 import type { SitePlatform } from '@drydock/contracts/sites';
 import type { Mode } from '@drydock/contracts/values';
+import type { MovingOrder, Order } from '@drydock/workflow/order';
+
+export type { MovingOrder, Order };
 
 /** Which site, in which world: live and sandbox sites of one host never share a folder, a role or a database. */
 export interface SiteRef {
@@ -34,19 +37,6 @@ export interface HostedApp {
 export interface AppRestarted {
   restartedAt: Date;
   generation: number;
-}
-
-/** On whose behalf a change is made. A host refuses a fence that is lower than one it has seen for the site. */
-export interface Order {
-  fence: string;
-  workflowId: string;
-  /** Stop at the next safe place. */
-  signal: AbortSignal;
-}
-
-export interface MovingOrder extends Order {
-  /** 0 to 1, following bytes. */
-  progress(fraction: number): void;
 }
 
 /** An archive as it must be, and where it is read. */

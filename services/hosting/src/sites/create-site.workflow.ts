@@ -1,3 +1,4 @@
+import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import { definitely } from '../backups/definite-failure';
@@ -7,7 +8,7 @@ import { forgetVendorPackage, recordVendorPackage } from '../vendor-snapshots/ve
 import { createSiteHead } from './create-site.head';
 import { serves } from './probe.rules';
 import { changeStatus, recordUrl, releaseDomain } from './site.store';
-import { orderOf, refOf, type WorkContext } from './work';
+import { refOf, type WorkContext } from './work';
 
 /** A folder, a database and a URL; active once the site really serves. One that never does gives its domain back. */
 export const createSiteWorkflow = (context: WorkContext) =>

@@ -1,3 +1,4 @@
+import { orderOf } from '@drydock/workflow/order';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import { insertBackup, markCompleted, markFailed } from '../backups/backup.store';
 import { discardPacked, packBackup } from '../backups/pack-backup';
@@ -9,7 +10,7 @@ import { hostOf } from '../providers/site-host';
 import { deleteSiteHead } from './delete-site.head';
 import { unsupportedReasonOf } from './site.rules';
 import { changeStatus } from './site.store';
-import { orderOf, refOf, type WorkContext } from './work';
+import { refOf, type WorkContext } from './work';
 
 /** A last verified backup, then the site goes: destroy last. A site that never came to be has nothing to back up. */
 export const deleteSiteWorkflow = (context: WorkContext) =>

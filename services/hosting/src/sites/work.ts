@@ -1,9 +1,9 @@
-import type { Mode } from '@drydock/contracts/values';
+import type { WorkflowRun } from '@drydock/workflow/definition';
 import type { HostingDatabase } from '../database.store';
 import type { OffsiteDrivers } from '../offsite/offsite.types';
 import type { BackupStorage } from '../providers/backup-storage';
 import type { DrillProbe } from '../providers/drill-probe';
-import type { Order, SiteHosts, SiteRef } from '../providers/site-host';
+import type { SiteHosts, SiteRef } from '../providers/site-host';
 import type { VendorTimelines } from '../providers/vendor-timeline';
 
 /** What workflow steps may use: here are the drivers that handlers never see. */
@@ -28,19 +28,9 @@ export interface WorkContext {
   now(): Date;
 }
 
-interface Running {
-  workflowId: string;
-  orgId: string;
-  mode: Mode;
-  subject: { id: string };
-}
-
 /** The site that a step works on. */
-export const refOf = ({ orgId, mode, subject }: Running): SiteRef => ({ siteId: subject.id, orgId, mode });
-
-/** On whose behalf. */
-export const orderOf = ({ workflowId, fence, signal }: Running & { fence: string; signal: AbortSignal }): Order => ({
-  workflowId,
-  fence,
-  signal,
+export const refOf = ({ orgId, mode, subject }: Pick<WorkflowRun<unknown>, 'orgId' | 'mode' | 'subject'>): SiteRef => ({
+  siteId: subject.id,
+  orgId,
+  mode,
 });
