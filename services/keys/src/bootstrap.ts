@@ -1,6 +1,7 @@
 // pnpm --filter @drydock/keys bootstrap [--name NAME] [--new-key] [--json]
 // Minting a key needs a key: this makes the first organisation and its first key, once, from beside the database.
 import { text } from '@drydock/contracts/values';
+import { runCommand } from '@drydock/service-kit/run-command';
 import { Command } from 'commander';
 import { z } from 'zod';
 import { createKeySecrets } from './api-keys/api-key.secret';
@@ -44,10 +45,4 @@ async function main(): Promise<number> {
   }
 }
 
-main().then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    console.error(error instanceof Error ? error.message : String(error));
-    process.exit(1);
-  },
-);
+runCommand(main);

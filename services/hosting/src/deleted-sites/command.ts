@@ -2,6 +2,7 @@
 // What staff do to a deleted site from beside the database: hold it for abuse, release it, or have its data removed now.
 import { parseArgs } from 'node:util';
 import { idSchema } from '@drydock/contracts/values';
+import { runCommand } from '@drydock/service-kit/run-command';
 import { readCommandConfig } from '../config';
 import { openDatabase } from '../database.store';
 import { staffActions } from './staff-actions';
@@ -28,10 +29,4 @@ async function main(): Promise<number> {
   }
 }
 
-main().then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    console.error(error instanceof Error ? error.message : String(error));
-    process.exit(1);
-  },
-);
+runCommand(main);

@@ -1,0 +1,10 @@
+/** A command that a person runs: it ends with the exit code that `main` resolves with; a failure is told on stderr, with exit code 1. */
+export function runCommand(main: () => Promise<number>): void {
+  main().then(
+    (code) => process.exit(code),
+    (error: unknown) => {
+      process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+      process.exit(1);
+    },
+  );
+}
