@@ -1,4 +1,4 @@
-import type { CrashProfile } from './crash-case';
+import type { CrashOptions } from './crash-every-step';
 import { type QueueBackend, queueBackends } from './queue-backends';
 
 /** `full`, as `npm run chaos` sets it, or `effects`: those of the longest workflows too, which CI has no time for. */
@@ -12,10 +12,12 @@ interface Scope {
   never?: RegExp;
   /** All that CI takes of a workflow too long for more. */
   onlyInCi?: RegExp;
+  /** Somebody waits for it so shortly that more than one death in a run makes it come too late. */
+  isHasty?: boolean;
 }
 
 /** What `npm run chaos` takes of a workflow, hours in all, is everything; CI takes the `effects`. */
-export function crashScope({ delicate = [], never, onlyInCi }: Scope = {}): { profile: CrashProfile; only(name: string): boolean } {
+export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: Scope = {}): CrashOptions {
   const isDelicate = (name: string): boolean => delicate.some((step) => name.includes(`.${step}.`));
   const isEffect = (name: string): boolean => !/^(?:stop|repeat) /.test(name) || isDelicate(name);
   const isWanted = (name: string): boolean => {
@@ -23,6 +25,7 @@ export function crashScope({ delicate = [], never, onlyInCi }: Scope = {}): { pr
     return isChaos || (onlyInCi?.test(name) ?? isEffect(name));
   };
   return {
+    inFewRuns: !isChaos && !isHasty,
     profile: isChaos && chaos !== 'effects' ? 'full' : 'effects',
     // Every workflow passes the last point, also those that prepare a run.
     only: (name) => !name.includes('finish.before') && never?.test(name) !== true && isWanted(name),

@@ -1,22 +1,17 @@
-import type { CrashDefinition, CrashProfile } from '@drydock/test-kit/crash-case';
-import { type CrashFixture, type CrashReport, crashEveryStep } from '@drydock/test-kit/crash-every-step';
+import type { CrashDefinition } from '@drydock/test-kit/crash-case';
+import { type CrashFixture, type CrashOptions, type CrashReport, crashEveryStep } from '@drydock/test-kit/crash-every-step';
 import { leaseSeconds, type ServiceWorld } from './service-world';
 
 /** What a service says of a run itself; `ledger` where its target keeps fences. */
 export type WorldFixture<Run extends { workflowId: string }> = Omit<CrashFixture<Run>, 'leaseSeconds' | 'spawnWorker' | 'ledger'> &
   Partial<Pick<CrashFixture<Run>, 'spawnWorker' | 'ledger'>>;
 
-interface Scope {
-  profile?: CrashProfile;
-  only?: (name: string) => boolean;
-}
-
 /** {@link crashEveryStep} with the workers of a service's world. */
 export const crashEveryStepInWorld = <Run extends { workflowId: string }>(
   world: ServiceWorld,
   definition: CrashDefinition,
   fixture: WorldFixture<Run>,
-  scope: Scope,
+  scope: CrashOptions,
 ): Promise<CrashReport> =>
   crashEveryStep(definition, { leaseSeconds, spawnWorker: world.spawnWorker, ledger: async () => [], ...fixture }, scope);
 

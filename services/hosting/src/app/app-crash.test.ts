@@ -13,7 +13,7 @@ interface Run extends SiteRun {
 }
 
 // Three workers in a row take longer to replace than the request waits: the restart is then rightly cancelled.
-const scope = crashScope({ delicate: ['touch'], never: / 3 times / });
+const scope = crashScope({ delicate: ['touch'], never: / 3 times /, isHasty: true });
 
 it('restart_app survives its crash at every step', async () => {
   const world: HostingWorld = await openWorld(crashBackends()[0] ?? 'postgres', callerOf());

@@ -16,7 +16,7 @@ import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 const scope = crashScope({ delicate: ['fetch', 'pack'] });
 /** From the freeze on it is a restore like any other, which is crashed at every step itself. */
-const restoreScope = crashScope({ onlyInCi: /^kill at .*\.(?:fetch|verify|stage|switch|clear)\.|^stop at .*\.fetch\./ });
+const restoreScope = crashScope({ onlyInCi: /^kill at |^stop at .*\.fetch\./ });
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
 const noContext = Object.freeze({}) as WorkContext;
 

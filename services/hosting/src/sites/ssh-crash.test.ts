@@ -13,8 +13,7 @@ import type { WorkContext } from './work';
 const onHost = describeOnHost();
 
 /** What differs from the local host: the script that was carried out while its worker died. The rest is `npm run chaos`. */
-const onlyInCi =
-  /^(?:kill at restore_backup\.(?:stage|switch)|stop at restore_backup\.switch|kill at take_backup\.pack)\.after_effect|switch\.undo_after_effect/;
+const onlyInCi = /^kill at |^stop at restore_backup\.switch\.after_effect/;
 
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
 const definitions = workflows(Object.freeze({}) as WorkContext);
