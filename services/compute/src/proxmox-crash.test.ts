@@ -1,0 +1,91 @@
+import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
+import { ended, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import type { CrashFixture } from '@drydock/test-kit/crash-every-step';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
+import { type ComputeWorld, openWorld } from '../test/compute-world';
+import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';
+import { vmidOf } from './providers/proxmox/order-note';
+import type { WorkContext } from './servers/work';
+import { workflows } from './workflows';
+
+interface Run {
+  workflowId: string;
+  serverId: string;
+}
+
+/** What another provider could do otherwise: it is asked in other words whether it was told already. */
+const scope = crashScope({ delicate: ['send'] });
+const definitions = workflows(Object.freeze({}) as WorkContext);
+
+let cluster: ProxmoxCluster;
+let world: ComputeWorld;
+beforeAll(async () => {
+  cluster = await openProxmoxCluster(5_000);
+  world = await openWorld(crashBackends()[0] ?? 'postgres', callerOf(), { more: { pve: cluster.target } });
+});
+afterAll(async () => {
+  await world.close();
+  await cluster.close();
+});
+
+const order = async (): Promise<Run & { location: unknown }> => {
+  const body = { name: 'Web', deploy_target: 'pve', spec: 'small', image: 'debian-12', zone: 'pve2' };
+  const answer = await world.api.call('POST', '/v1/compute/servers', { body });
+  return { serverId: (answer.json as { id: string }).id, workflowId: workflowIdOf(answer), location: answer.headers['location'] };
+};
+const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>): Promise<void> => {
+  const look = ({ workflowId }: Run) => lookAtRecord(world.api, workflowId);
+  const { cases } = await crashEveryStepInWorld(world, definitionOf(definitions, kind), { look, ...fixture }, scope);
+  expect(cases.length).toBeGreaterThan(0);
+};
+const statusOf = async (serverId: string): Promise<string> => {
+  const [row] = await world.api.rows<{ status: string }>('SELECT status FROM servers WHERE id = $1', [serverId]);
+  return row?.status ?? 'gone';
+};
+/** That the cluster has carried out on the server's machine. */
+const tasksOf = async (serverId: string, op: string): Promise<number> =>
+  (await cluster.admin.readLedger()).filter((entry) => entry.op === op && entry.resource === String(vmidOf(serverId))).length;
+
+it(
+  'order_server makes one machine on Proxmox VE or none, whichever of its steps a worker dies in',
+  () =>
+    crash('order_server', {
+      start: order,
+      judge: async ({ serverId }) => {
+        const [status, clones] = [await statusOf(serverId), await tasksOf(serverId, 'qmclone')];
+        if (clones > 1) throw new Error(`${clones} clones`);
+        if (status === 'active' && clones === 1) return 'new';
+        const isGone = clones === 0 || (await tasksOf(serverId, 'qmdestroy')) === 1;
+        if (status === 'failed' && isGone) return 'old';
+        throw new Error(`${status} after ${clones} clones`);
+      },
+    }),
+  crashLimitMs,
+);
+
+it(
+  'roll_back_server rolls back once on Proxmox VE or not at all, whichever of its steps a worker dies in',
+  () =>
+    crash('roll_back_server', {
+      start: async () => {
+        const { serverId, location } = await order();
+        expect(await ended(world, location)).toMatchObject({ status: 'succeeded' });
+        const server = `/v1/compute/servers/${serverId}`;
+        await cluster.writeDisk(serverId, 'new');
+        const taken = await world.api.call('POST', `${server}/snapshots`, { body: { description: 'before' } });
+        expect(await ended(world, taken.headers['location'])).toMatchObject({ status: 'succeeded' });
+        const { data } = (await world.api.call('GET', `${server}/snapshots`)).json as { data: { id: string }[] };
+        await cluster.writeDisk(serverId, 'old');
+        return { serverId, workflowId: workflowIdOf(await world.api.call('POST', `${server}/snapshots/${data[0]?.id ?? ''}`)) };
+      },
+      judge: async ({ serverId }) => {
+        const [content, count] = [await cluster.readDisk(serverId), await cluster.rollbacksOf(serverId)];
+        if (count === 0 && content === 'old') return 'old';
+        if (count === 1 && content === 'new') return 'new';
+        throw new Error(`${count} rollbacks, the disk says ${content}`);
+      },
+    }),
+  crashLimitMs,
+);
