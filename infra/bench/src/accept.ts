@@ -46,10 +46,13 @@ export async function benchAccept(): Promise<void> {
   const pool = new Pool({ connectionString: environmentOf(stack.processes(), 'hosting', 'DATABASE_URL'), max: 1 });
   try {
     stack.kill('hosting-worker', 'SIGSTOP');
-    const found = await pool.query<{ site_id: string; id: string }>("SELECT site_id, id FROM backups WHERE status = 'completed' LIMIT 1");
-    const [origin] = found.rows;
-    if (origin === undefined) throw new Error('the demo has no backup');
-    const copies = await copySites(pool, origin.site_id, origin.id);
+    const [site] = stack.demo.sites;
+    const found = await pool.query<{ id: string }>("SELECT id FROM backups WHERE status = 'completed' AND site_id = $1::uuid LIMIT 1", [
+      site?.id,
+    ]);
+    const [backup] = found.rows;
+    if (site === undefined || backup === undefined) throw new Error('the demo has no backup');
+    const copies = await copySites(pool, site.id, backup.id);
     const accepted: number[] = [];
     for (const { siteId, backupId } of copies) {
       const startedMs = performance.now();
