@@ -9,7 +9,8 @@ const clockScale = 4;
 
 let world: ComputeWorld;
 beforeAll(async () => {
-  world = await openWorld('postgres', callerOf(), { clockScale, target: { deadline_ms: 10_000 } });
+  // A send is given up, and never repeated, when it takes longer than an answer may be lost for: on a busy machine a worker's first one takes some seconds.
+  world = await openWorld('postgres', callerOf(), { clockScale, target: { deadline_ms: 10_000, lost_answer_seconds: 30 } });
   // A lease as it is deployed, since two busy cores lose one of a second; and one workflow at a time each, so that there is something to share.
   const environment = { WORKFLOW_LEASE_SECONDS: '15', WORKFLOW_CONCURRENCY: '1' };
   world.spawnWorker(environment);
