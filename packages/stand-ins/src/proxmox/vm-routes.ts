@@ -1,8 +1,8 @@
-import { type Call, jsonReply, type Reply } from '../protocol/call';
+import type { Call, Reply } from '../protocol/call';
 import { type PathValues, pathValue } from '../protocol/routes';
 import { type AccountRoute, apiAt } from './account-route';
 import { nodeNames } from './cluster';
-import { dataReply, died, unverified } from './proxmox-errors';
+import { dataReply, died, noSuchUri, unverified } from './proxmox-errors';
 import type { Vm } from './proxmox-state';
 import { type ProxmoxWorld, requireVm } from './proxmox-world';
 import { allowQuery, bodySchemas, parseForm } from './request-schemas';
@@ -62,7 +62,7 @@ function setPower(world: ProxmoxWorld, account: string, call: Call, values: Path
   parseForm(bodySchemas.power, call);
   const vm = vmAt(world, account, values);
   const order = pathValue(values, 'order');
-  if (!['start', 'stop', 'shutdown', 'reboot'].includes(order)) return jsonReply(501, { data: null, message: 'Method not implemented\n' });
+  if (!['start', 'stop', 'shutdown', 'reboot'].includes(order)) throw noSuchUri();
   refuseLocked(vm);
   if (vm.isTemplate) throw died("you can't start a vm if it's a template");
   const isRunning = vm.status === 'running';
