@@ -1,4 +1,4 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { ArchiveError, asWriteError, refuse } from './archive-error';
 import { blockName } from './archive-objects';
 import type { SegmentOrigin } from './block-content';
@@ -6,15 +6,37 @@ import { BlockExtraction } from './extract-block';
 import { decodeBlock } from './index-block';
 import { releaseMemory } from './release-memory';
 import { openObject } from './sealed-object';
-import type { BlockTask, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup } from './worker-messages';
+import type { BlockTask, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './worker-messages';
 
-/** Body of a worker thread of `extract`. The main thread reads the objects, since only it has their source; everything else happens here. */
+/**
+ * Body of a worker thread of `extract`, for one extraction after the other. The main thread reads the objects, since only it has their source;
+ * everything else happens here.
+ */
 const port = parentPort ?? refuse('write_failed', 'to be loaded as a worker thread only');
-const setup: WorkerSetup = workerData;
 const waiting = new Map<number, (answer: WorkerAnswer) => void>();
 let requests = 0;
 
-const origins: SegmentOrigin[] = setup.archives.map((keys, archive) => ({
+port.on('message', (message: WorkerStart | WorkerAnswer) => {
+  if ('start' in message) {
+    void work(message.start);
+    return;
+  }
+  waiting.get(message.id)?.(message);
+  waiting.delete(message.id);
+});
+
+async function work(setup: WorkerSetup): Promise<void> {
+  const origins = setup.archives.map(originOf);
+  try {
+    for (let task = await nextTask(); task !== null; task = await nextTask()) await extractTask(setup, origins, task);
+    post({ type: 'finished' });
+  } catch (error) {
+    const { reason, message } = error instanceof ArchiveError ? error : asWriteError(error);
+    post({ type: 'failed', reason, detail: message.slice(reason.length + 2) });
+  }
+}
+
+const originOf = (keys: WorkerSetup['archives'][number], archive: number): SegmentOrigin => ({
   keys: {
     salt: Buffer.from(keys.salt),
     archiveTag: Buffer.from(keys.archiveTag),
@@ -23,26 +45,9 @@ const origins: SegmentOrigin[] = setup.archives.map((keys, archive) => ({
   },
   source: { read: (name) => readObject(archive, name) },
   freesFrames: true,
-}));
-
-port.on('message', (answer: WorkerAnswer) => {
-  waiting.get(answer.id)?.(answer);
-  waiting.delete(answer.id);
 });
-void work();
 
-async function work(): Promise<void> {
-  try {
-    for (let task = await nextTask(); task !== null; task = await nextTask()) await extractTask(task);
-    post({ type: 'finished' });
-  } catch (error) {
-    const { reason, message } = error instanceof ArchiveError ? error : asWriteError(error);
-    post({ type: 'failed', reason, detail: message.slice(reason.length + 2) });
-  }
-  port.close();
-}
-
-async function extractTask(task: BlockTask): Promise<void> {
+async function extractTask(setup: WorkerSetup, origins: readonly SegmentOrigin[], task: BlockTask): Promise<void> {
   const origin = origins[task.archive] ?? refuse('mismatch', 'task of an unknown archive');
   const bytes = await origin.source.read(blockName(task.block));
   const seal = { size: task.seal.size, mac: Buffer.from(task.seal.mac) };

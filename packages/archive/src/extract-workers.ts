@@ -1,12 +1,8 @@
-import { existsSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { ArchiveError, asWriteError, refuse } from './archive-error';
+import { restThread, takeThread } from './extract-threads';
 import type { OpenArchive } from './open-archive';
-import type { BlockTask, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup } from './worker-messages';
-
-/** A small nursery: a worker's objects live for one block at most. */
-const resourceLimits = { maxYoungGenerationSizeMb: 2 };
+import type { BlockTask, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './worker-messages';
 
 export interface WorkerPlan {
   archives: readonly OpenArchive[];
@@ -18,30 +14,20 @@ export interface WorkerPlan {
   onProgress: (done: { entries: number; rawBytes: number }) => void;
 }
 
-/**
- * Path of the compiled worker. Under a TypeScript loader (jest) this file lies in src and a thread cannot load its neighbour, so the built
- * one is used.
- * @throws Error when the package has not been built
- */
-export function workerScript(): string {
-  const folder = basename(__dirname) === 'src' ? join(dirname(__dirname), 'dist') : __dirname;
-  const script = join(folder, 'extract-worker.js');
-  if (!existsSync(script)) throw new Error('packages/archive is not built: run `pnpm exec tsc -b packages/archive` first');
-  return script;
-}
-
 /** Extracts all tasks by worker threads. When it settles, no thread writes any more. */
 export async function runWorkers(plan: WorkerPlan): Promise<void> {
-  const script = workerScript();
-  const threads = Array.from({ length: plan.workers }, () => new Worker(script, { workerData: plan.setup, resourceLimits }));
+  const threads = Array.from({ length: plan.workers }, takeThread);
   const queue = plan.tasks().then((tasks) => tasks[Symbol.iterator]());
   const nextTask = async (): Promise<BlockTask | null> => (await queue).next().value ?? null;
   const stop = new AbortController();
   try {
     await Promise.all(threads.map((thread) => runThread(thread, plan, nextTask, stop.signal)));
-  } finally {
+    stop.abort();
+    threads.forEach(restThread);
+  } catch (error) {
     stop.abort();
     await Promise.all(threads.map((thread) => thread.terminate()));
+    throw error;
   }
 }
 
@@ -59,6 +45,7 @@ function runThread(thread: Worker, plan: WorkerPlan, nextTask: () => Promise<Blo
       else if (message.type === 'failed') reject(new ArchiveError(message.reason, message.detail));
       else answer(message.request, plan, nextTask).then((reply) => thread.postMessage(reply, movable(reply)), reject);
     });
+    thread.postMessage({ start: plan.setup } satisfies WorkerStart);
   });
 }
 

@@ -1,6 +1,6 @@
 import type { ArchiveReason } from './archive-error';
 
-/** What a worker is started with: where it writes and the keys of each archive of the chain. */
+/** What a worker needs for one extraction: where it writes and the keys of each archive of the chain. */
 export interface WorkerSetup {
   directory: string;
   root: string;
@@ -32,5 +32,10 @@ export type WorkerMessage =
   | { type: 'progress'; entries: number; rawBytes: number }
   | { type: 'finished' }
   | { type: 'failed'; reason: ArchiveReason; detail: string };
+
+/** First of all to a worker at rest; it answers with `finished` or `failed` and rests again after the former. */
+export interface WorkerStart {
+  start: WorkerSetup;
+}
 
 export type WorkerAnswer = { id: number; task: BlockTask | null } | { id: number; object: Uint8Array };
