@@ -10,6 +10,7 @@ import { openChain } from './open-chain';
 import { createPace, type Pace } from './pace';
 import { type NumberedBlock, readBlocks } from './read-blocks';
 import { ContentReader } from './read-contents';
+import { releaseMemory } from './release-memory';
 import { verifyObject } from './sealed-object';
 
 export interface VerifyOptions {
@@ -80,10 +81,19 @@ export function checkStreams(seen: Set<string>, { block }: NumberedBlock): void 
   }
 }
 
+/** Each segment is read while the one before it is verified. */
 async function verifySegments(archive: OpenArchive, { block }: NumberedBlock, pace: Pace): Promise<void> {
+  const read = (at: number): Promise<Buffer> | null => {
+    const bytes = at < block.segments.length ? archive.source.read(segmentName(block.firstSegment + at)) : null;
+    bytes?.catch(() => undefined); // awaited by the next round, or by nobody
+    return bytes;
+  };
+  let ahead = read(0);
   for (const [at, seal] of block.segments.entries()) {
-    const number = block.firstSegment + at;
-    verifyObject(archive.keys, { kind: 'segment', number }, await archive.source.read(segmentName(number)), seal);
+    const bytes = (await ahead) ?? refuse('mismatch', 'a segment too few');
+    ahead = read(at + 1);
+    verifyObject(archive.keys, { kind: 'segment', number: block.firstSegment + at }, bytes, seal);
+    releaseMemory(bytes);
     await pace();
   }
 }

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { ArchiveError } from '@drydock/archive/archive-error';
 import type { ArchiveSource } from '@drydock/archive/archive-objects';
 import { folderSource } from '@drydock/archive/folder-objects';
+import { releaseMemory } from '@drydock/archive/release-memory';
 
 /** An archive of a customer's storage with a copy on our disk: read from there, and fetched when it is not there yet. */
 export interface SpooledArchive extends ArchiveSource {
@@ -43,7 +44,11 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
       }),
     fetch: async (name) => {
       const found = await stat(path.join(folder, name)).catch(() => null);
-      return found === null ? (await fetchNow(name)).length : found.size;
+      if (found !== null) return found.size;
+      const bytes = await fetchNow(name);
+      const { length } = bytes;
+      releaseMemory(bytes);
+      return length;
     },
   };
 }
