@@ -8,10 +8,11 @@ function sizeOf(number: number): number {
   return 1 << (9 + (number % 5));
 }
 
-/** Half of the bytes compress like text, half like pictures. The same number gives the same bytes in every run. */
+/** Of every size one file compresses like text and the next one like a picture. The same number gives the same bytes in every run. */
 function contentOf(number: number, size: number): Buffer {
   const buffer = Buffer.alloc(size);
-  if (number % 2 === 0) {
+  const ofItsSize = Math.floor(number / 200) + Math.floor(number / 10) + number;
+  if (ofItsSize % 2 === 0) {
     const line = `<p class="entry-${number}">The quick brown fox ${number} jumps over the lazy dog ${number * 7919}</p>\n`;
     buffer.fill(line);
     return buffer;

@@ -25,8 +25,8 @@ export const formatBounds = {
   frameRawBytes: 2 ** 20,
   /** A block is closed after this many entries … */
   blockEntries: 2048,
-  /** … or after this many bytes of content, so that two workers get even shares. */
-  blockRawBytes: 16 * 2 ** 20,
+  /** … or after this many bytes of content, so that two workers get even shares: two segments, with room for the file that crosses it. */
+  blockRawBytes: 15 * 2 ** 20,
   /** 2048 entries of the longest path and link, or one file of 2 TB (a row of 44 bytes per segment). */
   blockIndexRawBytes: 24 * 2 ** 20,
   /** 80 bytes per block: about 400 million small files. */

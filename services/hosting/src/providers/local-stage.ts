@@ -6,7 +6,7 @@ import pg from 'pg';
 import { withSpan } from './driver-span';
 import { archiveRoots, type LocalTools } from './local-pack';
 import { type ArchiveToStage, linksOf, type MovingOrder, type SiteRef } from './site-host';
-import { syncFileSystem } from './sync-file-system';
+import { flushBehind, syncFileSystem } from './sync-file-system';
 
 /** Files and database at once: the one waits for the disk, the other for Postgres. The first failure stops the other. */
 export async function stageArchive(
@@ -22,8 +22,11 @@ export async function stageArchive(
   const both = AbortSignal.any([signal, stop.signal]);
   const owner = release.owner === null ? {} : { owner: release.owner };
   const files = withSpan('site_host.stage.files', {}, async () => {
-    const onProgress = ({ rawBytes, rawBytesTotal }: { rawBytes: number; rawBytesTotal: number }) =>
+    const flush = flushBehind(release.files_dir, both);
+    const onProgress = ({ rawBytes, rawBytesTotal }: { rawBytes: number; rawBytesTotal: number }) => {
+      flush(rawBytes);
       progress(rawBytes / Math.max(rawBytesTotal, 1));
+    };
     await extract({ chain, key, roots: { [archiveRoots.files]: release.files_dir }, ...owner, signal: both, onProgress });
     await syncFileSystem(release.files_dir, both);
   });

@@ -15,3 +15,24 @@ export async function syncFileSystem(folder: string, signal: AbortSignal): Promi
     });
   });
 }
+
+/** Written before the next flush: enough to be worth one, little enough to be on disk soon. */
+const flushedEveryBytes = 96 * 1024 * 1024;
+
+/**
+ * Call it with the bytes written so far: they are put on disk behind their writer, so that the sync at the end finds little left to do. At
+ * most one flush runs at a time. One that fails tells nobody: the sync at the end fails as well.
+ */
+export function flushBehind(folder: string, signal: AbortSignal): (writtenBytes: number) => void {
+  let flushedBytes = 0;
+  let isFlushing = false;
+  return (writtenBytes) => {
+    if (isFlushing || writtenBytes - flushedBytes < flushedEveryBytes) return;
+    isFlushing = true;
+    flushedBytes = writtenBytes;
+    const flush = syncFileSystem(folder, signal).catch(() => undefined);
+    void flush.then(() => {
+      isFlushing = false;
+    });
+  };
+}
