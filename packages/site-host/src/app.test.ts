@@ -116,6 +116,27 @@ it('a request in flight ends on the old process, and none of those that come mea
   expect(fresh[0]?.pid).not.toBe((await slow).pid);
 });
 
+it('says of which process a restart was, however many visitors come meanwhile: the fresh one has a greater generation', async () => {
+  const restarts = Array.from({ length: 15 }, (_, index) => 20 + index);
+  let isOver = false;
+  const visit = async (): Promise<void> => {
+    while (!isOver) await ask(site);
+  };
+  const visitors = Array.from({ length: 4 }, visit);
+  const found: boolean[] = [];
+  try {
+    for (const fence of restarts) {
+      const { generation } = await host.client.restartApp(siteId, claim(fence));
+      const { app_generation: answered } = await host.client.probeSite(siteId, '/');
+      found.push(answered !== null && answered > generation);
+    }
+  } finally {
+    isOver = true;
+    await Promise.all(visitors);
+  }
+  expect(found).toEqual(restarts.map(() => true));
+});
+
 it('an application that dies is back with the next request', async () => {
   const before = await ask(site);
   await fetch(new URL('crash', site.url)).catch(() => undefined);
@@ -147,12 +168,12 @@ it('a link in the place of tmp or restart.txt leads nowhere: what it points to s
   const tmp = path.join(site.files_dir, 'tmp');
   await rm(tmp, { recursive: true });
   await symlink(outside, tmp);
-  await expect(host.client.restartApp(siteId, claim(9))).rejects.toMatchObject({ code: 'restart_blocked' });
+  await expect(host.client.restartApp(siteId, claim(90))).rejects.toMatchObject({ code: 'restart_blocked' });
   await rm(tmp);
   await mkdir(tmp);
   await writeFile(path.join(outside, 'victim'), 'untouched');
   await symlink(path.join(outside, 'victim'), path.join(tmp, 'restart.txt'));
   const { mtimeMs } = await stat(path.join(outside, 'victim'));
-  await expect(host.client.restartApp(siteId, claim(10))).rejects.toMatchObject({ code: 'restart_blocked' });
+  await expect(host.client.restartApp(siteId, claim(91))).rejects.toMatchObject({ code: 'restart_blocked' });
   expect((await stat(path.join(outside, 'victim'))).mtimeMs).toBe(mtimeMs);
 });

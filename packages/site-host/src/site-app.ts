@@ -46,9 +46,10 @@ export class SiteApp {
   async restart(release: Release | null): Promise<RestartAnswer> {
     if (release === null || !(await release.app.isPresent())) throw new SiteHostError('no_app', 'the site has no app.js');
     const { uid, folder } = this.settings;
-    const restarted_at = new Date().toISOString();
-    await touchRestartFile(release.filesDir, uid === null ? null : { uid, gid: uid }, Date.parse(restarted_at)).catch(refuseBlocked);
+    // No process is counted between the touch and the count: one that a visitor's request starts meanwhile is fresh, and has to have a greater number.
     return this.record.run(async () => {
+      const restarted_at = new Date().toISOString();
+      await touchRestartFile(release.filesDir, uid === null ? null : { uid, gid: uid }, Date.parse(restarted_at)).catch(refuseBlocked);
       const { generation } = await folder.readApp();
       await folder.writeApp({ generation, last_restart_at: restarted_at });
       return { restarted_at, generation };
