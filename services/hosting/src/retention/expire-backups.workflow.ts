@@ -1,3 +1,4 @@
+import type { StepContext } from '@drydock/workflow/definition';
 import { purgeWorkflows } from '@drydock/workflow/purge-workflows';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import { movingLimits } from '../backups/step-limits';
@@ -33,12 +34,22 @@ export const expireBackupsWorkflow = (context: WorkContext) =>
         const removed: string[] = [];
         for (const backup of await listLeftovers(context.database.pool, step.mode, context.now())) {
           step.signal.throwIfAborted();
-          const { lockedObjects } = await context.backupStorage.removeAll(folderOf(backup));
-          if (lockedObjects === 0) removed.push(backup.id);
-          else step.log.warn({ backup_id: backup.id, lockedObjects }, 'objects of a backup that is over are still locked');
+          if (await removeBackup(context, step, backup)) removed.push(backup.id);
         }
         return { removed };
       },
       commit: (tx, _step, { removed }) => markPurged(tx, removed, context.now()),
     })
     .build();
+
+/** Whether nothing of it is left. What the storage does not give up yet the next sweep asks for again; it never keeps the others from going. */
+async function removeBackup({ backupStorage }: WorkContext, step: StepContext<unknown, unknown>, backup: Leftover): Promise<boolean> {
+  try {
+    const { lockedObjects } = await backupStorage.removeAll(folderOf(backup));
+    if (lockedObjects > 0) step.log.warn({ backup_id: backup.id, lockedObjects }, 'objects of a backup that is over are still locked');
+    return lockedObjects === 0;
+  } catch (error) {
+    step.log.warn({ err: error, backup_id: backup.id }, 'the data of a backup that is over could not be removed');
+    return false;
+  }
+}

@@ -1,12 +1,11 @@
 import type { Mode } from '@drydock/contracts/values';
 import type { Tx } from '../database.store';
-import { siteResourceKey } from '../sites/site-names';
+import { findBusySites } from './busy-sites.store';
 
 /** Handled by one sweep; the next one goes on. */
 const batchMax = 500;
 /** What a failed attempt has left may be under a lock for as long as a backup is. */
 const failedAgeMs = 31 * 24 * 3_600_000;
-const unfinished = ['queued', 'running', 'needs_attention'];
 
 interface Spent {
   id: string;
@@ -15,13 +14,11 @@ interface Spent {
 
 /** Leaves out whatever unfinished work on its site may still read. */
 async function withoutBusy<Row extends Spent>(tx: Tx, rows: readonly Row[]): Promise<Row[]> {
-  const keys = [...new Set(rows.map(({ siteId }) => siteResourceKey(siteId)))];
-  const busy = await tx.workflow.findMany({
-    where: { resourceKey: { in: keys }, status: { in: unfinished } },
-    select: { resourceKey: true },
-  });
-  const held = new Set(busy.map(({ resourceKey }) => resourceKey));
-  return rows.filter(({ siteId }) => !held.has(siteResourceKey(siteId)));
+  const busy = await findBusySites(
+    tx,
+    rows.map(({ siteId }) => siteId),
+  );
+  return rows.filter(({ siteId }) => !busy.has(siteId));
 }
 
 /** Completed backups past their retention. Never one that a deleted site may come back from: whoever purges that one says so. */
@@ -33,7 +30,8 @@ export async function markExpired(tx: Tx, mode: Mode, now: Date): Promise<number
     select: { id: true, siteId: true },
   });
   const last = await tx.deletedSite.findMany({
-    where: { backupId: { in: past.map(({ id }) => id) }, purgedAt: null },
+    // A site that was brought back has other backups; the one that it came out of ends as they do.
+    where: { backupId: { in: past.map(({ id }) => id) }, purgedAt: null, restoredAt: null },
     select: { backupId: true },
   });
   const needed = new Set(last.map(({ backupId }) => backupId));

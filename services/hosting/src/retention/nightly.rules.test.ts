@@ -3,7 +3,8 @@ import { isDue, lastTurn, type SiteOfTheNight, slotMinute } from './nightly.rule
 
 const id = '01890000-0000-7000-8000-000000000078';
 const at = (time: string): Date => new Date(`2026-11-21T${time}:00Z`);
-const site: SiteOfTheNight = { id, platform: 'local', status: 'active', createdAt: new Date('2026-01-01T00:00:00Z'), scheduled: [] };
+const createdAt = new Date('2026-01-01T00:00:00Z');
+const site: SiteOfTheNight = { id, platform: 'local', status: 'active', createdAt, isBusy: false, scheduled: [] };
 
 it('gives each site its minute of the night, and all of them together the whole night', () => {
   expect(slotMinute(id)).toBe(0x78);
@@ -32,6 +33,11 @@ describe('a nightly backup is due', () => {
     const failed = { createdAt: at('02:01'), hasFailed: true };
     expect(isDue({ ...site, scheduled: [failed, failed] }, at('03:00'))).toBe(true);
     expect(isDue({ ...site, scheduled: [failed, failed, failed] }, at('03:00'))).toBe(false);
+  });
+
+  it('not while somebody is at work on the site, and then again', () => {
+    expect(isDue({ ...site, isBusy: true }, at('03:00'))).toBe(false);
+    expect(isDue(site, at('03:10'))).toBe(true);
   });
 
   it('never of a site that was made after its turn, cannot be read, or is backed up elsewhere', () => {

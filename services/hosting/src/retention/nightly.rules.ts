@@ -23,13 +23,15 @@ export interface SiteOfTheNight {
   platform: SitePlatform;
   status: SiteStatus;
   createdAt: Date;
+  /** Whether unfinished work holds it. */
+  isBusy: boolean;
   /** Scheduled backups of the last two days. */
   scheduled: ReadonlyArray<{ createdAt: Date; hasFailed: boolean }>;
 }
 
-/** Whether the site's nightly backup is due: its turn has come, also while nobody was there to see it, and none was taken since. */
-export function isDue({ id, platform, status, createdAt, scheduled }: SiteOfTheNight, now: Date): boolean {
-  if (unsupportedReasonOf(platform) !== '' || !isReady(status)) return false;
+/** Whether the site's nightly backup can be begun: its turn has come, also while nobody was there to see it, and none was taken since. */
+export function isDue({ id, platform, status, createdAt, isBusy, scheduled }: SiteOfTheNight, now: Date): boolean {
+  if (unsupportedReasonOf(platform) !== '' || !isReady(status) || isBusy) return false;
   const turn = lastTurn(id, now);
   const since = scheduled.filter((backup) => backup.createdAt >= turn);
   return createdAt < turn && since.every(({ hasFailed }) => hasFailed) && since.length < attemptsMax;

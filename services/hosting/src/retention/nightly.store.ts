@@ -1,5 +1,6 @@
 import type { Mode } from '@drydock/contracts/values';
 import type { Tx } from '../database.store';
+import { findBusySites } from './busy-sites.store';
 import type { SiteOfTheNight } from './nightly.rules';
 
 const pageSites = 500;
@@ -24,8 +25,13 @@ export async function listNightlySites(tx: Tx, mode: Mode, now: Date, after: str
     where: { siteId: { in: rows.map(({ id }) => id) }, kind: 'scheduled', createdAt: { gt: new Date(now.getTime() - lookBackMs) } },
     select: { siteId: true, createdAt: true, status: true },
   });
+  const busy = await findBusySites(
+    tx,
+    rows.map(({ id }) => id),
+  );
   const sites = rows.map((site) => ({
     ...site,
+    isBusy: busy.has(site.id),
     scheduled: scheduled
       .filter(({ siteId }) => siteId === site.id)
       .map(({ createdAt, status }) => ({ createdAt, hasFailed: status === 'failed' })),

@@ -41,6 +41,22 @@ describe('the nightly sweep', () => {
     expect(audited).toEqual([{ actor_key_id: null }]);
   });
 
+  it('is not used up by sites that somebody is at work on: the others have their backups', async () => {
+    const parked = Array.from({ length: 60 }, () => givenSite(world.api, world.caller));
+    for (const siteId of await Promise.all(parked)) {
+      await setSite(siteId, true);
+      await world.api.rows(
+        `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id, status, error)
+         VALUES (gen_random_uuid(), 'restart_app', 'site:' || $1, 'site', $1, $2, 'live', '{}', 'test', 'needs_attention', '{"code":"step_failed"}')`,
+        [siteId, world.caller.orgId],
+      );
+    }
+    const free = await makeSite(world);
+    await setSite(free, true);
+    await succeedPlatformWork(world.api, sweepBackupsHead);
+    await until(async () => (await backupsOf(free))[0]?.status === 'completed', { timeoutMs: 30_000, what: 'the backup' });
+  });
+
   it('goes by no on-demand allowance', async () => {
     const siteId = await makeSite(world);
     await setSite(siteId, true);
@@ -99,6 +115,25 @@ describe('expiry', () => {
     );
     await succeedPlatformWork(world.api, expireBackupsHead);
     expect(await look(last)).toBe('completed kept 1');
+  });
+
+  it('takes the last backup of a site that was brought back with the others, and keeps none of them from ending', async () => {
+    const last = await stored({ expiresInHours: -1 });
+    await world.api.rows(
+      `INSERT INTO deleted_sites (id, site_id, org_id, mode, name, primary_domain, platform, daily_backups, backup_retention_days, backup_sequence, backup_id, reason, deleted_at, restored_at)
+       SELECT gen_random_uuid(), id, org_id, mode, name, primary_domain, platform, daily_backups, 30, 1, $2, 'customer', now(), now() FROM sites WHERE id = $1`,
+      [last.siteId, last.id],
+    );
+    await succeedPlatformWork(world.api, expireBackupsHead);
+    expect(await look(last)).toBe('expired purged 0');
+  });
+
+  it('is not kept from the others by one whose data cannot be removed', async () => {
+    const [bad, good] = [await stored({ expiresInHours: -2 }), await stored({ expiresInHours: -1 })];
+    await world.api.rows("UPDATE backups SET storage_key = 'live/x' WHERE id = $1", [bad.id]);
+    await succeedPlatformWork(world.api, expireBackupsHead);
+    expect([await look(bad), await look(good)]).toEqual(['expired kept 1', 'expired purged 0']);
+    await world.api.rows('UPDATE backups SET purged_at = now() WHERE id = $1', [bad.id]);
   });
 
   it('waits for whoever is at work on the site', async () => {
