@@ -85,6 +85,20 @@ describe.each(queueBackends())('a restore, with the queue on %s', (backend) => {
     expect(backups.map(({ kind }) => kind)).toEqual(['on_demand']);
   });
 
+  it('is done when it was accepted in time, also if the backup’s own time ends while it waits for a worker', async () => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    const old = await stateOf(world, siteId);
+    const backupId = await makeBackup(world, siteId);
+    await fillSite(world, siteId, 2);
+    await world.endWorkers();
+    const { headers } = await restore(siteId, backupId);
+    await world.api.rows("UPDATE backups SET expires_at = now() - interval '1 second' WHERE id = $1", [backupId]);
+    world.spawnWorker();
+    expect(await ended(world, headers['location'])).toMatchObject({ status: 'succeeded' });
+    expect(await stateOf(world, siteId)).toEqual(old);
+  });
+
   it('refuses to stage what the disk has no room for', async () => {
     const siteId = await makeSite(world);
     await fillSite(world, siteId, 1);

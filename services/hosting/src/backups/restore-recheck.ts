@@ -32,7 +32,9 @@ export async function recheckRestore(context: WorkContext, step: StepContext<Res
   const site = await findSite(database.pool, step, step.subject.id);
   if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
   const backup = await findBackup(database.pool, site, backupId);
-  assertStillAllowed(refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null }, backup, now()));
+  // Its time may end while the work waits for a worker: what was accepted is done, and expiry leaves it alone as long.
+  const point = backup === null ? null : { ...backup, expiresAt: null };
+  assertStillAllowed(refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null }, point, now()));
   if (backup?.archive == null) throw fail('backup_not_completed', { internal: 'completed without an archive' });
   const hosted = await hostOf(siteHosts, platform).describe(refOf(step), step.signal);
   if (hosted === null) throw fail('site_not_ready', { internal: 'the host does not know the site' });
