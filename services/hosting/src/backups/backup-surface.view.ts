@@ -16,7 +16,8 @@ export interface SurfaceFacts {
   proofs: BackupProofs;
 }
 
-const kindsShown: readonly string[] = ['take_backup', 'restore_backup', 'delete_site'];
+/** Whatever takes a backup of the site or overwrites it with one. */
+const kindsShown: readonly string[] = ['take_backup', 'restore_backup', 'restore_offsite', 'restore_deleted_site', 'delete_site'];
 
 /** interface.md 2.2. Nothing is claimed that was not proved, and recently. */
 export function viewSurface({ site, backups, unfinished, proofs }: SurfaceFacts, now: Date): SiteBackupSurface {
