@@ -17,6 +17,12 @@ import { refuseRestart } from './app.rules';
 import { hostUnavailable } from './host-unavailable';
 import { restartAppHead } from './restart-app.head';
 
+interface FoundApp {
+  /** Null: its host did not say, but this. */
+  hasApp: boolean | null;
+  error?: unknown;
+}
+
 const touchedSchema = z.object({ restartedAt: z.string() });
 
 /** Endpoint 7: answers once the host has confirmed that the next request gets a fresh process. */
@@ -24,12 +30,17 @@ export const restartApp = (context: HandlerContext) =>
   ({
     look: async (request) => {
       const site = await readSite(context, request);
-      return { hasApp: (await describeApp(context.siteHosts, site).catch(hostUnavailable)) !== null };
+      return describeApp(context.siteHosts, site).then(
+        (app) => ({ hasApp: app !== null }),
+        (error: unknown) => ({ hasApp: null, error }),
+      );
     },
-    act: async (tx: Tx, request, { hasApp }) => {
+    act: async (tx: Tx, request, { hasApp, error }) => {
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
       assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
+      // Last: what keeps the site from a restart does so whether or not its host answers.
+      if (hasApp === null) hostUnavailable(error);
       const work = { definition: restartAppHead, input: { platform: site.platform }, action: null, startBy: await readStartBy(sql) };
       return { siteId: site.id, workflowId: await acceptWorkflow(context, tx, request, { ...onSite(site.id), ...work }) };
     },
@@ -42,7 +53,7 @@ export const restartApp = (context: HandlerContext) =>
       if (waited.state === 'failed' && problems[waited.problem.code].status === 422) throw problem(waited.problem.code);
       throw notConfirmed(waited.state === 'cancelled', workflowId);
     },
-  }) satisfies SettleHandlers<typeof endpoint, Tx, { hasApp: boolean }, { siteId: string; workflowId: string }>;
+  }) satisfies SettleHandlers<typeof endpoint, Tx, FoundApp, { siteId: string; workflowId: string }>;
 
 const notConfirmed = (isCancelled: boolean, workflowId: string) =>
   problem('dependency_unavailable', {

@@ -1,0 +1,28 @@
+import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { givenSite, startApi } from '../../test/hosting-api';
+
+const owner = callerOf();
+let api: ServiceApi;
+beforeAll(async () => {
+  api = await startApi(owner);
+});
+afterAll(() => api.close());
+
+const restart = (siteId: string) => api.call('POST', `/v1/sites/${siteId}/app/restart`);
+
+describe('while a site’s host does not answer', () => {
+  it('a restart is refused for whoever is at work on the site, and for the site’s state, as at any other time', async () => {
+    const busy = await givenSite(api, owner);
+    const workflow_id = workflowIdOf(await api.call('POST', `/v1/sites/${busy}/backups`, { body: {} }));
+    expect((await restart(busy)).json).toMatchObject({ status: 422, code: 'operation_in_progress', workflow_id });
+    const suspended = await givenSite(api, owner, { status: 'suspended' });
+    expect((await restart(suspended)).json).toMatchObject({ status: 422, code: 'site_suspended' });
+  });
+
+  it('nothing is started on a site that could be restarted: 503 names the host', async () => {
+    const siteId = await givenSite(api, owner);
+    expect((await restart(siteId)).json).toMatchObject({ status: 503, code: 'dependency_unavailable', dependency: 'site-host' });
+    expect(await api.rows('SELECT 1 FROM workflow WHERE subject_id = $1', [siteId])).toEqual([]);
+  });
+});
