@@ -6,21 +6,36 @@ import { movingLimits } from '../backups/step-limits';
 import { verifyWritten } from '../backups/verify-stored';
 import type { Tx } from '../database.store';
 import { moveToDeleted } from '../deleted-sites/deleted-site.store';
+import { findLeftBackup, findNewestBackup, keepBackup } from '../deleted-sites/last-backup.store';
 import { hostOf } from '../providers/site-host';
 import { deleteSiteHead } from './delete-site.head';
 import { unsupportedReasonOf } from './site.rules';
 import { changeStatus } from './site.store';
 import { refOf, type WorkContext } from './work';
 
-/** A last verified backup, then the site goes: destroy last. A site that never came to be has nothing to back up. */
+interface Inspected {
+  /** To be packed; null: there is nothing, or nothing whole, to back up. */
+  releaseId: string | null;
+  /** What the site can come back from without being packed. Left out of what was checkpointed before there was such a thing. */
+  keptBackupId?: string | null;
+}
+
+/**
+ * A last verified backup, then the site goes: destroy last. A site that its host has lost keeps the newest backup that there is; one that never came to
+ * be has nothing to come back from.
+ */
 export const deleteSiteWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(deleteSiteHead)
     .step('inspect', {
-      do: async (step) => {
+      do: async (step): Promise<Inspected> => {
         // A platform without backups leaves nothing to come back from.
-        if (unsupportedReasonOf(step.input.platform) !== '') return { releaseId: null };
+        if (unsupportedReasonOf(step.input.platform) !== '') return { releaseId: null, keptBackupId: null };
+        const left = await findLeftBackup(context.database.pool, step.subject.id);
+        // What an earlier deletion has left of the site is no site to back up: what it comes back from was taken before.
+        if (left !== null) return { releaseId: null, keptBackupId: left };
         const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
-        return { releaseId: hosted?.currentRelease ?? null };
+        if (hosted !== null) return { releaseId: hosted.currentRelease, keptBackupId: null };
+        return { releaseId: null, keptBackupId: await findNewestBackup(context.database.pool, step.subject.id, context.now()) };
       },
       commit: async (tx, step, { releaseId }) => {
         const { input, subject, workflowId } = step;
@@ -55,7 +70,10 @@ export const deleteSiteWorkflow = (context: WorkContext) =>
       do: (step) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), orderOf(step)),
       commit: async (tx, step) => {
         const { deletedSiteId, deletedBy, backupId } = step.input;
-        const deletion = { id: deletedSiteId, deletedBy, deletedAt: context.now(), backupId: step.outputs.pack === null ? null : backupId };
+        const { inspect, pack } = step.outputs;
+        const lastBackupId = pack === null ? (inspect.keptBackupId ?? null) : backupId;
+        if (lastBackupId !== null) await keepBackup(tx, lastBackupId);
+        const deletion = { id: deletedSiteId, deletedBy, deletedAt: context.now(), backupId: lastBackupId };
         await moveToDeleted(tx, step.subject.id, { ...deletion, reason: 'customer' });
       },
     })
