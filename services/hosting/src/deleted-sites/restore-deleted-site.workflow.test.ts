@@ -5,6 +5,7 @@ import type { SiteBackupSurface } from '@drydock/contracts/backups';
 import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
 import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { createFaultTokens } from '@drydock/test-kit/fault-tokens';
 import { until } from '@drydock/test-kit/wait';
 import { deletionOf } from '../../test/deleted-site';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
@@ -12,11 +13,15 @@ import { fillSite, stateOf } from '../../test/site-state';
 
 let world: HostingWorld;
 let worker: ChildProcess;
+const faults = createFaultTokens();
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
-  worker = world.spawnWorker();
+  worker = world.spawnWorker({ DRYDOCK_FAULTS: faults.folder });
 });
-afterAll(() => world.close());
+afterAll(async () => {
+  await world.close();
+  faults.remove();
+});
 
 /** A site with content, deleted; resolves with its record's id. */
 async function deletedSite(siteId: string): Promise<string> {
@@ -90,4 +95,51 @@ it('a site that does not serve is taken down again, and its record given back', 
   expect(view).toMatchObject({ status: 'failed', error: { code: 'restore_probe_failed' } });
   expect(await read(id)).toMatchObject({ restorable: true });
   await expect(world.host.readSite(siteId)).rejects.toMatchObject({ code: 'unknown_site' });
+});
+
+it('a site that serves again is never taken down: what its visitors have written since stays, whatever fails then', async () => {
+  const siteId = await makeSite(world);
+  await fillSite(world, siteId, 1);
+  const id = await deletedSite(siteId);
+  faults.arm('restore_deleted_site.retire.before', 'throw');
+  const { headers } = await world.api.call('POST', `/v1/sites/deleted/${id}/restore`);
+  expect(await ended(world, headers['location'])).toMatchObject({ status: 'needs_attention' });
+  await fillSite(world, siteId, 2);
+  const written = await stateOf(world, siteId);
+  expect((await world.api.call('POST', `${headers['location']}/abandon`)).status).toBe(202);
+  await until(async () => (await ended(world, headers['location'])).status === 'failed', { timeoutMs: 30_000, what: 'its end' });
+  expect(await siteOf(siteId)).toMatchObject({ status: 'active' });
+  expect(await stateOf(world, siteId)).toEqual(written);
+  expect(await read(id)).toMatchObject({ restored_at: expect.any(String), reason_code: 'already_restored' });
+  const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
+  expect(backups).toMatchObject([{ status: 'completed', expires_at: expect.any(String) }]);
+});
+
+it('a site whose deletion was given up half-way comes back out of the backup that it was destroyed after', async () => {
+  const siteId = await makeSite(world);
+  await fillSite(world, siteId, 1);
+  const before = await stateOf(world, siteId);
+  faults.arm('delete_site.destroy.after_effect', 'throw');
+  const { headers } = await world.api.call('DELETE', `/v1/sites/${siteId}`);
+  expect(await ended(world, headers['location'])).toMatchObject({ status: 'needs_attention' });
+  expect((await world.api.call('POST', `${headers['location']}/abandon`)).status).toBe(202);
+  await until(async () => ((await siteOf(siteId)) as { status: string }).status === 'failed', { timeoutMs: 30_000, what: 'its end' });
+  const id = await deletedSite(siteId);
+  expect(await read(id)).toMatchObject({ restorable: true, reason_code: '' });
+  await succeed(world, 'POST', `/v1/sites/deleted/${id}/restore`);
+  expect((await stateOf(world, siteId)).page).toBe(before.page);
+});
+
+it('a site that its host has lost comes back out of the newest backup there is', async () => {
+  const siteId = await makeSite(world);
+  await makeBackup(world, siteId);
+  const [last] = await world.api.rows<{ fence: string }>('SELECT max(fence)::text AS fence FROM workflow');
+  await world.host.destroySite(siteId, { fence: last?.fence ?? '' });
+  const id = await deletedSite(siteId);
+  const [row] = await world.api.rows('SELECT status, expires_at FROM backups WHERE site_id = $1', [siteId]);
+  // It is kept as long as the deleted site needs it, and no clock ends it before.
+  expect([await read(id), row]).toMatchObject([
+    { restorable: true, reason_code: '' },
+    { status: 'completed', expires_at: null },
+  ]);
 });

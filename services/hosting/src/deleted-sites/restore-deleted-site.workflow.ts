@@ -26,8 +26,8 @@ const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): St
 });
 
 /**
- * Endpoint 6's work. Nothing of the site is left to lose, so that every step can be taken back: a rebuild that fails removes what it made, and the record
- * can be restored again.
+ * Endpoint 6's work. Until the site serves there is nothing of it to lose: a rebuild that fails removes what it made, and the record can be restored
+ * again. From `thaw` on its visitors write to it, and nothing takes it down any more.
  */
 export const restoreDeletedSiteWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(restoreDeletedSiteHead)
@@ -78,7 +78,13 @@ export const restoreDeletedSiteWorkflow = (context: WorkContext) =>
       ...frozenLimits,
       weight: 0.2,
       do: (step) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), orderOf(asSite(step))),
+      commit: async (tx, step) => {
+        await changeStatus(tx, step.input.siteId, 'active');
+        const record = await findRecord(tx, step.subject.id);
+        if (record !== null) await limitBackup(tx, step.input.backupId, expiryOf(context.now(), retentionDaysOf(record)));
+      },
     })
+    .pointOfNoReturn()
     .step('retire', {
       weight: 0.2,
       do: async (step) => {
@@ -88,14 +94,8 @@ export const restoreDeletedSiteWorkflow = (context: WorkContext) =>
       },
     })
     .settle({
-      succeeded: async (tx, run) => {
-        await changeStatus(tx, run.input.siteId, 'active');
-        const record = await findRecord(tx, run.subject.id);
-        if (record !== null) await limitBackup(tx, run.input.backupId, expiryOf(context.now(), retentionDaysOf(record)));
-      },
       failed: async (tx, run) => {
-        await removeRevivedSite(tx, run.input.siteId);
-        await setRestoredAt(tx, run.subject.id, null);
+        if (await removeRevivedSite(tx, run.input.siteId)) await setRestoredAt(tx, run.subject.id, null);
       },
     })
     .build();

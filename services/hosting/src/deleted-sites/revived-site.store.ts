@@ -12,9 +12,10 @@ export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> 
   return count === 1;
 }
 
-/** Gives the domain and the id back. A site that is not there is no error. */
-export async function removeRevivedSite(tx: Tx, siteId: string): Promise<void> {
-  await tx.site.deleteMany({ where: { id: siteId } });
+/** Gives the domain and the id back; a site that is not there is no error. False, and nothing happens, when it serves already. */
+export async function removeRevivedSite(tx: Tx, siteId: string): Promise<boolean> {
+  await tx.site.deleteMany({ where: { id: siteId, status: 'suspended' } });
+  return (await tx.site.count({ where: { id: siteId } })) === 0;
 }
 
 /** The last backup of a site that lives again is kept no longer than its others. */
