@@ -12,7 +12,8 @@ export const viewDeletedSite = (record: DeletedSite, reasonCode: DeletedSiteReas
   deleted_at: record.deletedAt.toISOString(),
   deleted_by: record.deletedBy,
   purge_due_at: purgeDueAt(record).toISOString(),
-  purged_at: record.purgedAt?.toISOString() ?? null,
+  // From `purgedAt` on nothing brings it back; its data is gone only when the storage has given up the last of it.
+  purged_at: record.dataRemovedAt?.toISOString() ?? null,
   restored_at: record.restoredAt?.toISOString() ?? null,
   restorable: reasonCode === '',
   reason_code: reasonCode,
