@@ -32,4 +32,5 @@ export function reasonNotRestorable({ record, hasObject, isDomainHeld, isStaff }
 }
 
 /** Whether there is any point in looking into the storage: what comes before the backup in the order does not need it. */
-export const needsObject = (record: DeletedSiteWorld['record'], now: Date): boolean => record.restoredAt === null && !isPurged(record, now);
+export const needsObject = ({ record, isStaff }: Pick<DeletedSiteWorld, 'record' | 'isStaff'>, now: Date): boolean =>
+  reasonNotRestorable({ record, isStaff, hasObject: true, isDomainHeld: false }, now) === '';

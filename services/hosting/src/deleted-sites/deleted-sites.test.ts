@@ -14,9 +14,19 @@ import { givenSite, startApi } from '../../test/hosting-api';
 const staff = callerOf();
 const owner: Caller = { ...staff, keyId: uuidv7(), scopes: staff.scopes.filter((scope) => scope !== 'platform.staff') };
 const backupsDir = mkdtempSync(path.join(tmpdir(), 'drydock-deleted-'));
+/** Never spoken to: nothing works here. */
+const liveHost = {
+  host: '127.0.0.1',
+  user: 'sites',
+  private_key_file: '/nonexistent',
+  host_key_fingerprint: `SHA256:${'A'.repeat(43)}`,
+  sites_dir: '/srv/sites',
+  database_admin_url: 'postgresql://admin:secret@127.0.0.1/postgres',
+  public_url_template: 'https://{site_id}.example.com',
+};
 let api: ServiceApi;
 beforeAll(async () => {
-  api = await startApi(owner, { BACKUPS_DIR: backupsDir });
+  api = await startApi(owner, { BACKUPS_DIR: backupsDir, SSH_SITE_HOST: JSON.stringify(liveHost) });
 });
 afterAll(async () => {
   await api.close();
@@ -127,6 +137,20 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     // Half a site is nobody else's to work on.
     const backup = await api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
     expect(backup.json).toMatchObject({ code: 'operation_in_progress', workflow_id: workflowIdOf(answer) });
+    expect((await api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({ in_progress: true, can_backup: false });
+  });
+
+  it('refuses, and its preflight says so, while the platform is not offered in this world, and nothing is taken up', async () => {
+    const sandbox = { ...owner, mode: 'sandbox' as const };
+    for (const caller of [owner, sandbox]) {
+      const { id } = await given({}, caller);
+      await api.rows("UPDATE deleted_sites SET platform = 'ssh' WHERE id = $1", [id]);
+      const isOffered = caller.mode === 'live';
+      const refusal = isOffered ? null : { code: 'platform_unavailable' };
+      expect((await preflight(id, { caller })).json).toMatchObject({ refusal });
+      expect((await restore(id, { caller })).status).toBe(isOffered ? 202 : 422);
+      expect(await read(id, { caller })).toMatchObject({ restored_at: isOffered ? expect.any(String) : null });
+    }
   });
 
   it('of twenty restores of one record at once one wins', async () => {
@@ -168,6 +192,14 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     await api.rows("UPDATE backups SET storage_key = 'live/x' WHERE site_id = $1", [siteId]);
     const answer = await restore(id);
     expect([answer.status, answer.json]).toMatchObject([503, { code: 'dependency_unavailable', dependency: 'backup-storage' }]);
+  });
+
+  it('says abuse_hold to its customer also while the storage cannot be asked: that comes before the backup', async () => {
+    const { id, siteId } = await given({ reason: 'abuse' });
+    await api.rows("UPDATE backups SET storage_key = 'live/x' WHERE site_id = $1", [siteId]);
+    expect(await read(id)).toMatchObject({ restorable: false, reason_code: 'abuse_hold' });
+    expect((await restore(id)).json).toMatchObject({ status: 422, code: 'abuse_hold' });
+    expect((await restore(id, { caller: staff })).status).toBe(503);
   });
 });
 

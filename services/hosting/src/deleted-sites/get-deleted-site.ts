@@ -11,7 +11,7 @@ export const getDeletedSite = (context: HandlerContext) =>
     read: async (request) => {
       const { caller, now } = request;
       const record = await readDeletedSite(context, request);
-      const { hasObject } = await lookForObject(context, record, now);
+      const { hasObject } = await lookForObject(context, record, request);
       return {
         status: 200,
         body: viewDeletedSite(record, await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now })),

@@ -6,7 +6,7 @@ import { listHeldDomains, listDeletedSites as listRows } from './deleted-site.st
 import type { DeletedSite } from './deleted-site.types';
 import { viewDeletedSite } from './deleted-site.view';
 import { isStaff } from './find-deleted-site';
-import { lookForObject } from './look-for-object';
+import { type Asking, lookForObject } from './look-for-object';
 
 /** How many objects of one page are asked for at once. */
 const looksAtOnce = 10;
@@ -23,7 +23,7 @@ export const listDeletedSites = (context: HandlerContext) =>
         caller.mode,
         rows.map(({ primaryDomain }) => primaryDomain),
       );
-      const found = await lookForObjects(context, rows.slice(0, page.limit), now);
+      const found = await lookForObjects(context, rows.slice(0, page.limit), { caller, now });
       const view = (record: DeletedSite) => {
         const world = { record, hasObject: found.has(record.id), isDomainHeld: held.has(record.primaryDomain), isStaff: isStaff(caller) };
         return viewDeletedSite(record, reasonNotRestorable(world, now));
@@ -32,11 +32,11 @@ export const listDeletedSites = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof endpoint>;
 
-async function lookForObjects(context: HandlerContext, records: readonly DeletedSite[], now: Date): Promise<Set<string>> {
+async function lookForObjects(context: HandlerContext, records: readonly DeletedSite[], asking: Asking): Promise<Set<string>> {
   const found = new Set<string>();
   for (let start = 0; start < records.length; start += looksAtOnce) {
     const some = records.slice(start, start + looksAtOnce);
-    const looks = await Promise.all(some.map((record) => lookForObject(context, record, now)));
+    const looks = await Promise.all(some.map((record) => lookForObject(context, record, asking)));
     for (const [index, { hasObject }] of looks.entries()) if (hasObject) found.add(some[index]?.id ?? '');
   }
   return found;

@@ -1,9 +1,11 @@
 import { problem } from '@drydock/contracts/problem';
+import type { Caller } from '@drydock/service-kit/internal-token';
 import { findBackup } from '../backups/backup.store';
 import type { Backup } from '../backups/backup.types';
 import type { HandlerContext } from '../context';
 import { needsObject } from './deleted-site.rules';
 import type { DeletedSite } from './deleted-site.types';
+import { isStaff } from './find-deleted-site';
 
 export interface LastBackup {
   backup: Backup | null;
@@ -11,13 +13,19 @@ export interface LastBackup {
   hasObject: boolean;
 }
 
+/** Whose question it is: what keeps a customer from a record does not keep staff. */
+export interface Asking {
+  caller: Caller;
+  now: Date;
+}
+
 /** Asks the storage itself for the record's last backup, where the answer matters. Throws 503 when the storage cannot be asked. */
 export async function lookForObject(
   { database, backupStorage }: Pick<HandlerContext, 'database' | 'backupStorage'>,
   record: DeletedSite,
-  now: Date,
+  { caller, now }: Asking,
 ): Promise<LastBackup> {
-  if (record.backupId === null || !needsObject(record, now)) return { backup: null, hasObject: false };
+  if (record.backupId === null || !needsObject({ record, isStaff: isStaff(caller) }, now)) return { backup: null, hasObject: false };
   const backup = await findBackup(database.pool, { ...record, id: record.siteId }, record.backupId);
   if (backup?.archive == null || backup.status !== 'completed') return { backup, hasObject: false };
   const hasObject = await backupStorage.has(backup.archive.storageKey).catch((error: unknown) => {

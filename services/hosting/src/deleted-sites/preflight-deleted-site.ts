@@ -1,13 +1,14 @@
 import type { preflightDeletedSiteRestore as endpoint } from '@drydock/contracts/deleted-sites';
 import type { Preflight } from '@drydock/contracts/preflight';
-import { problem } from '@drydock/contracts/problem';
 import type { ReadHandlers } from '@drydock/service-kit/route';
+import { problemOf } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';
 import { purgeDueAt } from './deleted-site.rules';
 import { deletedSitePath } from './deleted-site-names';
 import { readDeletedSite } from './find-deleted-site';
 import { judgeDeletedSite } from './judge-deleted-site';
 import { lookForObject } from './look-for-object';
+import { refuseRevival } from './refuse-revival';
 
 /** Closer than this to its purge a deleted site is worth a word. */
 const soonMs = 3 * 86_400_000;
@@ -18,8 +19,9 @@ export const preflightDeletedSite = (context: HandlerContext) =>
     read: async (request) => {
       const { caller, now, requestId } = request;
       const record = await readDeletedSite(context, request);
-      const { backup, hasObject } = await lookForObject(context, record, now);
+      const { backup, hasObject } = await lookForObject(context, record, request);
       const reason = await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now });
+      const refusal = refuseRevival(context, record, reason);
       const dueAt = purgeDueAt(record);
       const isSoon = reason === '' && dueAt.getTime() - now.getTime() < soonMs;
       const body: Preflight = {
@@ -35,7 +37,7 @@ export const preflightDeletedSite = (context: HandlerContext) =>
               },
         // A site that is not there has no host yet whose space could be told.
         space: null,
-        refusal: reason === '' ? null : problem(reason, { extra: { reason_code: reason } }).body(requestId),
+        refusal: refusal === null ? null : problemOf(refusal).body(requestId),
         findings: isSoon ? [{ level: 'WARNING', code: 'purge_due_soon', detail: `Its backup is purged at ${dueAt.toISOString()}.` }] : [],
         undo: false,
       };

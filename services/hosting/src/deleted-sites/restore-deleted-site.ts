@@ -2,6 +2,7 @@ import type { restoreDeletedSite as endpoint } from '@drydock/contracts/deleted-
 import { problem } from '@drydock/contracts/problem';
 import type { ActHandlers } from '@drydock/service-kit/route';
 import { acceptWorkflow, followHeaders, type WorkTarget } from '@drydock/workflow-kit/accept-workflow';
+import { assertAllowed } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { siteResourceKey } from '../sites/site-names';
@@ -12,19 +13,19 @@ import { deletedSitePath, deletedSiteSubject } from './deleted-site-names';
 import { holdDeletedSite, readDeletedSite } from './find-deleted-site';
 import { judgeDeletedSite } from './judge-deleted-site';
 import { type LastBackup, lookForObject } from './look-for-object';
+import { refuseRevival } from './refuse-revival';
 import { restoreDeletedSiteHead } from './restore-deleted-site.head';
 import { reviveSite } from './revived-site.store';
 
 /** Endpoint 6: the domain is reserved and the record marked in one transaction; {@link restoreDeletedSiteHead} rebuilds the site. */
 export const restoreDeletedSite = (context: HandlerContext) =>
   ({
-    look: async (request) => lookForObject(context, await readDeletedSite(context, request), request.now),
+    look: async (request) => lookForObject(context, await readDeletedSite(context, request), request),
     act: async (tx: Tx, request, { hasObject }) => {
       const { caller, now } = request;
       const record = await holdDeletedSite(tx, request);
       const reason = await judgeDeletedSite(tx, record, { caller, hasObject, now });
-      if (reason !== '') throw problem(reason, { extra: { reason_code: reason } });
-      if (context.siteHosts[record.platform] === undefined) throw problem('platform_unavailable');
+      assertAllowed(refuseRevival(context, record, reason));
       if (!(await reviveSite(tx, record))) throw problem('domain_in_use', { extra: { reason_code: 'domain_in_use' } });
       const { siteId, backupId, platform, primaryDomain: domain } = record;
       const workflowId = await acceptWorkflow(context, tx, request, {

@@ -1,12 +1,12 @@
 import { problem } from '@drydock/contracts/problem';
-import type { createSite as endpoint, SitePlatform } from '@drydock/contracts/sites';
-import type { Mode } from '@drydock/contracts/values';
+import type { createSite as endpoint } from '@drydock/contracts/sites';
 import type { ActHandlers } from '@drydock/service-kit/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
 import { createSiteHead } from './create-site.head';
+import { offersPlatform } from './offers-platform';
 import { insertSite } from './site.store';
 import { viewSite } from './site.view';
 import { onSite, sitePath } from './site-names';
@@ -33,10 +33,3 @@ export const createSite = (context: HandlerContext) =>
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: viewSite(site) };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
-
-/** A vendor and a host over ssh are configured for each mode by itself: the sandbox never reaches the live one. */
-function offersPlatform({ siteHosts, sshModes, vendorTimelines }: HandlerContext, platform: SitePlatform, mode: Mode): boolean {
-  if (siteHosts[platform] === undefined) return false;
-  if (platform === 'ssh') return sshModes.includes(mode);
-  return platform !== 'vendor' || vendorTimelines[mode] !== undefined;
-}
