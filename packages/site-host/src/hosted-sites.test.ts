@@ -75,6 +75,23 @@ test('destroying removes all, and an older claim cannot bring it back', async ()
   await expect(host.client.ensureSite(siteId, { domain: 'a.org' }, claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
 });
 
+test('a site whose destruction broke off serves its visitors when it is made again', async () => {
+  const siteId = newSiteId();
+  const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(5));
+  const role = new URL(site.database_url).username;
+  const { adminUrl } = readSharedCluster();
+  // A role that owns anything cannot be dropped: the databases are gone by then.
+  await runSql(adminUrl, `create schema "${role}" authorization "${role}"`);
+  await expect(host.client.destroySite(siteId, claim(6))).rejects.toThrow();
+  await runSql(adminUrl, `drop schema "${role}"`);
+  const again = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(7));
+  await fillVersion(await host.client.stageRelease(siteId, 'next', claim(7)), 2);
+  await host.client.switchRelease(siteId, { releaseId: 'next', expectedRelease: again.current_release ?? '' }, claim(7));
+  await host.client.thawSite(siteId, claim(7));
+  expect(await readPage(again.url)).toBe('file=2 row=2');
+  await host.client.destroySite(siteId, claim(8));
+});
+
 test('the ledger has every change in its order, refused ones too', async () => {
   const siteId = newSiteId();
   await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(9));

@@ -141,7 +141,11 @@ export class HostedSites {
 
   private async destroyKnown(siteId: string, site: Site | undefined, change: Change): Promise<void> {
     if (site !== undefined) {
-      await site.destroy();
+      await site.destroy().catch((error: unknown) => {
+        // It is closed for good: whoever makes it again, or goes on with its destruction, begins with one that can be opened.
+        this.sites.set(siteId, new Site(site.folder, site.record, this.around));
+        throw error;
+      });
       this.sites.delete(siteId);
       for (const port of [site.record.http_port, site.record.database_port]) this.ports.release(port);
     }
