@@ -1,4 +1,6 @@
-import { mkdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { constants } from 'node:fs';
+import { mkdir, open, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { until } from '@drydock/test-kit/wait';
 import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
@@ -137,6 +139,16 @@ it('says of which process a restart was, however many visitors come meanwhile: t
   expect(found).toEqual(restarts.map(() => true));
 });
 
+it('a probe is told which process would answer also where the front page is a file of public/', async () => {
+  await writeFile(path.join(site.files_dir, 'public/index.html'), 'the front page');
+  const { generation } = await host.client.restartApp(siteId, claim(50));
+  const probe = await host.client.probeSite(siteId, '/');
+  expect([probe.http_status, (probe.app_generation ?? 0) > generation]).toEqual([200, true]);
+  const page = await fetch(site.url);
+  expect([await page.text(), page.headers.get('x-drydock-app-generation')]).toEqual(['the front page', null]);
+  await rm(path.join(site.files_dir, 'public/index.html'));
+});
+
 it('an application that dies is back with the next request', async () => {
   const before = await ask(site);
   await fetch(new URL('crash', site.url)).catch(() => undefined);
@@ -160,6 +172,20 @@ it('a site without an application refuses a restart', async () => {
   await until(async () => (await host.client.readApp(neighbourId)).pid === null, { timeoutMs: 30_000 });
   await expect(host.client.restartApp(neighbourId, claim(8))).rejects.toMatchObject({ code: 'no_app' });
   expect(await host.client.readApp(neighbourId)).toMatchObject({ has_app: false });
+});
+
+it('what is no file in the place of restart.txt is refused at once, and holds up nobody', async () => {
+  const file = path.join(site.files_dir, 'tmp/restart.txt');
+  await rm(file);
+  execFileSync('mkfifo', [file]);
+  const blocked = { code: 'restart_blocked' };
+  for (const fence of [60, 61, 62, 63, 64]) await expect(host.client.restartApp(siteId, claim(fence))).rejects.toMatchObject(blocked);
+  // With somebody at its other end it could be opened, and is no restart file all the same.
+  const reader = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  await expect(host.client.restartApp(siteId, claim(65))).rejects.toMatchObject(blocked);
+  await reader.close();
+  await rm(file);
+  await host.client.restartApp(siteId, claim(66));
 });
 
 it('a link in the place of tmp or restart.txt leads nowhere: what it points to stays as it was', async () => {

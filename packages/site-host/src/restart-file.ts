@@ -23,9 +23,17 @@ export const restartsAlways = (filesDir: string): Promise<boolean> =>
     () => false,
   );
 
+/** Without waiting for a FIFO's reader, which may never come: with it would wait whoever else needs this process' files. */
+const writeFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** Something else stands in its place. */
+export class NotAFile extends Error {
+  override readonly name = 'NotAFile';
+}
+
 /**
  * Gives tmp/restart.txt a strictly larger mtime and reads it back; resolves with it, in seconds. The folder is the customer's: neither it nor the
- * file is reached through a link that may lead out of the site.
+ * file is reached through a link that may lead out of the site. @throws NotAFile, and what the file system says
  */
 export async function touchRestartFile(filesDir: string, owner: { uid: number; gid: number } | null, nowMs: number): Promise<number> {
   await mkdir(folderOf(filesDir), { mode: 0o755 }).catch((error: unknown) => {
@@ -36,9 +44,11 @@ export async function touchRestartFile(filesDir: string, owner: { uid: number; g
     if (owner !== null && (await folder.stat()).uid === 0) await folder.chown(owner.uid, owner.gid);
     // Through the descriptor, where there is one to go through: the folder may be replaced by a link while we work.
     const held = process.platform === 'linux' ? `/proc/self/fd/${folder.fd}` : folderOf(filesDir);
-    const file = await open(path.join(held, 'restart.txt'), constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o644);
+    const file = await open(path.join(held, 'restart.txt'), writeFlags, 0o644);
     try {
-      const before = Math.floor((await file.stat()).mtimeMs / 1_000);
+      const found = await file.stat();
+      if (!found.isFile()) throw new NotAFile('tmp/restart.txt is no file');
+      const before = Math.floor(found.mtimeMs / 1_000);
       const seconds = Math.max(Math.floor(nowMs / 1_000), before + 1);
       if (owner !== null) await file.chown(owner.uid, owner.gid);
       await file.utimes(seconds, seconds);

@@ -4,7 +4,7 @@ import type { Log } from '@drydock/service-kit/log';
 import { AppRunner } from './app-runner';
 import type { AppDescription, RestartAnswer } from './protocol';
 import type { Release } from './release';
-import { touchRestartFile } from './restart-file';
+import { NotAFile, touchRestartFile } from './restart-file';
 import type { SiteFolder } from './site-folder';
 import { SiteHostError } from './site-host-error';
 
@@ -18,7 +18,7 @@ interface SiteAppSettings {
 const blockingCodes = ['ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO'];
 
 function refuseBlocked(error: unknown): never {
-  if (!blockingCodes.includes(errorCodeOf(error))) throw error;
+  if (!(error instanceof NotAFile) && !blockingCodes.includes(errorCodeOf(error))) throw error;
   throw new SiteHostError('restart_blocked', 'tmp or tmp/restart.txt is a link, or not what it must be', { cause: error });
 }
 
