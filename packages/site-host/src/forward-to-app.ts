@@ -28,10 +28,16 @@ function forwarded(raw: readonly string[]): string[] {
   return kept;
 }
 
+/** Tells a probe which process is due, and starts it. Throws {@link AppDown}. */
+export async function announceGeneration(response: ServerResponse, app: AppRunner): Promise<AppProcess> {
+  const running = await app.take();
+  response.setHeader(generationHeader, String(running.generation));
+  return running;
+}
+
 /** Answers a request by the application. Throws {@link AppDown} when nothing of an answer came. */
 export async function forwardToApp(request: IncomingMessage, response: ServerResponse, app: AppRunner, isProbe: boolean): Promise<void> {
-  const running = await app.take();
-  if (isProbe) response.setHeader(generationHeader, String(running.generation));
+  const running = isProbe ? await announceGeneration(response, app) : await app.take();
   await running.use(() => relay(request, response, running));
 }
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { readRange } from './byte-range';
 import { contentTypeOf } from './content-types';
-import { forwardToApp } from './forward-to-app';
+import { announceGeneration, forwardToApp } from './forward-to-app';
 import { isTemplate } from './page-template';
 import type { Release } from './release';
 import { renderPage } from './render-page';
@@ -63,6 +63,8 @@ export async function serveRequest(request: IncomingMessage, response: ServerRes
 
 /** What lies in public/ is sent as it is; the rest, its own code above all, is the application's to answer for. */
 async function serveApp(request: IncomingMessage, response: ServerResponse, release: Release, isProbe: boolean): Promise<void> {
+  // Asked whether the application runs, it has to run, whoever the page is from.
+  if (isProbe) await announceGeneration(response, release.app);
   const found = isRead(request) ? await resolveFile(release.app.publicDir, pathOf(request)) : null;
   if (found?.kind === 'file') await sendFound(request, response, release, found);
   else await forwardToApp(request, response, release.app, isProbe);
