@@ -1,10 +1,11 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
 import { auditedOf } from '@drydock/service-kit/testing/audit-log';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { until } from '@drydock/test-kit/wait';
 import { type GivenDeletion, givenDeletedSite } from '../../test/deleted-site';
+import { givenBackup } from '../../test/hosting-api';
 import { type HostingWorld, openWorld } from '../../test/hosting-world';
 import { type HostingDatabase, openDatabase } from '../database.store';
 import { type StaffActions, staffActions } from './staff-actions';
@@ -61,6 +62,17 @@ it('goes on where a purge was cut off: marked, but its data still there', async 
   await runSchedules();
   await until(() => isRemoved(record.id), { timeoutMs: 30_000 });
   expect(hasArchive(record.siteId)).toBe(false);
+});
+
+it('takes what a backup that failed has left of the site as well: nothing of it is anywhere when it says so', async () => {
+  const { id, siteId } = await given({ daysAgo: 40 });
+  const failed = await givenBackup(world.api, owner, siteId, { status: 'failed' });
+  const left = path.join(world.backupsDir, 'live', owner.orgId, siteId, failed, '1');
+  mkdirSync(left, { recursive: true });
+  writeFileSync(path.join(left, 'segment-00000000'), 'half of a site');
+  await runSchedules();
+  await until(() => isRemoved(id), { timeoutMs: 30_000 });
+  expect(existsSync(left)).toBe(false);
 });
 
 it('one record whose data cannot be removed does not keep the others', async () => {

@@ -1,4 +1,5 @@
 import type { Tx } from '../database.store';
+import { backupFolder } from '../providers/backup-storage';
 import type { Owner } from '../sites/site.types';
 import type { DeletedSite } from './deleted-site.types';
 
@@ -26,10 +27,11 @@ export const listToRemove = (tx: Tx, mode: Owner['mode'], after: string | null):
     take: purgePageSize,
   });
 
-/** Keys of every archive that the site ever completed and that may still lie in the storage. */
-export async function listStorageKeys(tx: Tx, siteId: string): Promise<string[]> {
-  const rows = await tx.backup.findMany({ where: { siteId, storageKey: { not: null } }, select: { storageKey: true } });
-  return rows.flatMap(({ storageKey }) => (storageKey === null ? [] : [storageKey]));
+/** Folders of every backup of the site of which something may still lie in the storage, those that failed too. */
+export async function listBackupFolders(tx: Tx, siteId: string): Promise<string[]> {
+  const where = { siteId, purgedAt: null };
+  const rows = await tx.backup.findMany({ where, select: { storageKey: true, mode: true, orgId: true, siteId: true, id: true } });
+  return rows.map(backupFolder);
 }
 
 export async function recordRemoved(tx: Tx, record: Pick<DeletedSite, 'id' | 'siteId'>, at: Date): Promise<void> {

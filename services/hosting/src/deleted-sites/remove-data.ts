@@ -1,12 +1,11 @@
 import type { StepContext } from '@drydock/workflow/definition';
 import { forgetDestinations } from '../offsite/destination.store';
-import { prefixOfKey } from '../providers/backup-storage';
 import type { WorkContext } from '../sites/work';
 import type { DeletedSite } from './deleted-site.types';
-import { listStorageKeys, recordRemoved } from './purge.store';
+import { listBackupFolders, recordRemoved } from './purge.store';
 
 /**
- * Removes every archive of a purged site. What the storage does not give up yet (a lock that still holds, an outage) is left for the next purge, and
+ * Removes every archive of a purged site, and what attempts at one have left. What the storage does not give up yet (a lock that still holds, an outage) is left for the next purge, and
  * never keeps the others from being purged.
  */
 export async function removeData(context: WorkContext, step: StepContext<unknown, unknown>, record: DeletedSite): Promise<void> {
@@ -14,8 +13,8 @@ export async function removeData(context: WorkContext, step: StepContext<unknown
   step.signal.throwIfAborted();
   let lockedObjects = 0;
   try {
-    for (const key of await listStorageKeys(database.pool, record.siteId)) {
-      const removal = await backupStorage.removeAll(prefixOfKey(key));
+    for (const folder of await listBackupFolders(database.pool, record.siteId)) {
+      const removal = await backupStorage.removeAll(folder);
       lockedObjects += removal.lockedObjects;
     }
   } catch (error) {

@@ -49,6 +49,10 @@ export const attemptKey = (prefix: string, fence: string): string => `${prefix}/
 /** The folder of all attempts, of one of them. */
 export const prefixOfKey = (storageKey: string): string => storageKey.slice(0, storageKey.lastIndexOf('/'));
 
+/** Where a backup's archives lie; of one that failed nobody knows which of its attempts have left something. */
+export const backupFolder = (backup: { storageKey: string | null; mode: string; orgId: string; siteId: string; id: string }): string =>
+  backup.storageKey === null ? backupPrefix(backup) : prefixOfKey(backup.storageKey);
+
 /** Backups that were taken before organisations were part of keys have one segment less. */
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){2,4}[a-z0-9][a-z0-9-]{0,63}$/;
 

@@ -3,7 +3,7 @@ import { purgeWorkflows } from '@drydock/workflow/purge-workflows';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import { movingLimits } from '../backups/step-limits';
 import type { Tx } from '../database.store';
-import { backupPrefix, prefixOfKey } from '../providers/backup-storage';
+import { backupFolder } from '../providers/backup-storage';
 import type { WorkContext } from '../sites/work';
 import { expireBackupsHead } from './expire-backups.head';
 import { type Leftover, listLeftovers, markExpired, markPurged } from './expiry.store';
@@ -11,8 +11,6 @@ import { type Leftover, listLeftovers, markExpired, markPurged } from './expiry.
 /** Longer than any backup is kept: whoever looks at a backup finds the work that made it. */
 const workflowDays = 120;
 const dayMs = 24 * 3_600_000;
-
-const folderOf = (backup: Leftover): string => (backup.storageKey === null ? backupPrefix(backup) : prefixOfKey(backup.storageKey));
 
 /** Backups: first no request may choose them any more, then their data goes. One that dies in between is completed by the next. */
 export const expireBackupsWorkflow = (context: WorkContext) =>
@@ -45,7 +43,7 @@ export const expireBackupsWorkflow = (context: WorkContext) =>
 /** Whether nothing of it is left. What the storage does not give up yet the next sweep asks for again; it never keeps the others from going. */
 async function removeBackup({ backupStorage }: WorkContext, step: StepContext<unknown, unknown>, backup: Leftover): Promise<boolean> {
   try {
-    const { lockedObjects } = await backupStorage.removeAll(folderOf(backup));
+    const { lockedObjects } = await backupStorage.removeAll(backupFolder(backup));
     if (lockedObjects > 0) step.log.warn({ backup_id: backup.id, lockedObjects }, 'objects of a backup that is over are still locked');
     return lockedObjects === 0;
   } catch (error) {
