@@ -2,6 +2,7 @@ import { ArchiveError } from '@drydock/archive/archive-error';
 import type { Mode } from '@drydock/contracts/values';
 import type { StepContext } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
+import { hasSpace, neededBytes } from '../backups/space.rules';
 import { hostOf, SiteHostError, type SiteRef } from '../providers/site-host';
 import { platformOrgId } from '../retention/platform-work';
 import type { WorkContext } from '../sites/work';
@@ -28,18 +29,25 @@ export async function restoreOnDrillSite(
   const source = context.backupStorage.source(archive.storageKey);
   const toStage = { source, archiveId: backupId, manifestMac: archive.manifestMac, origin };
   try {
-    const { currentRelease: from } = await host.create(site, `drill-${site.siteId}.invalid`, order);
+    const { currentRelease: from, freeBytes } = await host.create(site, `drill-${site.siteId}.invalid`, order);
     const to = `drill-${step.fence}`;
     if (from === to) return '';
+    const needed = neededBytes(archive);
+    // The disk is the customers': a drill never takes their last room.
+    if (!hasSpace(needed, freeBytes)) return refused(step, backupId, `${needed} bytes needed, ${freeBytes} free`);
     await host.stage(site, to, toStage, { ...order, progress: step.progress });
     await host.switchRelease(site, { from, to }, order);
     await host.thaw(site, order);
     return '';
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    step.log.error({ backup_id: backupId, internal: String(error), alarm: true }, 'a restore drill was refused');
-    return 'restore_failed';
+    return refused(step, backupId, String(error));
   }
+}
+
+function refused(step: Step, backupId: string, internal: string): 'restore_failed' {
+  step.log.error({ backup_id: backupId, internal, alarm: true }, 'a restore drill was refused');
+  return 'restore_failed';
 }
 
 /** A lost claim is no word about the backup. */

@@ -113,6 +113,15 @@ describe('the restore drill', () => {
     expect(namesIn(path.join(world.sitesDir, 'live')).sort()).toEqual(before);
   });
 
+  it('takes no room from customers: what the host has no room for is not begun', async () => {
+    await world.api.rows("UPDATE backups SET raw_bytes = 1::bigint << 50 WHERE status = 'completed'");
+    const staged = () => world.ledger().filter(({ op }) => op === 'stage_release').length;
+    const before = staged();
+    expect(await drill()).toBe('restore_failed');
+    expect(staged()).toBe(before);
+    await world.api.rows("UPDATE backups SET raw_bytes = 1000000 WHERE status = 'completed'");
+  });
+
   it('fails on an archive that is not what was written', async () => {
     const { buckets } = s3.world;
     const segment =
