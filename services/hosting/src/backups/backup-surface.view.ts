@@ -22,7 +22,7 @@ const kindsShown: readonly string[] = ['take_backup', 'restore_backup', 'restore
 /** interface.md 2.2. Nothing is claimed that was not proved, and recently. */
 export function viewSurface({ site, backups, unfinished, proofs }: SurfaceFacts, now: Date): SiteBackupSurface {
   const allowance = allowanceOf(backups, now);
-  const [immutability, drill] = [immutabilityOf(proofs, now), restoreDrillOf(proofs, now)];
+  const [immutability, drill] = [immutabilityOf(proofs, now), restoreDrillOf(proofs, site.platform, now)];
   return {
     site_id: site.id,
     backups: backups.map((backup) => viewBackup(backup, now)),

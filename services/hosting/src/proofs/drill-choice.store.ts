@@ -1,6 +1,7 @@
 import type { Mode } from '@drydock/contracts/values';
 import type { StoredArchive } from '../backups/backup.types';
 import type { Tx } from '../database.store';
+import { drilledPlatforms } from './proof.rules';
 
 const dayMs = 24 * 3_600_000;
 /** A drill of what was backed up long ago says nothing about the backups of today. */
@@ -21,7 +22,7 @@ export async function chooseBackup(tx: Tx, mode: Mode, now: Date): Promise<Drill
       jsonb_build_object('storageKey', b.storage_key, 'sizeBytes', b.size_bytes, 'rawBytes', b.raw_bytes,
         'checksumSha256', b.checksum_sha256, 'manifestMac', b.manifest_mac) AS archive
     FROM backups b JOIN sites s ON s.id = b.site_id
-    WHERE b.mode = ${mode}::mode AND b.status = 'completed' AND s.platform = 'local'
+    WHERE b.mode = ${mode}::mode AND b.status = 'completed' AND s.platform::text = ANY(${[...drilledPlatforms]})
       AND b.completed_at > ${new Date(now.getTime() - ageMaxMs)} AND b.expires_at > ${new Date(now.getTime() + leftMinMs)}
     ORDER BY random() LIMIT 1`;
   if (row === undefined) return null;

@@ -32,7 +32,7 @@ describe('immutability is claimed', () => {
 
 describe('a passed drill is claimed', () => {
   it('never before one has run', () => {
-    expect(restoreDrillOf(none, now)).toEqual({ hasPassed: false, finishedAt: null, reason: 'never_drilled' });
+    expect(restoreDrillOf(none, 'local', now)).toEqual({ hasPassed: false, finishedAt: null, reason: 'never_drilled' });
   });
 
   it.each([
@@ -41,8 +41,13 @@ describe('a passed drill is claimed', () => {
     ['content_mismatch', 1, false, 'content_mismatch'],
   ] as const)('of outcome %j %d hours ago: %s', (reason, hours, hasPassed, said) => {
     const drilled = { ...none, drill: { reason, finishedAt: hoursAgo(hours) } };
-    expect(restoreDrillOf(drilled, now)).toEqual({ hasPassed, finishedAt: hoursAgo(hours), reason: said });
+    expect(restoreDrillOf(drilled, 'local', now)).toEqual({ hasPassed, finishedAt: hoursAgo(hours), reason: said });
   });
+});
+
+it('no drill is claimed of a platform whose backups are never drilled, whatever was proven of others', () => {
+  const passed: BackupProofs = { ...none, drill: { reason: '', finishedAt: hoursAgo(1) } };
+  expect(restoreDrillOf(passed, 'ssh', now)).toEqual({ hasPassed: false, finishedAt: null, reason: 'no_drill_site' });
 });
 
 it('a drill is due a week after one that passed, and at once after one that did not', () => {
