@@ -1,6 +1,7 @@
 import type { BackupKind } from '@drydock/contracts/backups';
 import type { Tx } from '../database.store';
 import type { Backup as BackupRow } from '../generated/prisma/client';
+import type { BackupLocation } from '../providers/backup-storage';
 import { nextBackupSequence } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
 import type { Backup, KeptBackup, StoredArchive } from './backup.types';
@@ -33,6 +34,8 @@ export interface NewBackup {
   kind: BackupKind;
   workflowId: string;
   createdAt: Date;
+  /** Where it will be written. */
+  location: BackupLocation;
 }
 
 /** A queued backup with the next sequence number of its site. A second call with the same id changes nothing. */

@@ -71,8 +71,9 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(context: 
       do: (step) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), orderOf(step)),
       commit: async (tx, step) => {
         const { workflowId, input, subject } = step;
+        const location = context.backupStorage.locationIn(step.mode);
         const copy = { id: input.safetyCopyId, siteId: subject.id, kind: 'pre_restore', workflowId, createdAt: context.now() } as const;
-        await insertBackup(tx, step, copy);
+        await insertBackup(tx, step, { ...copy, location });
       },
     })
     .pointOfNoReturn();

@@ -25,7 +25,8 @@ export const takeBackup = (context: HandlerContext) =>
       const input = { backupId, platform: site.platform };
       const acceptance = { ...onSite(site.id), definition: takeBackupHead, input, action: 'backup.take' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
-      await insertBackup(tx, site, { id: backupId, siteId: site.id, kind: 'on_demand', workflowId, createdAt: now });
+      const location = context.backupStorage.locationIn(site.mode);
+      await insertBackup(tx, site, { id: backupId, siteId: site.id, kind: 'on_demand', workflowId, createdAt: now, location });
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: await readSurface(context, tx, site, now) };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

@@ -62,6 +62,7 @@ async function startBackup(
   const input = { backupId, platform: site.platform };
   const { started, workflowId } = await startWorkflow(sql, { ...work, orgId, mode, input, actorKeyId: null, requestId });
   if (!started) return;
-  await insertBackup(tx, site, { id: backupId, siteId, kind: 'scheduled', workflowId, createdAt: context.now() });
+  const location = context.backupStorage.locationIn(mode);
+  await insertBackup(tx, site, { id: backupId, siteId, kind: 'scheduled', workflowId, createdAt: context.now(), location });
   await audit(sql, { orgId, mode, actorKeyId: null, action: 'backup.take', target: sitePath(siteId), workflowId });
 }

@@ -40,7 +40,9 @@ export const deleteSiteWorkflow = (context: WorkContext) =>
       commit: async (tx, step, { releaseId }) => {
         const { input, subject, workflowId } = step;
         if (releaseId === null) return;
-        await insertBackup(tx, step, { id: input.backupId, siteId: subject.id, kind: 'scheduled', workflowId, createdAt: context.now() });
+        const location = context.backupStorage.locationIn(step.mode);
+        const last = { id: input.backupId, siteId: subject.id, kind: 'scheduled', workflowId, createdAt: context.now() } as const;
+        await insertBackup(tx, step, { ...last, location });
       },
     })
     .step('pack', {
