@@ -82,7 +82,11 @@ test('a site whose destruction broke off serves its visitors when it is made aga
   const { adminUrl } = readSharedCluster();
   // A role that owns anything cannot be dropped: the databases are gone by then.
   await runSql(adminUrl, `create schema "${role}" authorization "${role}"`);
-  await expect(host.client.destroySite(siteId, claim(6))).rejects.toThrow();
+  const isDestroyed = await host.client.destroySite(siteId, claim(6)).then(
+    () => true,
+    () => false,
+  );
+  expect(isDestroyed).toBe(false);
   await runSql(adminUrl, `drop schema "${role}"`);
   const again = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(7));
   await fillVersion(await host.client.stageRelease(siteId, 'next', claim(7)), 2);

@@ -106,7 +106,7 @@ it('a site that serves again is never taken down: what its visitors have written
   expect(await ended(world, headers['location'])).toMatchObject({ status: 'needs_attention' });
   await fillSite(world, siteId, 2);
   const written = await stateOf(world, siteId);
-  expect((await world.api.call('POST', `${headers['location']}/abandon`)).status).toBe(202);
+  expect((await world.api.call('POST', `${String(headers['location'])}/abandon`)).status).toBe(202);
   await until(async () => (await ended(world, headers['location'])).status === 'failed', { timeoutMs: 30_000, what: 'its end' });
   expect(await siteOf(siteId)).toMatchObject({ status: 'active' });
   expect(await stateOf(world, siteId)).toEqual(written);
@@ -122,7 +122,7 @@ it('a site whose deletion was given up half-way comes back out of the backup tha
   faults.arm('delete_site.destroy.after_effect', 'throw');
   const { headers } = await world.api.call('DELETE', `/v1/sites/${siteId}`);
   expect(await ended(world, headers['location'])).toMatchObject({ status: 'needs_attention' });
-  expect((await world.api.call('POST', `${headers['location']}/abandon`)).status).toBe(202);
+  expect((await world.api.call('POST', `${String(headers['location'])}/abandon`)).status).toBe(202);
   await until(async () => ((await siteOf(siteId)) as { status: string }).status === 'failed', { timeoutMs: 30_000, what: 'its end' });
   const id = await deletedSite(siteId);
   expect(await read(id)).toMatchObject({ restorable: true, reason_code: '' });

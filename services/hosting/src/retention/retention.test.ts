@@ -55,6 +55,7 @@ describe('the nightly sweep', () => {
     await setSite(free, true);
     await succeedPlatformWork(world.api, sweepBackupsHead);
     await until(async () => (await backupsOf(free))[0]?.status === 'completed', { timeoutMs: 30_000, what: 'the backup' });
+    expect(await backupsOf(free)).toEqual([{ kind: 'scheduled', status: 'completed' }]);
   });
 
   it('goes by no on-demand allowance', async () => {
