@@ -15,7 +15,7 @@ export const workflowStepSchema = z
   })
   .meta({ id: 'WorkflowStep' });
 
-/** Long work as a client sees it. `error` is set once the status is failed or needs_attention. */
+/** Long work as a client sees it. `error` is set once the status is failed or needs_attention, or staff have abandoned it. */
 export const workflowSchema = z
   .strictObject({
     id: uuidSchema,

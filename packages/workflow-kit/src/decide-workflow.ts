@@ -9,7 +9,7 @@ type DecideRequest<Name extends string> = AboutWorkflow<Name> & { afterCommit(wo
 
 interface Decision {
   action: string;
-  apply(sql: Sql, workflowId: string): Promise<void>;
+  apply(sql: Sql, workflow: WorkflowView): Promise<void>;
 }
 
 /** Staff's decision over a workflow that waits for it, with its audit entry. Throws `workflow_not_waiting`. */
@@ -19,8 +19,8 @@ const decideWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, {
     const { workflowId } = params;
     const { database, ring } = home.context;
     const sql = database.sql(tx);
-    await readHomeWorkflow(home, request, sql);
-    await apply(sql, workflowId);
+    const { view: waiting } = await readHomeWorkflow(home, request, sql);
+    await apply(sql, waiting);
     const path = home.pathOf(params[home.param]);
     const { orgId, mode, keyId: actorKeyId } = caller;
     await audit(sql, { orgId, mode, actorKeyId, action, target: path, workflowId });
@@ -32,8 +32,11 @@ const decideWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, {
 
 /** Goes on where it stopped. */
 export const retryWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>) =>
-  decideWorkflow(home, { action: 'workflow.retry', apply: attention.retryWorkflow });
+  decideWorkflow(home, { action: 'workflow.retry', apply: (sql, { id }) => attention.retryWorkflow(sql, id) });
 
-/** Ends as failed; what it holds is unlocked as it is. */
-export const abandonWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>) =>
-  decideWorkflow(home, { action: 'workflow.abandon', apply: attention.abandonWorkflow });
+/** Ends as failed; what it holds is unlocked as it is. `leaves`: by kind, what staff are told to become of it, where its code knows more than they do. */
+export const abandonWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, leaves: Readonly<Record<string, string>> = {}) =>
+  decideWorkflow(home, {
+    action: 'workflow.abandon',
+    apply: (sql, { id, kind }) => attention.abandonWorkflow(sql, id, leaves[kind]),
+  });

@@ -9,10 +9,11 @@ export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => de
 
 /**
  * Staff's other way out: the resource is unlocked as it is and the workflow ends as failed with `abandoned`. A worker does the ending, within the
- * transaction of its `settle.failed`; ring afterwards. Throws as {@link retryWorkflow}.
+ * transaction of its `settle.failed`; ring afterwards. `detail`: what becomes of the resource, told from now on in place of the code's advice.
+ * Throws as {@link retryWorkflow}.
  */
-export const abandonWorkflow = (sql: Sql, workflowId: string): Promise<void> =>
-  decide(sql, abandonSql, [workflowId, JSON.stringify({ code: 'abandoned' })]);
+export const abandonWorkflow = (sql: Sql, workflowId: string, detail?: string): Promise<void> =>
+  decide(sql, abandonSql, [workflowId, JSON.stringify({ code: 'abandoned', detail })]);
 
 async function decide(sql: Sql, text: string, values: readonly unknown[]): Promise<void> {
   const rows = await sql.query(text, values);
@@ -24,7 +25,8 @@ const dueNow = `status = 'queued', due_at = clock_timestamp(), dispatch_after = 
 
 const retrySql = `
   WITH retried AS (
-    UPDATE workflow SET ${dueNow}, error = CASE WHEN direction = 'undo' THEN error END, error_internal = CASE WHEN direction = 'undo' THEN error_internal END
+    UPDATE workflow SET ${dueNow}, error = CASE WHEN direction <> 'forward' THEN error END,
+      error_internal = CASE WHEN direction <> 'forward' THEN error_internal END
     WHERE id = $1::uuid AND status = 'needs_attention' RETURNING id, direction
   ), fresh AS (
     UPDATE workflow_step SET failures = 0, undo_failures = 0, finished_at = CASE WHEN status = 'succeeded' THEN finished_at END,

@@ -63,11 +63,11 @@ const completeUndoSql = `
 export const parkWorkflow = (sql: Sql, hold: Hold, park: { step: string | null; problem: WorkflowProblem }): Promise<void> =>
   writeFenced(sql, hold, parkSql, [park.step, ...errorValues(park.problem)]);
 
-// What is being undone has its own failed step, which must not be overwritten.
+// What is being undone has its own failed step, which must not be overwritten; what staff abandoned stays so.
 const parkSql = `
   WITH held AS (
     UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1, error_internal = $5::text,
-      error = CASE WHEN direction = 'undo' THEN coalesce(error, $4::jsonb) ELSE $4::jsonb END
+      error = CASE WHEN direction = 'forward' THEN $4::jsonb ELSE coalesce(error, $4::jsonb) END
     WHERE ${heldByUs} RETURNING id, direction
   ), failed AS (
     UPDATE workflow_step SET status = 'failed', finished_at = clock_timestamp()

@@ -111,6 +111,33 @@ describe('recovery', () => {
     expect(calls).not.toContain('undo before');
   });
 
+  it('what staff abandoned says at once what becomes of it, and stays abandoned when its settling waits for staff once more', async () => {
+    let isBroken = true;
+    const failed: string[] = [];
+    const stubborn: Definition = workflow({ kind: 'stubborn', input: z.object({}) })
+      .pointOfNoReturn()
+      .step('only', { do: async () => Promise.reject(new Error('broken')), attemptsMax: 1 })
+      .settle({
+        failed: async (_tx, _run, { code }) => {
+          if (isBroken) throw new Error('the hook is broken');
+          failed.push(code);
+        },
+      })
+      .build();
+    world.engine([stubborn]);
+    const { workflowId } = await world.start({ kind: 'stubborn' });
+    await reaches(workflowId, 'needs_attention');
+    await abandonWorkflow(world.database.sql(), workflowId, 'It is taken back.');
+    expect((await view(workflowId))?.error).toMatchObject({ code: 'abandoned', detail: 'It is taken back.', after: 'step_failed' });
+    // All tries but the last, whose pauses nobody has to wait for here.
+    await world.pool.query('UPDATE workflow SET settle_failures = 4 WHERE id = $1', [workflowId]);
+    await reaches(workflowId, 'needs_attention', 60_000);
+    isBroken = false;
+    await retryWorkflow(world.database.sql(), workflowId);
+    await reaches(workflowId, 'failed');
+    expect([failed, (await view(workflowId))?.error?.code]).toEqual([['abandoned'], 'abandoned']);
+  });
+
   it('ends as failed, without staff, when the target itself refuses behind the point of no return', async () => {
     const calls: string[] = [];
     const refused: Definition = workflow({ kind: 'refused', input: z.object({}) })

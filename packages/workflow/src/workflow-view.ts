@@ -45,10 +45,14 @@ export function viewWorkflow(row: WorkflowRow): WorkflowView {
       started_at: started_ms === null ? null : new Date(started_ms).toISOString(),
       finished_at: finished_ms === null ? null : new Date(finished_ms).toISOString(),
     })),
-    error: row.status === 'failed' || row.status === 'needs_attention' ? viewError(row) : null,
+    error: isTold(row) ? viewError(row) : null,
     trace_id: traceIdOf(row.traceparent),
   };
 }
+
+/** Staff who abandon it are told at once what becomes of its resource, not only when it has ended. */
+const isTold = ({ status, error }: WorkflowRow): boolean =>
+  status === 'failed' || status === 'needs_attention' || (error?.code === 'abandoned' && status !== 'succeeded');
 
 function viewError({ error, request_id: requestId }: WorkflowRow): WorkflowView['error'] {
   const told = error ?? { code: 'step_failed' as const };
