@@ -65,7 +65,7 @@ export const abandonDatabaseWorkflow = endpoint({
   service: 'databases',
   method: 'POST',
   path: '/v1/databases/{databaseId}/workflows/{workflowId}/abandon',
-  summary: 'Staff: give up a workflow that needs attention, leave the database as it is and unlock it',
+  summary: 'Staff: give up a workflow that needs attention and unlock the database; error.detail says what state it is left in',
   permissions: ['platform.staff'],
   params: { databaseId, workflowId },
   response: { status: 202, schema: workflowSchema },

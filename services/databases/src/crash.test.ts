@@ -22,6 +22,7 @@ const scopes: Record<string, ReturnType<typeof crashScope>> = {
   delete_database: crashScope({ never: isFailure }),
   verify_database_restore: crashScope({ never: isFailure }),
   retire_old_instance: crashScope({ never: isFailure }),
+  end_abandoned_upgrade: crashScope({ never: isFailure }),
   upgrade_database: crashScope({ onlyInCi: /^kill at |^throw at .*\.catch_up\.after_effect$/ }),
 };
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
@@ -169,6 +170,43 @@ describe('every step survives its crash', () => {
   };
 
   it('upgrade_database', () => crash('upgrade_database', { start: startUpgrade, judge: judgeUpgrade }), crashLimitMs);
+
+  /** As an offline upgrade leaves it that was given up in its copy. */
+  const blockedByUpgrade = async (upgradeId: string) => {
+    const made = await withWorker(() => makeDatabase(world));
+    const [row] = await world.api.rows<{ fence: string }>("SELECT nextval('workflow_fence')::text AS fence");
+    const claim = { fence: row?.fence ?? '', workflowId: upgradeId };
+    await world.host.client.prepareTarget(made.id, { upgrade_id: upgradeId, to_major: 18, path: 'offline' }, claim);
+    await world.host.client.blockWrites(made.id, upgradeId, claim);
+    await world.api.rows("UPDATE managed_databases SET status = 'provisioning' WHERE id = $1", [made.id]);
+    return made;
+  };
+
+  it(
+    'end_abandoned_upgrade',
+    () =>
+      crash('end_abandoned_upgrade', {
+        start: async () => {
+          const { id, url } = await blockedByUpgrade('given-up');
+          await world.api.rows(
+            `INSERT INTO workflow_schedule (name, kind, resource_key, subject_type, subject_id, org_id, mode, input, interval_seconds, next_run_at)
+             SELECT 'end:' || $1, 'end_abandoned_upgrade', resource_key, subject_type, subject_id, org_id, mode, '{"upgradeId":"given-up"}', 3600, now()
+             FROM workflow_schedule WHERE subject_id = $1 AND kind = 'verify_database_restore'`,
+            [id],
+          );
+          return startScheduled(id, url, 'end_abandoned_upgrade');
+        },
+        judge: async ({ databaseId, url }) => {
+          const [major, { status, engine_version: version }] = [await majorOf(url), await recordOf(databaseId)];
+          await query(url, "INSERT INTO notes (text) VALUES ('writable')");
+          const { upgrade } = await world.host.client.readDatabase(databaseId);
+          const found = `${status} ${version} ${major} ${upgrade?.phase ?? 'none'}`;
+          if (found === 'available 16 16 none') return 'new';
+          throw new Error(found);
+        },
+      }),
+    crashLimitMs,
+  );
 
   it(
     'retire_old_instance',

@@ -3,7 +3,7 @@ import * as databaseUpgrades from '@drydock/contracts/database-upgrades';
 import * as databaseWorkflows from '@drydock/contracts/database-workflows';
 import * as databases from '@drydock/contracts/databases';
 import { type Route, route } from '@drydock/service-kit/route';
-import { retryWorkflow } from '@drydock/workflow-kit/decide-workflow';
+import { abandonWorkflow, retryWorkflow } from '@drydock/workflow-kit/decide-workflow';
 import { getWorkflow } from '@drydock/workflow-kit/get-workflow';
 import { listWorkflows } from '@drydock/workflow-kit/list-workflows';
 import { watchWorkflow } from '@drydock/workflow-kit/watch-workflow';
@@ -17,7 +17,7 @@ import { databaseHome } from './databases/database-home';
 import { deleteDatabase } from './databases/delete-database';
 import { getDatabase } from './databases/get-database';
 import { listDatabases } from './databases/list-databases';
-import { abandonWorkflow } from './upgrades/abandon-workflow';
+import { abandoned } from './upgrades/abandoned';
 import { preflightUpgrade } from './upgrades/preflight-upgrade';
 import { upgradeDatabase } from './upgrades/upgrade-database';
 
@@ -35,5 +35,5 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databaseWorkflows.getDatabaseWorkflow, getWorkflow(databaseHome(context))),
   route(databaseWorkflows.watchDatabaseWorkflow, watchWorkflow(databaseHome(context))),
   route(databaseWorkflows.retryDatabaseWorkflow, retryWorkflow(databaseHome(context))),
-  route(databaseWorkflows.abandonDatabaseWorkflow, abandonWorkflow(context)),
+  route(databaseWorkflows.abandonDatabaseWorkflow, abandonWorkflow(databaseHome(context), abandoned)),
 ];

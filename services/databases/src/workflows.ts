@@ -5,6 +5,7 @@ import type { Tx } from './database.store';
 import { createDatabaseWorkflow } from './databases/create-database.workflow';
 import { deleteDatabaseWorkflow } from './databases/delete-database.workflow';
 import type { WorkContext } from './databases/work';
+import { endAbandonedUpgradeWorkflow } from './upgrades/end-abandoned-upgrade.workflow';
 import { retireOldInstanceWorkflow } from './upgrades/retire-old-instance.workflow';
 import { upgradeDatabaseWorkflow } from './upgrades/upgrade-database.workflow';
 
@@ -15,5 +16,6 @@ export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
   takeBackupWorkflow(context),
   verifyRestoreWorkflow(context),
   upgradeDatabaseWorkflow(context),
+  endAbandonedUpgradeWorkflow(context),
   retireOldInstanceWorkflow(context),
 ];

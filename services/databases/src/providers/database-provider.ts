@@ -115,6 +115,9 @@ export interface Upgrade {
   path: UpgradePath;
 }
 
+/** Which upgrade, for whoever brings it to its end. */
+export type UpgradeName = Pick<Upgrade, 'upgradeId'>;
+
 export interface Cutover {
   /** For how long no write was possible, in milliseconds: from ending the old sessions to letting the held ones through. */
   writesBlockedMs: number;
@@ -189,14 +192,14 @@ export interface DatabaseProvider extends DatabaseReader {
   /** Old against new, as of the cutover: every row of every table, sequences, large objects. The customer reads and writes meanwhile. */
   compare(database: DatabaseRef, upgrade: Upgrade, order: MovingOrder): Promise<Comparison>;
   /** ANALYZE, what the move needed is removed from the new instance, the old one is stopped and kept, frozen. */
-  finish(database: DatabaseRef, upgrade: Upgrade, order: Order): Promise<void>;
+  finish(database: DatabaseRef, upgrade: UpgradeName, order: Order): Promise<void>;
   /** Removes the kept old instance. Only after `finish` (else DatabaseProviderError `moved`). Not there is no error. */
-  retireOld(database: DatabaseRef, upgrade: Upgrade, order: Order): Promise<void>;
+  retireOld(database: DatabaseRef, upgrade: UpgradeName, order: Order): Promise<void>;
   /**
    * Takes an upgrade back before its point of no return: the target and all traces are removed, the old instance serves and takes DDL again. An upgrade that
    * is not there is no error. DatabaseProviderError `switched` when the pointer has moved: then the only way is forward.
    */
-  abandon(database: DatabaseRef, upgrade: Upgrade, order: Order): Promise<void>;
+  abandon(database: DatabaseRef, upgrade: UpgradeName, order: Order): Promise<void>;
 }
 
 export type DatabaseRefusal =

@@ -2,7 +2,15 @@ import type { DatabaseHostClient } from '@drydock/database-host/client';
 import type { UpgradeAccess } from '@drydock/database-host/protocol';
 import type { Move } from '@drydock/pg-upgrade/session';
 import { claimOf } from './claim-of';
-import { DatabaseProviderError, type DatabaseRef, type MovingOrder, type Order, type Upgrade, type UpgradePlan } from './database-provider';
+import {
+  DatabaseProviderError,
+  type DatabaseRef,
+  type MovingOrder,
+  type Order,
+  type Upgrade,
+  type UpgradeName,
+  type UpgradePlan,
+} from './database-provider';
 
 /** What a stage needs: both instances, by the newest claim. */
 export interface OpenedMove {
@@ -14,7 +22,7 @@ export interface OpenedMove {
 export async function openMove(
   client: DatabaseHostClient,
   { databaseId }: DatabaseRef,
-  { upgradeId }: Upgrade,
+  { upgradeId }: UpgradeName,
   order: Order & Partial<MovingOrder>,
 ): Promise<OpenedMove> {
   const access = await client.accessUpgrade(databaseId, upgradeId, claimOf(order));

@@ -2,7 +2,8 @@ import { z } from 'zod';
 
 export const retireOldInstanceHead = {
   kind: 'retire_old_instance',
-  input: z.strictObject({ upgradeId: z.string(), toMajor: z.int(), path: z.enum(['logical', 'offline']) }),
+  // Not strict: schedules of earlier versions say more.
+  input: z.object({ upgradeId: z.string() }),
   steps: [{ name: 'retire' }],
 } as const;
 

@@ -83,19 +83,6 @@ it('a sandbox database whose label asks for it fails before the cutover: the old
   await query(url, 'CREATE TABLE more ()');
 });
 
-it('work that staff abandon leaves the major on record that really serves, wherever it was stopped', async () => {
-  const { id } = await makeDatabase(world, 'Stopped');
-  const workflowId = await workflowOf(world.api, id);
-  await world.api.rows("UPDATE managed_databases SET engine_version = '15' WHERE id = $1", [id]);
-  await world.api.rows(
-    'UPDATE workflow SET status = \'needs_attention\', finished_at = NULL, error = \'{"code":"step_failed"}\' WHERE id = $1',
-    [workflowId],
-  );
-  const staff = { ...world.caller, scopes: [...world.caller.scopes, 'platform.staff' as const] };
-  const answer = await world.api.call('POST', `/v1/databases/${id}/workflows/${workflowId}/abandon`, { body: {}, caller: staff });
-  expect([answer.status, (await read(id)).engine_version]).toEqual([202, '16']);
-});
-
 it('the weekly proof restores the newest backup and reads a row back; a database that was never backed up proves nothing', async () => {
   const [proven, bare] = [await makeDatabase(world, 'Proven'), await makeDatabase(world, 'Bare')];
   await backUp(proven.id);

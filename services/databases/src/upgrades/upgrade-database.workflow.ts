@@ -1,19 +1,18 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { orderOf } from '@drydock/workflow/order';
-import { saveSchedule } from '@drydock/workflow/schedules';
 import { fail } from '@drydock/workflow/step-error';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import { findBackup, insertBackup, markFailed, markRunning } from '../backups/backup.store';
 import { completeBackup, discardPacked, movingLimits, packBackup, proveRestorable, verifyPacked } from '../backups/pack-backup';
 import type { Tx } from '../database.store';
 import { changeStatus, findDatabase, recordVersion } from '../databases/database.store';
-import { databaseResourceKey } from '../databases/database-names';
 import { definitely } from '../databases/definite-failure';
 import { sandboxBehaviour } from '../databases/sandbox.rules';
 import { refOf, type WorkContext } from '../databases/work';
 import type { Upgrade, UpgradePath } from '../providers/database-provider';
 import { cutOver } from './cut-over';
-import { retireOldInstanceHead, retireScheduleOf } from './retire-old-instance.head';
+import { beginEndOfUpgrade } from './end-abandoned-upgrade.head';
+import { retireLater } from './retire-later';
 import { upgradeDatabaseHead } from './upgrade-database.head';
 
 interface Moving {
@@ -111,19 +110,7 @@ export const upgradeDatabaseWorkflow = (context: WorkContext) =>
     .step('finish', {
       timeoutSeconds: 1_800,
       do: (step) => definitely(context.provider.finish(refOf(step), upgradeOf(step), orderOf(step))),
-      commit: (tx, step) =>
-        saveSchedule(context.database.sql(tx), {
-          name: retireScheduleOf(step.subject.id),
-          kind: retireOldInstanceHead.kind,
-          resourceKey: databaseResourceKey(step.subject.id),
-          subject: step.subject,
-          orgId: step.orgId,
-          mode: step.mode,
-          input: upgradeOf(step),
-          // Hourly, should the database be held by other work at that moment; the retirement ends it.
-          rhythm: { intervalSeconds: 3_600 },
-          firstRunAt: new Date(context.now().getTime() + context.oldInstanceSeconds * 1_000),
-        }),
+      commit: (tx, step) => retireLater(context, tx, step, step.workflowId),
     })
     .step('back_up_new', {
       ...movingLimits,
@@ -146,8 +133,9 @@ export const upgradeDatabaseWorkflow = (context: WorkContext) =>
     .settle({
       succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
       failed: async (tx, run, { code }) => {
-        await markFailed(tx, run.input.backupId, code);
-        await changeStatus(tx, run.subject.id, 'available');
+        for (const backupId of [run.input.backupId, run.input.newBackupId]) await markFailed(tx, backupId, code);
+        if (code === 'abandoned') await beginEndOfUpgrade(context.database.sql(tx), run);
+        else await changeStatus(tx, run.subject.id, 'available');
       },
     })
     .build();

@@ -1,0 +1,87 @@
+import { once } from 'node:events';
+import type { ManagedDatabase } from '@drydock/contracts/databases';
+import type { WorkflowView } from '@drydock/contracts/workflows';
+import { ended, succeed, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { createFaultTokens } from '@drydock/test-kit/fault-tokens';
+import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { workflowOf } from '@drydock/workflow/testing/workflow-record';
+import { type DatabasesWorld, type Made, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
+
+let world: DatabasesWorld;
+jest.setTimeout(180_000);
+beforeAll(async () => {
+  world = await openWorld(queueBackends()[0] ?? 'postgres', callerOf());
+});
+afterAll(() => world.close());
+
+const read = async (id: string) => (await world.api.call('GET', `/v1/databases/${id}`)).json as ManagedDatabase;
+const upgrade = (id: string) => ['POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '18' } }] as const;
+const hostedOf = async (id: string) => (await world.host.client.readDatabase(id)).upgrade;
+
+/** An upgrade whose worker died at this point, waiting for staff. */
+async function parkedUpgrade({ id }: Made, point: string): Promise<string> {
+  await succeed(world, 'POST', `/v1/databases/${id}/backups`, { body: {} });
+  await world.endWorkers();
+  const tokens = createFaultTokens();
+  tokens.arm(point, 'kill');
+  const worker = world.spawnWorker({ DRYDOCK_FAULTS: tokens.folder });
+  const died = once(worker, 'exit');
+  const accepted = await world.api.call(...upgrade(id));
+  await died;
+  tokens.remove();
+  const workflowId = workflowIdOf(accepted);
+  await world.api.rows(
+    'UPDATE workflow SET status = \'needs_attention\', lease_until = NULL, error = \'{"code":"step_failed"}\' WHERE id = $1',
+    [workflowId],
+  );
+  return `/v1/databases/${id}/workflows/${workflowId}`;
+}
+
+/** Staff give it up; resolves with what they are answered, and once the database has been settled. */
+async function abandon(id: string, location: string): Promise<WorkflowView> {
+  const answer = await world.api.call('POST', `${location}/abandon`, { body: {} });
+  expect(answer.status).toBe(202);
+  world.spawnWorker();
+  expect(await ended(world, location)).toMatchObject({ status: 'failed', error: { code: 'abandoned', after: 'step_failed' } });
+  const ending = await workflowOf(world.api, id, 'end_abandoned_upgrade');
+  expect(await ended(world, `/v1/databases/${id}/workflows/${ending}`)).toMatchObject({ status: 'succeeded' });
+  return answer.json as WorkflowView;
+}
+
+it('an offline upgrade that staff abandon in its copy gives the database its writes back as it was, and can be begun anew', async () => {
+  world.spawnWorker();
+  const made = await makeDatabase(world);
+  // Neither a key nor a value that can be compared: no replication carries it.
+  await query(made.url, "CREATE TABLE blind AS SELECT '{}'::json AS value");
+  const location = await parkedUpgrade(made, 'upgrade_database.copy_data.after_effect');
+  expect(await hostedOf(made.id)).toMatchObject({ path: 'offline', phase: 'prepared', are_writes_blocked: true });
+
+  const told = await abandon(made.id, location);
+  expect(told.error).toMatchObject({ code: 'abandoned', detail: expect.stringContaining('end_abandoned_upgrade') });
+  expect(await hostedOf(made.id)).toBeNull();
+  expect(await read(made.id)).toMatchObject({ status: 'available', status_detail: '', engine_version: '16' });
+  await query(made.url, "INSERT INTO notes (text) VALUES ('written'); CREATE TABLE more ()");
+  expect([await majorOf(made.url), (await query(made.url, 'SELECT * FROM notes')).length]).toEqual(['16', 4]);
+  await succeed(world, ...upgrade(made.id));
+  expect([await majorOf(made.url), (await query(made.url, 'SELECT * FROM notes')).length]).toEqual(['18', 4]);
+});
+
+it('an upgrade that staff abandon behind its switch is ended with the new version: writes are taken, the old instance rests for its day', async () => {
+  world.spawnWorker();
+  const made = await makeDatabase(world);
+  const location = await parkedUpgrade(made, 'upgrade_database.cutover.after_effect');
+  expect(await hostedOf(made.id)).toMatchObject({ phase: 'switched' });
+
+  await abandon(made.id, location);
+  expect(await hostedOf(made.id)).toMatchObject({ phase: 'finished' });
+  expect(await read(made.id)).toMatchObject({ status: 'available', engine_version: '18' });
+  await query(made.url, "INSERT INTO notes (text) VALUES ('written'); CREATE TABLE more ()");
+  expect([await majorOf(made.url), (await query(made.url, 'SELECT * FROM notes')).length]).toEqual(['18', 4]);
+  await world.api.rows("UPDATE workflow_schedule SET next_run_at = now() WHERE subject_id = $1 AND kind = 'retire_old_instance'", [
+    made.id,
+  ]);
+  const retiring = await workflowOf(world.api, made.id, 'retire_old_instance');
+  expect(await ended(world, `/v1/databases/${made.id}/workflows/${retiring}`)).toMatchObject({ status: 'succeeded' });
+  expect(await hostedOf(made.id)).toBeNull();
+});
