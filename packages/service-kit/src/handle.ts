@@ -3,6 +3,7 @@ import type { EndpointDefinition } from '@drydock/contracts/endpoint';
 import { problem } from '@drydock/contracts/problem';
 import type { Database } from '@drydock/database/sql';
 import { type Answer, answerOf } from './answer';
+import { answerInTime } from './answer-in-time';
 import { authenticateInternal, authenticateRequest } from './authenticate';
 import { authorise } from './authorise';
 import { replyChecks } from './check-reply';
@@ -26,6 +27,7 @@ export interface HandleKit<Tx> extends ExchangeKit {
   limits: IdempotencyLimits;
   streams: Streams;
   turns: Turns;
+  answerWithinMs: number;
   checksReplies: boolean;
 }
 
@@ -44,12 +46,15 @@ export function createHandler<Tx>(
   const parse = requestParser(endpoint);
   const checks = replyChecks(endpoint, kit.checksReplies);
   const performance = { database: kit.database, limits: kit.limits, log: kit.log, turns: kit.turns, checkReply: checks.reply };
+  const limits = { service: kit.service, log: kit.log, withinMs: kit.answerWithinMs };
   const run = async (exchange: Exchange, request: HandlerRequest<EndpointDefinition>, afterwards: Afterwards, path: string) => {
     if (route.stream !== undefined) return kit.streams.run(kit, exchange, request, route.stream);
-    if (route.read === undefined) return perform(performance, route, request, afterwards, path);
-    const reply = await route.read(request);
-    checks.reply(reply);
-    return answerOf(reply);
+    return answerInTime(limits, async (time) => {
+      if (route.read === undefined) return perform({ ...performance, time }, route, request, afterwards, path);
+      const reply = await route.read(request);
+      checks.reply(reply);
+      return answerOf(reply);
+    });
   };
   return async (exchange, params) => {
     const { headers, url = '' } = exchange.request;

@@ -3,6 +3,7 @@ import { Problem } from '@drydock/contracts/problem';
 import { problems } from '@drydock/contracts/problems';
 import type { Database } from '@drydock/database/sql';
 import { type Answer, answerOf, answerOfProblem } from './answer';
+import type { AnswerTime } from './answer-in-time';
 import { claimOrReplay, type IdempotencyLimits } from './idempotency';
 import { type Claim, releaseClaim, storeAccepted, storeAnswer, yieldClaim } from './idempotency.store';
 import type { Log } from './log';
@@ -20,6 +21,7 @@ export interface Performance<Tx> {
   limits: IdempotencyLimits;
   log: Log;
   turns: Turns;
+  time: AnswerTime;
   /** Throws when a reply is not what the contract promises; does nothing in production. */
   checkReply(reply: Reply): void;
 }
@@ -67,11 +69,16 @@ async function execute<Tx>(kit: Performance<Tx>, route: Route<Tx>, request: AnyR
     (await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
       if (claim !== undefined) await storeAccepted(kit.database.sql(tx), claim, done, kit.limits.settleLeaseSeconds);
     }));
+  kit.time.accept();
   const reply = await route.settle(request, accepted);
   kit.checkReply(reply);
   if (claim !== undefined) await storeAnswer(kit.database.sql(), claim, answerOf(reply));
   return { answer: answerOf(reply) };
 }
+
+/** What a turn that comes late must leave: for the effect itself, and for the wait for a worker (`startDecidedMs` of workflow-kit). */
+const actMs = 500;
+const settleMs = 10_500;
 
 async function lookAndAct<Tx>(
   kit: Performance<Tx>,
@@ -81,15 +88,18 @@ async function lookAndAct<Tx>(
   store: (tx: Tx, done: unknown) => Promise<void>,
 ): Promise<unknown> {
   const world = await route.look?.(request);
-  const act = () =>
-    transact(kit.database, async (tx) => {
+  const act = () => {
+    kit.time.begin();
+    return transact(kit.database, async (tx) => {
       afterwards.works = [];
       const made = await route.act?.(tx, request, world);
       await store(tx, made);
       return made;
     });
+  };
   const thing = thingOf(route, request);
-  const done = thing === undefined ? await act() : await kit.turns.take(thing, act);
+  const reservedMs = route.settle === undefined ? actMs : actMs + settleMs;
+  const done = thing === undefined ? await act() : await kit.turns.take(thing, act, kit.time.leftMs() - reservedMs);
   for (const work of afterwards.works) runAfterwards(work, kit.log);
   return done;
 }

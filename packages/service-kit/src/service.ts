@@ -3,6 +3,7 @@ import type { EndpointDefinition } from '@drydock/contracts/endpoint';
 import { problem } from '@drydock/contracts/problem';
 import type { Database } from '@drydock/database/sql';
 import express, { type ErrorRequestHandler, type Express } from 'express';
+import { answerWithinMs } from './answer-in-time';
 import { authenticateRequest } from './authenticate';
 import { checksReplies } from './config';
 import { type ExchangeKit, runExchange } from './exchange';
@@ -29,6 +30,8 @@ export interface ServiceOptions<Tx> {
   ready: ReadyChecks;
   idempotency?: Partial<IdempotencyLimits>;
   streams?: Partial<StreamLimits>;
+  /** Milliseconds; shorter than the gateway waits. */
+  answerWithinMs?: number;
   /** Answers are compared with the contract; default: in tests and development. */
   checksReplies?: boolean;
 }
@@ -54,6 +57,7 @@ export function createService<Tx>(options: ServiceOptions<Tx>): Service {
     limits: { ...idempotencyLimits, ...options.idempotency },
     streams,
     turns: createTurns(),
+    answerWithinMs: options.answerWithinMs ?? answerWithinMs,
     checksReplies: options.checksReplies ?? checksReplies(),
     isClosing: () => closing,
   };

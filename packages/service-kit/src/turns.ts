@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { problem } from '@drydock/contracts/problem';
 
-/** Less than the gateway waits for a service, so that the caller hears of it from us. */
+/** Longer, and another one has the thing for something that is wrong. */
 const waitMsMaxDefault = 8_000;
 
 /**
@@ -10,15 +10,18 @@ const waitMsMaxDefault = 8_000;
  * Between processes the row lock decides, as ever.
  */
 export interface Turns {
-  /** Resolves with what `work` gives, once everybody who asked for `thing` before has had their turn. Throws 503 when that takes over eight seconds. */
-  take<T>(thing: string, work: () => Promise<T>): Promise<T>;
+  /**
+   * Resolves with what `work` gives, once everybody who asked for `thing` before has had their turn. Throws 503 when that takes over eight seconds, or
+   * longer than `withinMs`.
+   */
+  take<T>(thing: string, work: () => Promise<T>, withinMs?: number): Promise<T>;
 }
 
 export function createTurns(waitMsMax = waitMsMaxDefault): Turns {
   /** For each thing, what settles when the last in its line is done. */
   const lines = new Map<string, Promise<void>>();
   return {
-    async take(thing, work) {
+    async take(thing, work, withinMs = waitMsMax) {
       const before = lines.get(thing);
       let leave = (): void => undefined;
       const mine = new Promise<void>((resolve) => {
@@ -28,7 +31,7 @@ export function createTurns(waitMsMax = waitMsMaxDefault): Turns {
       lines.set(thing, line);
       void line.then(() => lines.get(thing) === line && lines.delete(thing));
       try {
-        if (before !== undefined) await settled(before, waitMsMax);
+        if (before !== undefined) await settled(before, Math.max(0, Math.min(withinMs, waitMsMax)));
         return await work();
       } finally {
         leave();

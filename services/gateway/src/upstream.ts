@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import type { ServiceName } from '@drydock/contracts/endpoint';
 import { Problem, problem } from '@drydock/contracts/problem';
+import { answerWithinMs } from '@drydock/service-kit/answer-in-time';
 import { tokenKey } from '@drydock/service-kit/internal-token';
 import type { Log } from '@drydock/service-kit/log';
 import { BrokenCircuitError, CircuitState, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
@@ -9,7 +10,7 @@ import type { UpstreamConfig } from './config';
 
 export interface UpstreamLimits {
   connectMs: number;
-  /** Above the longest that a service waits within a request: 10 s for a worker after 5 s for the first use of an Idempotency-Key. */
+  /** Above the longest that a service takes for an answer, whatever it waits for. */
   headersMs: number;
   /** Between two pieces of a body. */
   bodyMs: number;
@@ -24,7 +25,7 @@ export interface UpstreamLimits {
 
 export const upstreamLimits: UpstreamLimits = {
   connectMs: 2_000,
-  headersMs: 20_000,
+  headersMs: answerWithinMs + 1_500,
   bodyMs: 10_000,
   streamMs: 30_000,
   connections: 256,
