@@ -39,6 +39,8 @@ export interface DatabaseHostClient {
   retireOld(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
   abandonUpgrade(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
   makeScratch(databaseId: string, wanted: { scratchId: string; major: number }, claim: Claim): Promise<ScratchAccess>;
+  /** Roles that can do nothing, for a schema that mentions them. Those that are there stay. */
+  makeScratchRoles(databaseId: string, wanted: { scratchId: string; roles: string[] }, claim: Claim): Promise<void>;
   dropScratch(databaseId: string, scratchId: string, claim: Claim): Promise<void>;
   close(): Promise<void>;
 }
@@ -69,6 +71,8 @@ export function createDatabaseHostClient(address: ControlAddress): DatabaseHostC
     abandonUpgrade: upgrade('abandon', nothing),
     makeScratch: (id, { scratchId, major }, claim) =>
       change('POST /scratch', { id, claim, fields: { scratch_id: scratchId, major }, answer: scratchAccessSchema }),
+    makeScratchRoles: (id, { scratchId, roles }, claim) =>
+      change('POST /scratch/roles', { id, claim, fields: { scratch_id: scratchId, roles }, answer: nothing }),
     dropScratch: (id, scratchId, claim) => change('DELETE /scratch', { id, claim, fields: { scratch_id: scratchId }, answer: nothing }),
     close,
   };

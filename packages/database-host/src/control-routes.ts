@@ -8,6 +8,7 @@ import {
   ensureDatabaseSchema,
   precheckSchema,
   prepareTargetSchema,
+  scratchRolesSchema,
   scratchSchema,
   upgradeSchema,
 } from './protocol';
@@ -37,6 +38,9 @@ export function controlRoutes(databases: HostedDatabases): ControlRoute[] {
     upgrade('abandon', ({ database }, { upgrade_id, fence }) => abandonUpgrade(database, upgrade_id, fence)),
     change('POST /scratch', { op: 'post_scratch', body: scratchSchema }, ({ scratches }, { scratch_id, major }) =>
       scratches.make(scratch_id, major),
+    ),
+    change('POST /scratch/roles', { op: 'post_scratch_roles', body: scratchRolesSchema }, ({ scratches }, { scratch_id, roles }) =>
+      scratches.makeRoles(scratch_id, roles),
     ),
     change('DELETE /scratch', { op: 'delete_scratch', body: dropScratchSchema }, ({ scratches }, { scratch_id }) =>
       scratches.drop(scratch_id),

@@ -39,6 +39,16 @@ export async function makeOwnDatabase(
   });
 }
 
+/** Roles that can do nothing, so that policies may mention them; those that are there stay. */
+export async function makeMentionedRoles(adminUrl: string, roles: readonly string[]): Promise<void> {
+  await withServer(adminUrl, async (client) => {
+    for (const role of roles) {
+      const { rowCount } = await client.query('select from pg_catalog.pg_roles where rolname = $1', [role]);
+      if (rowCount === 0) await client.query(`create role ${name(role)} nologin`);
+    }
+  });
+}
+
 /** Bytes on disk; null when it does not answer. */
 export async function readSize(adminUrl: string, databaseName: string): Promise<number | null> {
   try {

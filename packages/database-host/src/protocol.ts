@@ -40,6 +40,12 @@ export const prepareTargetSchema = z.strictObject({
 });
 export const upgradeSchema = z.strictObject({ ...changeFields, upgrade_id: upgradeIdSchema });
 export const scratchSchema = z.strictObject({ ...changeFields, scratch_id: upgradeIdSchema, major: majorSchema });
+export const scratchRolesSchema = z.strictObject({
+  ...changeFields,
+  scratch_id: upgradeIdSchema,
+  /** As customers have named them: anything that Postgres takes in quotes. */
+  roles: z.array(z.string().min(1).max(63)).max(100_000),
+});
 export const dropScratchSchema = z.strictObject({ ...changeFields, scratch_id: upgradeIdSchema });
 
 export const upgradePhaseSchema = z.enum(['prepared', 'switched', 'finished']);

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { DatabaseFolder } from './database-folder';
+import { DatabaseHostError } from './database-host-error';
 import type { Surroundings } from './hosted-database';
 import { Instance } from './instance';
 import { scratchRules, tuningOf } from './instance-settings';
-import { makeOwnDatabase } from './own-database';
+import { makeMentionedRoles, makeOwnDatabase } from './own-database';
 import type { ScratchAccess } from './protocol';
 
 const scratchDatabase = 'restored';
@@ -42,6 +43,13 @@ export class Scratches {
     await makeOwnDatabase(instance.adminUrl ?? '', wanted);
     const url = `postgresql://${scratchRole}:${password}@127.0.0.1:${instance.port}/${scratchDatabase}`;
     return { url, port: instance.port, ca_certificate: tls.authority };
+  }
+
+  /** Roles that can do nothing; those that are there stay. Throws `instance_down` when there is no such scratch. */
+  async makeRoles(scratchId: string, roles: readonly string[]): Promise<void> {
+    const adminUrl = this.instances.get(scratchId)?.adminUrl ?? null;
+    if (adminUrl === null) throw new DatabaseHostError('instance_down', `there is no scratch ${scratchId}`);
+    await makeMentionedRoles(adminUrl, roles);
   }
 
   /** Not there is no error. */

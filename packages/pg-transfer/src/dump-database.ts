@@ -20,6 +20,14 @@ const snapshotSchema = z.object({ id: z.string(), version: z.coerce.number(), en
 const snapshotSql = `select pg_catalog.pg_export_snapshot() as id, current_setting('server_version_num') as version,
   current_setting('server_encoding') as encoding`;
 
+const policyRolesSql = `select distinct r.rolname as name from pg_catalog.pg_policy p cross join unnest(p.polroles) as named(role)
+  join pg_catalog.pg_roles r on r.oid = named.role order by 1`;
+
+async function listPolicyRoles(client: pg.Client): Promise<string[]> {
+  const rows = z.array(z.object({ name: z.string() })).parse((await client.query(policyRolesSql)).rows);
+  return rows.map(({ name }) => name);
+}
+
 /** Keeps tables from being altered or dropped until the last row was read; reading and writing go on. */
 async function lockTables(client: pg.Client, tables: TablesFile['tables']): Promise<void> {
   const atOnce = 500;
@@ -57,7 +65,9 @@ export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Sectio
     const snapshot = snapshotSchema.parse((await client.query(snapshotSql)).rows[0]);
     const tables = await listTables(client);
     await lockTables(client, tables);
-    const head: TablesFile = { format_version: 1, server_version_num: snapshot.version, encoding: snapshot.encoding, tables };
+    const { version, encoding } = snapshot;
+    const policyRoles = await listPolicyRoles(client);
+    const head: TablesFile = { format_version: 1, server_version_num: version, encoding, policy_roles: policyRoles, tables };
     const [pre, post] = await Promise.all([
       dumpSchema({ url, section: 'pre-data', snapshotId: snapshot.id, signal }),
       dumpSchema({ url, section: 'post-data', snapshotId: snapshot.id, signal }),

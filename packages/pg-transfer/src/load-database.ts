@@ -16,6 +16,8 @@ export interface LoadRequest {
   /** The unprivileged role that owns the empty database; every object will be its own. */
   url: string;
   sections: AsyncIterable<Section>;
+  /** The role itself may make none: sees to it that those of these names are there, before anything of the dump is run. Left out, they must be there. */
+  makeRoles?: (names: string[]) => Promise<void>;
   signal?: AbortSignal | undefined;
   onProgress?: (progress: LoadProgress) => void;
 }
@@ -69,6 +71,7 @@ async function loadAll(reader: SectionReader, sessions: Session[], request: Load
     client,
     [...pre, ...post].map(extensionOf).filter((name) => name !== null),
   );
+  if (head.policy_roles.length > 0) await request.makeRoles?.(head.policy_roles);
   await execute(client, pre);
   const copied = await loadTables({
     tables: head.tables,

@@ -21,6 +21,8 @@ export const tablesSchema = z.strictObject({
   format_version: z.literal(1),
   server_version_num: z.int(),
   encoding: z.string(),
+  /** Whom row security names: they must be there before the schema. Earlier dumps do not say. */
+  policy_roles: z.array(identifier).max(100_000).default([]),
   tables: z.array(tableSchema).max(1_000_000),
 });
 

@@ -100,6 +100,32 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     await provider.destroy(ref, order(5));
   });
 
+  it("proves a backup whose row security names the customer's own roles and holds for the owner too", async () => {
+    const ref = newDatabase();
+    const database = await provider.create(ref, spec, order(1));
+    await runSql(
+      database,
+      'create role reader',
+      'create role "Odd ""name"',
+      'create table hidden as select generate_series(1, 5000) as id',
+      'alter table hidden enable row level security',
+      'alter table hidden force row level security',
+      'create policy readers on hidden for select to reader, shop_owner using (true)',
+      'create table shown as select 1 as id',
+      'alter table shown enable row level security',
+      'create policy odd on shown to "Odd ""name" using (true)',
+    );
+    const archiveId = randomUUID();
+    const place = path.join(folder, archiveId);
+    const packed = await provider.pack(ref, { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() }, order(2));
+    // A proof is of the backup, not of what became of the database since.
+    await runSql(database, 'drop policy odd on shown', 'drop role "Odd ""name"');
+    const archive = { source: folderSource(place), archiveId, manifestMac: packed.manifestMac };
+    const verified = await provider.verifyRestore(ref, packed.major, archive, order(3));
+    expect(verified).toEqual({ tables: 2, rows: 5_001, readFrom: '"public"."shown"' });
+    await provider.destroy(ref, order(4));
+  });
+
   it('says before an upgrade what stands against it, by which path it would go, and does not begin it', async () => {
     const ref = newDatabase();
     const database = await provider.create(ref, spec, order(1));
