@@ -155,3 +155,22 @@ test('offline, who connects waits until the new version has everything; also whe
   await expectNothingLost(writer);
   await expect(host.client.abandonUpgrade(databaseId, upgradeId, claim(1))).rejects.toMatchObject({ code: 'already_switched' });
 });
+
+test('two upgrades within a day: the old instance of the first is kept like that of the second, and goes with it', async () => {
+  const instances = (): string[] => {
+    const record = JSON.parse(readFileSync(path.join(host.folder.databasesDir, 'live', databaseId, 'record.json'), 'utf8'));
+    return record.instances.map(({ major }: { major: number }) => major);
+  };
+  for (const [id, major] of [
+    ['first', 17],
+    ['second', 18],
+  ] as const) {
+    await prepareMove(host.client, databaseId, 'offline', { id, major });
+    await host.client.cutover(databaseId, id, claim(1));
+    await finishTarget(await moveOf(host.client, databaseId, 1, id));
+    await host.client.restOld(databaseId, id, claim(1));
+  }
+  expect(instances()).toEqual([16, 17, 18]);
+  for (let again = 0; again < 2; again += 1) await host.client.retireOld(databaseId, 'second', claim(1));
+  expect([instances(), (await host.client.readDatabase(databaseId)).upgrade, await majorAt()]).toEqual([[18], null, 18]);
+});

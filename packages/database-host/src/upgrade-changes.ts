@@ -106,21 +106,23 @@ export async function restOld(database: HostedDatabase, upgradeId: string): Prom
   await database.instanceOf(old).stop();
 }
 
-/** Removes a kept old instance. One that has gone is no error; throws `upgrade_mismatch` while it is still needed. */
+/**
+ * Removes a kept old instance, and with that of the last upgrade whatever earlier ones have left. One that has gone is no error; throws `upgrade_mismatch`
+ * while it is still needed.
+ */
 export async function retireOld(database: HostedDatabase, upgradeId: string): Promise<void> {
   const { record } = database;
-  const isLast = record.upgrade?.upgrade_id === upgradeId;
-  if (isLast && record.upgrade?.phase !== 'finished') throw new DatabaseHostError('upgrade_mismatch', 'the upgrade has not finished');
-  const instanceId = isLast ? record.upgrade?.old : record.kept.find((kept) => kept.upgrade_id === upgradeId)?.instance_id;
-  if (instanceId === undefined) return;
-  const instance = database.instanceOf(instanceId);
-  await instance.stop();
+  const last = record.upgrade?.upgrade_id === upgradeId ? record.upgrade : null;
+  if (last !== null && last.phase !== 'finished') throw new DatabaseHostError('upgrade_mismatch', 'the upgrade has not finished');
+  const retired = record.kept.filter((kept) => last !== null || kept.upgrade_id === upgradeId);
+  const gone = [...retired.map(({ instance_id }) => instance_id), ...(last === null ? [] : [last.old])];
+  for (const instanceId of gone) await database.instanceOf(instanceId).stop();
   await database.save({
-    upgrade: isLast ? null : record.upgrade,
-    kept: record.kept.filter((kept) => kept.upgrade_id !== upgradeId),
-    instances: record.instances.filter(({ instance_id }) => instance_id !== instanceId),
+    upgrade: last === null ? record.upgrade : null,
+    kept: record.kept.filter((kept) => !retired.includes(kept)),
+    instances: record.instances.filter(({ instance_id }) => !gone.includes(instance_id)),
   });
-  await database.removeInstance(instanceId);
+  for (const instanceId of gone) await database.removeInstance(instanceId);
 }
 
 /** The database as it was before the upgrade. One that is not there is no error; throws `already_switched` behind the point of no return. */

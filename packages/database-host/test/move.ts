@@ -22,8 +22,8 @@ export async function createFilled(client: DatabaseHostClient, databaseId: strin
   return database;
 }
 
-export async function moveOf(client: DatabaseHostClient, databaseId: string, fence = 1): Promise<Move> {
-  const access = await client.accessUpgrade(databaseId, upgradeId, claim(fence));
+export async function moveOf(client: DatabaseHostClient, databaseId: string, fence = 1, id = upgradeId): Promise<Move> {
+  const access = await client.accessUpgrade(databaseId, id, claim(fence));
   return {
     oldUrl: access.old_url,
     targetUrl: access.target_url,
@@ -36,10 +36,15 @@ export async function moveOf(client: DatabaseHostClient, databaseId: string, fen
 export const stages = { copySchema, copyData, catchUp } as const;
 
 /** Up to where the cutover may come. */
-export async function prepareMove(client: DatabaseHostClient, databaseId: string, path: Move['path'] = 'logical'): Promise<Move> {
-  await client.prepareTarget(databaseId, { upgrade_id: upgradeId, to_major: 18, path }, claim(1));
-  if (path === 'offline') await client.blockWrites(databaseId, upgradeId, claim(1));
-  const move = await moveOf(client, databaseId);
+export async function prepareMove(
+  client: DatabaseHostClient,
+  databaseId: string,
+  path: Move['path'] = 'logical',
+  { id, major } = { id: upgradeId, major: 18 },
+): Promise<Move> {
+  await client.prepareTarget(databaseId, { upgrade_id: id, to_major: major, path }, claim(1));
+  if (path === 'offline') await client.blockWrites(databaseId, id, claim(1));
+  const move = await moveOf(client, databaseId, 1, id);
   for (const stage of Object.values(stages)) await stage(move);
   return move;
 }

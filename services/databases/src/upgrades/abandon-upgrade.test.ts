@@ -72,12 +72,22 @@ it('an upgrade that staff abandon behind its switch is ended with the new versio
   const made = await makeDatabase(world);
   const location = await parkedUpgrade(made, 'upgrade_database.cutover.after_effect');
   expect(await hostedOf(made.id)).toMatchObject({ phase: 'switched' });
+  // Of an upgrade of this very day.
+  await world.api.rows(
+    `INSERT INTO workflow_schedule (name, kind, resource_key, subject_type, subject_id, org_id, mode, input, interval_seconds, next_run_at)
+     SELECT 'retire_old_instance:' || $1, 'retire_old_instance', resource_key, subject_type, subject_id, org_id, mode, '{"upgradeId":"earlier"}', 3600,
+       now() + interval '2 hours' FROM workflow_schedule WHERE subject_id = $1`,
+    [made.id],
+  );
 
   await abandon(made.id, location);
   expect(await hostedOf(made.id)).toMatchObject({ phase: 'finished' });
   expect(await read(made.id)).toMatchObject({ status: 'available', engine_version: '18' });
   await query(made.url, "INSERT INTO notes (text) VALUES ('written'); CREATE TABLE more ()");
   expect([await majorOf(made.url), (await query(made.url, 'SELECT * FROM notes')).length]).toEqual(['18', 4]);
+  const keptSql =
+    "SELECT next_run_at > now() + interval '23 hours' AS day FROM workflow_schedule WHERE subject_id = $1 AND kind = 'retire_old_instance'";
+  expect(await world.api.rows(keptSql, [made.id])).toEqual([{ day: true }]);
   await world.api.rows("UPDATE workflow_schedule SET next_run_at = now() WHERE subject_id = $1 AND kind = 'retire_old_instance'", [
     made.id,
   ]);

@@ -7,5 +7,5 @@ export const retireOldInstanceHead = {
   steps: [{ name: 'retire' }],
 } as const;
 
-/** There is one old instance at most. */
+/** The last upgrade's retirement is that of all before it. */
 export const retireScheduleOf = (databaseId: string): string => `retire_old_instance:${databaseId}`;
