@@ -23,7 +23,7 @@ test('an outcome that does not come in time is a clear 503 while the work goes o
   fixture = await startFixture({ answerWithinMs: 500 });
   const { opened, open } = gate();
   fixture.levers.settle = async () => {
-    await Promise.race([opened, wait(insteadOfForever)]);
+    await Promise.race([opened, wait(insteadOfForever, undefined, { ref: false })]);
     return 'done';
   };
   const [thing, idempotencyKey] = [uuidv7(), randomUUID()];
