@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import type { ArchiveSource } from '@drydock/archive/archive-objects';
 import { isObjectName } from '@drydock/archive/archive-objects';
+import { capAnswers } from './cap-answers';
 import { createGuardedAgents, type ResolveAll } from './guarded-agent';
 import { asMissingObject, translateS3 } from './offsite-errors';
 import type { OffsiteDeadlines, OffsitePlace, OffsiteStorage, OpenOffsite } from './offsite-storage';
@@ -39,6 +40,7 @@ export function s3OffsiteStorage({ allowed, resolve }: S3OffsiteOptions): OpenOf
       maxAttempts: 3,
       requestHandler: { ...agents, connectionTimeout: deadlines.connectMs, socketTimeout: deadlines.idleMs },
     });
+    capAnswers(client);
     const limit = (): AbortSignal => {
       const deadline = AbortSignal.timeout(deadlines.objectMs);
       return signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
