@@ -27,7 +27,8 @@ export const siteProblems = define({
   offsite_endpoint_refused: {
     status: 422,
     title: 'Drydock does not connect to this address',
-    advice: 'Name an https endpoint on the public internet whose name leads to public addresses only; redirects are not followed.',
+    advice:
+      'Name an https endpoint on the public internet whose name leads to public addresses only and whose certificate can be verified; redirects are not followed.',
     transient: true,
   },
   offsite_credentials_rejected: {

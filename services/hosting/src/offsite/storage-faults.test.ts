@@ -122,6 +122,13 @@ describe('a customer’s storage that misbehaves', () => {
     expect(world.keys('drydock-probe')).toEqual([]);
   });
 
+  it('is not configured by https where http is spoken, and not told to come back later', async () => {
+    const siteId = await makeSite(world);
+    const endpoint = world.s3.endpoint.replace('http:', 'https:');
+    const answer = await world.api.call('PUT', `/v1/sites/${siteId}/offsite`, { body: world.place({ endpoint }) });
+    expect([answer.status, answer.json]).toMatchObject([422, { code: 'offsite_endpoint_refused' }]);
+  });
+
   it('is known again with its copies when it is configured again, and nothing of another place is shown', async () => {
     const { siteId, copyId } = await given();
     await world.configure(siteId, { prefix: 'elsewhere' });

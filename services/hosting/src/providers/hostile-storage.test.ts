@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { uuidv7 } from 'uuidv7';
+import { translateS3 } from './offsite-errors';
 import type { OffsiteStorage } from './offsite-storage';
 import { s3OffsiteStorage } from './offsite-storage.s3';
 
@@ -71,4 +72,76 @@ describe('an endpoint that answers without end', () => {
     expect(String(error)).toContain('larger than');
     expect(bytesTaken).toBeLessThan(64e6);
   });
+});
+
+describe('an endpoint that is no storage, or one that refuses', () => {
+  it.each([
+    ['finds nothing', always(404, '<html>no such page</html>')],
+    ['finds nothing and says nothing', always(404, '')],
+    ['takes no PUT', always(405, '<html>not here</html>')],
+    ['calls it a bad request', always(400, '<html>bad request</html>')],
+    ['has a page for everything', always(200, '<html>welcome</html>')],
+    ['is full', s3Error(507, 'XMinioStorageFull')],
+    ['does not know the arguments', s3Error(400, 'InvalidArgument')],
+  ])('is told of as a bucket that cannot be used when it %s', async (_what, listener) => {
+    expect((await facing(listener, probe)).error).toMatchObject({ refusal: 'bucket_unusable' });
+  });
+
+  it.each(['ExpiredToken', 'InvalidToken'])('is told of as one that rejects the credentials by %s', async (code) => {
+    expect((await facing(s3Error(400, code), probe)).error).toMatchObject({ refusal: 'credentials_rejected' });
+  });
+
+  it.each([
+    [400, 'RequestTimeout'],
+    [400, 'BadDigest'],
+    [403, 'RequestTimeTooSkewed'],
+    [409, 'OperationAborted'],
+    [429, 'TooManyRequests'],
+    [503, 'SlowDown'],
+  ])('may be asked again after %d %s', async (status, code) => {
+    const { error } = await facing(s3Error(status, code), write);
+    expect(error).toBeInstanceOf(Error);
+    expect(error).not.toHaveProperty('refusal');
+    expect(error).not.toHaveProperty('reason');
+  });
+
+  it.each(['constructor', '__proto__', 'toString'])('is believed to refuse by its status when its code is %s', async (code) => {
+    expect((await facing(s3Error(403, code), read)).error).toMatchObject({ refusal: 'credentials_rejected' });
+  });
+
+  it.each(['a\0b', 'a&#0;b', 'x'.repeat(10_000), 'two\nlines'])('leaves no text of its own on record: %j', async (code) => {
+    expect((await facing(s3Error(403, code), read)).error).toMatchObject({ message: 'credentials_rejected: no code, HTTP 403' });
+  });
+});
+
+describe('TLS that cannot be trusted is refused, and not tried for hours', () => {
+  it.each([
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+    'DEPTH_ZERO_SELF_SIGNED_CERT',
+    'CERT_HAS_EXPIRED',
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+    'INVALID_CA',
+    'EPROTO',
+  ])('as Node tells it by %s', async (code) => {
+    const failing = translateS3(() => Promise.reject(Object.assign(new Error('as Node words it'), { code })));
+    await expect(failing).rejects.toMatchObject({ refusal: 'endpoint_refused' });
+  });
+});
+
+it('a probe that fails half-way leaves nothing in the customer’s bucket', async () => {
+  const objects = new Map<string, Buffer>();
+  const withoutListing: http.RequestListener = (request, response) => {
+    const pieces: Buffer[] = [];
+    const [path = '', query] = (request.url ?? '').split('?');
+    request.on('data', (piece: Buffer) => pieces.push(piece));
+    request.on('end', () => {
+      if (query?.includes('list-type') === true) return response.writeHead(403).end();
+      if (request.method === 'PUT') objects.set(path, Buffer.concat(pieces));
+      if (request.method === 'DELETE') objects.delete(path);
+      response.end(request.method === 'GET' ? objects.get(path) : undefined);
+    });
+  };
+  expect((await facing(withoutListing, probe)).error).toMatchObject({ refusal: 'credentials_rejected' });
+  expect([...objects.keys()]).toEqual([]);
 });

@@ -85,10 +85,15 @@ class OpenS3 implements OffsiteStorage {
     const key = this.at(`drydock-probe-${id}`);
     const content = randomBytes(64);
     await this.write(key, content);
-    const readBack = await this.read(key);
-    const isListed = (await this.list(key)).includes(key);
+    try {
+      if (!(await this.read(key)).equals(content)) throw new OffsiteError('bucket_unusable', 'what was written is not what is read');
+      if (!(await this.list(key)).includes(key)) throw new OffsiteError('bucket_unusable', 'what was written is not listed');
+    } catch (error) {
+      // It is the customer's bucket: what failed there leaves nothing, if that can be.
+      await this.delete(key).catch(() => undefined);
+      throw asUnusable(error);
+    }
     await this.delete(key);
-    if (!readBack.equals(content) || !isListed) throw new OffsiteError('bucket_unusable', 'what was written is not what is read or listed');
     const left = await this.read(key).then(
       () => true,
       (error: unknown) => !asMissingObject(error),
@@ -102,12 +107,13 @@ class OpenS3 implements OffsiteStorage {
 
   private async read(Key: string): Promise<Buffer> {
     const signal = this.limit();
-    return translateS3(async () => {
+    const send = async (): Promise<Buffer> => {
       const { Body, ContentLength } = await this.client.send(new GetObjectCommand({ Bucket: this.place.bucket, Key }), {
         abortSignal: signal,
       });
       return readObjectBody(Body, ContentLength, signal);
-    });
+    };
+    return translateS3(send, { isRead: true });
   }
 
   private async write(Key: string, Body: Buffer): Promise<void> {
@@ -145,6 +151,10 @@ class OpenS3 implements OffsiteStorage {
     return this.place.prefix === '' ? name : `${this.place.prefix}/${name}`;
   }
 }
+
+/** An object that was there a moment ago. */
+const asUnusable = (error: unknown): unknown =>
+  asMissingObject(error) ? new OffsiteError('bucket_unusable', 'what was written is not there', { cause: error }) : error;
 
 function objectName(name: string): string {
   if (!isObjectName(name)) throw new TypeError(`not the name of an archive object: ${name}`);
