@@ -78,5 +78,6 @@ const parkSql = `
 const errorValues = (problem: WorkflowProblem | null): [string | null, string | null] => {
   if (problem === null) return [null, null];
   const { internal, ...told } = problem;
-  return [JSON.stringify(told), internal ?? null];
+  // What a provider says ends up here, and a text of Postgres holds no NUL: the end of a workflow must not fail for it.
+  return [JSON.stringify(told), internal?.replaceAll('\0', '\ufffd') ?? null];
 };

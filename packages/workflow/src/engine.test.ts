@@ -85,4 +85,19 @@ describe.each(queueBackends())('the engine over %s', (backend: QueueBackend) => 
     expect(JSON.stringify(shown)).not.toContain('segment 7');
     expect(shown.steps[0]).toMatchObject({ status: 'failed', attempts: 1 });
   });
+
+  it('ends a workflow whose failure is told in a text that Postgres cannot hold', async () => {
+    const strange = workflow({ kind: 'strange', input: z.object({}) })
+      .step('ask', {
+        do: async () => {
+          throw fail('step_failed', { internal: 'the provider said: a\0b' });
+        },
+      })
+      .build();
+    world.engine([strange]);
+    const { workflowId } = await world.start({ kind: 'strange' });
+    await until(async () => (await world.status(workflowId)) === 'failed');
+    const { rows } = await world.pool.query('SELECT error_internal FROM workflow WHERE id = $1', [workflowId]);
+    expect(rows).toEqual([{ error_internal: 'the provider said: a\ufffdb' }]);
+  });
 });
