@@ -44,7 +44,7 @@ export const configureOffsite = (context: HandlerContext) =>
         ...onSite(site.id),
         definition: configureOffsiteHead,
         input: { destinationId },
-        action: 'offsite.configure',
+        action: null,
         startBy: await readStartBy(sql),
       });
       return { workflowId };

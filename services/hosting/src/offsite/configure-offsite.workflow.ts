@@ -1,5 +1,7 @@
+import { audit } from '@drydock/service-kit/audit';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import type { Tx } from '../database.store';
+import { sitePath } from '../sites/site-names';
 import type { WorkContext } from '../sites/work';
 import { configureOffsiteHead } from './configure-offsite.head';
 import { activate, dropPending } from './destination.store';
@@ -22,7 +24,12 @@ export const configureOffsiteWorkflow = (context: WorkContext) =>
           const options = { signal, deadlines: probeDeadlines };
           return withStorage(context, step, (storage) => storage.probe(step.input.destinationId), options);
         }),
-      commit: (tx, step) => activate(tx, step.input.destinationId, context.offsite.encryptionKeyId),
+      commit: async (tx, step) => {
+        await activate(tx, step.input.destinationId, context.offsite.encryptionKeyId);
+        const { orgId, mode, actorKeyId, workflowId, subject } = step;
+        const entry = { orgId, mode, actorKeyId, action: 'offsite.configure', target: sitePath(subject.id), workflowId };
+        await audit(context.database.sql(tx), entry);
+      },
     })
     .settle({ failed: (tx, run) => dropPending(tx, run.input.destinationId) })
     .build();

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { auditRowsOf } from '@drydock/service-kit/testing/audit-log';
 import { crashEveryStepInWorld, type WorldFixture } from '@drydock/service-kit/testing/crash-in-world';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import type { CrashFixture } from '@drydock/test-kit/crash-every-step';
@@ -7,7 +8,7 @@ import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld } from '../../test/offsite-world';
-import { lookAtAuditedRun, oldOrNew, type SiteRun, type TwoStates } from '../../test/site-run';
+import { lookAtAuditedRun, lookAtRun, oldOrNew, type SiteRun, type TwoStates } from '../../test/site-run';
 import { fillSite, stateOf } from '../../test/site-state';
 import type { WorkContext } from '../sites/work';
 import { configureOffsiteWorkflow } from './configure-offsite.workflow';
@@ -45,17 +46,22 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
       const { cases } = await crashEveryStepInWorld(
         world,
         configureOffsiteWorkflow(noContext),
-        fixture({
+        {
+          // It is in the audit log once it is configured, and not when it is refused.
+          look: (run) => lookAtRun(world, run),
+          ledger: async () => world.ledger(),
           start: async () => begin(await makeSite(world), 'configure_offsite', 'PUT', '', world.place()),
-          judge: async ({ siteId }) => {
+          judge: async ({ siteId, workflowId }) => {
             const rows = await world.api.rows<{ state: string }>('SELECT state FROM offsite_destinations WHERE site_id = $1', [siteId]);
             const found = rows.map(({ state }) => state).join();
+            const noted = await auditRowsOf(world.api, workflowId);
+            if (noted !== rows.length) throw new Error(`${noted} audit entries of ${rows.length} destinations`);
             if (world.keys('drydock-probe').length > 0) throw new Error('a probe was left in the bucket');
             if (found === 'active') return 'new';
             if (found === '') return 'old';
             throw new Error(found);
           },
-        }),
+        },
         scope,
       );
       expect(cases.length).toBeGreaterThan(1);

@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import { auditedOf } from '@drydock/service-kit/testing/audit-log';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import type { FaultWish } from '@drydock/stand-ins/protocol/fault-orders';
@@ -120,6 +121,8 @@ describe('a customer’s storage that misbehaves', () => {
     const state = await until(async () => [await world.stateOf(siteId)].find((seen) => !seen.in_progress));
     expect(state).toMatchObject({ configured: true, destination: { bucket, prefix: 'drydock' } });
     expect(world.keys('drydock-probe')).toEqual([]);
+    // Only what was configured is in the audit log, not what was refused.
+    expect((await auditedOf(world.api, `/v1/sites/${siteId}`)).filter((action) => action === 'offsite.configure')).toHaveLength(1);
   });
 
   it('is not configured by https where http is spoken, and not told to come back later', async () => {
