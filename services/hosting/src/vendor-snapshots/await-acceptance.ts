@@ -10,7 +10,7 @@ import type { Site } from '../sites/site.types';
 import { sitePath, siteResourceKey } from '../sites/site-names';
 import { readTimelines, vendorUnavailable } from './read-timelines';
 import { withdrawOrder } from './vendor-order.store';
-import { viewVendorSurface } from './vendor-snapshot.view';
+import { amendByWork, viewVendorSurface } from './vendor-snapshot.view';
 
 /** What was committed before anybody asked the vendor; JSON, for it outlives a crash of this process. */
 export interface AcceptedOrder {
@@ -45,6 +45,6 @@ async function currentSurface(context: HandlerContext, site: Site, before: Vendo
   const unfinished = await findUnfinished(context.database.sql(), siteResourceKey(site.id));
   return readTimelines(context, site).then(
     ({ listing }) => viewVendorSurface(listing, unfinished),
-    () => ({ ...before, in_progress: unfinished !== null || before.in_progress }),
+    () => amendByWork(before, unfinished),
   );
 }

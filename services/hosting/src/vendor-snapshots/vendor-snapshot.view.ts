@@ -13,22 +13,32 @@ const viewItem = (item: VendorItem, itemId: string): SiteVendorSnapshotItem => (
   points: item.points.map(({ handle, takenAt, kind }) => ({ timestamp: handle, taken_at: takenAt.toISOString(), kind })),
 });
 
-/** interface.md 2.3: the vendor's own words, and in_progress for as long as a job there or a workflow of ours about one is not at its end. */
+/** interface.md 2.3: the vendor's own words, and what is known here of work on the site. */
 export function viewVendorSurface(listing: VendorListing, unfinished: UnfinishedWorkflow | null): VendorSnapshotSurface {
   const { web, databases, mailboxes } = listing;
-  const isAtWork = unfinished !== null && unfinished.status !== 'needs_attention' && kindsShown.includes(unfinished.kind);
-  return {
+  const said: VendorSnapshotSurface = {
     available: listing.isAvailable,
     permitted: listing.isPermitted,
     pro: listing.isPro,
     attached: listing.isAttached,
     can_back_up: listing.canBackUp,
     has_dead_web: listing.hasDeadWeb,
-    in_progress: isAtWork || [...(web === null ? [] : [web]), ...databases, ...mailboxes].some(({ isRunning }) => isRunning),
+    in_progress: [...(web === null ? [] : [web]), ...databases, ...mailboxes].some(({ isRunning }) => isRunning),
     web: web === null ? null : viewItem(web, ''),
     databases: databases.map((item) => viewItem(item, item.id)),
     mailboxes: mailboxes.map((item) => viewItem(item, item.id)),
   };
+  return amendByWork(said, unfinished);
+}
+
+/**
+ * in_progress for as long as a workflow of ours about a job there is not at its end, and no snapshot as long as any workflow holds the site: the
+ * vendor knows nothing of them, and its job ends before ours does.
+ */
+export function amendByWork(surface: VendorSnapshotSurface, unfinished: UnfinishedWorkflow | null): VendorSnapshotSurface {
+  if (unfinished === null) return surface;
+  const isAtWork = unfinished.status !== 'needs_attention' && kindsShown.includes(unfinished.kind);
+  return { ...surface, can_back_up: false, in_progress: surface.in_progress || isAtWork };
 }
 
 /** Of a site whose platform has no timelines. */
