@@ -6,6 +6,7 @@ import { VendorError } from '../providers/vendor-timeline';
 import type { VendorJob } from '../providers/vendor-timeline.types';
 import type { WorkContext } from '../sites/work';
 import type { OrderInput } from './recheck-order';
+import { sitOut } from './sit-out';
 import { noteSending, takeBackNote } from './vendor-order.store';
 
 export interface OrderToSend {
@@ -23,8 +24,6 @@ type Step = StepContext<OrderInput, unknown>;
  * committed before the order goes out, and whoever finds the note looks for the job instead of sending again.
  */
 export async function sendOrder(context: WorkContext, step: Step, order: OrderToSend): Promise<{ jobId: string }> {
-  const there = await order.findJob();
-  if (there !== undefined) return { jobId: there.id };
   const { pool } = context.database;
   const note = await noteSending(pool, step.workflowId, new Date(step.input.sendBy));
   if (note === 'late') throw conclude('start_by_passed', { internal: 'the request no longer waits: nothing is sent' });
@@ -45,10 +44,11 @@ async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend,
     return;
   }
   if (error.fault === 'refused' || error.fault === 'not_found') throw conclude(await order.explain(), { internal: error.message });
-  // Nothing was begun, and there may be time to try again.
+  // Nothing was begun, and there may be time to try again: as often as it takes, for `sendBy` is the end of it.
   await takeBackNote(context.database.pool, step.workflowId);
-  if (error.fault === 'busy') throw retryLater({ seconds: error.retryAfterSeconds });
-  throw error;
+  step.log.warn({ err: error }, 'the vendor takes no order now');
+  const leftSeconds = (Date.parse(step.input.sendBy) - context.now().getTime()) / 1_000;
+  throw retryLater({ seconds: Math.max(1, Math.min(error.retryAfterSeconds, leftSeconds)) });
 }
 
 /** Looks until the job is seen. One that never comes was never taken on; a vendor that cannot be asked leaves that open, for another attempt. */
@@ -66,6 +66,6 @@ async function watchForJob({ vendorWatchMs, vendorPollMs }: WorkContext, step: S
     }
     await wait(vendorPollMs, undefined, { signal: step.signal });
   } while (performance.now() < endsAt);
-  if (trouble !== undefined) throw trouble;
+  if (trouble !== undefined) sitOut(trouble);
   throw conclude('vendor_not_accepted', { internal: `no job came of the order within ${vendorWatchMs} ms` });
 }

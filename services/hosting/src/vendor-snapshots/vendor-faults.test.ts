@@ -90,6 +90,31 @@ it('a worker that takes over does not send again what its predecessor had sent, 
   expect((await answering).status).toBe(503);
 });
 
+const failuresOf = async (siteId: string): Promise<number> => {
+  const sql = "SELECT failures FROM workflow_step WHERE workflow_id = $1 AND name = 'send'";
+  const [row] = await world.api.rows<{ failures: number }>(sql, [await workflowOf(world.api, siteId)]);
+  return row?.failures ?? 0;
+};
+
+it('a vendor that cannot be asked about an order it has taken is waited for: no attempt is used up, no staff are called (D2, D3)', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  await world.vendor.fault({ path: '/jobs$', answer: { kind: 'as_usual' } });
+  await world.vendor.fault({ path: '/jobs$', times: 60, answer: { kind: 'fixed', status: 429 } });
+  const answered = await restoreWeb(siteId);
+  expect(answered.status).toBe(202);
+  expect(await over(siteId)).toMatchObject({ status: 'succeeded' });
+  expect([await failuresOf(siteId), await donesOf(world, packageId), await audited(siteId)]).toEqual([0, ['restore'], 1]);
+});
+
+it('a vendor that lets us send nothing leaves the site free, and not to staff, once the request has given up', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  await world.vendor.fault({ method: 'POST', path: 'restoreSnapshot$', times: 99, answer: { kind: 'fixed', status: 401 } });
+  const answered = await restoreWeb(siteId);
+  expect([answered.status, answered.json]).toMatchObject([503, { code: 'dependency_unavailable' }]);
+  expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'start_by_passed' });
+  expect([await failuresOf(siteId), await donesOf(world, packageId), await audited(siteId)]).toEqual([0, [], 0]);
+});
+
 it('tries the same order again while the vendor is locked, and answers once it is taken (D3, D8)', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
   const locked = { kind: 'fixed', status: 423, headers: { 'retry-after': '1' } } as const;
