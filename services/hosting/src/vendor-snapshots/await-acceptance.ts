@@ -8,7 +8,7 @@ import { startDecidedMs } from '@drydock/workflow-kit/start-by';
 import type { HandlerContext } from '../context';
 import type { Site } from '../sites/site.types';
 import { sitePath, siteResourceKey } from '../sites/site-names';
-import { readTimelines, vendorUnavailable } from './read-timelines';
+import { lookMs, readTimelines, vendorUnavailable } from './read-timelines';
 import { withdrawOrder } from './vendor-order.store';
 import { amendByWork, viewVendorSurface } from './vendor-snapshot.view';
 
@@ -43,7 +43,7 @@ export async function awaitAcceptance(context: HandlerContext, site: Site, { wor
 
 async function currentSurface(context: HandlerContext, site: Site, before: VendorSnapshotSurface): Promise<VendorSnapshotSurface> {
   const unfinished = await findUnfinished(context.database.sql(), siteResourceKey(site.id));
-  return readTimelines(context, site).then(
+  return readTimelines(context, site, AbortSignal.timeout(lookMs.after)).then(
     ({ listing }) => viewVendorSurface(listing, unfinished),
     () => amendByWork(before, unfinished),
   );

@@ -16,14 +16,17 @@ const retryAfterSeconds = 30;
 export const vendorUnavailable = (cause?: unknown): Problem =>
   problem('dependency_unavailable', { extra: { dependency: 'vendor' }, retryAfterSeconds, ...(cause === undefined ? {} : { cause }) });
 
-/** The vendor's live listing of the site's package. Throws `no_vendor_package`, and 503 when the vendor does not answer. */
-export async function readTimelines(context: HandlerContext, site: Site): Promise<Timelines> {
+/** How long a request looks at the listing before it accepts an order, and once more for its answer: with the wait in between less than the gateway waits. */
+export const lookMs = { before: 5_000, after: 3_000 };
+
+/** The vendor's live listing of the site's package. Throws `no_vendor_package`, and 503 when the vendor does not answer, or not by `signal`. */
+export async function readTimelines(context: HandlerContext, site: Site, signal?: AbortSignal): Promise<Timelines> {
   const packageId = await findVendorPackageId(context.database.pool, site);
   if (packageId === null) throw problem('no_vendor_package');
   const timeline = context.vendorTimelines[site.mode];
   if (timeline === undefined) throw vendorUnavailable();
-  const listing = await timeline.read(packageId).catch((error: unknown) => {
-    throw error instanceof VendorError ? vendorUnavailable(error) : error;
+  const listing = await timeline.read(packageId, signal).catch((error: unknown) => {
+    throw error instanceof VendorError || signal?.aborted === true ? vendorUnavailable(error) : error;
   });
   if (listing === null) throw problem('no_vendor_package', { internal: `the vendor has no package ${packageId}` });
   return { packageId, listing };

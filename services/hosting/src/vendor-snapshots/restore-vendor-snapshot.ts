@@ -8,14 +8,14 @@ import { holdSite, readSite } from '../sites/find-site';
 import { siteResourceKey } from '../sites/site-names';
 import { acceptOrder } from './accept-order';
 import { type AcceptedOrder, awaitAcceptance } from './await-acceptance';
-import { readTimelines, type Timelines } from './read-timelines';
+import { lookMs, readTimelines, type Timelines } from './read-timelines';
 import { vendorRestoreHead } from './vendor-restore.head';
 import { refuseVendorRestore } from './vendor-snapshot.rules';
 
 /** Endpoint 4: the named point is checked against the live listing, the order is committed, and the answer is the vendor's own. */
 export const restoreVendorSnapshot = (context: HandlerContext) =>
   ({
-    look: async (request) => readTimelines(context, await readSite(context, request)),
+    look: async (request) => readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
     act: async (tx: Tx, request, timelines) => {
       const { scope, timestamp: handle, item_id: itemId = '', temp_mailbox: isBeside = false } = request.body;
       const site = await holdSite(tx, request);

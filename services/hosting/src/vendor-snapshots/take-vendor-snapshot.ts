@@ -8,13 +8,13 @@ import { holdSite, readSite } from '../sites/find-site';
 import { siteResourceKey } from '../sites/site-names';
 import { acceptOrder } from './accept-order';
 import { type AcceptedOrder, awaitAcceptance } from './await-acceptance';
-import { readTimelines, type Timelines } from './read-timelines';
+import { lookMs, readTimelines, type Timelines } from './read-timelines';
 import { refuseVendorSnapshot } from './vendor-snapshot.rules';
 import { vendorTakeSnapshotHead } from './vendor-take-snapshot.head';
 
 export const takeVendorSnapshot = (context: HandlerContext) =>
   ({
-    look: async (request) => readTimelines(context, await readSite(context, request)),
+    look: async (request) => readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
     act: async (tx: Tx, request, timelines) => {
       const { scope, item_id: itemId = '' } = request.body;
       const site = await holdSite(tx, request);

@@ -124,6 +124,26 @@ it('tries the same order again while the vendor is locked, and answers once it i
   expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);
 });
 
+const listingsAsked = async (packageId: string): Promise<number> =>
+  (await world.vendor.calls()).filter(({ path }) => path === `/package/${packageId}/web/timelineBackup`).length;
+
+it.each([
+  ['before it has accepted anything: 503', 1, 503, 2],
+  ['for the answer to what was accepted: 202, with what was listed before', 3, 202, 3],
+])('a vendor that no longer answers is asked for less time than the gateway waits, %s', async (_when, from, status, asked) => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  const timestamp = (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
+  const before = await listingsAsked(packageId);
+  if (from > 1) await world.vendor.fault({ path: 'timelineBackup$', times: from - 1, answer: { kind: 'as_usual' } });
+  await world.vendor.fault({ path: 'timelineBackup$', times: 9, answer: { kind: 'silence' } });
+  const answered = await restore(world, siteId, { scope: 'web', timestamp });
+  expect(answered.status).toBe(status);
+  // One question takes 4 s at most and is asked up to three times: that many would be longer than anybody waits for the answer.
+  expect((await listingsAsked(packageId)) - before).toBeLessThanOrEqual(asked);
+  await world.vendor.clearFaults();
+  if (status === 202) await atRest(world, siteId);
+});
+
 it('tells a refusal of the vendor’s own as 422 and notes nothing', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
   await world.vendor.fault({ method: 'POST', path: 'restoreSnapshot$', answer: { kind: 'fixed', status: 422 } });
