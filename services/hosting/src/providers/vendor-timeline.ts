@@ -9,7 +9,7 @@ export interface VendorPackage {
 
 export interface VendorRestore {
   item: VendorItemRef;
-  /** Of a mailbox: its name, which the one beside it is called after. */
+  /** Of a mailbox: what the one beside it is called after. One of that name is overwritten. */
   name: string;
   handle: string;
   /** Into a mailbox beside the original, whose name begins with temp-. */

@@ -8,6 +8,7 @@ import type { VendorListing } from '../providers/vendor-timeline.types';
 import { sandboxBehaviour } from '../sites/sandbox.rules';
 import { findSite } from '../sites/site.store';
 import type { WorkContext } from '../sites/work';
+import { nameBeside } from './vendor-snapshot.rules';
 
 export interface OrderInput {
   packageId: string;
@@ -18,7 +19,7 @@ export interface OrderInput {
 
 /** What the later steps go by. */
 export interface OrderPlan {
-  /** Of the timeline; a mailbox beside it is called after it. */
+  /** What a mailbox beside the original is called after. */
   name: string;
   /** Ids of the jobs that were there before ours: one beyond them is what came of the order. */
   jobsBefore: string[];
@@ -42,6 +43,5 @@ export async function recheckOrder(
   assertStillAllowed(rule(listing));
   const jobs = await timeline.listJobs(packageId, { scope, id: itemId }, step.signal);
   const { fails, slows } = sandboxBehaviour(site, 'fail_restore');
-  const name = [...listing.databases, ...listing.mailboxes].find(({ id }) => id === itemId)?.name ?? itemId;
-  return { name, jobsBefore: jobs.map(({ id }) => id), failsOnPurpose: fails, slowsOnPurpose: slows };
+  return { name: nameBeside(listing, itemId), jobsBefore: jobs.map(({ id }) => id), failsOnPurpose: fails, slowsOnPurpose: slows };
 }

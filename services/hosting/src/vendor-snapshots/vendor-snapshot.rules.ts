@@ -29,6 +29,15 @@ export function itemsOf(listing: VendorListing, scope: VendorScope): readonly Ve
 export const findItem = (listing: VendorListing, { scope, itemId }: Pick<VendorWish, 'scope' | 'itemId'>): VendorItem | undefined =>
   itemsOf(listing, scope).find(({ id }) => scope === 'web' || id === itemId);
 
+/** The mailbox's name, so that temp- and it are no mailbox's yet: what is restored beside the original overwrites nobody's mail. */
+export function nameBeside({ mailboxes }: VendorListing, itemId: string): string {
+  const own = mailboxes.find(({ id }) => id === itemId)?.name ?? itemId;
+  const isTaken = (name: string): boolean => mailboxes.some((mailbox) => mailbox.name === `temp-${name}`);
+  let name = own;
+  for (let number = 2; isTaken(name); number += 1) name = `${number}-${own}`;
+  return name;
+}
+
 /** May it be restored? In the order of decisions.md: first the point, then what is wrong with the wish, then who is at work. */
 export function refuseVendorRestore({ listing, unfinished }: VendorWorld, wish: VendorWish): Refusal | null {
   return refuseVendorPoint(listing, wish) ?? refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));

@@ -103,6 +103,18 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
     expect(await world.vendor.content(packageId)).toEqual({ ...vendorContent(2), mailboxes: mail });
   });
 
+  it('overwrites no mailbox beside the original either: a second restore of it makes a second one', async () => {
+    const { siteId, packageId } = await makeVendorSite(world);
+    const content = vendorContent(2);
+    const kept = { 'cur/5:2,S': 'mail of somebody who is called so' };
+    await world.vendor.fill(packageId, { ...content, mailboxes: { ...content.mailboxes, 'temp-info': kept } });
+    const wish = { scope: 'mailbox', ...(await named(siteId, 'mailboxes', 'info')), temp_mailbox: true };
+    expect((await restore(world, siteId, wish)).status).toBe(202);
+    await atRest(world, siteId);
+    const { mailboxes } = await world.vendor.content(packageId);
+    expect(mailboxes).toEqual({ ...content.mailboxes, 'temp-info': kept, 'temp-2-info': vendorContent(1).mailboxes['info'] });
+  });
+
   it('stays in progress until the vendor’s own job has ended, and takes nothing else meanwhile', async () => {
     const { siteId } = await makeVendorSite(world);
     const timestamp = await webPoint(siteId);
