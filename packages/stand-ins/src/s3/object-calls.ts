@@ -25,6 +25,7 @@ export async function putObject({ world, call, caller, bucket }: BucketCall): Pr
   const nowMs = world.clock.now();
   const retention = retentionFor(call, bucket.settings, nowMs);
   const isOnLegalHold = isHeldBy(call, bucket.settings);
+  if (retention !== null) assertHasDigest(call);
   const body = await receiveBody(call, caller, bucket.incoming);
   if (call.headers['if-none-match'] === '*' && isThere(bucket.versionsOf(call.key)[0])) {
     rmSync(body.file);
@@ -46,6 +47,13 @@ export async function putObject({ world, call, caller, bucket }: BucketCall): Pr
   );
   world.record(caller, { op: 'put', bucket: call.bucket, key: call.key, id: version.versionId });
   return emptyAnswer(200, { etag: `"${version.etag}"`, ...versionHeader(version), ...checksumHeader(body.checksum) });
+}
+
+/** As AWS wants it of everything that is written under a lock, by the bucket's own rule too: signing the body is not enough. @throws S3Refusal */
+function assertHasDigest({ headers }: S3Call): void {
+  const names = [...Object.keys(headers), headers['x-amz-trailer'] ?? ''];
+  if (!names.some((name) => name === 'content-md5' || /^x-amz-checksum-(?:crc|sha)/.test(name)))
+    refuse('InvalidRequest', 'Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters');
 }
 
 const isThere = (version: StoredVersion | undefined): boolean => version !== undefined && !version.isDeleteMarker;

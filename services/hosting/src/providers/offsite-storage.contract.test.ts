@@ -86,6 +86,17 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
     expect(opened.s3.world.buckets.get(bucket).keys('below/here/drydock-probe')).toEqual([]);
   });
 
+  it('takes copies in a bucket that locks whatever is written to it', async () => {
+    const locking = await open();
+    const store = locking.s3.world.buckets.get(bucket);
+    store.change({ ...store.settings, hasVersions: true, hasObjectLock: true, defaultRetention: { mode: 'COMPLIANCE', days: 1 } });
+    await locking.storage.probe(uuidv7());
+    const key = `${newFolder()}/1`;
+    await locking.storage.sink(key).write('manifest', Buffer.from('locked'));
+    expect((await locking.storage.source(key).read('manifest')).toString()).toBe('locked');
+    await locking.close();
+  });
+
   it.each([{ mayWrite: false }, { mayDelete: false }])('fails a probe with %j', async (rights) => {
     const limited = await open(rights);
     expect(await failureOf(limited.storage.probe(uuidv7()))).toMatchObject({ refusal: 'credentials_rejected' });

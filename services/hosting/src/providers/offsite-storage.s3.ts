@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import type { ArchiveSource } from '@drydock/archive/archive-objects';
 import { isObjectName } from '@drydock/archive/archive-objects';
@@ -117,7 +117,9 @@ class OpenS3 implements OffsiteStorage {
   }
 
   private async write(Key: string, Body: Buffer): Promise<void> {
-    const command = new PutObjectCommand({ Bucket: this.place.bucket, Key, Body, ContentLength: Body.length });
+    // A bucket that locks what is written takes nothing without a digest; this one every storage knows.
+    const ContentMD5 = createHash('md5').update(Body).digest('base64');
+    const command = new PutObjectCommand({ Bucket: this.place.bucket, Key, Body, ContentLength: Body.length, ContentMD5 });
     await translateS3(() => this.client.send(command, { abortSignal: this.limit() }));
   }
 
