@@ -179,7 +179,11 @@ it('fails the workflow, without staff, when the vendor’s job fails', async () 
 
 it('accepts one of twenty restores at once', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
-  const answers = await Promise.all(Array.from({ length: 20 }, () => restoreWeb(siteId)));
+  const timestamp = (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
+  // The vendor's job lasts until all have been answered: one that came after its end would rightly be the next.
+  await world.vendor.setClock({ scale: 0 });
+  const answers = await Promise.all(Array.from({ length: 20 }, () => restore(world, siteId, { scope: 'web', timestamp })));
+  await world.vendor.setClock({ scale: 100 });
   expect([202, 422].map((wanted) => answers.filter(({ status }) => status === wanted).length)).toEqual([1, 19]);
   await atRest(world, siteId);
   expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);

@@ -32,7 +32,7 @@ export function viewVendorSurface(listing: VendorListing, unfinished: Unfinished
 }
 
 /**
- * in_progress for as long as a workflow of ours about a job there is not at its end, and no snapshot as long as any workflow holds the site: the
+ * in_progress for as long as a workflow of ours about a job there is not at its end, and no snapshot while a workflow of any kind holds the site: the
  * vendor knows nothing of them, and its job ends before ours does.
  */
 export function amendByWork(surface: VendorSnapshotSurface, unfinished: UnfinishedWorkflow | null): VendorSnapshotSurface {
