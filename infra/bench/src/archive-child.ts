@@ -1,4 +1,4 @@
-// One pack or one extraction in a process of its own, so that its time and its memory are its own. Prints JSON.
+// One pack or one extraction in a process of its own, so that its memory is its own: prints JSON. Or, with `serve`, what its parent asks for.
 import fs from 'node:fs';
 import path from 'node:path';
 import { extract } from '@drydock/archive/extract';
@@ -6,6 +6,7 @@ import { folderSink, folderSource } from '@drydock/archive/folder-objects';
 import { pack } from '@drydock/archive/pack';
 import { directoryRoot } from '@drydock/archive/pack-roots';
 import { verifyArchive } from '@drydock/archive/verify-archive';
+import { z } from 'zod';
 
 const key = Buffer.alloc(32, 7);
 const identity = { archiveId: 'bench-archive', siteId: 'bench-site', orgId: 'bench-org', sequence: 1 };
@@ -33,8 +34,21 @@ async function run(command: string, archive: string, folder: string): Promise<vo
   });
 }
 
+const orderSchema = z.object({ command: z.string(), archive: z.string(), folder: z.string() });
+
+function serve(): void {
+  process.on('message', (message) => {
+    const { command, archive, folder } = orderSchema.parse(message);
+    run(command, archive, folder).then(
+      () => process.send?.({ error: null }),
+      (error: unknown) => process.send?.({ error: String(error) }),
+    );
+  });
+}
+
 async function main(): Promise<void> {
   const [command = '', archive = '', folder = ''] = process.argv.slice(2);
+  if (command === 'serve') return serve();
   globalThis.gc?.();
   const idleMb = residentMb();
   let peakMb = idleMb;
