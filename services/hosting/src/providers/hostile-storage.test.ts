@@ -74,6 +74,17 @@ describe('an endpoint that answers without end', () => {
   });
 });
 
+it('a listing whose pages never end is given up', async () => {
+  let pages = 0;
+  const { error } = await facing((request, response) => {
+    pages += 1;
+    const page = `<?xml version="1.0"?><ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${pages}</NextContinuationToken></ListBucketResult>`;
+    request.resume().on('end', () => response.writeHead(200, { 'content-type': 'application/xml' }).end(page));
+  }, remove);
+  expect(error).toMatchObject({ refusal: 'bucket_unusable' });
+  expect(pages).toBeGreaterThan(800);
+});
+
 describe('an endpoint that is no storage, or one that refuses', () => {
   it.each([
     ['finds nothing', always(404, '<html>no such page</html>')],

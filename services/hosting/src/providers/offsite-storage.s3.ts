@@ -18,6 +18,9 @@ export interface S3OffsiteOptions {
 /** Twice the largest object of an archive over a line of 4 Mbit/s. */
 const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
 
+/** Of a thousand keys each: the largest archive comes to 800. */
+const pagesMax = 1_500;
+
 /** Objects deleted at once; each is one small call. */
 const deletesAtOnce = 8;
 
@@ -129,16 +132,18 @@ class OpenS3 implements OffsiteStorage {
 
   private async list(Prefix: string): Promise<string[]> {
     const keys: string[] = [];
-    for (let token: string | undefined, isFirst = true; isFirst || token !== undefined; isFirst = false) {
+    let token: string | undefined;
+    for (let page = 0; page === 0 || token !== undefined; page += 1) {
+      if (page === pagesMax) throw new OffsiteError('bucket_unusable', `a listing of more than ${pagesMax} pages`);
       const command = new ListObjectsV2Command({
         Bucket: this.place.bucket,
         Prefix,
         ...(token === undefined ? {} : { ContinuationToken: token }),
       });
-      const page = await translateS3(() => this.client.send(command, { abortSignal: this.limit() }));
+      const answer = await translateS3(() => this.client.send(command, { abortSignal: this.limit() }));
       // Only what was asked for is ever deleted, whatever a storage lists.
-      for (const { Key } of page.Contents ?? []) if (Key?.startsWith(Prefix) === true) keys.push(Key);
-      token = page.IsTruncated === true && page.NextContinuationToken !== token ? page.NextContinuationToken : undefined;
+      for (const { Key } of answer.Contents ?? []) if (Key?.startsWith(Prefix) === true) keys.push(Key);
+      token = answer.IsTruncated === true && answer.NextContinuationToken !== token ? answer.NextContinuationToken : undefined;
     }
     return keys;
   }
