@@ -43,7 +43,7 @@ test('an outcome that does not come in time is a clear 503 while the work goes o
 });
 
 test('who could not be answered in time after a turn is refused before anything is started, with the turn left to the others', async () => {
-  fixture = await startFixture({ answerWithinMs: 11_300 });
+  fixture = await startFixture({ answerWithinMs: 13_800 });
   const { opened, open } = gate();
   let isHeld = false;
   fixture.levers.hold = () => {

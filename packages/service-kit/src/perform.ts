@@ -76,9 +76,9 @@ async function execute<Tx>(kit: Performance<Tx>, route: Route<Tx>, request: AnyR
   return { answer: answerOf(reply) };
 }
 
-/** What a turn that comes late must leave: for the effect itself, and for the wait for a worker (`startDecidedMs` of workflow-kit). */
+/** What a turn that comes late must leave: for the effect itself, and for the wait for a worker (10.5 s, `startDecidedMs` of workflow-kit) and a last look. */
 const actMs = 500;
-const settleMs = 10_500;
+const settleMs = 13_000;
 
 async function lookAndAct<Tx>(
   kit: Performance<Tx>,

@@ -3,6 +3,7 @@ import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectC
 import type { ArchiveSource } from '@drydock/archive/archive-objects';
 import { isObjectName } from '@drydock/archive/archive-objects';
 import { capAnswers } from './cap-answers';
+import { forEachAtOnce } from './for-each-at-once';
 import { createGuardedAgents, type ResolveAll } from './guarded-agent';
 import { asMissingObject, translateS3 } from './offsite-errors';
 import type { OffsiteDeadlines, OffsitePlace, OffsiteStorage, OpenOffsite } from './offsite-storage';
@@ -18,8 +19,8 @@ export interface S3OffsiteOptions {
 /** Twice the largest object of an archive over a line of 4 Mbit/s. */
 const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
 
-/** Of a thousand keys each: the largest archive comes to 800. */
-const pagesMax = 1_500;
+/** Of a thousand keys each: an archive of 4 TB comes to 820, and its folder holds what a few attempts at it have left. */
+const pagesMax = 5_000;
 
 /** Objects deleted at once; each is one small call. */
 const deletesAtOnce = 8;
@@ -76,12 +77,10 @@ class OpenS3 implements OffsiteStorage {
 
   async removeAll(folderKey: string, keep?: string): Promise<void> {
     const kept = keep === undefined ? null : `${this.folderOf(keep)}/`;
-    const keys = (await this.list(`${this.folderOf(folderKey)}/`)).filter((key) => kept === null || !key.startsWith(kept));
-    const queue = keys[Symbol.iterator]();
-    const work = async (): Promise<void> => {
-      for (const key of queue) await this.delete(key);
-    };
-    await Promise.all(Array.from({ length: Math.min(deletesAtOnce, keys.length) }, work));
+    for await (const keys of this.list(`${this.folderOf(folderKey)}/`)) {
+      const unwanted = keys.filter((key) => kept === null || !key.startsWith(kept));
+      await forEachAtOnce(deletesAtOnce, unwanted, (key) => this.delete(key));
+    }
   }
 
   async probe(id: string): Promise<void> {
@@ -90,7 +89,7 @@ class OpenS3 implements OffsiteStorage {
     await this.write(key, content);
     try {
       if (!(await this.read(key)).equals(content)) throw new OffsiteError('bucket_unusable', 'what was written is not what is read');
-      if (!(await this.list(key)).includes(key)) throw new OffsiteError('bucket_unusable', 'what was written is not listed');
+      if (!(await this.isListed(key))) throw new OffsiteError('bucket_unusable', 'what was written is not listed');
     } catch (error) {
       // It is the customer's bucket: what failed there leaves nothing, if that can be.
       await this.delete(key).catch(() => undefined);
@@ -130,8 +129,13 @@ class OpenS3 implements OffsiteStorage {
     await translateS3(() => this.client.send(new DeleteObjectCommand({ Bucket: this.place.bucket, Key }), { abortSignal: this.limit() }));
   }
 
-  private async list(Prefix: string): Promise<string[]> {
-    const keys: string[] = [];
+  private async isListed(key: string): Promise<boolean> {
+    for await (const keys of this.list(key)) if (keys.includes(key)) return true;
+    return false;
+  }
+
+  /** Page by page: how many keys a storage lists is for the storage to say. */
+  private async *list(Prefix: string): AsyncGenerator<string[]> {
     let token: string | undefined;
     for (let page = 0; page === 0 || token !== undefined; page += 1) {
       if (page === pagesMax) throw new OffsiteError('bucket_unusable', `a listing of more than ${pagesMax} pages`);
@@ -142,10 +146,9 @@ class OpenS3 implements OffsiteStorage {
       });
       const answer = await translateS3(() => this.client.send(command, { abortSignal: this.limit() }));
       // Only what was asked for is ever deleted, whatever a storage lists.
-      for (const { Key } of answer.Contents ?? []) if (Key?.startsWith(Prefix) === true) keys.push(Key);
+      yield (answer.Contents ?? []).flatMap(({ Key }) => (Key?.startsWith(Prefix) === true ? [Key] : []));
       token = answer.IsTruncated === true && answer.NextContinuationToken !== token ? answer.NextContinuationToken : undefined;
     }
-    return keys;
   }
 
   private folderOf(objectKey: string): string {

@@ -30,9 +30,9 @@ export function flushBehind(folder: string, signal: AbortSignal): (writtenBytes:
     if (isFlushing || writtenBytes - flushedBytes < flushedEveryBytes) return;
     isFlushing = true;
     flushedBytes = writtenBytes;
-    const flush = syncFileSystem(folder, signal).catch(() => undefined);
-    void flush.then(() => {
+    const ended = (): void => {
       isFlushing = false;
-    });
+    };
+    syncFileSystem(folder, signal).then(ended, ended);
   };
 }

@@ -16,8 +16,11 @@ const retryAfterSeconds = 30;
 export const vendorUnavailable = (cause?: unknown): Problem =>
   problem('dependency_unavailable', { extra: { dependency: 'vendor' }, retryAfterSeconds, ...(cause === undefined ? {} : { cause }) });
 
-/** How long a request looks at the listing before it accepts an order, and once more for its answer: with the wait in between less than the gateway waits. */
-export const lookMs = { before: 5_000, after: 3_000 };
+/**
+ * How long a request looks at the listing before it accepts an order, and once more for its answer: with the wait for the vendor in between less than
+ * `answerWithinMs` of service-kit, and the latter what a turn leaves there.
+ */
+export const lookMs = { before: 4_000, after: 2_500 };
 
 /** The vendor's live listing of the site's package. Throws `no_vendor_package`, and 503 when the vendor does not answer, or not by `signal`. */
 export async function readTimelines(context: HandlerContext, site: Site, signal?: AbortSignal): Promise<Timelines> {
