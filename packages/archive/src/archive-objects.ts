@@ -8,6 +8,20 @@ export interface ArchiveSink {
 export interface ArchiveSource {
   /** The whole object, in a Buffer that is the reader's from then on (it may be moved to a thread). Rejects with ArchiveError `truncated` when it does not exist, with anything else when it cannot be known. */
   read(name: string): Promise<Buffer>;
+  /**
+   * Only of a source that verifies objects on their way in: resolves once the piece has come in and was what it had to be, and whoever
+   * verifies an archive need not read it again. Rejects as `read` does, and with what `piece.verify` throws.
+   */
+  hold?(piece: SealedPiece): Promise<void>;
+}
+
+/** An object of an archive as the level above names it. */
+export interface SealedPiece {
+  name: string;
+  /** Bytes. */
+  size: number;
+  /** Compares its MACs. @throws ArchiveError `truncated`, `foreign`, `tampered` or `mismatch` */
+  verify(bytes: Buffer): void;
 }
 
 export const manifestName = 'manifest';

@@ -3,7 +3,12 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type MemoryArchive, reasonOf } from '../test/memory-archive';
 import { freshFolder, key, type PackedLink, packDirectory, removeFolders } from '../test/trees';
+import { ArchiveError } from './archive-error';
+import { completeLimits } from './archive-limits';
+import type { SealedPiece } from './archive-objects';
 import { extract } from './extract';
+import { openChain } from './open-chain';
+import { piecesOf } from './sealed-pieces';
 import { verifyArchive, verifyChain } from './verify-archive';
 
 let link: PackedLink;
@@ -58,6 +63,42 @@ test('appended bytes and concatenated objects are refused', async () => {
     expect(await verify(link.source.with(name, (bytes) => Buffer.concat([bytes, Buffer.from('x')])))).toBe('tampered');
     expect(await verify(link.source.with(name, (bytes) => Buffer.concat([bytes, bytes])))).toBe('tampered');
   }
+});
+
+describe('an archive whose objects are verified as they come in', () => {
+  const gather = async (): Promise<SealedPiece[]> => {
+    const pieces: SealedPiece[] = [];
+    const archives = await openChain([link], key, completeLimits());
+    for (const archive of archives) for await (const piece of piecesOf(archive)) pieces.push(piece);
+    return pieces;
+  };
+
+  test('names every object but its manifest, with its size, and refuses another in its place', async () => {
+    const pieces = await gather();
+    expect(pieces.map(({ name }) => name).sort()).toEqual([...link.source.objects.keys()].filter((name) => name !== 'manifest').sort());
+    for (const piece of pieces) {
+      const bytes = await link.source.read(piece.name);
+      expect(bytes).toHaveLength(piece.size);
+      piece.verify(bytes);
+      for (const other of pieces.filter(({ name }) => name !== piece.name))
+        expect(await reasonOf(Promise.resolve(link.source.read(other.name)).then(piece.verify))).toEqual(expect.any(String));
+      expect(await reasonOf(Promise.resolve(flip(100)(bytes)).then(piece.verify))).toBe('tampered');
+    }
+  });
+
+  test('is verified without being read again, and refused when its source cannot vouch for an object', async () => {
+    const asked: string[] = [];
+    const source = Object.assign(link.source.with('segment-00000000', flip(100)), {
+      hold: async ({ name }: SealedPiece) => void asked.push(name),
+    });
+    await verifyArchive(source, key, link.expected);
+    expect(asked).toEqual(['segment-00000000']);
+    const lost = Object.assign(
+      link.source.with('manifest', (bytes) => bytes),
+      { hold: () => Promise.reject(new ArchiveError('truncated', 'lost')) },
+    );
+    expect(await verify(lost)).toBe('truncated');
+  });
 });
 
 test('another key is told from tampering', async () => {

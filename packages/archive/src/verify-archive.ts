@@ -1,6 +1,6 @@
 import { refuse } from './archive-error';
 import { type ArchiveLimits, completeLimits, formatBounds } from './archive-limits';
-import { type ArchiveSource, segmentName } from './archive-objects';
+import type { ArchiveSource } from './archive-objects';
 import { checkTree } from './check-tree';
 import { checkPath } from './entry-rules';
 import type { Manifest } from './manifest';
@@ -10,8 +10,7 @@ import { openChain } from './open-chain';
 import { createPace, type Pace } from './pace';
 import { type NumberedBlock, readBlocks } from './read-blocks';
 import { ContentReader } from './read-contents';
-import { releaseMemory } from './release-memory';
-import { verifyObject } from './sealed-object';
+import { segmentPieces, verifyPiece } from './sealed-pieces';
 
 export interface VerifyOptions {
   limits?: Partial<ArchiveLimits>;
@@ -82,11 +81,8 @@ export function checkStreams(seen: Set<string>, { block }: NumberedBlock): void 
 }
 
 async function verifySegments(archive: OpenArchive, { block }: NumberedBlock, pace: Pace): Promise<void> {
-  for (const [at, seal] of block.segments.entries()) {
-    const number = block.firstSegment + at;
-    const bytes = await archive.source.read(segmentName(number));
-    verifyObject(archive.keys, { kind: 'segment', number }, bytes, seal);
-    releaseMemory(bytes);
+  for (const piece of segmentPieces(archive, block)) {
+    await verifyPiece(archive.source, piece);
     await pace();
   }
 }

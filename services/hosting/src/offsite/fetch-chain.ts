@@ -1,9 +1,9 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { completeLimits } from '@drydock/archive/archive-limits';
-import { blockName, segmentName } from '@drydock/archive/archive-objects';
 import type { OpenArchive } from '@drydock/archive/open-archive';
 import { openChain } from '@drydock/archive/open-chain';
+import { piecesOf, verifyPiece } from '@drydock/archive/sealed-pieces';
 import type { StepContext } from '@drydock/workflow/definition';
 import { fail } from '@drydock/workflow/step-error';
 import { withSpan } from '../providers/driver-span';
@@ -14,15 +14,11 @@ import { refOf, type WorkContext } from '../sites/work';
 import { recordPresence } from './copy.store';
 import { lookAtChain, type StoredChain } from './look-at-chain';
 import { readsAtOnce } from './offsite-limits';
-import { removeOrphans, type SpooledArchive, spooledArchive } from './spool';
+import { bootId, removeOrphans, spooledArchive } from './spool';
 
 type Step = StepContext<unknown, unknown>;
 
 const folderOf = (context: WorkContext, { workflowId }: Step): string => path.join(context.offsite.spoolDir, workflowId);
-
-export interface SpooledLink extends ArchiveAtHand {
-  source: SpooledArchive;
-}
 
 /** The chain as the later steps read it: from our disk, and what is missing there from the customer's storage. */
 export const spooledChain = (
@@ -31,16 +27,17 @@ export const spooledChain = (
   storage: OffsiteStorage,
   chain: StoredChain,
   { isLastUse = false } = {},
-): SpooledLink[] =>
+): ArchiveAtHand[] =>
   chain.map(({ id, archive }) => ({
-    source: spooledArchive(storage.source(archive.objectKey), path.join(folderOf(context, step), id), isLastUse),
+    source: spooledArchive(storage.source(archive.objectKey), path.join(folderOf(context, step), bootId(), id), isLastUse),
     archiveId: id,
     manifestMac: archive.manifestMac,
   }));
 
 /**
- * Brings every object of a chain to our disk. The manifests come first: they are there, are those on record and fit together before anything
- * else is read. Fails for good with `copy_chain_incomplete`.
+ * Brings every object of a chain to our disk, each verified as it comes in: what was altered ends it there, however much is still to come. The
+ * manifests come first: they are there, are those on record and fit together before anything else is read.
+ * Fails for good with `copy_chain_incomplete` or `copy_tampered`. @throws ArchiveError
  */
 export async function fetchChain(context: WorkContext, step: Step, storage: OffsiteStorage, chain: StoredChain): Promise<void> {
   await removeOrphans(context.offsite.spoolDir, context.now().getTime());
@@ -52,22 +49,18 @@ export async function fetchChain(context: WorkContext, step: Step, storage: Offs
   const archives = await openChain(linksOf(refOf(step), links), context.archiveKey, completeLimits());
   const bytesTotal = chain.reduce((sum, { archive }) => sum + archive.sizeBytes, 0);
   let bytes = 0;
-  const objects = archives.flatMap((archive, at) => {
-    const source = links[at]?.source;
-    return source === undefined ? [] : namesOf(archive).map((name) => ({ source, name }));
-  });
   await withSpan('offsite.fetch', { 'chain.archives': chain.length, 'chain.size_bytes': bytesTotal }, () =>
-    forEachAtOnce(readsAtOnce, objects, async ({ source, name }) => {
+    forEachAtOnce(readsAtOnce, piecesOfChain(archives, step.signal), async ({ source, piece }) => {
       step.signal.throwIfAborted();
-      bytes += await source.fetch(name);
+      await verifyPiece(source, piece);
+      bytes += piece.size;
       step.progress(Math.min(1, bytes / bytesTotal));
     }),
   );
 }
 
-function namesOf({ manifest }: OpenArchive): string[] {
-  const blocks = manifest.blocks.map((_block, number) => blockName(number));
-  return [...blocks, ...Array.from({ length: manifest.segments }, (_none, number) => segmentName(number))];
+async function* piecesOfChain(archives: readonly OpenArchive[], signal: AbortSignal) {
+  for (const archive of archives) for await (const piece of piecesOf(archive, signal)) yield { source: archive.source, piece };
 }
 
 /** Removes what was fetched. Not there is no error. */

@@ -5,7 +5,7 @@ import { discardStaged, stageRelease } from '../backups/restore-stage';
 import { settleRestore, switchOver } from '../backups/switch-over';
 import type { Tx } from '../database.store';
 import { withSpan } from '../providers/driver-span';
-import { linksOf } from '../providers/site-host';
+import { hostOf, linksOf } from '../providers/site-host';
 import { refOf, type WorkContext } from '../sites/work';
 import { markVerified } from './copy.store';
 import { recordOutcome } from './destination.store';
@@ -19,8 +19,8 @@ import { onStorage } from './storage-problem';
 const { attemptsMax } = offsiteLimits;
 
 /**
- * Endpoint 5's work. Every archive of the chain is brought to our disk and verified whole before a byte of it is used, and each segment once
- * more when it is; then the chain is staged beside the live release like a backup is, and {@link switchOver}.
+ * Endpoint 5's work. Every archive of the chain is brought to our disk, each object verified on its way in, and verified as a whole before a byte
+ * of it is used, and each segment once more when it is; then the chain is staged beside the live release like a backup is, and {@link switchOver}.
  */
 export const restoreOffsiteWorkflow = (context: WorkContext) => {
   const fetched = workflowsIn<Tx>()(restoreOffsiteHead)
@@ -63,7 +63,8 @@ export const restoreOffsiteWorkflow = (context: WorkContext) => {
         const { platform } = step.input;
         return onStorage(step, attemptsMax, () =>
           withStorage(context, step, (storage) => {
-            const links = spooledChain(context, step, storage, chain, { isLastUse: true });
+            const isLastUse = hostOf(context.siteHosts, platform).readsOnce;
+            const links = spooledChain(context, step, storage, chain, { isLastUse });
             const newest = links.at(-1);
             if (newest === undefined) throw new Error('a chain without archives');
             const toStage = { ...newest, parents: links.slice(0, -1) };

@@ -1,56 +1,79 @@
-import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { access, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { ArchiveError } from '@drydock/archive/archive-error';
-import type { ArchiveSource } from '@drydock/archive/archive-objects';
+import { type ArchiveSource, manifestName, type SealedPiece } from '@drydock/archive/archive-objects';
 import { folderSource } from '@drydock/archive/folder-objects';
 import { releaseMemory } from '@drydock/archive/release-memory';
-
-/** An archive of a customer's storage with a copy on our disk: read from there, and fetched when it is not there yet. */
-export interface SpooledArchive extends ArchiveSource {
-  /** Makes sure that the object is on the disk; resolves with its bytes' number. */
-  fetch(name: string): Promise<number>;
-}
-
-const isSegment = (name: string): boolean => name.startsWith('segment-');
 
 let spooled = 0;
 
 /**
- * Nothing on the disk is trusted: whoever uses an object compares its MAC again. Nothing is synced either: what a crash loses is fetched again.
- * `isLastUse`: a segment is removed once it was read, so that the sync of what it became need not write it down as well.
+ * An archive of a customer's storage with a copy on our disk: read from there, and from the storage what is not there. A piece gets its name on our disk once its MACs have been compared, so whoever finds it there knows that it came in as it was sealed; who uses
+ * it compares them again. Nothing is synced: what a crash loses is fetched again.
+ * `isLastUse`: what was read is removed, so that the sync of what it became need not write it down as well.
  */
-export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse: boolean): SpooledArchive {
+export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse: boolean): Required<ArchiveSource> {
   const local = folderSource(folder);
-  const readLocal = async (name: string): Promise<Buffer> => {
-    const bytes = await local.read(name);
-    if (isLastUse && isSegment(name)) await rm(path.join(folder, name), { force: true });
-    return bytes;
-  };
-  const fetchNow = async (name: string): Promise<Buffer> => {
-    const bytes = await remote.read(name);
+  const arriving = new Map<string, Promise<void>>();
+
+  const store = async (name: string, bytes: Buffer): Promise<void> => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     spooled += 1;
     // Names of its own for every writer: a worker that lost its lease may still be at it.
     const partial = path.join(folder, `${name}.${process.pid}-${spooled}.partial`);
     await writeFile(partial, bytes, { mode: 0o600 });
     await rename(partial, path.join(folder, name));
+  };
+  const bringIn = async (piece: SealedPiece): Promise<void> => {
+    const bytes = await remote.read(piece.name);
+    piece.verify(bytes);
+    await store(piece.name, bytes);
+    releaseMemory(bytes);
+  };
+  const bringInOnce = (piece: SealedPiece): Promise<void> => {
+    const coming = arriving.get(piece.name) ?? bringIn(piece).finally(() => arriving.delete(piece.name));
+    arriving.set(piece.name, coming);
+    return coming;
+  };
+  const readRemote = async (name: string): Promise<Buffer> => {
+    const bytes = await remote.read(name);
+    // Compared with the one on record by whoever opens the archive; small, and read by every step.
+    if (name === manifestName && !isLastUse) await store(name, bytes);
     return bytes;
   };
   return {
-    read: (name) =>
-      readLocal(name).catch((error: unknown) => {
-        if (error instanceof ArchiveError && error.reason === 'truncated') return isLastUse ? remote.read(name) : fetchNow(name);
+    read: async (name) => {
+      await arriving.get(name);
+      const bytes = await local.read(name).catch((error: unknown) => {
+        if (error instanceof ArchiveError && error.reason === 'truncated') return readRemote(name);
         throw error;
-      }),
-    fetch: async (name) => {
-      const found = await stat(path.join(folder, name)).catch(() => null);
-      if (found !== null) return found.size;
-      const bytes = await fetchNow(name);
-      const { length } = bytes;
-      releaseMemory(bytes);
-      return length;
+      });
+      if (isLastUse && isSegment(name)) await rm(path.join(folder, name), { force: true });
+      return bytes;
+    },
+    hold: async (piece) => {
+      const isThere = await access(path.join(folder, piece.name)).then(
+        () => true,
+        () => false,
+      );
+      if (!isThere) await bringInOnce(piece);
     },
   };
+}
+
+const isSegment = (name: string): boolean => name.startsWith('segment-');
+
+/**
+ * Part of a spool's path that changes when the machine has started anew: what had its name and was not on the disk yet when the power went is then
+ * not taken for what came in.
+ */
+export function bootId(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return 'boot';
+  }
 }
 
 /** Longer than any restore takes: what is older belongs to none. */

@@ -1,15 +1,20 @@
 /**
- * Runs `work` for every item, so many at once. Rejects with a failure, after which no new one begins, once none is at work any more.
+ * Runs `work` for every item, so many at once. After a failure, of the work or of what yields the items, no new one begins; it rejects once none
+ * is at work any more.
  */
-export async function forEachAtOnce<Item>(atOnce: number, items: Iterable<Item>, work: (item: Item) => Promise<void>): Promise<void> {
-  const queue = items[Symbol.iterator]();
+export async function forEachAtOnce<Item>(
+  atOnce: number,
+  items: Iterable<Item> | AsyncIterable<Item>,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  const queue = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
   let hasFailed = false;
   const run = async (): Promise<void> => {
-    for (let next = queue.next(); next.done !== true && !hasFailed; next = queue.next()) {
-      await work(next.value).catch((error: unknown) => {
-        hasFailed = true;
-        throw error;
-      });
+    try {
+      for (let next = await queue.next(); next.done !== true && !hasFailed; next = await queue.next()) await work(next.value);
+    } catch (error) {
+      hasFailed = true;
+      throw error;
     }
   };
   const settled = await Promise.allSettled(Array.from({ length: atOnce }, run));

@@ -43,6 +43,7 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
   const tools = { client, archiveKey };
   return {
     ...localSiteHostReader(client),
+    readsOnce: true,
     create: async ({ siteId, mode }, domain, order) =>
       requireHosted(await translated(client.ensureSite(siteId, { domain, mode }, claimOf(order)))),
     destroy: ({ siteId }, order) => translated(client.destroySite(siteId, claimOf(order))),

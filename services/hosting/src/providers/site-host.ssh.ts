@@ -89,6 +89,7 @@ export function sshSiteHost(hosts: SshHosts, archiveKey: Buffer): SiteHost {
   const movingTools = (site: SiteRef) => ({ ...toolsOf(hosts, site), archiveKey });
   return {
     ...sshSiteHostReader(hosts),
+    readsOnce: false,
     create: (site, domain, order) => createSite(hosts, site, domain, order),
     destroy: (site, order) => steer(site, order, { script: 'destroy' }),
     pack: (site, releaseId, archive, order) =>

@@ -97,6 +97,8 @@ export interface SiteHostReader {
  * repetition can mend are {@link SiteHostError}s; anything else may pass.
  */
 export interface SiteHost extends SiteHostReader {
+  /** Whether `stage` reads each segment of an archive once: what was read may go at once. */
+  readonly readsOnce: boolean;
   /** Folder, role, database, a first empty release, and served at the URL that it resolves with. */
   create(site: SiteRef, domain: string, order: Order): Promise<HostedSite>;
   /** Serving ends, everything is removed. A site that is not there is no error. */
