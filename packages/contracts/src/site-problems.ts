@@ -112,7 +112,8 @@ export const siteProblems = define({
   site_suspended: {
     status: 422,
     title: 'The site is suspended',
-    advice: 'A suspended site runs no application. Have the suspension lifted first.',
+    advice:
+      'A suspended site runs no application. Have the suspension lifted first; one that came back from its deletion is active by itself, minutes after its front page answers without a server error.',
     transient: true,
   },
   site_not_ready: {

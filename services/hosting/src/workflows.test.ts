@@ -1,6 +1,7 @@
 import { restartAppHead } from './app/restart-app.head';
 import { restoreBackupHead } from './backups/restore-backup.head';
 import { takeBackupHead } from './backups/take-backup.head';
+import { checkServingHead } from './deleted-sites/check-serving.head';
 import { purgeDeletedSitesHead } from './deleted-sites/purge-deleted-sites.head';
 import { restoreDeletedSiteHead } from './deleted-sites/restore-deleted-site.head';
 import { configureOffsiteHead } from './offsite/configure-offsite.head';
@@ -31,6 +32,7 @@ it('requests announce the very steps that workers take', () => {
     vendorTakeSnapshotHead,
     restoreDeletedSiteHead,
     purgeDeletedSitesHead,
+    checkServingHead,
     sweepBackupsHead,
     expireBackupsHead,
     checkImmutabilityHead,

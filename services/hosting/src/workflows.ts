@@ -3,6 +3,7 @@ import { restartAppWorkflow } from './app/restart-app.workflow';
 import { restoreBackupWorkflow } from './backups/restore-backup.workflow';
 import { takeBackupWorkflow } from './backups/take-backup.workflow';
 import type { Tx } from './database.store';
+import { checkServingWorkflow } from './deleted-sites/check-serving.workflow';
 import { purgeDeletedSitesWorkflow } from './deleted-sites/purge-deleted-sites.workflow';
 import { restoreDeletedSiteWorkflow } from './deleted-sites/restore-deleted-site.workflow';
 import { configureOffsiteWorkflow } from './offsite/configure-offsite.workflow';
@@ -32,6 +33,7 @@ export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
   vendorTakeSnapshotWorkflow(context),
   restoreDeletedSiteWorkflow(context),
   purgeDeletedSitesWorkflow(context),
+  checkServingWorkflow(context),
   sweepBackupsWorkflow(context),
   expireBackupsWorkflow(context),
   checkImmutabilityWorkflow(context),

@@ -1,11 +1,12 @@
 import type { StepContext } from '@drydock/workflow/definition';
+import { forgetRuns } from '@drydock/workflow/purge-workflows';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import { lookedAt } from '../changes/provider-failure';
 import type { Tx } from '../database.store';
 import type { Machine } from '../providers/compute-machine.types';
 import type { ComputeDriver } from '../providers/compute-provider';
 import { reconcileServersHead } from './reconcile-servers.head';
-import { applySeen, applyVanished, forgetReconciliations, listExpected, type SeenMachine } from './reconciliation.store';
+import { applySeen, applyVanished, listExpected, type SeenMachine } from './reconciliation.store';
 import { databaseTime } from './server.store';
 import { driverOf, type WorkContext } from './work';
 
@@ -28,7 +29,7 @@ export const reconcileServersWorkflow = (context: WorkContext) =>
         await applySeen(tx, range, seen, listedAt);
         for (const serverId of await applyVanished(tx, range, vanished, listedAt))
           step.log.error({ alarm: 'machine_vanished', server_id: serverId }, 'the provider no longer knows a machine');
-        await forgetReconciliations(tx);
+        await forgetRuns(context.database.sql(tx), reconcileServersHead.kind);
       },
     })
     .build();

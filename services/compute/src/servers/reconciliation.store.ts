@@ -60,7 +60,3 @@ export async function applyVanished(
     RETURNING id`;
   return rows.map(({ id }) => id);
 }
-
-/** Reconciliations happen every minute for ever; yesterday's that went well are of no use to anybody. */
-export const forgetReconciliations = (tx: Tx): Promise<number> =>
-  tx.$executeRaw`DELETE FROM workflow WHERE kind = 'reconcile_servers' AND status = 'succeeded' AND finished_at < clock_timestamp() - interval '1 day'`;

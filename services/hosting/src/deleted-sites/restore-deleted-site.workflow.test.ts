@@ -6,16 +6,20 @@ import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
 import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { createFaultTokens } from '@drydock/test-kit/fault-tokens';
+import { readSharedCluster } from '@drydock/test-kit/test-cluster';
 import { until } from '@drydock/test-kit/wait';
 import { deletionOf } from '../../test/deleted-site';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
-import { fillSite, stateOf } from '../../test/site-state';
+import { stopClock, succeedPlatformWork } from '../../test/platform-work';
+import { fillSite, runSql, stateOf } from '../../test/site-state';
+import { checkServingHead } from './check-serving.head';
 
 let world: HostingWorld;
 let worker: ChildProcess;
 const faults = createFaultTokens();
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
+  await stopClock(world.api);
   worker = world.spawnWorker({ DRYDOCK_FAULTS: faults.folder });
 });
 afterAll(async () => {
@@ -85,13 +89,79 @@ it('a rebuild that fails gives the record and the domain back, and leaves nothin
   await succeed(world, 'POST', `/v1/sites/deleted/${id}/restore`);
 });
 
-it('a site that does not serve is taken down again, and its record given back', async () => {
+describe('a site that was broken when it was deleted', () => {
+  const pageOf = async (siteId: string): Promise<string> => path.join((await world.host.readSite(siteId)).files_dir, 'index.html');
+  /** Its page fails, its database does not. */
+  const brokenSite = async (): Promise<string> => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    writeFileSync(await pageOf(siteId), '<?sql select nothing from nowhere ?>');
+    return siteId;
+  };
+  const isDue = (siteId: string) => world.api.rows("UPDATE sites SET serve_check_at = now() - interval '1 s' WHERE id = $1", [siteId]);
+
+  it('comes back with everything that was in it, stays suspended while it is broken, and is active once it is mended', async () => {
+    const siteId = await brokenSite();
+    const before = await stateOf(world, siteId);
+    const id = await deletedSite(siteId);
+    await succeed(world, 'POST', `/v1/sites/deleted/${id}/restore`);
+    const after = await stateOf(world, siteId);
+    expect([after.tree, after.database]).toEqual([before.tree, before.database]);
+    await isDue(siteId);
+    await succeedPlatformWork(world.api, checkServingHead);
+    expect(await siteOf(siteId)).toMatchObject({ status: 'suspended' });
+    writeFileSync(await pageOf(siteId), 'mended');
+    await isDue(siteId);
+    await succeedPlatformWork(world.api, checkServingHead);
+    expect(await siteOf(siteId)).toMatchObject({ status: 'active' });
+    expect(await read(id)).toMatchObject({ restored_at: expect.any(String), reason_code: 'already_restored' });
+  });
+
+  it('and is waited for is not taken down either, whatever fails then', async () => {
+    const siteId = await brokenSite();
+    const id = await deletedSite(siteId);
+    faults.arm('restore_deleted_site.retire.before', 'throw');
+    const { headers } = await world.api.call('POST', `/v1/sites/deleted/${id}/restore`);
+    expect(await ended(world, headers['location'])).toMatchObject({ status: 'needs_attention' });
+    expect((await world.api.call('POST', `${String(headers['location'])}/abandon`)).status).toBe(202);
+    await until(async () => (await ended(world, headers['location'])).status === 'failed', { timeoutMs: 30_000, what: 'its end' });
+    expect(await siteOf(siteId)).toMatchObject({ status: 'suspended' });
+    expect(await read(id)).toMatchObject({ restored_at: expect.any(String) });
+  });
+
+  it('and that somebody has taken up since is left alone', async () => {
+    const siteId = await brokenSite();
+    const id = await deletedSite(siteId);
+    await succeed(world, 'POST', `/v1/sites/deleted/${id}/restore`);
+    writeFileSync(await pageOf(siteId), 'mended');
+    await isDue(siteId);
+    await world.api.rows("UPDATE sites SET status = 'restoring' WHERE id = $1", [siteId]);
+    await succeedPlatformWork(world.api, checkServingHead);
+    expect(await siteOf(siteId)).toMatchObject({ status: 'restoring' });
+    await world.api.rows("UPDATE sites SET status = 'suspended' WHERE id = $1", [siteId]);
+    await succeedPlatformWork(world.api, checkServingHead);
+    expect(await siteOf(siteId)).toMatchObject({ status: 'active' });
+  });
+});
+
+it('a site that somebody has suspended for another reason is never made active for serving', async () => {
+  const siteId = await makeSite(world);
+  await world.api.rows("UPDATE sites SET status = 'suspended' WHERE id = $1", [siteId]);
+  await succeedPlatformWork(world.api, checkServingHead);
+  expect(await siteOf(siteId)).toMatchObject({ status: 'suspended' });
+});
+
+it('a site whose database does not have it is taken down again, and its record given back', async () => {
   const siteId = await makeSite(world);
   await fillSite(world, siteId, 1);
-  const { files_dir: filesDir } = await world.host.readSite(siteId);
-  writeFileSync(path.join(filesDir, 'index.html'), '<?sql select nothing from nowhere ?>');
   const id = await deletedSite(siteId);
-  const view = await ended(world, (await world.api.call('POST', `/v1/sites/deleted/${id}/restore`)).headers['location']);
+  faults.arm('restore_deleted_site.probe.before', 'stop');
+  const { headers } = await world.api.call('POST', `/v1/sites/deleted/${id}/restore`);
+  await until(() => faults.left().length === 0, { what: 'the probe' });
+  const { username } = new URL((await world.host.readSite(siteId)).database_url);
+  await runSql(readSharedCluster().adminUrl, `ALTER ROLE "${username}" NOLOGIN`);
+  worker.kill('SIGCONT');
+  const view = await ended(world, headers['location']);
   expect(view).toMatchObject({ status: 'failed', error: { code: 'restore_probe_failed' } });
   expect(await read(id)).toMatchObject({ restorable: true });
   await expect(world.host.readSite(siteId)).rejects.toMatchObject({ code: 'unknown_site' });

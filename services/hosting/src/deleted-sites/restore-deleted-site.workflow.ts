@@ -4,7 +4,7 @@ import { workflowsIn } from '@drydock/workflow/workflow';
 import { expiryOf } from '../backups/backup.rules';
 import { definitely } from '../backups/definite-failure';
 import { assertRoom } from '../backups/restore-fetch';
-import { assertServes } from '../backups/restore-probe';
+import { assertRebuilt } from '../backups/restore-probe';
 import { stageRelease } from '../backups/restore-stage';
 import { freezeTtlMs, frozenLimits, movingLimits } from '../backups/step-limits';
 import { verifyStored } from '../backups/verify-stored';
@@ -18,6 +18,7 @@ import { findRecord } from './purge.store';
 import { type RevivalInput, recheckRevival } from './recheck-revival';
 import { restoreDeletedSiteHead } from './restore-deleted-site.head';
 import { limitBackup, removeRevivedSite } from './revived-site.store';
+import { waitToServe } from './serve-check.store';
 
 /** The step as work on the site that the record becomes: hosts and archives know it by its old id. */
 const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): Step => ({
@@ -26,8 +27,9 @@ const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): St
 });
 
 /**
- * Endpoint 6's work. Until the site serves there is nothing of it to lose: a rebuild that fails removes what it made, and the record can be restored
- * again. From `thaw` on its visitors write to it, and nothing takes it down any more.
+ * Endpoint 6's work. Until the site is let go there is nothing of it to lose: a rebuild that fails removes what it made, and the record can be restored
+ * again. From `thaw` on its visitors write to it, and nothing takes it down any more. One whose own code fails, as it may have when it was deleted, is
+ * there to be mended: it stays suspended until it serves.
  */
 export const restoreDeletedSiteWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(restoreDeletedSiteHead)
@@ -72,14 +74,15 @@ export const restoreDeletedSiteWorkflow = (context: WorkContext) =>
     .step('probe', {
       ...frozenLimits,
       weight: 0.2,
-      do: (step) => assertServes(context, asSite(step), step.input.platform, step.outputs.recheck.failsOnPurpose),
+      do: (step) => assertRebuilt(context, asSite(step), step.input.platform, step.outputs.recheck.failsOnPurpose),
     })
     .step('thaw', {
       ...frozenLimits,
       weight: 0.2,
       do: (step) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), orderOf(asSite(step))),
       commit: async (tx, step) => {
-        await changeStatus(tx, step.input.siteId, 'active');
+        const { siteId } = step.input;
+        await (step.outputs.probe.serves ? changeStatus(tx, siteId, 'active') : waitToServe(tx, siteId, context.now()));
         const record = await findRecord(tx, step.subject.id);
         if (record !== null) await limitBackup(tx, step.input.backupId, expiryOf(context.now(), retentionDaysOf(record)));
       },

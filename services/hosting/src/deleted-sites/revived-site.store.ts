@@ -12,9 +12,9 @@ export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> 
   return count === 1;
 }
 
-/** Gives the domain and the id back; a site that is not there is no error. False, and nothing happens, when it serves already. */
+/** Gives the domain and the id back; a site that is not there is no error. False, and nothing happens, when it has been let go already. */
 export async function removeRevivedSite(tx: Tx, siteId: string): Promise<boolean> {
-  await tx.site.deleteMany({ where: { id: siteId, status: 'suspended' } });
+  await tx.site.deleteMany({ where: { id: siteId, status: 'suspended', serveCheckAt: null } });
   return (await tx.site.count({ where: { id: siteId } })) === 0;
 }
 

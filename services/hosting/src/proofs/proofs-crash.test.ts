@@ -11,6 +11,7 @@ import { givenBackup, givenSite } from '../../test/hosting-api';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { namesIn, startPlatformWork, stopClock } from '../../test/platform-work';
 import { fillSite } from '../../test/site-state';
+import { checkServingHead } from '../deleted-sites/check-serving.head';
 import { expireBackupsHead } from '../retention/expire-backups.head';
 import { sweepBackupsHead } from '../retention/sweep-backups.head';
 import type { WorkContext } from '../sites/work';
@@ -104,6 +105,28 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
           const left = namesIn(path.join(world.backupsDir, 'live', row.site_id, about)).length;
           if (row.status !== 'expired' || left > 0) throw new Error(`${row.status} with ${left} folders`);
           return 'new';
+        },
+      }),
+    crashLimitMs,
+  );
+
+  it(
+    'check_serving',
+    () =>
+      crash('check_serving', {
+        start: async () => {
+          const about = await makeSite(world);
+          await world.api.rows("UPDATE sites SET status = 'suspended', serve_check_at = now() - interval '1 s' WHERE id = $1", [about]);
+          return { about, workflowId: await startPlatformWork(world.api, checkServingHead) };
+        },
+        judge: async ({ about }) => {
+          const [row] = await world.api.rows<{ state: string }>(
+            "SELECT status || CASE WHEN serve_check_at IS NULL THEN '' ELSE ', waits' END AS state FROM sites WHERE id = $1",
+            [about],
+          );
+          if (row?.state === 'active') return 'new';
+          if (row?.state === 'suspended, waits') return 'old';
+          throw new Error(row?.state);
         },
       }),
     crashLimitMs,

@@ -1,6 +1,7 @@
 import { modeSchema } from '@drydock/contracts/values';
 import type { Sql } from '@drydock/database/sql';
 import { type Schedule, saveSchedule } from '@drydock/workflow/schedules';
+import { checkServingHead } from '../deleted-sites/check-serving.head';
 import { checkImmutabilityHead } from '../proofs/check-immutability.head';
 import { restoreDrillHead } from '../proofs/restore-drill.head';
 import { expireBackupsHead } from './expire-backups.head';
@@ -23,6 +24,7 @@ interface Regular {
 
 const regulars = (now: Date): Regular[] => [
   { kind: sweepBackupsHead.kind, rhythm: { intervalSeconds: 10 * minuteSeconds } },
+  { kind: checkServingHead.kind, rhythm: { intervalSeconds: minuteSeconds } },
   { kind: expireBackupsHead.kind, rhythm: { intervalSeconds: 60 * minuteSeconds } },
   { kind: checkImmutabilityHead.kind, rhythm: { dailyAt: '06:30' } },
   {

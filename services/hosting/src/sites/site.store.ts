@@ -4,7 +4,7 @@ import type { Site as SiteRow } from '../generated/prisma/client';
 import type { Owner, Site } from './site.types';
 import { statusesBefore } from './site-transitions';
 
-const toSite = ({ holdsDomain: _holdsDomain, backupSequence: _sequence, ...row }: SiteRow): Site => row;
+const toSite = ({ holdsDomain: _holdsDomain, backupSequence: _sequence, serveCheckAt: _serveCheckAt, ...row }: SiteRow): Site => row;
 
 export type NewSite = Omit<Site, 'createdAt' | 'url'>;
 

@@ -1,0 +1,49 @@
+import type { StepContext } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
+import { forgetRuns } from '@drydock/workflow/purge-workflows';
+import { workflowsIn } from '@drydock/workflow/workflow';
+import type { Tx } from '../database.store';
+import { forEachAtOnce } from '../providers/for-each-at-once';
+import { serves } from '../sites/probe.rules';
+import type { WorkContext } from '../sites/work';
+import { checkServingHead } from './check-serving.head';
+import { admitServing, listWaiting, type WaitingSite } from './serve-check.store';
+
+/** Of one run; those that are left are due at the next one, a minute later. */
+const checksMax = 40;
+const checksAtOnce = 8;
+/** A page may take 15 s before it counts as no answer. */
+const checkSeconds = 120;
+
+/**
+ * A site that was broken when it was deleted comes back as broken, with everything that was in it, and suspended: once its owner has mended it, this is
+ * what makes it active.
+ */
+export const checkServingWorkflow = (context: WorkContext) =>
+  workflowsIn<Tx>()(checkServingHead)
+    .step('check', {
+      timeoutSeconds: checkSeconds,
+      do: async (step) => {
+        const waiting = await listWaiting(context.database.pool, step.mode, context.now(), checksMax);
+        const serving: string[] = [];
+        await forEachAtOnce(checksAtOnce, waiting, async (site) => {
+          if (await doesServe(context, step, site)) serving.push(site.siteId);
+        });
+        return { asked: waiting.map(({ siteId }) => siteId), serving };
+      },
+      commit: async (tx, _step, { asked, serving }) => {
+        await admitServing(tx, { asked, serving }, context.now());
+        await forgetRuns(context.database.sql(tx), checkServingHead.kind);
+      },
+    })
+    .build();
+
+/** A host that does not answer says nothing about the site. */
+async function doesServe(
+  { siteHosts }: WorkContext,
+  step: StepContext<unknown, unknown>,
+  { platform, ...site }: WaitingSite,
+): Promise<boolean> {
+  const probe = await siteHosts[platform]?.probe({ ...site, mode: step.mode }, orderOf(step)).catch(() => null);
+  return probe != null && serves(probe);
+}

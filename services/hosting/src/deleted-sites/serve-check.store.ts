@@ -1,0 +1,40 @@
+import type { SitePlatform } from '@drydock/contracts/sites';
+import type { Mode } from '@drydock/contracts/values';
+import type { Tx } from '../database.store';
+import { nextServeCheck } from './serve-check.rules';
+
+export interface WaitingSite {
+  siteId: string;
+  orgId: string;
+  platform: SitePlatform;
+}
+
+/** The site stays suspended, and is asked again until it serves. */
+export async function waitToServe(tx: Tx, siteId: string, now: Date): Promise<void> {
+  await tx.site.update({ where: { id: siteId }, data: { serveCheckAt: nextServeCheck(now, now) } });
+}
+
+/** Those whose turn has come, who has waited longest first. */
+export async function listWaiting(tx: Tx, mode: Mode, now: Date, take: number): Promise<WaitingSite[]> {
+  const rows = await tx.site.findMany({
+    where: { mode, status: 'suspended', serveCheckAt: { lte: now } },
+    orderBy: { serveCheckAt: 'asc' },
+    take,
+    select: { id: true, orgId: true, platform: true },
+  });
+  return rows.map(({ id: siteId, ...site }) => ({ siteId, ...site }));
+}
+
+/** Who serves is active. A site that somebody has taken up meanwhile is left alone: it is asked again afterwards. */
+export async function admitServing(
+  tx: Tx,
+  { asked, serving }: { asked: readonly string[]; serving: readonly string[] },
+  now: Date,
+): Promise<void> {
+  const waits = { status: 'suspended', serveCheckAt: { not: null } } as const;
+  await tx.site.updateMany({ where: { id: { in: [...serving] }, ...waits }, data: { status: 'active', serveCheckAt: null } });
+  const rows = await tx.site.findMany({ where: { id: { in: [...asked] }, ...waits }, select: { id: true, createdAt: true } });
+  for (const { id, createdAt } of rows) {
+    await tx.site.updateMany({ where: { id, ...waits }, data: { serveCheckAt: nextServeCheck(now, createdAt) } });
+  }
+}
