@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { CreateMultipartUploadCommand, ListMultipartUploadsCommand, type S3Client, UploadPartCommand } from '@aws-sdk/client-s3';
 import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
 import { uuidv7 } from 'uuidv7';
 import { attemptKey, type BackupStorage, backupPrefix, prefixOfKey } from './backup-storage';
@@ -9,6 +10,7 @@ import { storageByMode } from './backup-storage.by-mode';
 import { localBackupStorage } from './backup-storage.local';
 import { movedStorage } from './backup-storage.moved';
 import { type S3BackupStorage, s3BackupStorage } from './backup-storage.s3';
+import { openS3Client } from './s3-place';
 
 interface Opened {
   storage: BackupStorage;
@@ -136,6 +138,59 @@ describe('the backup storage that has moved into a bucket', () => {
     for (const key of [live, sandbox]) await opened.storage.sink(key).write('manifest', Buffer.from('x'));
     expect([await opened.former.has(live), await opened.former.has(sandbox)]).toEqual([false, true]);
     expect([opened.storage.locationIn('live'), opened.storage.locationIn('sandbox')]).toEqual(['object_storage', 'worker_host']);
+  });
+});
+
+describe('the backup storage in a bucket', () => {
+  let opened: Awaited<ReturnType<typeof openS3>>;
+  let client: S3Client;
+  beforeAll(async () => {
+    opened = await openS3(false, 'p');
+    client = openS3Client(placeIn(opened.s3, 'p'));
+  });
+  afterAll(async () => {
+    client.destroy();
+    await opened.close();
+  });
+  /** As a worker that was killed in the middle of a large object has left it. */
+  const beginUpload = async (key: string): Promise<void> => {
+    const object = { Bucket: 'backups', Key: `p/${key}/segment-00000000` };
+    const { UploadId } = await client.send(new CreateMultipartUploadCommand(object));
+    await client.send(new UploadPartCommand({ ...object, UploadId, PartNumber: 1, Body: 'x' }));
+  };
+  const unfinished = async (): Promise<string[]> => {
+    const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket: 'backups' }));
+    return Uploads.map(({ Key }) => Key ?? '');
+  };
+
+  it('removes the parts of objects that nobody will complete with the attempt that they are of, and no other’s', async () => {
+    const [prefix, other] = [newPrefix(), newPrefix()];
+    const [lost, kept, foreign] = [attemptKey(prefix, '1'), attemptKey(prefix, '12'), attemptKey(other, '1')];
+    for (const key of [lost, kept, foreign]) await beginUpload(key);
+    await opened.storage.removeAll(prefix, kept);
+    expect((await unfinished()).sort()).toEqual([kept, foreign].map((key) => `p/${key}/segment-00000000`).sort());
+    await opened.storage.removeAll(prefix);
+    await opened.storage.removeAll(other);
+    expect(await unfinished()).toEqual([]);
+  });
+
+  it.each([
+    [403, 'AccessDenied'],
+    [501, 'NotImplemented'],
+  ])('removes backups also where parts may not be listed (%d)', async (status, code) => {
+    const key = attemptKey(newPrefix(), '1');
+    await opened.storage.sink(key).write('manifest', Buffer.from('x'));
+    const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>no</Message></Error>`;
+    opened.s3.faults.add({
+      times: 1,
+      isCarriedOut: false,
+      delayMs: 0,
+      method: 'GET',
+      path: 'uploads',
+      answer: { kind: 'fixed', status, headers: {}, body },
+    });
+    await opened.storage.removeAll(prefixOfKey(key));
+    expect([await opened.storage.has(key), opened.s3.faults.list()]).toEqual([false, []]);
   });
 });
 

@@ -9,6 +9,7 @@ import { readObjectBody } from './read-object-body';
 import { isMissingObject } from './s3-errors';
 import { hasObjectLock, lockVersions } from './s3-lock';
 import { keyAt, openS3Client, type S3Place } from './s3-place';
+import { abortUploads } from './s3-uploads';
 import { deleteVersions, listVersions, type ObjectVersion } from './s3-versions';
 
 /** What is larger goes in parts, so that a broken connection costs one of them; almost every segment is smaller. */
@@ -50,9 +51,12 @@ export function s3BackupStorage(place: S3Place): S3BackupStorage {
     has: async (key) => (await findObject(client, bucket, `${folderOf(key)}/${manifestName}`)) !== null,
     removeAll: async (prefix, keep) => {
       const kept = keep === undefined ? null : `${folderOf(keep)}/`;
+      const isKept = (key: string): boolean => kept !== null && key.startsWith(kept);
       const versions = await versionsBelow(folderOf(prefix));
-      const doomed = versions.filter(({ key }) => kept === null || !key.startsWith(kept));
-      return { lockedObjects: await deleteVersions(client, bucket, doomed) };
+      const doomed = versions.filter(({ key }) => !isKept(key));
+      const lockedObjects = await deleteVersions(client, bucket, doomed);
+      await abortUploads(client, bucket, `${folderOf(prefix)}/`, isKept);
+      return { lockedObjects };
     },
     lock: async (key, until) => {
       const folder = folderOf(key);
