@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { InjectedFault } from '@drydock/faults/injected-fault';
+import { joinSignals } from './join-signals';
 import { LeaseLost, messageOf, StepFailure, StepTimeout, StepWait, type WorkflowProblem } from './step-error';
 
 /** How one attempt at a step, at taking it back or at its checkpoint ended. */
@@ -29,7 +30,7 @@ export async function attempt<T>(limits: AttemptLimits, work: (signal: AbortSign
   if (limits.stopping.aborted) return { end: 'interrupted' };
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(new StepTimeout(limits.name, limits.timeoutSeconds)), limits.timeoutSeconds * 1_000);
-  const signal = AbortSignal.any([limits.lease, limits.stopping, late.signal]);
+  const { signal, part } = joinSignals([limits.lease, limits.stopping, late.signal]);
   try {
     const running = settled(() => work(signal));
     const first = await Promise.race([running, aborted(signal)]);
@@ -37,6 +38,7 @@ export async function attempt<T>(limits: AttemptLimits, work: (signal: AbortSign
     return endOf(end, limits, late.signal);
   } finally {
     clearTimeout(timer);
+    part();
   }
 }
 

@@ -29,8 +29,10 @@ const retrySql = `
       error_internal = CASE WHEN direction <> 'forward' THEN error_internal END
     WHERE id = $1::uuid AND status = 'needs_attention' RETURNING id, direction
   ), fresh AS (
-    UPDATE workflow_step SET failures = 0, undo_failures = 0, finished_at = CASE WHEN status = 'succeeded' THEN finished_at END,
-      status = CASE WHEN status = 'failed' AND retried.direction = 'forward' THEN 'pending' ELSE status END
+    UPDATE workflow_step SET failures = 0, undo_failures = 0,
+      status = CASE WHEN status = 'failed' AND retried.direction = 'forward' THEN 'pending' ELSE status END,
+      started_at = CASE WHEN status = 'succeeded' OR retried.direction <> 'forward' THEN started_at END,
+      finished_at = CASE WHEN status = 'succeeded' THEN finished_at WHEN status = 'failed' AND retried.direction = 'undo' THEN clock_timestamp() END
     FROM retried WHERE workflow_id = retried.id
   )
   SELECT id FROM retried`;

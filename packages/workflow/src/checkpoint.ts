@@ -78,6 +78,9 @@ const parkSql = `
 const errorValues = (problem: WorkflowProblem | null): [string | null, string | null] => {
   if (problem === null) return [null, null];
   const { internal, ...told } = problem;
-  // What a provider says ends up here, and a text of Postgres holds no NUL: the end of a workflow must not fail for it.
-  return [JSON.stringify(told), internal?.replaceAll('\0', '\ufffd') ?? null];
+  const text = JSON.stringify(told, (_, value: unknown) => (typeof value === 'string' ? holdable(value) : value));
+  return [text, internal === undefined ? null : holdable(internal)];
 };
+
+/** What a provider says ends up in these, and Postgres holds neither a NUL nor half a surrogate pair: the end of a workflow must not fail for it. */
+const holdable = (text: string): string => Buffer.from(text).toString().replaceAll('\0', '\ufffd');

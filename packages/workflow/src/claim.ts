@@ -34,6 +34,8 @@ export interface Claim {
   error: Omit<WorkflowProblem, 'internal'> | null;
   error_internal: string | null;
   delay_seconds: number;
+  /** Since a step failed for good, or since staff had its undoing tried again; 0 while nothing is taken back. */
+  undoing_seconds: number;
   steps: StepRow[];
 }
 
@@ -79,6 +81,7 @@ const claimSql = `
   )
   SELECT id, kind, org_id, mode, subject_type, subject_id, input, actor_key_id, request_id, traceparent, direction, fence::text AS fence,
     claims_without_word, settle_failures, progress, error, error_internal, extract(epoch FROM clock_timestamp() - due_at)::float8 AS delay_seconds,
+    coalesce((SELECT extract(epoch FROM clock_timestamp() - max(finished_at)) FROM workflow_step WHERE workflow_id = claimed.id AND status = 'failed'), 0)::float8 AS undoing_seconds,
     coalesce((SELECT json_agg(json_build_object('name', name, 'status', status, 'attempts', attempts, 'failures', failures, 'undo_failures', undo_failures,
         'output', output, 'undone', undone_at IS NOT NULL, 'age_seconds', coalesce(extract(epoch FROM clock_timestamp() - started_at), 0)) ORDER BY position)
       FROM workflow_step WHERE workflow_id = claimed.id), '[]'::json) AS steps

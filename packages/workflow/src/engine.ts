@@ -7,6 +7,7 @@ import { lanes } from './lane';
 import type { WorkflowListener } from './listener';
 import type { Log } from './log';
 import { type OpenLane, openLane } from './open-lane';
+import { createOutages } from './outages';
 import { sweep } from './relay';
 import { runWorkflow } from './run-workflow';
 import { loopSweeps, type SweepLoop } from './sweep-loop';
@@ -30,6 +31,8 @@ export interface EngineOptions<Tx> {
   listener?: WorkflowListener;
   /** Workers in a row that may die over one workflow. Default 5. */
   deathsMax?: number;
+  /** Seconds for which what a step needs may be out of reach before that counts as its failure. Default 900. */
+  outageSecondsMax?: number;
 }
 
 export interface Engine {
@@ -58,6 +61,7 @@ export function createEngine<Tx>(options: EngineOptions<Tx>): Engine {
     leaseSeconds,
     log,
     deathsMax: options.deathsMax ?? 5,
+    outages: createOutages(options.outageSecondsMax),
     stopping: stopping.signal,
     changed,
     dueIn: (seconds) => parts?.loop.wakeIn(seconds * 1_000),

@@ -5,6 +5,7 @@ import type { Hold } from './fenced';
 import type { HeldLease } from './lease';
 import { reportProgress } from './lease.store';
 import { type Log, logWith } from './log';
+import type { Outages } from './outages';
 import { percentDone } from './percent';
 
 /** What a worker process has, the same for all of its workflows. */
@@ -14,6 +15,7 @@ export interface Runner<Tx> {
   leaseSeconds: number;
   /** Workers in a row that may die over one workflow before it is taken for poison. */
   deathsMax: number;
+  outages: Outages;
   log: Log;
   /** Aborted when the process is going to end. */
   stopping: AbortSignal;

@@ -1,3 +1,4 @@
+import { classifyDatabaseError } from '@drydock/database/database-error';
 import { parkWorkflow } from './checkpoint';
 import type { Execution, RunEnd, Runner } from './execution';
 import type { Hold } from './fenced';
@@ -31,3 +32,10 @@ export async function parkClaim<Tx>({ runner, hold, log }: { runner: Runner<Tx>;
   runner.changed(hold.id);
   return 'needs_attention';
 }
+
+/** A step, or its undo, may say "later" for a day; after that it has failed like any other. */
+export const waitMaxSeconds = 24 * 3_600;
+
+/** Whether the trouble is that Postgres, a host or a storage cannot be reached, and has not been for long: that uses up no attempt. */
+export const isOutOfReach = <Tx>({ runner, hold }: Pick<Execution<Tx>, 'runner' | 'hold'>, step: string, error: unknown): boolean =>
+  classifyDatabaseError(error) === 'unavailable' && runner.outages.isPassing(`${hold.id} ${step}`);

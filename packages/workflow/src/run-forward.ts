@@ -1,4 +1,3 @@
-import { classifyDatabaseError } from '@drydock/database/database-error';
 import { faultpoint } from '@drydock/faults/faultpoint';
 import { context } from '@opentelemetry/api';
 import { type AttemptEnd, attempt } from './attempt';
@@ -7,7 +6,7 @@ import { beginUndo, completeStep } from './checkpoint';
 import type { StepDefinition } from './definition';
 import { type Execution, type RunEnd, rowOf, stepContext } from './execution';
 import { stepPoint } from './fault-points';
-import { handBackClaim, parkClaim } from './leave-claim';
+import { handBackClaim, isOutOfReach, parkClaim, waitMaxSeconds } from './leave-claim';
 import { percentDone } from './percent';
 import { runUndo } from './run-undo';
 import { settleWorkflow } from './settle-workflow';
@@ -95,9 +94,6 @@ async function checkpoint<Tx>(
   return { end: 'done', value: undefined };
 }
 
-/** A step may say "later" for a day; after that it has failed like any other. */
-const waitMaxSeconds = 24 * 3_600;
-
 async function leaveStep<Tx>(
   execution: Execution<Tx>,
   step: StepDefinition<Tx>,
@@ -113,7 +109,7 @@ async function leaveStep<Tx>(
     return failStep(execution, step, index, ended);
   }
   const internal = ended.end === 'wait' ? `still not ready after ${waitMaxSeconds} s` : messageOf(ended.error);
-  if (ended.end === 'again' && classifyDatabaseError(ended.error) === 'unavailable')
+  if (ended.end === 'again' && isOutOfReach(execution, step.name, ended.error))
     return handBackClaim(execution, { afterSeconds: backoffSeconds(1) });
   const failures = (row?.failures ?? 0) + 1;
   execution.log.warn({ step: step.name, failures, attempts_max: step.attemptsMax, internal }, 'step attempt failed');

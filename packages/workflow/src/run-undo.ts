@@ -6,7 +6,7 @@ import { completeUndo } from './checkpoint';
 import type { StepDefinition } from './definition';
 import { type Execution, type RunEnd, rowOf, stepContext } from './execution';
 import { stepPoint } from './fault-points';
-import { handBackClaim, parkClaim } from './leave-claim';
+import { handBackClaim, isOutOfReach, parkClaim, waitMaxSeconds } from './leave-claim';
 import { settleWorkflow } from './settle-workflow';
 import { messageOf, type WorkflowProblem } from './step-error';
 import { markFailed, withSpan } from './trace';
@@ -48,8 +48,12 @@ async function leaveUndo<Tx>(
 ): Promise<RunEnd> {
   if (ended.end === 'left') return 'left';
   if (ended.end === 'interrupted') return handBackClaim(execution, { afterSeconds: 0 });
-  if (ended.end === 'wait') return handBackClaim(execution, { afterSeconds: ended.seconds });
-  const internal = `undo of ${step.name}: ${messageOf(ended.error)}`;
+  if (ended.end === 'wait' && execution.claim.undoing_seconds < waitMaxSeconds)
+    return handBackClaim(execution, { afterSeconds: ended.seconds });
+  if (ended.end === 'again' && isOutOfReach(execution, step.name, ended.error))
+    return handBackClaim(execution, { afterSeconds: backoffSeconds(1) });
+  const why = ended.end === 'wait' ? `still not ready after ${waitMaxSeconds} s` : messageOf(ended.error);
+  const internal = `undo of ${step.name}: ${why}`;
   const failures = (rowOf(execution.claim, step.name)?.undo_failures ?? 0) + 1;
   execution.log.warn({ step: step.name, failures, internal }, 'undo failed');
   if (ended.end === 'failed' || failures >= step.attemptsMax) {
