@@ -1,7 +1,8 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type PostgresServer, startPostgres } from '@drydock/embedded/postgres';
 import pg from 'pg';
@@ -68,9 +69,56 @@ test('the history is the one that the native CLI keeps', async () => {
   ]);
 });
 
-test('a migration that fails says why and is not taken for applied', async () => {
+describe('a deployment that was killed in the middle of a migration', () => {
+  const slow = 'CREATE TABLE first_half (id int);\nSELECT pg_sleep(2); -- a comment; with a semicolon\nCREATE TABLE second_half (id int);';
+  const folder = () => path.join(serviceDir, 'prisma/migrations/20990102000000_slow');
+  const client = () => new pg.Client({ connectionString: server.adminUrl.replace(/postgres$/, 'notes') });
+  const sleeping = `SELECT pid FROM pg_stat_activity WHERE query LIKE '%first_half%' AND pid <> pg_backend_pid() AND state = 'active'`;
+
+  /** Kills one as soon as Postgres is at work on its script. */
+  async function killDeployment(admin: pg.Client): Promise<void> {
+    const child = spawn(process.execPath, [cli, 'deploy', serviceDir], { env: { DATABASE_URL: ownerUrl }, stdio: 'ignore' });
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    while ((await admin.query(sleeping)).rowCount === 0) await sleep(20);
+    child.kill('SIGKILL');
+    await gone;
+  }
+
+  beforeEach(() => {
+    fs.mkdirSync(folder());
+    fs.writeFileSync(path.join(folder(), 'migration.sql'), slow);
+  });
+  afterEach(async () => {
+    fs.rmSync(folder(), { recursive: true });
+    const owner = client();
+    await owner.connect();
+    await owner.query("DROP TABLE first_half, second_half; DELETE FROM _prisma_migrations WHERE migration_name LIKE '%_slow'");
+    await owner.end();
+  });
+
+  test.each(['comes to its end in Postgres all the same', 'is given up by Postgres'])(
+    'is completed by the next one when the script %s',
+    async (how) => {
+      const admin = client();
+      await admin.connect();
+      await killDeployment(admin);
+      const isGivenUp = how.startsWith('is given up');
+      if (isGivenUp) await admin.query(sleeping.replace('SELECT pid', 'SELECT pg_terminate_backend(pid)'));
+      expect(await runMigrations(serviceDir, ownerUrl)).toEqual(isGivenUp ? ['20990102000000_slow'] : []);
+      expect(await runMigrations(serviceDir, ownerUrl)).toEqual([]);
+      const { rows } = await admin.query("SELECT tablename FROM pg_tables WHERE tablename LIKE '%_half' ORDER BY 1");
+      expect(rows).toEqual([{ tablename: 'first_half' }, { tablename: 'second_half' }]);
+      await admin.end();
+    },
+  );
+});
+
+test('a migration that fails says why, is not taken for applied, and is applied once it was mended', async () => {
   const broken = path.join(serviceDir, 'prisma/migrations/29990101000000_broken');
   fs.mkdirSync(broken);
   fs.writeFileSync(path.join(broken, 'migration.sql'), 'CREATE TABLE note (id int);');
   await expect(runMigrations(serviceDir, ownerUrl)).rejects.toThrow(/already exists/);
+  await expect(runMigrations(serviceDir, ownerUrl)).rejects.toThrow(/already exists/);
+  fs.writeFileSync(path.join(broken, 'migration.sql'), 'CREATE TABLE mended (id int);');
+  expect(await runMigrations(serviceDir, ownerUrl)).toEqual(['29990101000000_broken']);
 });

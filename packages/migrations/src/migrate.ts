@@ -1,18 +1,25 @@
+import { deployAlone, wholeScript } from './interrupted';
 import { readMigrationFolder, readMigrationList, writeMigration } from './migration-folder';
 import { openSchemaEngine } from './schema-engine';
 
 const filters = { externalTables: [], externalEnums: [] };
 
 /**
- * What `prisma migrate deploy` does: applies what is missing, in order, under the engine's advisory lock, and returns the names.
+ * What `prisma migrate deploy` does: applies what is missing, in order, under the engine's advisory lock, and returns the names. Each migration is applied whole or
+ * not at all, so that a deployment that was killed or failed is completed by the next one; native ones need `prisma migrate resolve` then.
  * The database's own role is enough. Same `_prisma_migrations` table and checksums, so the native CLI can go on from here.
  * @throws with the engine's message when a migration fails or an applied one was changed
  */
 export async function deployMigrations(serviceDir: string, databaseUrl: string): Promise<string[]> {
   const folder = readMigrationFolder(serviceDir);
-  const engine = await openSchemaEngine(databaseUrl, folder.schemaFiles);
-  const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList: readMigrationList(folder.migrationsDir), filters });
-  return appliedMigrationNames;
+  const migrationsList = readMigrationList(folder.migrationsDir);
+  const scripts = new Set(migrationsList.migrationDirectories.map(({ migrationFile }) => migrationFile.content.value));
+  const asOne = (script: string): string => (scripts.has(script) ? wholeScript(script) : script);
+  return deployAlone(databaseUrl, async () => {
+    const engine = await openSchemaEngine(databaseUrl, folder.schemaFiles, asOne);
+    const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList, filters });
+    return appliedMigrationNames;
+  });
 }
 
 /**

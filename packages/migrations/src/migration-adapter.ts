@@ -34,6 +34,17 @@ function reportCharAsCharacter<Adapter extends SqlQueryable>(adapter: Adapter): 
   return adapter;
 }
 
+/** adapter-pg cuts a script at each semicolon and sends the pieces one by one: whoever dies in between leaves half of it. Without values a query may be many. */
+function sendWhole<Adapter extends SqlQueryable & { executeScript(script: string): Promise<void> }>(
+  adapter: Adapter,
+  asOne: (script: string) => string,
+): Adapter {
+  adapter.executeScript = async (script) => {
+    await adapter.executeRaw({ sql: asOne(script), args: [], argTypes: [] });
+  };
+  return adapter;
+}
+
 /** A pg client whose results have no column of a type that the adapter would refuse. */
 class MigrationClient extends pg.Client {
   // pg's query has eight overloads: a pool uses the one with a callback, a transaction the one that returns a promise
@@ -66,15 +77,18 @@ export function connectionSettings(databaseUrl: string): pg.PoolConfig {
 /** The adapter through which Prisma's engine reaches Postgres. */
 export class MigrationAdapter extends PrismaPg {
   readonly #settings: pg.PoolConfig;
+  readonly #asOne: (script: string) => string;
 
-  constructor(databaseUrl: string) {
+  /** `asOne`: the query that is sent for a script. */
+  constructor(databaseUrl: string, asOne: (script: string) => string) {
     const settings = { ...connectionSettings(databaseUrl), Client: MigrationClient };
     super(settings);
     this.#settings = settings;
+    this.#asOne = asOne;
   }
 
   override async connect(): ReturnType<PrismaPg['connect']> {
-    return reportCharAsCharacter(await super.connect());
+    return sendWhole(reportCharAsCharacter(await super.connect()), this.#asOne);
   }
 
   /** adapter-pg 7.10.0 drops the shadow database while its own pool still holds it, which Postgres refuses: close first, then drop. */
@@ -82,7 +96,7 @@ export class MigrationAdapter extends PrismaPg {
     const database = `prisma_migrate_shadow_db_${randomUUID()}`;
     const admin = await this.connect();
     await admin.executeScript(`CREATE DATABASE "${database}"`);
-    const shadow = reportCharAsCharacter(await new PrismaPg({ ...this.#settings, database }).connect());
+    const shadow = sendWhole(reportCharAsCharacter(await new PrismaPg({ ...this.#settings, database }).connect()), this.#asOne);
     const close = shadow.dispose.bind(shadow);
     shadow.dispose = async () => {
       await close();

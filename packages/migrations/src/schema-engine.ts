@@ -31,14 +31,18 @@ declare global {
 /** One instance a process: the generated glue keeps state in its module. */
 let loading: Promise<EngineGlue> | undefined;
 
-/** Prisma's engine over one database, with the schema files that it shall compare or apply to. */
-export async function openSchemaEngine(databaseUrl: string, schemaFiles: [string, string][]): Promise<SchemaEngine> {
+/** Prisma's engine over one database, with the schema files that it shall compare or apply to. `asOne`: the query that is sent for a script, by default itself. */
+export async function openSchemaEngine(
+  databaseUrl: string,
+  schemaFiles: [string, string][],
+  asOne: (script: string) => string = (script) => script,
+): Promise<SchemaEngine> {
   loading ??= loadGlue();
   const glue = await loading;
   return glue.SchemaEngine.new(
     { datamodels: schemaFiles },
     () => undefined,
-    bindMigrationAwareSqlAdapterFactory(new MigrationAdapter(databaseUrl)),
+    bindMigrationAwareSqlAdapterFactory(new MigrationAdapter(databaseUrl, asOne)),
   );
 }
 
