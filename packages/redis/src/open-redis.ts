@@ -12,6 +12,9 @@ export type RedisBehaviour = Pick<
   retryStrategy(times: number): number;
 };
 
+/** We are still connected to what was the master: its name leads elsewhere by now, and nothing else would make us ask. */
+const isDemoted = (error: Error): boolean => error.message.startsWith('READONLY');
+
 /** A client of one Redis, of what Sentinel says is the master, or of a Cluster, by its URL; see parseRedisUrl. It connects by itself. */
 export function openRedis(url: string, { retryStrategy, ...behaviour }: RedisBehaviour): RedisClient {
   const address = parseRedisUrl(url);
@@ -22,10 +25,10 @@ export function openRedis(url: string, { retryStrategy, ...behaviour }: RedisBeh
   };
   switch (address.kind) {
     case 'single':
-      return new Redis({ ...behaviour, ...access, ...address.node, db: address.db, retryStrategy });
+      return new Redis({ ...behaviour, ...access, ...address.node, db: address.db, retryStrategy, reconnectOnError: isDemoted });
     case 'sentinel':
       return new Redis({
-        ...{ ...behaviour, ...access, db: address.db, retryStrategy, sentinelRetryStrategy: retryStrategy },
+        ...{ ...behaviour, ...access, db: address.db, retryStrategy, sentinelRetryStrategy: retryStrategy, reconnectOnError: isDemoted },
         ...{ sentinels: [...address.nodes], name: address.master },
         ...(address.sentinelPassword === undefined ? {} : { sentinelPassword: address.sentinelPassword }),
         ...(address.isTls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),

@@ -1,6 +1,9 @@
 import { findRedis } from '@drydock/embedded/redis';
+import { testRedis } from '@drydock/test-kit/redis';
 import { startRedisCluster, startRedisSentinel } from '@drydock/test-kit/redis-shapes';
+import { startTcpFaultProxy } from '@drydock/test-kit/tcp-fault-proxy';
 import { until } from '@drydock/test-kit/wait';
+import { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';
 import { consume } from './consumer';
 import type { Log } from './log';
@@ -39,6 +42,13 @@ function openBoth(queueUrl: string) {
   };
 }
 
+async function startServer() {
+  const server = await testRedis();
+  if (server === null) throw new Error('there is no Redis here');
+  const address = new URL(server.url);
+  return { address, admin: new Redis(server.url), close: server.close };
+}
+
 (findRedis() === null ? describe.skip : describe)('the queue', () => {
   it('works over a Redis Cluster, whose nodes each hold a part of the keys', async () => {
     const cluster = await startRedisCluster();
@@ -56,5 +66,24 @@ function openBoth(queueUrl: string) {
     expect(await both.ring()).toBeGreaterThan(0);
     await both.close();
     await sentinel.close();
+  });
+
+  it('follows the address of one Redis to another server, though the old one lives on as its replica and keeps the connections', async () => {
+    const servers = [await startServer(), await startServer()] as const;
+    const [first, second] = servers;
+    await second.admin.config('SET', 'requirepass', first.address.password);
+    const leadsTo = { host: '127.0.0.1', port: Number(first.address.port) };
+    const name = await startTcpFaultProxy(leadsTo);
+    const both = openBoth(`redis://:${first.address.password}@127.0.0.1:${name.port}`);
+    await both.ring();
+    leadsTo.port = Number(second.address.port);
+    await first.admin.replicaof('127.0.0.1', leadsTo.port);
+    expect(await both.ring()).toBeGreaterThan(0);
+    await both.close();
+    await name.close();
+    for (const { admin, close } of servers) {
+      admin.disconnect();
+      await close();
+    }
   });
 });
