@@ -9,7 +9,7 @@ export interface ChildLog {
   write(chunk: string | Buffer): void;
 }
 
-/** Appends to `<folder>/<name>.log`; a file that has grown past 10 MB becomes `<name>.1.log`. */
+/** Appends to `<folder>/<name>.log`; a file that has grown past 10 MB becomes `<name>.1.log`. What cannot be written is lost. */
 export function openChildLog(folder: string, name: string): ChildLog {
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = path.join(folder, `${name}.log`);
@@ -17,12 +17,16 @@ export function openChildLog(folder: string, name: string): ChildLog {
   return {
     file,
     write: (chunk) => {
-      if (bytes > bytesMax) {
-        fs.renameSync(file, path.join(folder, `${name}.1.log`));
-        bytes = 0;
+      try {
+        if (bytes > bytesMax) {
+          fs.renameSync(file, path.join(folder, `${name}.1.log`));
+          bytes = 0;
+        }
+        fs.appendFileSync(file, chunk, { mode: 0o600 });
+        bytes += chunk.length;
+      } catch {
+        // A full disk costs these lines. Thrown from where a child's output comes in it would end us, and every process with us.
       }
-      fs.appendFileSync(file, chunk, { mode: 0o600 });
-      bytes += chunk.length;
     },
   };
 }

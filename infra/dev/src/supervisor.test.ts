@@ -4,6 +4,7 @@ import path from 'node:path';
 import { spawnGuarded } from '@drydock/embedded/guarded-child';
 import { isSameProcess } from '@drydock/embedded/process-proof';
 import { until } from '@drydock/test-kit/wait';
+import { openChildLog } from './child-log';
 import { claimDataFolder } from './claim-data-folder';
 import { openProcessTable } from './process-table';
 import { createSupervisor, type Member, type Running, type Supervisor } from './supervisor';
@@ -44,6 +45,26 @@ test('whoever is killed is started again at once, and the table says so', async 
   await until(() => table()['sleeper'] !== undefined && table()['sleeper']?.pid !== proof.pid);
   expect(performance.now() - killedMs).toBeLessThan(1000);
   expect(supervisor.deathsOf('sleeper')).toBe(1);
+});
+
+test('a full disk keeps nobody from being started again, and what is said then ends nobody', async () => {
+  const sleeper = member('sleeper', 'sleep 60');
+  const started: Running[] = [];
+  const start = async (): Promise<Running> => {
+    const running = await sleeper.start();
+    started.push(running);
+    return running;
+  };
+  const { proof } = await supervisor.keepRunning({ name: 'sleeper', start });
+  fs.rmSync(dataDir, { recursive: true });
+  process.kill(proof.pid, 'SIGKILL');
+  const again = await until(() => started[1]);
+  expect(said.join('\n')).toMatch(/The table of processes cannot be written: .*ENOENT/);
+  fs.mkdirSync(dataDir);
+  process.kill(again.proof.pid, 'SIGKILL');
+  await until(() => table()['sleeper'] !== undefined);
+  fs.symlinkSync('/dev/full', path.join(dataDir, 'sleeper.log'));
+  expect(() => openChildLog(dataDir, 'sleeper').write('words')).not.toThrow();
 });
 
 test('whoever keeps dying is started with growing pauses', async () => {

@@ -48,11 +48,20 @@ export function createSupervisor(table: ProcessTable, say: (line: string) => voi
   const members = new Map<string, Kept>();
   let isClosed = false;
 
+  /** A full disk makes the table untrue until the next change; nobody goes without being started again for it. */
+  function note(change: () => void): void {
+    try {
+      change();
+    } catch (error) {
+      say(`The table of processes cannot be written: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
   async function startOnce(member: Member, kept: Kept): Promise<Running> {
     const running = await member.start();
     kept.running = running;
     if (kept.stopping.signal.aborted) void running.stop();
-    table.up(member.name, { ...running.proof, program: running.program }, running.port);
+    note(() => table.up(member.name, { ...running.proof, program: running.program }, running.port));
     return running;
   }
 
@@ -76,7 +85,7 @@ export function createSupervisor(table: ProcessTable, say: (line: string) => voi
     const { code, signal } = await running.exited;
     kept.running = null;
     kept.deaths += 1;
-    table.down(name);
+    note(() => table.down(name));
     if (!kept.stopping.signal.aborted) say(`${name} (pid ${running.proof.pid}) ended with ${signal ?? `code ${code}`}; starting it again`);
   }
 
@@ -86,7 +95,7 @@ export function createSupervisor(table: ProcessTable, say: (line: string) => voi
     kept.stopping.abort();
     await kept.running?.stop();
     await kept.ended;
-    table.down(name);
+    note(() => table.down(name));
   }
 
   return {

@@ -11,8 +11,8 @@ export type DatabaseErrorKind = 'unavailable' | 'conflict' | 'unique' | 'other';
 const unavailablePrisma = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2037', 'P2039']);
 const conflictPrisma = new Set(['P2034']);
 
-/** https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown, 55P03 lock timeout, 57014 statement timeout. */
-const unavailableSqlState = /^(08...|53...|57P0[1-5]|57014|55P03|25P03|58030)$/;
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown, 55P03 lock timeout, 57014 statement timeout, 25006 a standby, or a server that was made read-only. */
+const unavailableSqlState = /^(08...|53...|57P0[1-5]|57014|55P03|25P03|25006|58030)$/;
 const conflictSqlState = /^40(001|P01)$/;
 
 const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EHOSTUNREACH', 'EAI_AGAIN']);

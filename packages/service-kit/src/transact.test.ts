@@ -37,6 +37,15 @@ test('a serialization failure is tried three times in all, and is then a 503', a
   expect([tries, problem.code, problem.details.extra]).toEqual([3, 'dependency_unavailable', { dependency: 'database' }]);
 });
 
+test('a database that takes no writes, as a standby does that has not been promoted yet, is a 503', async () => {
+  const writing = transact(db.database, async (tx) => {
+    await tx.query('SET TRANSACTION READ ONLY');
+    await tx.query('UPDATE counters SET value = 0');
+  });
+  const problem = problemOfError(await writing.catch((error: unknown) => error));
+  expect([problem.code, problem.details.extra]).toEqual(['dependency_unavailable', { dependency: 'database' }]);
+});
+
 test('a refusal and a bug are tried once', async () => {
   let tries = 0;
   const once = transact(db.database, async () => {

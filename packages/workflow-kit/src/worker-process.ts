@@ -6,6 +6,7 @@ import { createHealthServer } from '@drydock/service-kit/health-server';
 import type { Process } from '@drydock/service-kit/run-process';
 import { createEngine, type Engine, type EngineOptions } from '@drydock/workflow/engine';
 import { createListener } from '@drydock/workflow/listener';
+import { createWorkflowPurge } from '@drydock/workflow/purge-workflows';
 
 type WorkerConfig = QueueConfig & { WORKFLOW_CONCURRENCY: number } & Pick<
     ServiceConfig,
@@ -23,7 +24,7 @@ export interface WorkerOptions<Tx> {
 /** Long enough for running steps to stop at a safe place and to be handed back. */
 const engineCloseMs = 15_000;
 
-/** The process that works, and delivers the audit entries of its whole service. What the steps use has been opened before, and is closed after it. */
+/** The process that works, delivers the audit entries of its whole service and forgets its old workflows. What the steps use has been opened before, and is closed after it. */
 export function composeWorkerProcess<Tx>(
   foundation: Foundation<Database<Tx>>,
   config: WorkerConfig,
@@ -32,6 +33,7 @@ export function composeWorkerProcess<Tx>(
   const { log, lifetime, database } = foundation;
   const delivery = createAuditDelivery({ database, keysUrl: config.KEYS_URL, secret: config.AUDIT_TOKEN_SECRET, service: name, log });
   const engine = openEngine(foundation, config, { name, workflows });
+  const purge = createWorkflowPurge(database, log);
   const ready = { ...databaseReady(database), queue: async () => assertConsuming(engine.isConsuming()) };
   const health = createHealthServer({ log, ready });
   lifetime.onClose('http', () => health.close());
@@ -41,6 +43,8 @@ export function composeWorkerProcess<Tx>(
     start: async () => {
       delivery.start();
       lifetime.onClose('audit delivery', () => delivery.stop());
+      purge.start();
+      lifetime.onClose('workflow purge', () => purge.stop());
       await schedule?.();
       engine.start();
       lifetime.onClose('engine', () => engine.stop(), engineCloseMs);

@@ -1,5 +1,4 @@
 import type { StepContext } from '@drydock/workflow/definition';
-import { purgeWorkflows } from '@drydock/workflow/purge-workflows';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import { movingLimits } from '../backups/step-limits';
 import type { Tx } from '../database.store';
@@ -8,18 +7,9 @@ import type { WorkContext } from '../sites/work';
 import { expireBackupsHead } from './expire-backups.head';
 import { type Leftover, listLeftovers, markExpired, markPurged } from './expiry.store';
 
-/** Longer than any backup is kept: whoever looks at a backup finds the work that made it. */
-const workflowDays = 120;
-const dayMs = 24 * 3_600_000;
-
 /** Backups: first no request may choose them any more, then their data goes. One that dies in between is completed by the next. */
 export const expireBackupsWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(expireBackupsHead)
-    .step('forget_workflows', {
-      do: async (step) => {
-        if (step.mode === 'live') await purgeWorkflows(context.database.sql(), new Date(context.now().getTime() - workflowDays * dayMs));
-      },
-    })
     .step('expire', {
       do: async () => null,
       commit: async (tx, step) => {
