@@ -1,4 +1,4 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { runSql } from '@drydock/test-kit/run-sql';
 import { readSharedCluster } from '@drydock/test-kit/test-cluster';
@@ -54,6 +54,40 @@ test('a restart keeps addresses, contents, password and fence', async () => {
   expect(await runSql(site.database_url, 'select v from version')).toEqual([{ v: 2 }]);
   await expect(host.client.thawSite(siteId, claim(2))).rejects.toMatchObject({ code: 'stale_fence' });
   await host.client.destroySite(siteId, claim(3));
+});
+
+test('a site whose releases cannot be looked at keeps every database, and is served once they can', async () => {
+  const siteId = newSiteId();
+  const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
+  await fillVersion(site, 1);
+  await host.stop();
+  const releases = path.join(host.config.SITES_DIR, 'live', siteId, 'releases');
+  await rename(releases, `${releases}-away`);
+  await writeFile(releases, '');
+  host = await startHost(host.config);
+  await rm(releases);
+  await rename(`${releases}-away`, releases);
+  expect(await until(() => readPage(site.url))).toBe('file=1 row=1');
+  await host.client.destroySite(siteId, claim(1));
+});
+
+test('a record that cannot be read, and what is no site, keep no other site from being served', async () => {
+  const [good, bad] = [newSiteId(), newSiteId()];
+  const site = await host.client.ensureSite(good, { domain: 'a.org' }, claim(1));
+  await fillVersion(site, 1);
+  await host.client.ensureSite(bad, { domain: 'b.org' }, claim(1));
+  await host.stop();
+  const live = path.join(host.config.SITES_DIR, 'live');
+  const record = path.join(live, bad, 'site.json');
+  const text = await readFile(record, 'utf8');
+  await writeFile(record, text.slice(0, 20));
+  await writeFile(path.join(live, 'notes.txt'), '');
+  host = await startHost(host.config);
+  expect(await readPage(site.url)).toBe('file=1 row=1');
+  await host.stop();
+  await writeFile(record, text);
+  host = await startHost(host.config);
+  for (const siteId of [good, bad]) await host.client.destroySite(siteId, claim(1));
 });
 
 test('destroying removes all, and an older claim cannot bring it back', async () => {

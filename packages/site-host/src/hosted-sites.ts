@@ -45,7 +45,7 @@ export class HostedSites {
       await mkdir(path.join(this.sitesDir, mode), { recursive: true, mode: 0o711 });
       for (const siteId of await readdir(path.join(this.sitesDir, mode))) folders.push(new SiteFolder(this.sitesDir, mode, siteId));
     }
-    const found = await Promise.all(folders.map(async (folder) => ({ folder, record: await folder.readRecord() })));
+    const found = await Promise.all(folders.map(async (folder) => ({ folder, record: await this.readKnown(folder) })));
     // A folder without a record was never given out as a site.
     const known = found.flatMap(({ folder, record }) => (record === null ? [] : [{ folder, record }]));
     for (const { record } of known) for (const port of [record.http_port, record.database_port]) this.ports.reserve(port);
@@ -91,6 +91,16 @@ export class HostedSites {
     this.isClosing = true;
     await this.changes.settle();
     await Promise.all([...this.sites.values()].map((site) => site.close()));
+  }
+
+  /** Null for what is no site, and for one whose record cannot be read: that takes a hand, and its ports stay its own only as long as nobody is given them. */
+  private async readKnown(folder: SiteFolder): Promise<SiteRecord | null> {
+    try {
+      return await folder.readRecord();
+    } catch (error) {
+      this.around.log.error({ err: error, folder: folder.root }, 'the record of a site could not be read; it is not served');
+      return null;
+    }
   }
 
   private async openKnown(site: Site): Promise<void> {

@@ -52,6 +52,8 @@ export class ReleaseStore {
 
   private async dropOrphans(record: SiteRecord): Promise<void> {
     const releases = await Promise.all((await this.folder.listReleases()).map((releaseId) => this.folder.readRelease(releaseId)));
+    // One that does not say which database is its own may own any of them.
+    if (releases.includes(null)) return;
     const named = new Set(releases.map((release) => release?.database));
     const orphans = (await this.cluster.listDatabases(record.role)).filter((database) => !named.has(database));
     for (const database of orphans) await this.cluster.dropDatabase(database);

@@ -97,15 +97,23 @@ export class SiteFolder {
   }
 
   async listReleases(): Promise<string[]> {
-    const names = await readdir(this.releasesDir).catch(() => []);
-    return names.filter((name) => !isLeftover(name)).sort();
+    return (await this.readReleasesDir()).filter((name) => !isLeftover(name)).sort();
   }
 
   /** Removes what a crash left in the middle of a replacement. Returns half-made release folders, which may be large. */
   async clearLeftovers(): Promise<string[]> {
     const names = (await readdir(this.root)).filter(isLeftover);
     await Promise.all(names.map((name) => rm(path.join(this.root, name), { force: true })));
-    const halfMade = (await readdir(this.releasesDir).catch(() => [])).filter(isLeftover);
-    return halfMade.map((name) => path.join(this.releasesDir, name));
+    return (await this.readReleasesDir()).filter(isLeftover).map((name) => path.join(this.releasesDir, name));
+  }
+
+  /** Empty before the first release, and at no other time: whoever cannot see the releases must not take their databases for nobody's. */
+  private async readReleasesDir(): Promise<string[]> {
+    try {
+      return await readdir(this.releasesDir);
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return [];
+      throw error;
+    }
   }
 }
