@@ -1,6 +1,7 @@
 import { until } from '@drydock/test-kit/wait';
 import { z } from 'zod';
 import { retryWorkflow } from './attention';
+import { saveSchedule } from './schedules';
 import { fail, retryLater } from './step-error';
 import { openWorld, type World } from './testing/world';
 import { workflow } from './workflow';
@@ -8,7 +9,7 @@ import { workflow } from './workflow';
 const input = z.object({});
 const refused = () => Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
 
-describe('a workflow that cannot go on', () => {
+describe('work that cannot go on', () => {
   let world: World;
   beforeEach(async () => {
     world = await openWorld('postgres');
@@ -101,5 +102,24 @@ describe('a workflow that cannot go on', () => {
     await until(async () => undone > before + 2);
     isReady = true;
     await isNow(workflowId, 'failed');
+  });
+
+  it('starts by a clock that was put back what a wrong one has put off for years, once', async () => {
+    const night = { kind: 'night', orgId: world.orgId, mode: 'live' as const, input: {}, rhythm: { dailyAt: '03:00' } };
+    for (const name of ['nightly', 'busy'])
+      await saveSchedule(world.database.sql(), { ...night, name, resourceKey: name, subject: { type: 'box', id: name } });
+    await world.pool.query(
+      `UPDATE workflow_schedule SET last_run_at = now() + interval '9 years', next_run_at = now() + interval '9 years'`,
+    );
+    const holder = await world.start({ kind: 'unknown', resourceKey: 'busy' });
+    await world.pool.query(`UPDATE workflow SET due_at = now() + interval '1 day' WHERE id = $1`, [holder.workflowId]);
+    const sleeps = workflow({ kind: 'night', input })
+      .step('sleep', { do: async () => null })
+      .build();
+    world.engine([sleeps]);
+    const late = `SELECT FROM workflow_schedule WHERE next_run_at > now() + interval '2 days' OR last_run_at > now()`;
+    await until(async () => (await world.pool.query(late)).rowCount === 0);
+    const { rows } = await world.pool.query(`SELECT request_id FROM workflow WHERE id <> $1`, [holder.workflowId]);
+    expect(rows).toEqual([{ request_id: 'schedule_nightly' }]);
   });
 });

@@ -73,11 +73,13 @@ async function runSchedule(sql: Sql, name: string): Promise<string | undefined> 
 }
 
 const postpone = (sql: Sql, name: string): Promise<unknown> =>
-  sql.query(`UPDATE workflow_schedule SET next_run_at = clock_timestamp() + make_interval(secs => $2::float8) WHERE name = $1`, [
-    name,
-    busyPauseSeconds,
-  ]);
+  sql.query(
+    `UPDATE workflow_schedule SET next_run_at = clock_timestamp() + make_interval(secs => $2::float8), last_run_at = least(last_run_at, clock_timestamp()) WHERE name = $1`,
+    [name, busyPauseSeconds],
+  );
 
 const pageSize = 100;
-const dueSql = `SELECT name FROM workflow_schedule WHERE next_run_at <= clock_timestamp() AND name > $1 ORDER BY name LIMIT ${pageSize}`;
-const takeSql = `SELECT *, clock_timestamp() AS now FROM workflow_schedule WHERE name = $1 AND next_run_at <= clock_timestamp() FOR UPDATE SKIP LOCKED`;
+// What ran in the future ran by a clock that has been put right since: its next time is as wrong, perhaps by years.
+const isDue = `(next_run_at <= clock_timestamp() OR last_run_at > clock_timestamp() + interval '1 minute')`;
+const dueSql = `SELECT name FROM workflow_schedule WHERE ${isDue} AND name > $1 ORDER BY name LIMIT ${pageSize}`;
+const takeSql = `SELECT *, clock_timestamp() AS now FROM workflow_schedule WHERE name = $1 AND ${isDue} FOR UPDATE SKIP LOCKED`;
