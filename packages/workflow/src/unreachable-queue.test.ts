@@ -4,6 +4,7 @@ import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';
 import { consume } from './consumer';
 import type { Log } from './log';
+import { prepareQueue } from './prepare-queue';
 import { type DoorbellQueue, openQueue } from './queue';
 
 let behind: TestQueue;
@@ -59,4 +60,10 @@ it('a worker and an API that start while Postgres does not answer, work once it 
   await away();
   proxy.faults.isBlackhole = false;
   expect(warnings.length).toBeLessThan(60);
+});
+
+it('a Redis that is not there is told as such at the start, and why, without its password', async () => {
+  const telling = prepareQueue('redis://:letmein@127.0.0.1:1').catch(String);
+  await expect(telling).resolves.toMatch(/The Redis of the queue does not answer: .*ECONNREFUSED 127\.0\.0\.1:1$/);
+  await expect(prepareQueue('http://127.0.0.1:1')).rejects.toThrow('redis://');
 });
