@@ -103,3 +103,11 @@ test('a data folder on which another supervisor works is refused', async () => {
   await expect(claimDataFolder(dataDir, say)).rejects.toThrow(`already runs on ${dataDir} (pid ${other.proof.pid})`);
   await other.stop();
 });
+
+test('of two starts at the same moment one is refused, though neither has found the other', async () => {
+  const other = await member('sleeper', 'sleep 63').start();
+  const claiming = claimDataFolder(dataDir, say);
+  fs.writeFileSync(path.join(dataDir, 'supervisor.json'), JSON.stringify(other.proof));
+  await expect(claiming).rejects.toThrow(`already runs on ${dataDir} (pid ${other.proof.pid})`);
+  await other.stop();
+});
