@@ -19,7 +19,7 @@ import type { SlowRemoval } from './slow-removal';
 
 /** Longer than a page's statement may take, shorter than visitors bear. */
 const drainMs = 3_000;
-/** A freeze that the switch makes itself, when the caller's has run out. */
+/** From the switch on nobody sees the new release before it was probed: what is left of the caller's freeze may not last over the wait for the last visitors. */
 const switchFreezeMs = 15_000;
 const portLimitMs = 10_000;
 const firstReleaseId = 'initial';
@@ -151,7 +151,7 @@ export class Site {
     if (isThere) return;
     await this.requireRelease(releaseId);
     const next = await this.openRelease(releaseId);
-    if (!this.gate.isFrozen) this.gate.freeze(switchFreezeMs);
+    this.gate.freeze(switchFreezeMs);
     await old.drained(drainMs);
     const failure = await this.point(releaseId).then(
       () => null,

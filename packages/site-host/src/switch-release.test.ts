@@ -1,3 +1,7 @@
+import { once } from 'node:events';
+import { truncate, writeFile } from 'node:fs/promises';
+import http from 'node:http';
+import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
@@ -89,6 +93,25 @@ test('a freeze holds requests without failing them and thaws by itself', async (
   expect(new Set(pages).size).toBe(1);
   expect(pages[0]).toMatch(/^file=(\d) row=\1$/);
   expect((await host.client.readSite(siteId)).frozen).toBe(false);
+});
+
+test('a visitor who takes long over the old site does not open the new one before it was asked whether it serves', async () => {
+  const site = await host.client.readSite(siteId);
+  const [from, to] = site.current_release === 'initial' ? ['initial', 'second'] : ['second', 'initial'];
+  const large = path.join(site.files_dir, 'large.bin');
+  await writeFile(large, '');
+  await truncate(large, 100 << 20);
+  const reading = http.get(new URL('large.bin', site.url), (response) => response.pause());
+  reading.on('error', () => undefined);
+  await once(reading, 'response');
+  // As a restore freezes it: the time runs while the host waits for who is still there.
+  expect(await host.client.freezeSite(siteId, 5_000, claim(6))).toEqual({ frozen: true, drained: false });
+  expect(await host.client.switchRelease(siteId, { releaseId: to, expectedRelease: from }, claim(6))).toMatchObject({
+    current_release: to,
+    frozen: true,
+  });
+  reading.destroy();
+  await host.client.thawSite(siteId, claim(6));
 });
 
 test('an older fence changes nothing', async () => {
