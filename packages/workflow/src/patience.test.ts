@@ -17,9 +17,10 @@ describe('work that cannot go on', () => {
   afterEach(() => world.close());
   const isNow = (workflowId: string, status: string) => until(async () => (await world.status(workflowId)) === status);
   const stepOf = async (workflowId: string) => {
-    const { rows } = await world.pool.query<{ attempts: number; failures: number }>('SELECT * FROM workflow_step WHERE workflow_id = $1', [
-      workflowId,
-    ]);
+    const { rows } = await world.pool.query<{ attempts: number; failures: number; undo_failures: number }>(
+      'SELECT * FROM workflow_step WHERE workflow_id = $1',
+      [workflowId],
+    );
     return rows[0];
   };
 
@@ -76,10 +77,11 @@ describe('work that cannot go on', () => {
     await world.pool.query(`UPDATE workflow_step SET started_at = now() - interval '25 hours'`);
     await isNow(workflowId, 'needs_attention');
     await retryWorkflow(world.database.sql(), workflowId);
-    const { attempts = 0 } = (await stepOf(workflowId)) ?? {};
-    await until(async () => ((await stepOf(workflowId))?.attempts ?? 0) > attempts + 2);
+    const before = (await stepOf(workflowId))?.attempts ?? 0;
+    await until(async () => ((await stepOf(workflowId))?.attempts ?? 0) > before + 2);
     isReady = true;
     await isNow(workflowId, 'succeeded');
+    expect((await stepOf(workflowId))?.failures).toBe(0);
   });
 
   it('calls staff when an undo has said "later" for a day, and waits for another when they have it tried again', async () => {
@@ -102,6 +104,7 @@ describe('work that cannot go on', () => {
     await until(async () => undone > before + 2);
     isReady = true;
     await isNow(workflowId, 'failed');
+    expect((await stepOf(workflowId))?.undo_failures).toBe(0);
   });
 
   it('starts by a clock that was put back what a wrong one has put off for years, once', async () => {
