@@ -44,14 +44,21 @@ export function refusedSend(error: ComputeError, kind: Change['kind'], step: Fai
   if (error.mayPass) return retryLater({ seconds: pauseSeconds(error, step.attempt) });
   const code = codeOf(error.reason, kind);
   if (code !== undefined) return conclude(code, { internal: error.message });
-  step.log.error({ alarm: 'provider_refused', reason: error.reason, internal: error.message }, 'the provider refuses us');
+  pageStaff(error, step);
   return conclude('dependency_unavailable', { extra: { dependency: 'provider' }, internal: error.message });
 }
+
+const pageStaff = ({ reason, message }: ComputeError, { log }: Failing): void =>
+  log.error({ alarm: 'provider_refused', reason, internal: message }, 'the provider refuses us');
+
+/** Our credential, or a call of ours: nobody but staff can mend it, and without a look nothing is ever sent. */
+const isOurs = ({ reason }: ComputeError): boolean => reason === 'credentials_refused' || reason === 'rejected';
 
 /** A look within a step: again later, for as long as it may pass. What is final then is known to nobody. */
 export function lookedAt<T>(work: Promise<T>, step: Failing): Promise<T> {
   return work.catch((error: unknown) => {
     if (!(error instanceof ComputeError)) throw error;
+    if (isOurs(error)) pageStaff(error, step);
     throw error.mayPass || error.reason === 'ambiguous'
       ? retryLater({ seconds: pauseSeconds(error, step.attempt) })
       : fail('step_failed', { internal: error.message, cause: error });

@@ -1,5 +1,5 @@
 import type { Closing, ComputeDriver, ComputeReader } from './compute-provider';
-import { openProviderApi } from './http/provider-api';
+import { openProviderApi, type ReadPath } from './http/provider-api';
 import { sendChange } from './proxmox/proxmox-changes';
 import { findChange, prepareChange } from './proxmox/proxmox-find';
 import type { ProxmoxOptions } from './proxmox/proxmox-options';
@@ -9,8 +9,12 @@ import { refusalIn } from './proxmox/proxmox-refusals';
 /** A task is in its node's list as soon as it is forked. */
 const lostAnswerSecondsUsual = 30;
 
+/** A node that the cluster cannot reach is no sign that the others are away; what a guest answers is its owner's doing, and no sign of anything. */
+const partOf = ([collection, node, , , agent]: ReadPath): string | null =>
+  collection !== 'nodes' ? '' : agent === 'agent' ? null : String(node);
+
 const openApi = ({ token, ...options }: ProxmoxOptions) =>
-  openProviderApi({ ...options, headers: { authorization: `PVEAPIToken=${token}` }, refusalIn });
+  openProviderApi({ ...options, headers: { authorization: `PVEAPIToken=${token}` }, refusalIn, partOf });
 
 /** What one API token may see of one Proxmox VE cluster, for handlers. */
 export function proxmoxComputeReader(options: ProxmoxOptions): ComputeReader & Closing {

@@ -3,6 +3,7 @@ import type { ServerSnapshot } from '@drydock/contracts/compute-snapshots';
 import { auditedOf } from '@drydock/service-kit/testing/audit-log';
 import { ended } from '@drydock/service-kit/testing/follow-workflow';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { until } from '@drydock/test-kit/wait';
 import { type ComputeWorld, openWorld } from '../../test/compute-world';
 
 let world: ComputeWorld;
@@ -62,6 +63,38 @@ it('finds the machine whose order was answered to nobody, and makes no second on
   const { server } = await outcomeOf();
   expect(server).toMatchObject({ status: 'active', power_state: 'on' });
   expect(await world.project.machinesNamed(server.id)).toHaveLength(1);
+});
+
+it('calls staff when the machine of a failed order cannot be deleted, instead of asking the provider for ever', async () => {
+  const ofActions = (status: string, times: number) =>
+    world.project.fault({ method: 'GET', path: '^/v1/actions$', times, answer: { kind: 'edited', set: { 'actions.0.status': status } } });
+  await ofActions('running', 500);
+  const answer = await world.api.call('POST', servers, { body: order });
+  const { id } = answer.json as ComputeServerView;
+  const [machineId] = await until(async () => {
+    const machines = await world.project.machinesNamed(id);
+    return machines.length > 0 && machines;
+  });
+  await world.project.admin('PATCH', `/servers/${machineId}`, { labels: { 'stand-in.fail': 'delete_server' } });
+  await world.project.admin('DELETE', '/faults');
+  await ofActions('error', 1);
+  // Four times were enough of this for a test.
+  await until(
+    async () =>
+      (
+        await world.api.rows(
+          `UPDATE workflow_step SET undo_failures = 4 FROM workflow
+           WHERE workflow.id = workflow_id AND workflow.id = $1 AND direction = 'undo' AND name = 'create' RETURNING name`,
+          [id],
+        )
+      ).length === 1,
+  );
+  expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'needs_attention', error: { code: 'order_failed' } });
+  // Mended by staff at the provider, and gone on with.
+  await world.project.admin('PATCH', `/servers/${machineId}`, { labels: {} });
+  await world.api.rows("UPDATE workflow SET status = 'queued', due_at = now(), dispatch_after = now() WHERE id = $1", [id]);
+  expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'order_failed' } });
+  expect(await world.project.machinesNamed(id)).toEqual([]);
 });
 
 it('takes a snapshot that its number names, lists it, and deletes it', async () => {

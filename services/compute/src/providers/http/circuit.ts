@@ -5,25 +5,36 @@ import { ComputeError } from '../compute-error';
 const failuresMax = 8;
 const openMs = 5_000;
 
-/** Nothing is sent to a provider that does not answer, one probe at a time aside: neither requests nor workers pile up before it. */
-export interface Circuit {
-  /** @throws ComputeError `unavailable` at once while it is open: then nothing was sent */
-  guard<T>(call: () => Promise<T>): Promise<T>;
-}
+/**
+ * Nothing is sent to a provider that does not answer, one probe at a time aside: neither requests nor workers pile up before it.
+ * One circuit for each of its parts; a call whose part is null passes by all of them.
+ * @throws ComputeError `unavailable` at once while the circuit is open: then nothing was sent
+ */
+export type Guard = <T>(part: string | null, call: () => Promise<T>) => Promise<T>;
+
+type Circuit = <T>(call: () => Promise<T>) => Promise<T>;
 
 const isSilent = (error: Error): boolean =>
   error instanceof ComputeError && (error.reason === 'unavailable' || error.reason === 'ambiguous');
 
-export function createCircuit(): Circuit {
-  const policy = circuitBreaker(handleWhen(isSilent), { halfOpenAfter: openMs, breaker: new ConsecutiveBreaker(failuresMax) });
-  return {
-    guard: (call) =>
-      policy.execute(call).catch((error: unknown) => {
-        if (!(error instanceof BrokenCircuitError)) throw error;
-        throw new ComputeError('unavailable', 'the provider has not answered for a while', {
-          retryAfterSeconds: openMs / 1_000,
-          cause: error,
-        });
-      }),
+export function openCircuits(): Guard {
+  const circuits = new Map<string, Circuit>();
+  return (part, call) => {
+    if (part === null) return call();
+    const circuit = circuits.get(part) ?? createCircuit();
+    circuits.set(part, circuit);
+    return circuit(call);
   };
+}
+
+function createCircuit(): Circuit {
+  const policy = circuitBreaker(handleWhen(isSilent), { halfOpenAfter: openMs, breaker: new ConsecutiveBreaker(failuresMax) });
+  return (call) =>
+    policy.execute(call).catch((error: unknown) => {
+      if (!(error instanceof BrokenCircuitError)) throw error;
+      throw new ComputeError('unavailable', 'the provider has not answered for a while', {
+        retryAfterSeconds: openMs / 1_000,
+        cause: error,
+      });
+    });
 }

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Change } from '../compute-change.types';
 import { ComputeError } from '../compute-error';
-import { createCircuit } from './circuit';
+import { openCircuits } from './circuit';
 import { pauseBeforeConflict } from './conflict-pause';
 import { type HttpAnswer, type HttpCall, type HttpOptions, NoAnswer, openProviderHttp } from './provider-http';
 import { createRateBudget } from './rate-budget';
@@ -31,15 +31,17 @@ export interface ProviderApi {
 interface Provider extends ApiOptions, Pick<HttpOptions, 'headers' | 'ca'> {
   /** What the provider definitely refuses, in its words; null when the answer refuses nothing definitely. `kind` is left out of reads. */
   refusalIn(answer: HttpAnswer, kind?: Change['kind']): ComputeError | null;
+  /** Which part of the provider a call depends on: each has a circuit of its own. Null: what is said there is no sign of the provider's health. Default: one for all. */
+  partOf?(path: ReadPath): string | null;
 }
 
 const conflictAttemptsMax = 3;
 const describe = ({ status, text }: HttpAnswer): string => `${status} ${text.slice(0, 200)}`;
 
 export function openProviderApi(provider: Provider): ProviderApi {
-  const { baseUrl, headers, ca, refusalIn, deadlineMs = 10_000, bodyBytesMax = 4 * 1024 * 1024 } = provider;
+  const { baseUrl, headers, ca, refusalIn, partOf = () => '', deadlineMs = 10_000, bodyBytesMax = 4 * 1024 * 1024 } = provider;
   const http = openProviderHttp({ baseUrl, headers, deadlineMs, bodyBytesMax, ca });
-  const [budget, circuit] = [createRateBudget(), createCircuit()];
+  const [budget, guard] = [createRateBudget(), openCircuits()];
 
   const ask = async (call: HttpCall, signal: AbortSignal | undefined, whenSilent: 'unavailable' | 'ambiguous'): Promise<HttpAnswer> => {
     try {
@@ -71,7 +73,7 @@ export function openProviderApi(provider: Provider): ProviderApi {
   return {
     read: async (path, query, schema, signal) => {
       await budget.admit(signal);
-      return await readAgain(deadlineMs, (ends) => circuit.guard(() => readOnce({ method: 'GET', path, query }, schema, ends)), signal);
+      return await readAgain(deadlineMs, (ends) => guard(partOf(path), () => readOnce({ method: 'GET', path, query }, schema, ends)), signal);
     },
     change: async (call, kind, schema, signal) => {
       // Whoever is called off while nothing is on its way is told so: what may have been sent is never sent again.
@@ -83,7 +85,7 @@ export function openProviderApi(provider: Provider): ProviderApi {
       for (let tried = 1; ; tried += 1) {
         await unsent(budget.admit(signal));
         try {
-          return await circuit.guard(() => changeOnce(call, kind, schema, signal));
+          return await guard(partOf(call.path), () => changeOnce(call, kind, schema, signal));
         } catch (error) {
           if (!(error instanceof ComputeError) || error.reason !== 'conflict' || tried === conflictAttemptsMax) throw error;
           refusal = error;

@@ -20,6 +20,8 @@ const waitMsMax = 4_000;
 const reserve = 0.1;
 /** However little is left, a process asks now and then, or it would never learn that there is more. */
 const leastPace = 0.02;
+/** The longest pause between two calls. Headers that are absurd, or that count in another unit, would else silence us for hours or for good. */
+const spacingMsMax = 60_000;
 
 interface Store {
   limit: number;
@@ -39,7 +41,8 @@ export function createRateBudget(now: () => number = () => performance.now(), ra
       store = { ...store, remaining: Math.max(0, left - 1), notedMs: nowMs };
       const fraction = left / (store.limit * reserve);
       if (fraction >= 1) return;
-      const spacingMs = (1_000 / (store.perSecond * Math.max(fraction, leastPace))) * (0.75 + random() / 2);
+      const paceMs = 1_000 / (store.perSecond * Math.max(fraction, leastPace));
+      const spacingMs = Math.min(spacingMsMax, paceMs) * (0.75 + random() / 2);
       const waitMs = Math.max(freeAtMs, nowMs) - nowMs;
       if (waitMs > waitMsMax) throw spent(waitMs);
       freeAtMs = nowMs + waitMs + spacingMs;

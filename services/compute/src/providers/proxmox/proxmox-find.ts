@@ -34,7 +34,8 @@ export async function prepareChange(api: ProviderApi, reader: ComputeReader, cha
     reader.readMachine(machineId, signal),
   ]);
   const knownTasks = tasks.map(({ upid }) => upid);
-  return JSON.stringify({ node, knownTasks, wasRunning: machine?.powerState === 'on' } satisfies Seen);
+  // By its process: one that is paused, on a disk that is full perhaps, ran, and nobody would start it again.
+  return JSON.stringify({ node, knownTasks, wasRunning: machine?.vendorStatus === 'running' } satisfies Seen);
 }
 
 interface Finder {

@@ -22,7 +22,8 @@ async function readAddresses(api: ProviderApi, vm: Resource, signal?: AbortSigna
   const ends = AbortSignal.timeout(agentMsMax);
   const either = signal === undefined ? ends : AbortSignal.any([ends, signal]);
   try {
-    return addressesOf(await api.read(pathOf(vm, 'agent', 'network-get-interfaces'), [], dataOf(interfacesSchema), either));
+    const said = interfacesSchema.safeParse(await api.read(pathOf(vm, 'agent', 'network-get-interfaces'), [], dataOf(z.unknown()), either));
+    return said.success ? addressesOf(said.data) : [];
   } catch (error) {
     signal?.throwIfAborted();
     if (error instanceof ComputeError || ends.aborted) return [];
@@ -30,10 +31,12 @@ async function readAddresses(api: ProviderApi, vm: Resource, signal?: AbortSigna
   }
 }
 
+const unknownMachine = (resource: Resource): Machine =>
+  machineOf({ resource, status: { vmid: resource.vmid, status: 'unknown' }, config: null, addresses: [] });
+
 async function look(api: ProviderApi, vm: Resource, isWhole: boolean, signal?: AbortSignal): Promise<Machine | null> {
-  // Its node does not answer the cluster: nothing more is known of it, and the others are told all the same.
-  if (vm.status === 'unknown')
-    return machineOf({ resource: vm, status: { vmid: vm.vmid, status: vm.status }, config: null, addresses: [] });
+  // Its node does not answer the cluster: nothing more is known of it.
+  if (vm.status === 'unknown') return unknownMachine(vm);
   const [status, config, addresses] = await Promise.all([
     api.read(pathOf(vm, 'status', 'current'), [], dataOf(statusSchema), signal),
     isWhole ? api.read(pathOf(vm, 'config'), [], dataOf(configSchema), signal) : null,
@@ -54,11 +57,21 @@ async function readMachine(api: ProviderApi, machineId: string, signal?: AbortSi
   return moved === null ? null : await look(api, moved, true, signal);
 }
 
+/** Of one that cannot be looked at nothing is known, and the others are told all the same. When none can be, it is the cluster that does not answer. */
 async function listMachines(api: ProviderApi, signal?: AbortSignal): Promise<Machine[]> {
   const vms = (await listVms(api, signal)).filter(({ template }) => template !== 1);
+  const failures: ComputeError[] = [];
+  const lookOrNote = (vm: Resource): Promise<Machine | null> =>
+    look(api, vm, false, signal).catch((error: unknown) => {
+      if (!(error instanceof ComputeError) || (error.reason !== 'unavailable' && error.reason !== 'foreign')) throw error;
+      failures.push(error);
+      return unknownMachine(vm);
+    });
   const machines: (Machine | null)[] = [];
   for (let at = 0; at < vms.length; at += atOnceMax)
-    machines.push(...(await Promise.all(vms.slice(at, at + atOnceMax).map((vm) => look(api, vm, false, signal)))));
+    machines.push(...(await Promise.all(vms.slice(at, at + atOnceMax).map(lookOrNote))));
+  const [failure] = failures;
+  if (failure !== undefined && failures.length === vms.length) throw failure;
   return machines.filter((machine) => machine !== null);
 }
 

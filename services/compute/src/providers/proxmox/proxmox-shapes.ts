@@ -34,11 +34,13 @@ const isPublic = (address: string): boolean => {
   return version !== 0 && !inner.check(address, version === 4 ? 'ipv4' : 'ipv6');
 };
 
-export const addressesOf = (interfaces: z.infer<typeof interfacesSchema> | null): string[] =>
-  (interfaces?.result ?? [])
-    .flatMap((card) => card['ip-addresses'] ?? [])
-    .map((entry) => entry['ip-address'])
-    .filter(isPublic);
+/** More than any machine is given by us: a guest may say what it likes, and all of it would be kept. */
+const addressesMax = 64;
+
+export function addressesOf(interfaces: z.infer<typeof interfacesSchema>): string[] {
+  const said = interfaces.result.flatMap((card) => card['ip-addresses'] ?? []).map((entry) => entry['ip-address']);
+  return [...new Set(said.filter(isPublic))].slice(0, addressesMax);
+}
 
 interface Looked {
   resource: Resource;

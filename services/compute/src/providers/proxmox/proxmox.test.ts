@@ -154,6 +154,63 @@ it('shows addresses that others can connect to, and no bridge of a container', a
 });
 
 it.each([
+  ['answer nonsense', { kind: 'fixed', status: 200, body: '{"data":{"result":"none"}}' }],
+  ['say nothing', { kind: 'silence' }],
+] as const)('is not taken for a cluster that is away because guests %s: what guests answer is their owners’ doing', async (_what, answer) => {
+  for (let made = 0; made < 4; made += 1) await orderMachine(world, rig.order());
+  const driver = world.open();
+  await world.admin.orderFault({ path: '/agent/', times: 200, answer });
+  const listed = await driver.listMachines();
+  const machineId = listed.at(-1)?.id ?? '';
+  expect(await driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
+  expect(await refusalOf(driver.send(rollbackTo(machineId, 'none'), await driver.prepare(rollbackTo(machineId, 'none'))))).toMatchObject({
+    reason: 'snapshot_not_found',
+  });
+  await world.admin.clearFaults();
+});
+
+it('takes no more addresses from a guest than a machine has use for', async () => {
+  const machineId = await orderMachine(world, rig.order());
+  const many = Array.from({ length: 20_000 }, (_, at) => `2001:db8::${(at % 10_000).toString(16)}`);
+  await patch(machineId, { addresses: many });
+  const { addresses = [] } = (await world.driver.readMachine(machineId)) ?? {};
+  expect(addresses.length).toBeLessThanOrEqual(64);
+  expect(addresses.slice(0, 2)).toEqual(['2001:db8::0', '2001:db8::1']);
+  expect(new Set(addresses).size).toBe(addresses.length);
+});
+
+it('tells of all other machines while one cannot be looked at, and of that one that nothing is known', async () => {
+  const [well, ill] = [await orderMachine(world, rig.order()), await orderMachine(world, rig.order())];
+  const driver = world.open();
+  await world.admin.orderFault({ path: `/qemu/${ill}/status/current$`, times: 50, answer: { kind: 'fixed', status: 596 } });
+  const machines = new Map((await driver.listMachines()).map((machine) => [machine.id, machine]));
+  expect(machines.get(well)).toMatchObject({ powerState: 'on', vendorStatus: 'running' });
+  expect(machines.get(ill)).toMatchObject({ powerState: 'unknown', vendorStatus: 'unknown', addresses: [] });
+  // But when none can be looked at it is the cluster that does not answer.
+  await world.admin.clearFaults();
+  await world.admin.orderFault({ path: '/status/current$', times: 500, answer: { kind: 'fixed', status: 596 } });
+  expect((await refusalOf(driver.listMachines())).reason).toBe('unavailable');
+  await world.admin.clearFaults();
+});
+
+it('goes on speaking to the other nodes when one that the cluster cannot reach has been asked again and again', async () => {
+  const [well, ill] = [await orderMachine(world, rig.order()), await orderMachine(world, { ...rig.order(), zone: 'pve1' })];
+  const driver = world.open();
+  await world.admin.orderFault({ path: '/nodes/pve1/', times: 100, answer: { kind: 'fixed', status: 596 } });
+  for (let looks = 0; looks < 4; looks += 1) expect((await refusalOf(driver.readMachine(ill))).reason).toBe('unavailable');
+  expect(await driver.readMachine(well)).toMatchObject({ powerState: 'on' });
+  await world.admin.clearFaults();
+});
+
+it.each(['paused', 'io-error'])('starts a machine after its rollback that was %s: its process was there', async (qmpstatus) => {
+  const machineId = await orderMachine(world, rig.order());
+  const snapshotId = await takeSnapshot(world, machineId);
+  await patch(machineId, { qmpstatus });
+  expect(await ended(world, await send(rollbackTo(machineId, snapshotId)))).toMatchObject({ state: 'succeeded' });
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
+});
+
+it.each([
   ['VM is locked (backup)\n', 'locked'],
   ["snapshot 'x' does not exist", 'snapshot_not_found'],
   ['unable to rollback to incomplete snapshot (snapstate = prepare)', 'snapshot_not_ready'],

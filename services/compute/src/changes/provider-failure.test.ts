@@ -1,0 +1,27 @@
+import { StepFailure, StepWait } from '@drydock/workflow/step-error';
+import { ComputeError } from '../providers/compute-error';
+import type { ComputeReason } from '../providers/compute-reason.types';
+import { lookedAt } from './provider-failure';
+
+/** What a failed look throws in its step, and what staff are told by the log. */
+async function looking(reason: ComputeReason) {
+  const alarms: unknown[] = [];
+  const silent = () => undefined;
+  const log = { debug: silent, info: silent, warn: silent, error: (fields: object) => void alarms.push({ ...fields }) };
+  const thrown: unknown = await lookedAt(Promise.reject(new ComputeError(reason, 'as the provider said')), { attempt: 1, log }).catch(
+    (error: unknown) => error,
+  );
+  return { thrown, alarms };
+}
+
+it.each(['credentials_refused', 'rejected'] as const)('pages staff when a look is refused as %s: it is asked before anything is sent', async (reason) => {
+  const { thrown, alarms } = await looking(reason);
+  expect(thrown).toBeInstanceOf(StepFailure);
+  expect(alarms).toMatchObject([{ alarm: 'provider_refused', reason }]);
+});
+
+it('pages nobody for what passes by itself, and looks again', async () => {
+  const { thrown, alarms } = await looking('unavailable');
+  expect(thrown).toBeInstanceOf(StepWait);
+  expect(alarms).toEqual([]);
+});
