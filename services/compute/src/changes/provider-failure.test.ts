@@ -14,11 +14,14 @@ async function looking(reason: ComputeReason) {
   return { thrown, alarms };
 }
 
-it.each(['credentials_refused', 'rejected'] as const)('pages staff when a look is refused as %s: it is asked before anything is sent', async (reason) => {
-  const { thrown, alarms } = await looking(reason);
-  expect(thrown).toBeInstanceOf(StepFailure);
-  expect(alarms).toMatchObject([{ alarm: 'provider_refused', reason }]);
-});
+it.each(['credentials_refused', 'rejected'] as const)(
+  'pages staff when a look is refused as %s: it is asked before anything is sent',
+  async (reason) => {
+    const { thrown, alarms } = await looking(reason);
+    expect(thrown).toBeInstanceOf(StepFailure);
+    expect(alarms).toMatchObject([{ alarm: 'provider_refused', reason }]);
+  },
+);
 
 it('pages nobody for what passes by itself, and looks again', async () => {
   const { thrown, alarms } = await looking('unavailable');

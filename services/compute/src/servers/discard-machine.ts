@@ -1,8 +1,7 @@
-import { retryLater } from '@drydock/workflow/step-error';
-import { lookedAt, pollSeconds, refusedSend } from '../changes/provider-failure';
+import { carryOutDeletion, lookAgain } from '../changes/carry-out-deletion';
+import { lookedAt } from '../changes/provider-failure';
 import { lookForSend } from '../changes/provider-send.store';
 import type { Step } from '../changes/send-once';
-import { ComputeError } from '../providers/compute-error';
 import type { ComputeDriver } from '../providers/compute-provider';
 import type { WorkContext } from './work';
 
@@ -12,18 +11,13 @@ export async function discardMachine(
   step: Step & { subject: { id: string } },
   driver: ComputeDriver,
 ): Promise<void> {
-  const machine = await lookedAt(driver.findMachine(step.subject.id, step.signal), step);
+  const find = () => lookedAt(driver.findMachine(step.subject.id, step.signal), step);
+  const machine = await find();
   if (machine === null) {
     const lookedSeconds = await lookForSend(database.sql(), step.workflowId);
     if (lookedSeconds === null || lookedSeconds >= driver.lostAnswerSeconds) return;
-    throw retryLater({ seconds: pollSeconds(step.attempt) });
+    throw lookAgain();
   }
-  const change = { kind: 'delete', reference: step.workflowId, machineId: machine.id } as const;
-  try {
-    await driver.send(change, await driver.prepare(change, step.signal), step.signal);
-  } catch (error) {
-    if (!(error instanceof ComputeError)) throw error;
-    if (error.reason !== 'ambiguous') throw refusedSend(error, change.kind, step);
-  }
-  throw retryLater({ seconds: pollSeconds(step.attempt) });
+  await carryOutDeletion(step, driver, { kind: 'delete', reference: step.workflowId, machineId: machine.id });
+  if ((await find()) !== null) throw lookAgain();
 }

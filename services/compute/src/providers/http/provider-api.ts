@@ -73,7 +73,11 @@ export function openProviderApi(provider: Provider): ProviderApi {
   return {
     read: async (path, query, schema, signal) => {
       await budget.admit(signal);
-      return await readAgain(deadlineMs, (ends) => guard(partOf(path), () => readOnce({ method: 'GET', path, query }, schema, ends)), signal);
+      return await readAgain(
+        deadlineMs,
+        (ends) => guard(partOf(path), () => readOnce({ method: 'GET', path, query }, schema, ends)),
+        signal,
+      );
     },
     change: async (call, kind, schema, signal) => {
       // Whoever is called off while nothing is on its way is told so: what may have been sent is never sent again.

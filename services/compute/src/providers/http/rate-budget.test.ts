@@ -14,18 +14,21 @@ it.each([
   ['counts in milliseconds', '3600', String(3_600_000)],
   ['means a day in the far future', '3600', String(2 ** 53)],
   ['has next to no limit', '0.001', '3600'],
-])('asks a provider again within some minute whose header %s, and tells nobody to come back later than that', async (_what, limit, reset) => {
-  let nowMs = 0;
-  const budget = createRateBudget(
-    () => nowMs,
-    () => 1,
-  );
-  budget.note({ status: 429, headers: headersOf(limit, reset) });
-  await budget.admit();
-  const refusal: unknown = await budget.admit().catch((error: unknown) => error);
-  if (!(refusal instanceof ComputeError)) throw new Error('admitted at once');
-  expect(refusal.reason).toBe('rate_limited');
-  expect(refusal.retryAfterSeconds).toBeLessThanOrEqual(80);
-  nowMs = 80_000;
-  await budget.admit();
-});
+])(
+  'asks a provider again within some minute whose header %s, and tells nobody to come back later than that',
+  async (_what, limit, reset) => {
+    let nowMs = 0;
+    const budget = createRateBudget(
+      () => nowMs,
+      () => 1,
+    );
+    budget.note({ status: 429, headers: headersOf(limit, reset) });
+    await budget.admit();
+    const refusal: unknown = await budget.admit().catch((error: unknown) => error);
+    if (!(refusal instanceof ComputeError)) throw new Error('admitted at once');
+    expect(refusal.reason).toBe('rate_limited');
+    expect(refusal.retryAfterSeconds).toBeLessThanOrEqual(80);
+    nowMs = 80_000;
+    await budget.admit();
+  },
+);

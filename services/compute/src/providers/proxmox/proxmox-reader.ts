@@ -68,8 +68,7 @@ async function listMachines(api: ProviderApi, signal?: AbortSignal): Promise<Mac
       return unknownMachine(vm);
     });
   const machines: (Machine | null)[] = [];
-  for (let at = 0; at < vms.length; at += atOnceMax)
-    machines.push(...(await Promise.all(vms.slice(at, at + atOnceMax).map(lookOrNote))));
+  for (let at = 0; at < vms.length; at += atOnceMax) machines.push(...(await Promise.all(vms.slice(at, at + atOnceMax).map(lookOrNote))));
   const [failure] = failures;
   if (failure !== undefined && failures.length === vms.length) throw failure;
   return machines.filter((machine) => machine !== null);

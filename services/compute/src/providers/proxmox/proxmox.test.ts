@@ -156,18 +156,21 @@ it('shows addresses that others can connect to, and no bridge of a container', a
 it.each([
   ['answer nonsense', { kind: 'fixed', status: 200, body: '{"data":{"result":"none"}}' }],
   ['say nothing', { kind: 'silence' }],
-] as const)('is not taken for a cluster that is away because guests %s: what guests answer is their owners’ doing', async (_what, answer) => {
-  for (let made = 0; made < 4; made += 1) await orderMachine(world, rig.order());
-  const driver = world.open();
-  await world.admin.orderFault({ path: '/agent/', times: 200, answer });
-  const listed = await driver.listMachines();
-  const machineId = listed.at(-1)?.id ?? '';
-  expect(await driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
-  expect(await refusalOf(driver.send(rollbackTo(machineId, 'none'), await driver.prepare(rollbackTo(machineId, 'none'))))).toMatchObject({
-    reason: 'snapshot_not_found',
-  });
-  await world.admin.clearFaults();
-});
+] as const)(
+  'is not taken for a cluster that is away because guests %s: what guests answer is their owners’ doing',
+  async (_what, answer) => {
+    for (let made = 0; made < 4; made += 1) await orderMachine(world, rig.order());
+    const driver = world.open();
+    await world.admin.orderFault({ path: '/agent/', times: 200, answer });
+    const listed = await driver.listMachines();
+    const machineId = listed.at(-1)?.id ?? '';
+    expect(await driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
+    expect(await refusalOf(driver.send(rollbackTo(machineId, 'none'), await driver.prepare(rollbackTo(machineId, 'none'))))).toMatchObject({
+      reason: 'snapshot_not_found',
+    });
+    await world.admin.clearFaults();
+  },
+);
 
 it('takes no more addresses from a guest than a machine has use for', async () => {
   const machineId = await orderMachine(world, rig.order());

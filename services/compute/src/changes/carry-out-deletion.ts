@@ -1,0 +1,43 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { retryLater } from '@drydock/workflow/step-error';
+import type { Accepted, Change } from '../providers/compute-change.types';
+import { ComputeError } from '../providers/compute-error';
+import type { ComputeDriver } from '../providers/compute-provider';
+import { refusedSend } from './provider-failure';
+import type { Step } from './send-once';
+
+type Deletion = Extract<Change, { kind: 'delete' | 'delete_snapshot' }>;
+
+/** Until what is being taken back is looked at again: nobody waits for it, and each look is taken from the calls that everybody shares. */
+const againSeconds = 3;
+export const lookAgain = (): Error => retryLater({ seconds: againSeconds });
+
+const lookEveryMs = 500;
+/** A deletion that takes longer is looked at by a later attempt. */
+const looksMax = 20;
+
+/**
+ * Deletes what a failed workflow has left, and may do so again. Resolves once the provider says that it is deleted; throws what has the attempt repeated later.
+ * When the provider says that its deletion failed, the attempt has failed too: after some of these staff are called.
+ */
+export async function carryOutDeletion(step: Step, driver: ComputeDriver, deletion: Deletion): Promise<void> {
+  const { actionId, machineId } = await sendDeletion(step, driver, deletion);
+  for (let looks = 0; actionId !== null; looks += 1) {
+    const action = await driver.readAction(machineId, actionId, step.signal).catch((error: unknown) => {
+      throw error instanceof ComputeError ? lookAgain() : error;
+    });
+    if (action.state === 'succeeded') return;
+    if (action.state === 'failed') throw new Error(`${action.command} ${action.id}: ${action.failure?.internal ?? 'no reason given'}`);
+    if (looks === looksMax) throw lookAgain();
+    await wait(lookEveryMs, undefined, { signal: step.signal });
+  }
+}
+
+async function sendDeletion(step: Step, driver: ComputeDriver, deletion: Deletion): Promise<Accepted> {
+  try {
+    return await driver.send(deletion, await driver.prepare(deletion, step.signal), step.signal);
+  } catch (error) {
+    if (!(error instanceof ComputeError)) throw error;
+    throw error.reason === 'ambiguous' || error.reason === 'locked' ? lookAgain() : refusedSend(error, deletion.kind, step);
+  }
+}
