@@ -24,7 +24,7 @@ export type Change = { reference: string } & (
   | { kind: 'take_snapshot'; machineId: string; description: string }
   /** A snapshot that is not there is no error. */
   | { kind: 'delete_snapshot'; machineId: string; snapshotId: string }
-  /** The machine's disks become the snapshot's; it is stopped for it. Whether it runs afterwards: on Hetzner yes, else if it ran at `prepare`. */
+  /** The machine's disks become the snapshot's; it is stopped for it. Whether it runs afterwards: on Hetzner yes, else if it ran at `prepare`, or was lost and not yet started again. */
   | { kind: 'rollback'; machineId: string; snapshotId: string }
   /** The machine's disks become the image's. Needs `compute:rebuild`. */
   | { kind: 'rebuild'; machineId: string; image: string }

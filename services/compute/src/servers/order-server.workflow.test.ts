@@ -97,6 +97,19 @@ it('calls staff when the machine of a failed order cannot be deleted, instead of
   expect(await world.project.machinesNamed(id)).toEqual([]);
 });
 
+it('an order that is abandoned although its machine runs ends, and leaves the server that the customer has', async () => {
+  const { server } = await outcomeOf();
+  // As when worker after worker dies before the end is noted.
+  await world.api.rows(
+    `UPDATE workflow SET status = 'needs_attention', finished_at = NULL, error = '{"code":"step_failed"}' WHERE id = $1`,
+    [server.id],
+  );
+  const workflow = `${servers}/${server.id}/workflows/${server.id}`;
+  expect((await world.api.call('POST', `${workflow}/abandon`)).status).toBe(202);
+  expect(await ended(world, workflow)).toMatchObject({ status: 'failed', error: { code: 'abandoned' } });
+  expect((await world.api.call('GET', `${servers}/${server.id}`)).json).toMatchObject({ status: 'active', operable: true, message: '' });
+});
+
 it('takes a snapshot that its number names, lists it, and deletes it', async () => {
   const { server } = await outcomeOf();
   const snapshots = `${servers}/${server.id}/snapshots`;

@@ -10,7 +10,7 @@ import { sendOnce } from '../changes/send-once';
 import type { Tx } from '../database.store';
 import { discardMachine } from './discard-machine';
 import { orderServerHead } from './order-server.head';
-import { activateServer, databaseTime, failServer, recordMachine } from './server.store';
+import { activateServer, databaseTime, failServer, findServer, recordMachine } from './server.store';
 import { startMachine } from './start-machine';
 import { driverOf, type WorkContext } from './work';
 
@@ -63,5 +63,10 @@ export const orderServerWorkflow = (context: WorkContext) =>
       },
       commit: async (tx, step, machine) => activateServer(tx, step.subject.id, machine, await databaseTime(tx)),
     })
-    .settle({ failed: (tx, run, { code }) => failServer(tx, run.subject.id, problems[code].title) })
+    .settle({
+      failed: async (tx, run, { code }) => {
+        // Abandoned behind its last step: the machine runs, and is the customer's.
+        if ((await findServer(tx, run, run.subject.id))?.status !== 'active') await failServer(tx, run.subject.id, problems[code].title);
+      },
+    })
     .build();

@@ -61,6 +61,18 @@ it('a listing that is short of a machine is not believed alone', async () => {
   expect(await read(serverId)).toMatchObject({ vendor_status: 'running', power_state: 'on', operable: true });
 });
 
+it('one machine that cannot be asked about by itself keeps no other server from being compared, and has not vanished', async () => {
+  const [ill, well] = ['515151', await world.project.makeMachine()];
+  const given = (machineId: string) => givenServer(world.api, world.caller, { machineId });
+  const [illId, wellId] = [await given(ill), await given(well)];
+  await machine(well, { status: 'off' });
+  await world.project.fault({ method: 'GET', path: `^/v1/servers/${ill}$`, times: 50, answer: { kind: 'fixed', status: 500 } });
+  await reconcile();
+  await world.project.admin('DELETE', '/faults');
+  expect(await read(wellId)).toMatchObject({ power_state: 'off' });
+  expect(await read(illId)).toMatchObject({ vendor_status: 'running', operable: true });
+});
+
 it('leaves a server to the workflow that is at work on it', async () => {
   const machineId = await world.project.makeMachine();
   const serverId = await givenServer(world.api, world.caller, { machineId, operable: false, powerState: 'rebooting' });

@@ -3,6 +3,7 @@ import { forgetRuns } from '@drydock/workflow/purge-workflows';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import { lookedAt } from '../changes/provider-failure';
 import type { Tx } from '../database.store';
+import { ComputeError } from '../providers/compute-error';
 import type { Machine } from '../providers/compute-machine.types';
 import type { ComputeDriver } from '../providers/compute-provider';
 import { reconcileServersHead } from './reconcile-servers.head';
@@ -43,12 +44,19 @@ const seenOf = ({ id, name, vendorStatus, powerState, addresses, spec }: Machine
 const confirmedMax = 20;
 
 async function confirmMissing(
-  step: Pick<StepContext<unknown, unknown>, 'attempt' | 'log' | 'signal'>,
+  step: Pick<StepContext<unknown, unknown>, 'log' | 'signal'>,
   driver: ComputeDriver,
   machineIds: readonly string[],
 ): Promise<string[]> {
   const gone: string[] = [];
-  for (const machineId of machineIds.slice(0, confirmedMax))
-    if ((await lookedAt(driver.readMachine(machineId, step.signal), step)) === null) gone.push(machineId);
+  for (const machineId of machineIds.slice(0, confirmedMax)) {
+    try {
+      if ((await driver.readMachine(machineId, step.signal)) === null) gone.push(machineId);
+    } catch (error) {
+      if (!(error instanceof ComputeError)) throw error;
+      // Whether it is gone is not known; what is known of the others is told all the same.
+      step.log.warn({ machine_id: machineId, internal: error.message }, 'a machine cannot be asked about');
+    }
+  }
   return gone;
 }

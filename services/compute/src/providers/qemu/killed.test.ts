@@ -8,6 +8,7 @@ import { hasQemu } from '../../../test/qemu-host';
 import { openHost, qemuRig } from '../../../test/qemu-rig';
 import type { Accepted, Change, ProviderAction } from '../compute-change.types';
 import { beginWork } from './begin-work';
+import { findPid } from './qemu-process';
 
 const order = qemuRig().order;
 const faults = mkdtempSync(path.join(tmpdir(), 'drydock-faults-'));
@@ -121,7 +122,7 @@ describeQemu('a machine of this host', () => {
     expect(await rollbacksOf(machineId)).toHaveLength(1);
   });
 
-  it('that QEMU lost to kill -9 keeps what was written, says that it is off, and rolls back to the state that it had', async () => {
+  it('that QEMU lost to kill -9 keeps what was written, says that it is off, and runs after a rollback as it would have without', async () => {
     const rollback = await changedMachine();
     const { machineId } = rollback;
     await world.restart();
@@ -129,8 +130,19 @@ describeQemu('a machine of this host', () => {
     expect(await world.admin.readDisk(machineId, '')).toBe('after');
     await carryOut(rollback);
     expect(await world.admin.readDisk(machineId, '')).toBe('before');
-    await world.driver.listMachines();
-    expect(await world.driver.readMachine(machineId)).toMatchObject({ vendorStatus: 'off', powerState: 'off', isLocked: false });
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
+  });
+
+  it('runs after a rollback that was asked for while it was too busy to answer', async () => {
+    const rollback = await changedMachine();
+    const { machineId } = rollback;
+    const pid = await findPid(folderOf(machineId));
+    if (pid === null) throw new Error('it has no process');
+    process.kill(pid, 'SIGSTOP');
+    const checkpoint = await world.driver.prepare(rollback).finally(() => process.kill(pid, 'SIGCONT'));
+    expect(await endOf(await world.driver.send(rollback, checkpoint))).toMatchObject({ state: 'succeeded' });
+    expect(await world.admin.readDisk(machineId, '')).toBe('before');
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
   });
 
   it('comes back by itself after its host was started again', async () => {

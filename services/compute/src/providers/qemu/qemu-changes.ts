@@ -9,6 +9,7 @@ import { claimJob, readJobs, readLastJob } from './qemu-jobs';
 import type { QemuOptions } from './qemu-options';
 import { type JobRecord, type MachineRecord, snapshotIdOf } from './qemu-records';
 import { readStatus } from './qemu-status';
+import { shouldRun } from './revive-machines';
 
 export interface QemuChanges {
   folders: MachineFolders;
@@ -24,8 +25,14 @@ const parse = (checkpoint: Checkpoint): z.infer<typeof checkpointSchema> => chec
 export async function prepareChange({ folders }: QemuChanges, change: Change): Promise<Checkpoint> {
   const machineFolder = 'machineId' in change ? folders.of(change.machineId) : null;
   const last = machineFolder === null ? null : await readLastJob(machineFolder);
-  const wasOn = machineFolder !== null && (await readStatus(machineFolder)) === 'running';
+  const wasOn = machineFolder !== null && (await isMeantToRun(machineFolder));
   return JSON.stringify({ highestJob: last?.number ?? 0, wasOn } satisfies z.infer<typeof checkpointSchema>);
+}
+
+/** Unless its owner powered it off: one that is paused or too busy to answer has its process, and one that was lost is about to be started again. */
+async function isMeantToRun(machineFolder: string): Promise<boolean> {
+  const status = await readStatus(machineFolder);
+  return status === 'off' ? shouldRun(await readJobs(machineFolder)) : status !== 'shutdown';
 }
 
 /** Begun since `prepare` by this very change, or already true. */

@@ -44,7 +44,8 @@ export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () =>
         folders.list().then(async (ids) => {
           const machines: Machine[] = [];
           for (const id of ids) {
-            const machine = await readMachine(id);
+            // One that cannot be read is left out, and met again by whoever asks about it alone.
+            const machine = await readMachine(id).catch(() => null);
             if (machine !== null) machines.push(machine);
           }
           return machines;

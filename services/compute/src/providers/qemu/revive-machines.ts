@@ -5,31 +5,38 @@ import { readStatus } from './qemu-status';
 
 /** Stands in such a job where a workflow's id would. */
 const reference = 'revive';
-/** So often in a row; then it is somebody's to look at. */
+/** So often in a row within a day, and it is somebody's to look at. */
 const revivalsMax = 5;
+const dayMs = 24 * 3_600_000;
 
 /**
  * Machines that should run and have no process were lost, as all are when the host starts again: they are started.
  * One that its owner powered off from inside has its process still; one that does not start is left.
  */
 export async function reviveMachines(folders: MachineFolders, beginWork: (machineFolder: string) => void): Promise<void> {
-  for (const machineId of await folders.list()) {
-    const machineFolder = folders.of(machineId);
-    if ((await readStatus(machineFolder)) !== 'off' || (await folders.isHeld(machineId)) || (await folders.read(machineId)) === null)
-      continue;
-    const jobs = await readJobs(machineFolder);
-    const last = jobs.at(-1);
-    if (last === undefined || last.state === 'running' || !shouldRun(jobs)) continue;
-    const job: JobRecord = {
-      ...{ number: last.number + 1, kind: 'start', reference, state: 'running', isApplied: false, startsAfter: false },
-      ...{ snapshotId: null, description: '', failure: null, begunAt: new Date().toISOString() },
-    };
-    if (await claimJob(machineFolder, job)) beginWork(machineFolder);
-  }
+  // What is wrong with one machine's folder is no reason to leave the others off; it is met again by whoever asks about that one.
+  for (const machineId of await folders.list()) if (await revive(folders, machineId).catch(() => false)) beginWork(folders.of(machineId));
 }
 
-function shouldRun(jobs: readonly JobRecord[]): boolean {
-  const isGivenUp = jobs.length >= revivalsMax && jobs.slice(-revivalsMax).every((job) => job.reference === reference);
+/** True when its start was claimed. */
+async function revive(folders: MachineFolders, machineId: string): Promise<boolean> {
+  const machineFolder = folders.of(machineId);
+  if ((await readStatus(machineFolder)) !== 'off' || (await folders.isHeld(machineId)) || (await folders.read(machineId)) === null)
+    return false;
+  const jobs = await readJobs(machineFolder);
+  const last = jobs.at(-1);
+  if (last === undefined || last.state === 'running' || !shouldRun(jobs)) return false;
+  return await claimJob(machineFolder, {
+    ...{ number: last.number + 1, kind: 'start', reference, state: 'running', isApplied: false, startsAfter: false },
+    ...{ snapshotId: null, description: '', failure: null, begunAt: new Date().toISOString() },
+  });
+}
+
+/** Whether a machine without a process is one that was lost: the last that was done to it started it. */
+export function shouldRun(jobs: readonly JobRecord[]): boolean {
+  const isRecent = ({ begunAt }: JobRecord): boolean => Date.now() - Date.parse(begunAt) < dayMs;
+  const lately = jobs.slice(-revivalsMax);
+  const isGivenUp = lately.length === revivalsMax && lately.every((job) => job.reference === reference && isRecent(job));
   const decisive = jobs.findLast(({ kind }) => kind === 'start' || kind === 'rollback');
   if (isGivenUp || decisive === undefined) return false;
   return decisive.kind === 'start' ? decisive.state === 'succeeded' : decisive.startsAfter;

@@ -1,0 +1,65 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type MachineFolders, openMachineFolders } from './machine-folders';
+import { claimJob, readJobs, saveJob } from './qemu-jobs';
+import type { JobRecord } from './qemu-records';
+import { reviveMachines } from './revive-machines';
+
+let root: string;
+let folders: MachineFolders;
+let begun: string[];
+beforeEach(() => {
+  root = mkdtempSync(path.join(tmpdir(), 'drydock-revive-'));
+  folders = openMachineFolders(root);
+  begun = [];
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const hourMs = 3_600_000;
+const record = { spec: 'small', image: 'blank', zone: 'here', labels: {}, cpus: 1, memoryMb: 64, diskGb: 1, system: { disk: '/none' } };
+const job = (number: number, change: Partial<JobRecord>): JobRecord => ({
+  ...{ number, kind: 'start', reference: 'order', state: 'succeeded', isApplied: false, startsAfter: false, snapshotId: null },
+  ...{ description: '', failure: null, begunAt: new Date(Date.now() - 1_000 * hourMs).toISOString() },
+  ...change,
+});
+
+/** A machine that was ordered and started; there is no process of it. */
+async function lostMachine(name: string): Promise<string> {
+  await folders.create({ ...record, name }, job(1, { kind: 'create' }));
+  await claimJob(folders.of(name), job(2, {}));
+  return folders.of(name);
+}
+const revive = () => reviveMachines(folders, (machineFolder) => void begun.push(path.basename(machineFolder)));
+/** Starts it, as the work that was begun would; `hoursAgo`: when. */
+async function startOne(machineFolder: string, hoursAgo: number): Promise<void> {
+  const last = (await readJobs(machineFolder)).at(-1);
+  if (last === undefined) throw new Error('there is no job');
+  await saveJob(machineFolder, { ...last, state: 'succeeded', begunAt: new Date(Date.now() - hoursAgo * hourMs).toISOString() });
+}
+
+it('a machine comes back each time that its host is started again, however often that is in its life', async () => {
+  const machineFolder = await lostMachine('one');
+  for (let restarts = 1; restarts <= 12; restarts += 1) {
+    await revive();
+    expect(begun).toHaveLength(restarts);
+    await startOne(machineFolder, 24 * (20 - restarts));
+  }
+});
+
+it('one that falls over again and again within hours is left to staff', async () => {
+  const machineFolder = await lostMachine('one');
+  for (let falls = 0; falls < 12; falls += 1) {
+    await revive();
+    if (begun.length > falls) await startOne(machineFolder, 0);
+  }
+  expect(begun).toHaveLength(5);
+});
+
+it('one machine whose records cannot be read keeps no other from coming back', async () => {
+  const broken = await lostMachine('a');
+  await lostMachine('b');
+  writeFileSync(path.join(broken, 'machine.json'), '{"name":');
+  await expect(revive()).resolves.toBeUndefined();
+  expect(begun).toEqual(['b']);
+});
