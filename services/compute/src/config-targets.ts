@@ -1,7 +1,8 @@
 import { z } from 'zod';
 
 /** In the currency's smallest unit, such as cents. */
-const priceSchema = z.strictObject({ hour_minor: z.int().min(0), month_minor: z.int().min(0) });
+const amount = z.int32().min(0);
+const priceSchema = z.strictObject({ hour_minor: amount, month_minor: amount });
 
 const offered = {
   /** ISO 4217. */

@@ -18,6 +18,10 @@ it.each([
     'machines of a size that is nowhere said',
     '{"fsn":{"driver":"qemu","folder":"/m","images":{},"sizes":{},"currency":"EUR","specs":{"s3cr3t":{"hour_minor":1,"month_minor":1}}}}',
   ],
+  [
+    'a price that no server can be stored with',
+    '{"fsn":{"driver":"hetzner","url":"http://127.0.0.1","token":"s3cr3t","currency":"EUR","specs":{"cpx11":{"hour_minor":1,"month_minor":3000000000}}}}',
+  ],
 ])('refuses ranges that are %s, naming the variable and no credential', (_what, value) => {
   const read = () => readServerConfig({ COMPUTE_TARGETS: value });
   expect(read).toThrow(/COMPUTE_TARGETS is not valid/);

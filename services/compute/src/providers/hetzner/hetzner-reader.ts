@@ -27,8 +27,10 @@ async function readPages<T>(api: ProviderApi, name: string, query: Query, item: 
   const items: T[] = [];
   for (let page: number | null = 1, read = 0; page !== null && read < pagesMax; read += 1) {
     const answer: z.infer<typeof schema> | null = await api.read([name], [...query, perPage, ['page', String(page)]], schema, signal);
-    items.push(...(answer?.items ?? []));
-    page = answer?.nextPage ?? null;
+    // A listing may be empty and never missing: we are not where we think we are, and nothing has vanished.
+    if (answer === null) throw new ComputeError('rejected', `there is no listing of ${name} at this address`);
+    items.push(...answer.items);
+    page = answer.nextPage;
   }
   return items;
 }

@@ -28,3 +28,23 @@ it('a change that is called off while it waits out a conflict was not accepted, 
   expect((await world.admin.readLedger()).filter(({ op }) => op === rig.rollbackOp)).toEqual([]);
   expect(await world.driver.send(change, checkpoint)).toMatchObject({ machineId, actionId: expect.any(String) });
 });
+
+it('does not take an address under which nothing is found for a project that has lost all of its machines', async () => {
+  const machineId = await orderMachine(world, rig.order());
+  const astray = world.open({ baseUrl: `${world.url()}/elsewhere` });
+  expect((await refusalOf(astray.listMachines())).reason).toBe('rejected');
+  expect((await refusalOf(astray.findMachine('web'))).reason).toBe('rejected');
+  expect((await refusalOf(astray.listSnapshots(machineId))).reason).toBe('rejected');
+});
+
+it('says nothing of what an accepted call was answered with, where the provider puts the password of root', async () => {
+  const machineId = await orderMachine(world, rig.order());
+  const change: Change = { kind: 'rollback', reference: reference(), machineId, snapshotId: await takeSnapshot(world, machineId) };
+  const checkpoint = await world.driver.prepare(change);
+  const body = JSON.stringify({ root_password: 'correct-horse', action: { id: 'of another shape' } });
+  await world.admin.orderFault({ ...rig.rollbackCall, answer: { kind: 'fixed', status: 201, body } });
+  const refusal = await refusalOf(world.driver.send(change, checkpoint));
+  expect(refusal.reason).toBe('ambiguous');
+  expect(refusal.message).toContain('201');
+  expect(refusal.message).not.toContain('correct-horse');
+});

@@ -36,7 +36,9 @@ interface Provider extends ApiOptions, Pick<HttpOptions, 'headers' | 'ca'> {
 }
 
 const conflictAttemptsMax = 3;
-const describe = ({ status, text }: HttpAnswer): string => `${status} ${text.slice(0, 200)}`;
+/** What a change was answered with when it was taken on may hold a password, and is shown to nobody. */
+const describe = ({ status, text }: HttpAnswer): string =>
+  status < 300 ? `${status} and ${text.length} characters that cannot be read` : `${status} ${text.slice(0, 200)}`;
 
 export function openProviderApi(provider: Provider): ProviderApi {
   const { baseUrl, headers, ca, refusalIn, partOf = () => '', deadlineMs = 10_000, bodyBytesMax = 4 * 1024 * 1024 } = provider;
