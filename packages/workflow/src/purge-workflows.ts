@@ -48,9 +48,11 @@ export function createWorkflowPurge(database: Pick<Database<never>, 'sql'>, log:
   };
 }
 
-/** For what the clock starts every minute for ever: runs that went well a day ago are of no use to anybody. */
+/** For what the clock starts every minute for ever: runs that went well a day ago are of no use to anybody, nor those that failed a month ago. */
 export async function forgetRuns(sql: Sql, kind: string): Promise<void> {
-  await sql.query(`DELETE FROM workflow WHERE kind = $1 AND status = 'succeeded' AND finished_at < clock_timestamp() - interval '1 day'`, [
-    kind,
-  ]);
+  await sql.query(
+    `DELETE FROM workflow WHERE kind = $1 AND (status = 'succeeded' AND finished_at < clock_timestamp() - interval '1 day'
+       OR status = 'failed' AND finished_at < clock_timestamp() - interval '30 days')`,
+    [kind],
+  );
 }

@@ -23,6 +23,13 @@ export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise
 export const withdrawSend = (sql: Sql, { workflowId, fence }: Sender): Promise<unknown> =>
   sql.query('DELETE FROM provider_sends WHERE workflow_id = $1::uuid AND fence = $2::bigint', [workflowId, fence]);
 
+/** Who has ended asks no more whether it has sent. Days later, so that staff who look into a failure find it. */
+export const forgetSends = (sql: Sql): Promise<unknown> =>
+  sql.query(
+    `DELETE FROM provider_sends WHERE sent_at < clock_timestamp() - interval '2 days' AND NOT EXISTS (
+       SELECT FROM workflow WHERE id = workflow_id AND (status NOT IN ('succeeded', 'failed') OR finished_at > clock_timestamp() - interval '2 days'))`,
+  );
+
 /** For how many seconds the answer to a noted send has been looked for, by Postgres' clock; 0 the first time. Null when nothing was ever sent. */
 export async function lookForSend(sql: Sql, workflowId: string): Promise<number | null> {
   const [row] = await sql.query<{ seconds: number }>(

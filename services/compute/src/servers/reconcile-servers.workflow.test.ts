@@ -1,6 +1,7 @@
 import type { ComputeServerView } from '@drydock/contracts/compute-servers';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { until } from '@drydock/test-kit/wait';
+import { uuidv7 } from 'uuidv7';
 import { type ComputeWorld, openWorld } from '../../test/compute-world';
 import { givenServer, startReconciliation } from '../../test/given-server';
 
@@ -71,6 +72,28 @@ it('one machine that cannot be asked about by itself keeps no other server from 
   await world.project.admin('DELETE', '/faults');
   expect(await read(wellId)).toMatchObject({ power_state: 'off' });
   expect(await read(illId)).toMatchObject({ vendor_status: 'running', operable: true });
+});
+
+it('forgets which changes were sent once the workflows that sent them are long over, and runs of its own that failed', async () => {
+  const [over, open, gone] = [uuidv7(), uuidv7(), uuidv7()];
+  const given = (id: string, kind: string, status: string, finished: string | null) =>
+    world.api.rows(
+      `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id, status, error, finished_at)
+       VALUES ($1::uuid, $2, 'test:' || $1::text, 'server', 'none', gen_random_uuid(), 'live', '{}', 'test', $3, '{"code":"step_failed"}', now() + $4::interval)`,
+      [id, kind, status, finished],
+    );
+  await given(over, 'roll_back_server', 'failed', '-3 days');
+  await given(open, 'roll_back_server', 'needs_attention', null);
+  const failedRun = uuidv7();
+  await given(failedRun, 'reconcile_servers', 'failed', '-40 days');
+  for (const id of [over, open, gone])
+    await world.api.rows("INSERT INTO provider_sends (workflow_id, fence, sent_at) VALUES ($1, 1, now() - interval '4 days')", [id]);
+  await reconcile();
+  const left = await world.api.rows<{ id: string }>('SELECT workflow_id AS id FROM provider_sends WHERE workflow_id = ANY($1::uuid[])', [
+    [over, open, gone],
+  ]);
+  expect(left).toEqual([{ id: open }]);
+  expect(await world.api.rows('SELECT 1 FROM workflow WHERE id = $1', [failedRun])).toEqual([]);
 });
 
 it('leaves a server to the workflow that is at work on it', async () => {

@@ -2,6 +2,7 @@ import type { StepContext } from '@drydock/workflow/definition';
 import { forgetRuns } from '@drydock/workflow/purge-workflows';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import { lookedAt } from '../changes/provider-failure';
+import { forgetSends } from '../changes/provider-send.store';
 import type { Tx } from '../database.store';
 import { ComputeError } from '../providers/compute-error';
 import type { Machine } from '../providers/compute-machine.types';
@@ -31,6 +32,7 @@ export const reconcileServersWorkflow = (context: WorkContext) =>
         for (const serverId of await applyVanished(tx, range, vanished, listedAt))
           step.log.error({ alarm: 'machine_vanished', server_id: serverId }, 'the provider no longer knows a machine');
         await forgetRuns(context.database.sql(tx), reconcileServersHead.kind);
+        await forgetSends(context.database.sql(tx));
       },
     })
     .build();

@@ -30,7 +30,7 @@ for (const [network, prefix] of [
   inner.addSubnet(network, prefix, 'ipv6');
 
 const isPublic = (address: string): boolean => {
-  const version = isIP(address);
+  const version = address.includes('%') ? 0 : isIP(address);
   return version !== 0 && !inner.check(address, version === 4 ? 'ipv4' : 'ipv6');
 };
 
