@@ -12,9 +12,15 @@ export const providerUnavailable = (cause?: unknown): Problem =>
     ...(cause instanceof Error ? { internal: cause.message, cause } : {}),
   });
 
-/** A look at a provider on behalf of a request, with every failure of it as {@link providerUnavailable}. */
-export function lookedUp<T>(work: Promise<T>): Promise<T> {
-  return work.catch((error: unknown) => {
-    throw error instanceof ComputeError ? providerUnavailable(error) : error;
-  });
+/** One call with its wait for the rate limit. A listing of many pages gets no more: a request has its answer by then, and nobody would read the rest. */
+const lookMsMax = 14_000;
+
+/** A look at a provider on behalf of a request, with every failure of it as {@link providerUnavailable}. It is called off, to the last page, once it takes too long. */
+export async function lookedUp<T>(look: (signal: AbortSignal) => Promise<T>, withinMs = lookMsMax): Promise<T> {
+  const ends = AbortSignal.timeout(withinMs);
+  try {
+    return await look(ends);
+  } catch (error) {
+    throw error instanceof ComputeError || ends.aborted ? providerUnavailable(error) : error;
+  }
 }

@@ -18,6 +18,7 @@ export async function lookAtMachine(
   server: Server,
 ): Promise<{ machine: Machine | null; capabilities: readonly string[] }> {
   const reader = readerOf(context, server);
-  const machine = server.machineId === null ? null : await lookedUp(reader.readMachine(server.machineId));
+  const { machineId } = server;
+  const machine = machineId === null ? null : await lookedUp((signal) => reader.readMachine(machineId, signal));
   return { machine, capabilities: reader.capabilities };
 }

@@ -22,8 +22,9 @@ export const deleteSnapshot = (context: HandlerContext) =>
     look: async (request) => {
       const server = await readServer(context, request);
       await assertFree(context.database.sql(), serverResourceKey(server.id));
-      if (server.machineId === null) return null;
-      return lookedUp(readerOf(context, server).readSnapshot(server.machineId, request.params.snapshotId));
+      const { machineId } = server;
+      if (machineId === null) return null;
+      return lookedUp((signal) => readerOf(context, server).readSnapshot(machineId, request.params.snapshotId, signal));
     },
     act: async (tx: Tx, request, snapshot) => {
       const { deployTarget, machineId, id } = await holdServer(tx, request);

@@ -15,7 +15,8 @@ export const listSnapshots = (context: HandlerContext) =>
       const binding = { list: endpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${params.serverId}` };
       const page = pager.read(query, binding, now);
       const server = await readServer(context, request);
-      const all = server.machineId === null ? [] : await lookedUp(readerOf(context, server).listSnapshots(server.machineId));
+      const { machineId } = server;
+      const all = machineId === null ? [] : await lookedUp((signal) => readerOf(context, server).listSnapshots(machineId, signal));
       const rows = pageBehind(all, page.after, page.limit + 1);
       const positionOf = ({ id, createdAt }: (typeof rows)[number]): string => `${createdAt.getTime()} ${id}`;
       return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf, view: viewSnapshot }) };

@@ -8,9 +8,10 @@ import type { RollbackWorld } from './snapshot.rules';
 export async function lookAtSnapshot(context: Pick<HandlerContext, 'targets'>, server: Server, snapshotId: string): Promise<RollbackWorld> {
   const reader = readerOf(context, server);
   const { capabilities } = reader;
-  if (server.machineId === null) return { machine: null, snapshot: null, capabilities };
-  const [machine, snapshot] = await lookedUp(
-    Promise.all([reader.readMachine(server.machineId), reader.readSnapshot(server.machineId, snapshotId)]),
+  const { machineId } = server;
+  if (machineId === null) return { machine: null, snapshot: null, capabilities };
+  const [machine, snapshot] = await lookedUp((signal) =>
+    Promise.all([reader.readMachine(machineId, signal), reader.readSnapshot(machineId, snapshotId, signal)]),
   );
   return { machine, snapshot, capabilities };
 }
