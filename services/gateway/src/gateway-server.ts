@@ -8,6 +8,9 @@ import { headersMax } from './hygiene';
 /** Above the 15 s between the beats of an event stream; a client that takes nothing in for this long is gone. */
 const idleMs = 75_000;
 
+/** Requests that a client may send ahead of the answer to an earlier one; more than that asks for our memory, and the connection goes. */
+const aheadMax = 32;
+
 interface Connection {
   /** Requests that were read and have no answer yet. */
   unanswered: number;
@@ -21,20 +24,28 @@ export function createGatewayServer(listener: RequestListener): Server {
     connections.set(socket, connection);
     return connection;
   };
-  const counted: RequestListener = (request, response) => {
-    const connection = connections.get(request.socket) ?? remember(request.socket);
+  const inTurn: RequestListener = (request, response) => {
+    const { socket } = request;
+    const connection = connections.get(socket) ?? remember(socket);
     connection.unanswered += 1;
+    if (connection.unanswered > aheadMax + 1) {
+      socket.destroy();
+      return;
+    }
     response.once('close', () => {
       connection.unanswered -= 1;
     });
-    listener(request, response);
+    // Node gives a response its socket once the one before it is out, and tells one that never got there nothing: not even that its client left. Begun
+    // before its turn, such a request would hold its place for ever.
+    if (response.socket === null) response.once('socket', () => listener(request, response));
+    else listener(request, response);
   };
-  const server = createHttpServer(counted);
+  const server = createHttpServer(inTurn);
   server.maxHeadersCount = headersMax + 1;
   server.timeout = idleMs;
   // Without these Node would ask for a body that may be refused, and answer other expectations by itself.
-  server.on('checkContinue', counted);
-  server.on('checkExpectation', counted);
+  server.on('checkContinue', inTurn);
+  server.on('checkExpectation', inTurn);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     refuseUnparsed(error, socket, (connections.get(socket)?.unanswered ?? 0) > 0);
   });
