@@ -1,15 +1,17 @@
 import { Problem } from '@drydock/contracts/problem';
 import { canonicalJson } from './canonical-json';
 import { parseJsonBody } from './json-body';
+import { findJsonFault } from './json-scan';
 
-const refuses = (bytes: Buffer): boolean => {
+const refusalOf = (bytes: Buffer): Problem | undefined => {
   try {
     parseJsonBody(bytes);
-    return false;
+    return undefined;
   } catch (error) {
-    return error instanceof Problem && error.code === 'invalid_json';
+    return error instanceof Problem ? error : undefined;
   }
 };
+const refuses = (bytes: Buffer): boolean => refusalOf(bytes)?.code === 'invalid_json';
 
 test.each([
   ['nothing', ''],
@@ -32,6 +34,21 @@ test.each([
   ['half a surrogate pair', '{"a":"\\ud800"}'],
 ])('%s is no JSON', (_name, text) => {
   expect(refuses(Buffer.from(text))).toBe(true);
+});
+
+test('a string that is never closed is read once to its end, not once from each quote in it', () => {
+  // Read anew from every quote, 100 kB of them kept the whole process for seconds. What was read as one string is no structure.
+  expect(findJsonFault(`"${'\\"{'.repeat(40)}`)).toBeUndefined();
+  expect(findJsonFault(`"${'\\"{'.repeat(40)}\\`)).toBeUndefined();
+  expect(refuses(Buffer.from('\\"'.repeat(50_000)))).toBe(true);
+});
+
+test('what is refused is not told to the log: a body may hold a secret', () => {
+  for (const text of ['{"secret_access_key": wJalrXUtnFEMI}', '{"secret_access_key":"wJalrXUtnFEMI"']) {
+    const refusal = refusalOf(Buffer.from(text));
+    expect(refusal?.code).toBe('invalid_json');
+    expect(`${refusal?.message} ${JSON.stringify(refusal?.details)}`).not.toMatch(/wJal|ess_key/);
+  }
 });
 
 test('UTF-16 and broken UTF-8 are no JSON', () => {

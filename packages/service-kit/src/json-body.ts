@@ -33,8 +33,9 @@ export function parseJsonBody(bytes: Uint8Array): unknown {
   if (fault !== undefined) throw notJson(fault);
   try {
     value = sjson.parse(text, undefined, { protoAction: 'error', constructorAction: 'error' });
-  } catch (error) {
-    throw notJson(error instanceof Error ? error.message : 'syntax');
+  } catch {
+    // What the parser says quotes the body, and the body may hold a secret.
+    throw notJson('syntax, or a prototype key');
   }
   assertStorable(value);
   return value;

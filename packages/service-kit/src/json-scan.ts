@@ -4,8 +4,11 @@ const depthMax = 32;
 /** Why a JSON text is refused although a parser might take it. */
 export type JsonFault = 'too deep' | 'duplicate key';
 
-/** One string literal or one structural character at a time; numbers, true, false and null fall through. */
-const tokens = /"(?:[^"\\]|\\.)*"|[{}[\],:]/gs;
+/**
+ * One string literal or one structural character at a time; numbers, true, false and null fall through. A string that is never closed goes to the end: were
+ * it no match, its end would be looked for again from each quote in it, for seconds.
+ */
+const tokens = /"(?:[^"\\]|\\.?)*"?|[{}[\],:]/gs;
 
 /**
  * Finds nesting beyond {@link depthMax} and keys that occur twice in one object, which JSON.parse lets pass (the last one wins: two readers of
