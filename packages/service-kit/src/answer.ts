@@ -9,6 +9,12 @@ export interface Answer {
   text: string;
 }
 
+/**
+ * How a service says that the CALLER's key is refused, revoked since the gateway looked. Any other 401 of a service is about the gateway's token, and no
+ * customer's fault.
+ */
+export const keyChallenge = 'Bearer realm="api-key"';
+
 /** Seconds in `Retry-After` of a 503 that names none. */
 const retryAfterSecondsDefault = 5;
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import type { Problem } from '@drydock/contracts/problem';
-import { type Answer, answerOfProblem } from './answer';
+import { Problem } from '@drydock/contracts/problem';
+import { type Answer, answerOfProblem, keyChallenge } from './answer';
 import type { Log } from './log';
 import { type LogContext, withLogContext } from './log-context';
 import { problemOfError } from './problem-of-error';
@@ -50,10 +50,16 @@ export function runExchange(
 function refuse(kit: ExchangeKit, exchange: Exchange, error: unknown): void {
   const problem = problemOfError(error);
   const allow = typeof problem.details.extra?.['allow'] === 'string' ? { allow: problem.details.extra['allow'] } : {};
-  if (!exchange.response.headersSent) send(kit, exchange, answerOfProblem(problem, exchange.context.request_id, allow));
+  if (!exchange.response.headersSent) send(kit, exchange, challenged(error, answerOfProblem(problem, exchange.context.request_id, allow)));
   else exchange.response.destroy();
   logExchange(kit.log, exchange, problem.status, problem);
 }
+
+/** Tells the gateway whose 401 it is: a handler refuses the caller's key by a problem, and the gateway's token is refused by a TokenRefusal. */
+const challenged = (error: unknown, answer: Answer): Answer =>
+  answer.status === 401 && error instanceof Problem
+    ? { ...answer, headers: { ...answer.headers, 'www-authenticate': keyChallenge } }
+    : answer;
 
 /** The headers that every answer of ours has, streams included. */
 export function commonHeaders(kit: ExchangeKit, exchange: Exchange): Record<string, string> {

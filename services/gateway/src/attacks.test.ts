@@ -142,6 +142,13 @@ describe('path tricks (G13, G15)', () => {
       code: 'invalid_cursor',
       arrived: 0,
     });
+    // Twice as long in a token's JSON as on the request line.
+    const quotes = await attack(rawRequest(`GET /v1/sites?cursor=${'"'.repeat(4_000)}`, [authorization]));
+    expect({ status: quotes.status, arrived: quotes.arrived }).toEqual({ status: 422, arrived: 0 });
+    expect(await attack(rawRequest(`GET /v1/sites?cursor=${'"'.repeat(2_000)}`, [authorization]))).toMatchObject({
+      status: 200,
+      arrived: 1,
+    });
     await send(rawRequest(`GET /v1/sites/${id}?x=1`, [authorization]));
     expect(bench.hosting.seen.at(-1)?.url).toBe(`/v1/sites/${id}`);
   });
@@ -200,6 +207,13 @@ describe('size (G9, G10)', () => {
     expect([422, 431]).toContain(status);
     expect(arrived).toBe(0);
     expect((await fetch(`${bench.url}/healthz`)).status).toBe(200);
+  });
+
+  it('a Last-Event-ID longer than any is none: with it our own headers would be too large for the service', async () => {
+    const events = `GET /v1/sites/${id}/workflows/${id}/events`;
+    const { status, arrived } = await attack(rawRequest(events, [authorization, `Last-Event-ID: ${'1'.repeat(15_900)}`]));
+    expect({ status, arrived }).toEqual({ status: 200, arrived: 1 });
+    expect(bench.hosting.seen.at(-1)?.headers['last-event-id']).toBeUndefined();
   });
 
   it('Expect: 100-continue gets its 100 only once the body is wanted', async () => {

@@ -10,8 +10,10 @@ import { type Upstream, unavailable } from './upstream';
 
 /** Longer than any id of ours or of a provider: a record with such an id does not exist. */
 const idLengthMax = 256;
-/** Ten times the longest cursor. The path is part of the signed token, whose size is bounded. */
-const searchLengthMax = 4_096;
+/** Several times the longest cursor. The path is part of the signed token, whose size is bounded: a quote takes twice its place there. */
+const searchLengthMax = 2_048;
+/** Longer than any of ours, which are numbers. With one of 16 kB our own headers would be too large for the service. */
+const eventIdLengthMax = 64;
 
 export interface ForwardOptions {
   upstreams: Readonly<Partial<Record<ServiceName, Upstream>>>;
@@ -37,6 +39,7 @@ export function createForward({ upstreams, log, closing }: ForwardOptions): Forw
       ? () => relay().catch((error: unknown) => (error instanceof UnansweredError ? relay() : Promise.reject(error)))
       : relay;
     const outcome = await upstream.guard(call, isRead ? undefined : explainLostWrite);
+    if (outcome === 'key_refused') throw problem('unauthenticated', { internal: 'revoked while the call was on its way' });
     if (outcome !== 'token_refused') return;
     log.error({ dependency: upstream.name, request_id: exchange.requestId }, 'our own token was refused: clocks apart or secrets mixed up');
     throw unavailable(upstream.name, { internal: 'the service refused our token' });
@@ -67,7 +70,7 @@ function upstreamRequest(
   if (idempotencyKey !== undefined) sent.push('idempotency-key', idempotencyKey);
   if (body.length > 0) sent.push('content-type', 'application/json');
   const lastEventId = isStream ? singleHeader(headers['last-event-id']) : undefined;
-  if (lastEventId !== undefined) sent.push('last-event-id', lastEventId);
+  if (lastEventId !== undefined && lastEventId.length <= eventIdLengthMax) sent.push('last-event-id', lastEventId);
   const bodyTimeout = isStream ? limits.streamMs : limits.bodyMs;
   return { method: endpoint.method, path, headers: sent, body: body.length > 0 ? body : null, bodyTimeout };
 }

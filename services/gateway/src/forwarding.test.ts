@@ -1,6 +1,7 @@
 import http from 'node:http';
 import net from 'node:net';
 import { problemSchema } from '@drydock/contracts/problems';
+import { keyChallenge } from '@drydock/service-kit/answer';
 import { until } from '@drydock/test-kit/wait';
 import { type Bench, newKey, startBench, type TestKey } from '../test/fixture';
 
@@ -198,6 +199,20 @@ describe('a service that refuses our token', () => {
     expect(response.status).toBe(503);
     expect(await response.json()).toMatchObject({ code: 'dependency_unavailable', dependency: 'hosting' });
     expect(response.headers.get('retry-after')).toBe('5');
+  });
+
+  it('but one that refuses the caller’s key, revoked while the call was on its way, is the customer’s 401', async () => {
+    bench.hosting.answer = (_request, response) => {
+      response
+        .writeHead(401, { 'content-type': 'application/problem+json', 'www-authenticate': keyChallenge })
+        .end('{"code":"unauthenticated"}');
+    };
+    const [refused, unknown] = await Promise.all([
+      call('/v1/sites', { headers: { 'x-request-id': 'same-for-both' } }),
+      fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${newKey().token}`, 'x-request-id': 'same-for-both' } }),
+    ]);
+    expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+    expect(await refused.text()).toBe(await unknown.text());
   });
 
   it('a service that is not configured is a 503 as well', async () => {

@@ -1,3 +1,4 @@
+import { keyChallenge } from '@drydock/service-kit/answer';
 import type { Dispatcher, Pool } from 'undici';
 import { type Exchange, headOf } from './exchange';
 
@@ -13,7 +14,8 @@ const relayedHeaders = [
   'x-accel-buffering',
 ] as const;
 
-export type RelayOutcome = 'relayed' | 'token_refused' | 'client_gone';
+/** `key_refused`: the caller's, revoked since we asked; `token_refused`: ours. Neither answer was passed on. */
+export type RelayOutcome = 'relayed' | 'key_refused' | 'token_refused' | 'client_gone';
 
 /** The connection ended before one byte of the answer had come: nothing is known of the request but that it was not answered. */
 export class UnansweredError extends Error {
@@ -88,7 +90,7 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: AnswerHeaders): void {
     if (status < 200 || this.ignored) return;
     if (status === 401) {
-      this.leave('token_refused');
+      this.leave(headers['www-authenticate'] === keyChallenge ? 'key_refused' : 'token_refused');
       return;
     }
     const { exchange, closing, isStream } = this.relay;
