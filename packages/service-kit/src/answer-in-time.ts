@@ -16,11 +16,13 @@ export interface AnswerTime {
   accept(): void;
 }
 
+export const acceptedDetail =
+  'It was accepted and is not over yet. Look at the resource, or send it again with the same Idempotency-Key to hear how it ends.';
+
 const told = {
   nothing: 'What this is about could not be looked at in time. Nothing was started. Try again after Retry-After.',
   begun: 'It was begun and not over in time: it may or may not be carried out. Send it again with the same Idempotency-Key.',
-  accepted:
-    'It was accepted and is not over yet. Look at the resource, or send it again with the same Idempotency-Key to hear how it ends.',
+  accepted: acceptedDetail,
 };
 
 export interface AnswerLimits {

@@ -101,6 +101,18 @@ export async function releaseClaim(sql: Sql, claim: Claim): Promise<void> {
   await sql.query('DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [claim.id, claim.token]);
 }
 
+/**
+ * The same after a failure that may have come after the commit: a key that is bound to an effect stays bound to it, and the next request with it goes on
+ * waiting.
+ */
+export async function releaseUnaccepted(sql: Sql, claim: Claim): Promise<void> {
+  await sql.query(
+    `WITH released AS (DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL AND accepted IS NULL)
+     UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL AND accepted IS NOT NULL`,
+    [claim.id, claim.token],
+  );
+}
+
 /** Lets the next request with this key go on waiting for the same effect. */
 export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
   await sql.query('UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [

@@ -195,6 +195,34 @@ test('what was accepted is waited for again with the same key, after an unknown 
   expect([(await poke(refused)).status, await fixture.rows()]).toEqual([200, before + 3]);
 });
 
+test('what was accepted is not begun again when its outcome could not be read: the answer says so, and the same key finds the outcome', async () => {
+  const key = randomUUID();
+  const poke = () => fixture.call({ method: 'POST', path: `/v1/things/${thing}/poke`, idempotencyKey: key });
+  const thing = uuidv7();
+  const before = await fixture.rows();
+  fixture.levers.settle = async () => {
+    throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
+  };
+  const lost = await poke();
+  expect([lost.status, lost.json]).toEqual([503, expect.objectContaining({ detail: expect.stringContaining('It was accepted') })]);
+  fixture.levers.settle = async () => {
+    throw new Error('a bug of ours');
+  };
+  expect((await poke()).status).toBe(500);
+  fixture.levers.settle = async () => 'done';
+  expect([(await poke()).status, await fixture.rows()]).toEqual([200, before + 1]);
+});
+
+test('what was accepted is not begun again when the connection was lost at its commit', async () => {
+  const key = randomUUID();
+  const thing = uuidv7();
+  const poke = () => fixture.call({ method: 'POST', path: `/v1/things/${thing}/poke`, idempotencyKey: key });
+  const before = await fixture.rows();
+  fixture.db.loseNextCommit();
+  expect((await poke()).status).toBe(503);
+  expect([(await poke()).status, await fixture.rows()]).toEqual([200, before + 1]);
+});
+
 test('after 24 hours a key is new again, and the purge takes it', async () => {
   const key = randomUUID();
   const age = () => fixture.db.pool.query(`UPDATE idempotency_records SET created_at = now() - interval '25 hours'`);

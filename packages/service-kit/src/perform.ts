@@ -3,11 +3,12 @@ import { Problem } from '@drydock/contracts/problem';
 import { problems } from '@drydock/contracts/problems';
 import type { Database } from '@drydock/database/sql';
 import { type Answer, answerOf, answerOfProblem } from './answer';
-import type { AnswerTime } from './answer-in-time';
+import { type AnswerTime, acceptedDetail } from './answer-in-time';
 import { claimOrReplay, type IdempotencyLimits } from './idempotency';
-import { type Claim, releaseClaim, storeAccepted, storeAnswer, yieldClaim } from './idempotency.store';
+import { type Claim, releaseClaim, releaseUnaccepted, storeAccepted, storeAnswer, yieldClaim } from './idempotency.store';
 import type { Log } from './log';
-import { isOutcomeUnknown } from './outcome-unknown';
+import { isOutcomeUnknown, outcomeUnknown } from './outcome-unknown';
+import { problemOfError } from './problem-of-error';
 import { keptReply, rehydratedAnswer } from './replay-secret';
 import type { HandlerRequest, Reply, Route } from './route';
 import { parametersOf } from './route-table';
@@ -70,10 +71,20 @@ async function execute<Tx>(kit: Performance<Tx>, route: Route<Tx>, request: AnyR
       if (claim !== undefined) await storeAccepted(kit.database.sql(tx), claim, done, kit.limits.settleLeaseSeconds);
     }));
   kit.time.accept();
-  const reply = await route.settle(request, accepted);
-  kit.checkReply(reply);
-  if (claim !== undefined) await storeAnswer(kit.database.sql(), claim, answerOf(reply));
-  return { answer: answerOf(reply) };
+  try {
+    const reply = await route.settle(request, accepted);
+    kit.checkReply(reply);
+    if (claim !== undefined) await storeAnswer(kit.database.sql(), claim, answerOf(reply));
+    return { answer: answerOf(reply) };
+  } catch (error) {
+    throw error instanceof Problem ? error : outcomeUnread(error);
+  }
+}
+
+/** The effect stands although we could not see what became of it: neither "nothing was started" nor a free key would be true. */
+function outcomeUnread(error: unknown): Problem {
+  const { code, details } = problemOfError(error);
+  return outcomeUnknown(code, { ...details, detail: acceptedDetail });
 }
 
 /** What a turn that comes late must leave: for the effect itself, and for the wait for a worker (10.5 s, `startDecidedMs` of workflow-kit) and a last look. */
@@ -127,7 +138,8 @@ async function concludeRefusal<Tx>(kit: Performance<Tx>, claim: Claim, error: un
     if (isOutcomeUnknown(error)) await yieldClaim(sql, claim);
     else if (error instanceof Problem && error.status === 422 && problems[error.code].transient !== true) {
       await storeAnswer(sql, claim, answerOfProblem(error, requestId));
-    } else await releaseClaim(sql, claim);
+    } else if (error instanceof Problem) await releaseClaim(sql, claim);
+    else await releaseUnaccepted(sql, claim);
   } catch (cause) {
     kit.log.warn({ err: cause }, 'an idempotency key stays taken until its lease ends');
   }

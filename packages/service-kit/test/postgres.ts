@@ -12,6 +12,8 @@ export interface TestDatabase {
   url: string;
   /** What was asked of it so far: the text of each statement, and BEGIN for each transaction. */
   statements: string[];
+  /** The next transaction is committed, and its connection lost before that is known. */
+  loseNextCommit(): void;
   close(): Promise<void>;
 }
 
@@ -26,7 +28,23 @@ export async function startTestDatabase(...extraSql: string[]): Promise<TestData
     await pool.end();
     await postgres.close();
   };
-  return { database: recording(pgDatabase(pool), statements), pool, url: postgres.url, statements, close };
+  const losing = loseCommits(pgDatabase(pool));
+  const { loseNextCommit } = losing;
+  return { database: recording(losing.database, statements), pool, url: postgres.url, statements, loseNextCommit, close };
+}
+
+function loseCommits(database: Database<pg.PoolClient>) {
+  let losesNext = false;
+  const transaction: Database<pg.PoolClient>['transaction'] = async (work) => {
+    const result = await database.transaction(work);
+    if (!losesNext) return result;
+    losesNext = false;
+    throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
+  };
+  const loseNextCommit = (): void => {
+    losesNext = true;
+  };
+  return { database: { ...database, transaction }, loseNextCommit };
 }
 
 /** The same database, writing down what is asked of it. */
