@@ -28,7 +28,17 @@ export type Card = z.infer<typeof cardSchema>;
 /** Labels that one card may wear. */
 export const cardLabelsMax = 50;
 
-const dueSchema = z.iso.datetime({ offset: true }).meta({ description: 'RFC 3339, in any offset; answered in UTC' });
+const earliestMs = Date.parse('0001-01-01T00:00:00Z');
+const latestMs = Date.parse('9999-12-31T23:59:59.999Z');
+/** In UTC too, whatever its offset: Postgres has no year 0, and RFC 3339 no year 10000. */
+const isInFourDigitYears = (time: string): boolean => {
+  const ms = Date.parse(time);
+  return ms >= earliestMs && ms <= latestMs;
+};
+const dueSchema = z.iso
+  .datetime({ offset: true })
+  .refine(isInFourDigitYears, 'must be in the years 1 to 9999')
+  .meta({ description: 'RFC 3339, in any offset; answered in UTC' });
 const fields = {
   title: text(500),
   body: paragraphs(20_000),

@@ -1,6 +1,7 @@
 import type { Board, BoardColumn } from '@drydock/contracts/agency-boards';
 import type { Card } from '@drydock/contracts/agency-cards';
 import { auditedOf } from '@drydock/service-kit/testing/audit-log';
+import { refusalOf } from '@drydock/service-kit/testing/problem';
 import { uuidv7 } from 'uuidv7';
 import { type AgencyApi, orderOf, startAgency } from '../../test/agency-api';
 
@@ -59,6 +60,19 @@ describe('a new card', () => {
       created_at: expect.any(String),
       updated_at: expect.any(String),
     });
+  });
+
+  it.each([
+    ['0000-01-01T00:00:00Z', undefined],
+    ['0001-01-01T00:00:00+23:59', undefined],
+    ['9999-12-31T23:59:59-23:59', undefined],
+    ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000Z'],
+    ['0099-06-01T00:00:00Z', '0099-06-01T00:00:00.000Z'],
+    ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
+  ])('is due at %s: a time of the years 1 to 9999 is kept, any other is no time', async (due_at, kept) => {
+    const answer = await api.call('POST', `/v1/agency/boards/${board.id}/cards`, { body: { column_id: left.id, title: 'Late', due_at } });
+    if (kept === undefined) expect(refusalOf(answer)).toBe('422 invalid_request');
+    else expect([answer.status, answer.json]).toEqual([201, expect.objectContaining({ due_at: kept })]);
   });
 
   it('wears labels in the board’s order, whatever order it names them in', async () => {
