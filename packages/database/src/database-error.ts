@@ -7,14 +7,18 @@
  */
 export type DatabaseErrorKind = 'unavailable' | 'conflict' | 'unique' | 'other';
 
-/** Prisma: cannot reach, pool timeout, transaction timeout, too many connections, and (P2039) an adapter error of the same sort. */
-const unavailablePrisma = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2037', 'P2039']);
+/** Prisma: cannot reach, pool timeout, transaction timeout, too many connections. */
+const unavailablePrisma = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2037']);
+/** Whatever Prisma has no code of its own for: a lost connection, or a SQLSTATE within that decides. */
+const anythingPrisma = 'P2039';
 const conflictPrisma = new Set(['P2034']);
 
 /** https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown, 55P03 lock timeout, 57014 statement timeout, 25006 a standby, or a server that was made read-only. */
 const unavailableSqlState = /^(08...|53...|57P0[1-5]|57014|55P03|25P03|25006|58030)$/;
 const conflictSqlState = /^40(001|P01)$/;
 
+/** Prisma's own begin with P and have four digits. */
+const sqlStateForm = /^(?!P[1-6])[0-9A-Z]{5}$/;
 const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EHOSTUNREACH', 'EAI_AGAIN']);
 /** pg and adapter-pg report these without any code. */
 const codelessMessages =
@@ -34,14 +38,18 @@ function* layers(error: unknown): Generator<Record<string, unknown>> {
 
 /** Reads an error of Prisma, adapter-pg or pg, however deep the SQLSTATE is wrapped. */
 export function classifyDatabaseError(error: unknown): DatabaseErrorKind {
+  let isAnything = false;
+  let hasSqlState = false;
   for (const layer of layers(error)) {
     for (const code of [layer['code'], layer['originalCode']]) {
       if (typeof code !== 'string') continue;
+      isAnything ||= code === anythingPrisma;
+      hasSqlState ||= sqlStateForm.test(code);
       if (code === 'P2002' || code === '23505') return 'unique';
       if (conflictPrisma.has(code) || conflictSqlState.test(code)) return 'conflict';
       if (unavailablePrisma.has(code) || networkCodes.has(code) || unavailableSqlState.test(code)) return 'unavailable';
     }
     if (typeof layer['message'] === 'string' && codelessMessages.test(layer['message'])) return 'unavailable';
   }
-  return 'other';
+  return isAnything && !hasSqlState ? 'unavailable' : 'other';
 }
