@@ -97,6 +97,19 @@ test('what keys did not acknowledge comes again, and what it cannot be reached f
   expect(await left()).toBe(1);
 });
 
+test('waiting for entries leaves nothing behind on what lives as long as the process', async () => {
+  const combined = jest.spyOn(AbortSignal, 'any');
+  const keys = await startKeys();
+  const delivery = deliver(keys.url);
+  delivery.start();
+  await audit(db.database.sql(), record('rung'));
+  delivery.ring();
+  await until(() => keys.taken.length === 1);
+  await delivery.stop();
+  await keys.close();
+  expect(combined).not.toHaveBeenCalled();
+});
+
 test('keys takes nothing that another secret signed, and the entries stay', async () => {
   await audit(db.database.sql(), record('mine'));
   const keys = await startKeys(0, newSecret());

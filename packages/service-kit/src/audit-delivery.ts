@@ -54,16 +54,17 @@ FROM audit_outbox ORDER BY audit_outbox.seq LIMIT $1::int`;
 export function createAuditDelivery(options: AuditDeliveryOptions): AuditDelivery {
   const { everyMs = 1_000, backoffMsMax = 60_000, log } = options;
   const key = tokenKey(options.secret);
-  const stopping = new AbortController();
+  let stopping = false;
+  // One controller for each pause, whoever ends it: a signal made by AbortSignal.any stays noted on its sources, and ours would live as long as the process.
   let wake = new AbortController();
   let running: Promise<void> = Promise.resolve();
 
   const pause = async (pauseMs: number): Promise<void> => {
-    await wait(pauseMs, undefined, { signal: AbortSignal.any([wake.signal, stopping.signal]), ref: false }).catch(() => undefined);
+    await wait(pauseMs, undefined, { signal: wake.signal, ref: false }).catch(() => undefined);
     wake = new AbortController();
   };
   const run = async (): Promise<void> => {
-    for (let failures = 0; !stopping.signal.aborted; ) {
+    for (let failures = 0; !stopping; ) {
       const sent = await deliverBatch(options, key).catch((error: unknown) => {
         failures += 1;
         log.warn({ err: error, failures }, 'audit entries could not be delivered');
@@ -81,7 +82,8 @@ export function createAuditDelivery(options: AuditDeliveryOptions): AuditDeliver
     },
     ring: () => wake.abort(),
     stop: async () => {
-      stopping.abort();
+      stopping = true;
+      wake.abort();
       await running;
     },
   };

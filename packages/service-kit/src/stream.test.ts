@@ -12,8 +12,8 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 const path = `/v1/things/${uuidv7()}/events`;
-const open = (headers: Record<string, string> = {}) => {
-  const { port } = fixture.service.server.address() as AddressInfo;
+const open = (headers: Record<string, string> = {}, { service } = fixture) => {
+  const { port } = service.server.address() as AddressInfo;
   const token = signRequestToken(tokenKey(tokenSecret), 'hosting', caller, { requestId: uuidv7(), method: 'GET', path });
   return send(`http://127.0.0.1:${port}${path}`, { headers: { authorization: `Bearer ${token}`, ...headers } });
 };
@@ -40,6 +40,21 @@ test('a silent stream is kept alive and ends at its lifetime, and its source is 
   expect(text.split(':\n\n').length).toBeGreaterThan(5);
   expect(text).not.toContain('too late');
   expect(await told).toBe(true);
+});
+
+test('a service that closes ends its streams and opens no other', async () => {
+  const other = await startFixture();
+  let ended = false;
+  other.levers.events = async function* (_lastEventId, signal) {
+    yield { data: 'first' };
+    await new Promise<void>((done) => signal.addEventListener('abort', () => done(), { once: true }));
+    ended = true;
+  };
+  const { body } = await open({}, other);
+  const closed = other.close();
+  expect(await body.text()).toBe('data: "first"\n\n');
+  await closed;
+  expect(ended).toBe(true);
 });
 
 test('beyond the cap a stream is 503 with Retry-After, and a client that leaves gives its place back', async () => {

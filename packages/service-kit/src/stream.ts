@@ -24,15 +24,17 @@ export interface Streams {
 }
 
 export function createStreams(limits: StreamLimits): Streams {
-  const closing = new AbortController();
-  let openCount = 0;
+  const ends = new Set<AbortController>();
+  let isClosing = false;
   return {
     run: async (kit, exchange, request, open) => {
-      if (openCount >= limits.openMax) throw problem('overloaded', { retryAfterSeconds: 5 });
-      openCount += 1;
-      const gone = new AbortController();
-      exchange.response.once('close', () => gone.abort());
-      const signal = AbortSignal.any([gone.signal, closing.signal, AbortSignal.timeout(limits.lifetimeMs)]);
+      if (ends.size >= limits.openMax || isClosing) throw problem('overloaded', { retryAfterSeconds: 5 });
+      // One for each stream, whatever ends it: a signal made by AbortSignal.any would stay noted on one that lives as long as the process.
+      const end = new AbortController();
+      ends.add(end);
+      const { signal } = end;
+      exchange.response.once('close', () => end.abort());
+      const lifetime = setTimeout(() => end.abort(), limits.lifetimeMs);
       try {
         const lastEventId = exchange.request.headers['last-event-id'];
         const events = await open({ ...request, signal, lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined });
@@ -45,12 +47,16 @@ export function createStreams(limits: StreamLimits): Streams {
         await pump(exchange.response, events, signal, limits.heartbeatMs);
         exchange.response.end();
       } finally {
-        openCount -= 1;
-        gone.abort();
+        clearTimeout(lifetime);
+        ends.delete(end);
+        end.abort();
       }
       return undefined;
     },
-    close: () => closing.abort(),
+    close: () => {
+      isClosing = true;
+      for (const end of ends) end.abort();
+    },
   };
 }
 
