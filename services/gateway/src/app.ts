@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http';
 import { problem } from '@drydock/contracts/problem';
 import { answerHealth, answerReady, type ReadyChecks } from '@drydock/service-kit/health';
 import type { Log } from '@drydock/service-kit/log';
-import express, { type Express, type RequestHandler } from 'express';
+import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { docsPage, openApiText } from './docs-page';
 import { openExchange } from './exchange';
 import { assertClean } from './hygiene';
@@ -44,6 +44,10 @@ function createApp(kit: AppKit): Express {
   mount(app, kit, '/problems/:code', async (request) => problemPage(String(request.params['code']), request.headers.accept));
   // What is left is answered as every unknown path of the API is.
   app.use((request, response) => kit.handle(request, response));
+  // Only the router itself gets here, for a path that is not percent-encoded as it should be; Express would show its stack.
+  const refuseBrokenPath: ErrorRequestHandler = (error: unknown, request, response, _next) =>
+    refuse(openExchange(request, response), error instanceof URIError ? problem('route_not_found') : error, kit.isClosing());
+  app.use(refuseBrokenPath);
   return app;
 }
 

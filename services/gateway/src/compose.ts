@@ -110,18 +110,32 @@ function createUpstreams(config: GatewayConfig, log: Log, limits: UpstreamLimits
   return upstreams;
 }
 
+/** As long as a check may take; what is still unanswered then must not keep a connection. */
+const probeMs = 1_000;
+
 /** Alive is enough: a service that lost its database still gives the better answer itself. */
 const readyChecks = (upstreams: Upstreams): ReadyChecks =>
   Object.fromEntries(
-    Object.values(upstreams).map(({ name, pool }) => [
-      name,
-      async () => {
-        const response = await pool.request({ method: 'GET', path: '/healthz' });
+    Object.values(upstreams).map(({ name, pool }) => {
+      const probe = async (): Promise<void> => {
+        const response = await pool.request({ method: 'GET', path: '/healthz', signal: AbortSignal.timeout(probeMs) });
         await response.body.dump();
         if (response.statusCode !== 200) throw new Error(`${name} answered ${response.statusCode}`);
-      },
-    ]),
+      };
+      return [name, shareRuns(probe)];
+    }),
   );
+
+/** Whoever asks while it runs gets what the others get: /readyz needs no key, and must not be a way to keep the services' connections busy. */
+function shareRuns(run: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () => {
+    running ??= run().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+}
 
 async function closeConnections(upstreams: Upstreams, store: QuotaStore | undefined): Promise<void> {
   store?.close();

@@ -1,4 +1,6 @@
+import { until } from '@drydock/test-kit/wait';
 import { type Bench, startBench } from '../test/fixture';
+import { rawRequest, sendRaw } from '../test/raw';
 
 let bench: Bench;
 beforeAll(async () => {
@@ -55,5 +57,21 @@ describe('the pages around the API', () => {
     expect((await call('/healthz')).status).toBe(200);
     const ready = await call('/readyz');
     expect(await ready.json()).toEqual({ status: 'ready', checks: { keys: 'ok', hosting: 'ok' } });
+  });
+
+  it('/readyz asks each service once for all who ask at once, and stops waiting for one that is silent', async () => {
+    bench.hosting.answersProbes = false;
+    const { probes } = bench.hosting;
+    const asked = await Promise.all(Array.from({ length: 50 }, () => call('/readyz')));
+    expect(new Set(asked.map(({ status }) => status))).toEqual(new Set([503]));
+    // Another one for those who came when the first was over.
+    expect(bench.hosting.probes - probes).toBeLessThan(5);
+    bench.hosting.answersProbes = true;
+    await until(async () => (await call('/readyz')).status === 200);
+  });
+
+  it.each(['/problems/%ff', '/problems/%', '/%ff', '/docs/%'])('%s is nowhere, and says nothing of our machinery', async (path) => {
+    const { status, headers, body } = await sendRaw(bench.port, rawRequest(`GET ${path}`));
+    expect([status, headers['content-type'], JSON.parse(body).code]).toEqual([404, 'application/problem+json', 'route_not_found']);
   });
 });

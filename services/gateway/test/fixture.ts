@@ -49,6 +49,9 @@ export interface TestService {
   lookUps: string[];
   /** Requests that arrived, verified or not. */
   arrived: number;
+  /** Requests for /healthz, and whether they are answered. */
+  probes: number;
+  answersProbes: boolean;
   answer: Answering;
   verificationMs: number;
   close(): Promise<void>;
@@ -74,6 +77,8 @@ export async function startService(name: string, keys: Map<string, TestKey> = ne
     seen: [],
     lookUps: [],
     arrived: 0,
+    probes: 0,
+    answersProbes: true,
     answer: answerOk,
     verificationMs: 0,
     close: async () => undefined,
@@ -103,8 +108,10 @@ export async function startService(name: string, keys: Map<string, TestKey> = ne
     service.answer(request, response, seen);
   };
   const server = http.createServer((request, response) => {
-    if (request.url === '/healthz') response.end('{}');
-    else {
+    if (request.url === '/healthz') {
+      service.probes += 1;
+      if (service.answersProbes) response.end('{}');
+    } else {
       serve(request, response).catch((error: unknown) => {
         response.writeHead(401, { 'content-type': 'application/problem+json' });
         response.end(JSON.stringify({ code: 'unauthenticated', why: String(error) }));
