@@ -8,7 +8,14 @@ export const secretField = (description: string) =>
     .string()
     .regex(/^(?:[0-9a-f]{2}){32,}$/i, 'must be at least 32 bytes of hex')
     .meta({ description, secret: true });
-export const urlField = (description: string) => describe(z.url('must be a URL'), description);
+/** Where one of our own processes listens: its host and port, for the paths are ours. Others would be refused only by the HTTP client, and without a name. */
+export const urlField = (description: string) =>
+  describe(z.string().refine(isOrigin, 'must be http://host:port or https://host:port, without a path'), description);
+const isOrigin = (text: string): boolean => {
+  if (!URL.canParse(text)) return false;
+  const { protocol, origin, href } = new URL(text);
+  return (protocol === 'http:' || protocol === 'https:') && href === `${origin}/`;
+};
 export const portField = (description: string, fallback = 0) =>
   describe(z.coerce.number().int().min(0).max(65_535).default(fallback), description);
 

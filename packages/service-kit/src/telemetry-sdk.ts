@@ -10,7 +10,7 @@ import { RuntimeNodeInstrumentation } from '@opentelemetry/instrumentation-runti
 import { UndiciInstrumentation } from '@opentelemetry/instrumentation-undici';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
-import { NodeSDK, tracing } from '@opentelemetry/sdk-node';
+import { core, NodeSDK, tracing } from '@opentelemetry/sdk-node';
 import { PrismaInstrumentation } from '@prisma/instrumentation';
 
 /**
@@ -41,9 +41,17 @@ const instrumentations = () => [
 ];
 
 /** Starts tracing and metrics towards the OTLP/HTTP `endpoint` (its base, without `/v1/traces`). */
-export function startSdk(options: { endpoint: string; serviceName: string }): { stop(): Promise<void> } {
+export function startSdk(options: { endpoint: string; serviceName: string }): { stop(): Promise<void>; ignoreIncoming(): void } {
   const base = options.endpoint.replace(/\/+$/, '');
+  let ignoresIncoming = false;
+  const w3c = new core.W3CTraceContextPropagator();
   const sdk = new NodeSDK({
+    // Without baggage: nothing of ours carries any, so that whatever came in would be passed on and be somebody else's.
+    textMapPropagator: {
+      inject: (context, carrier, setter) => w3c.inject(context, carrier, setter),
+      extract: (context, carrier, getter) => (ignoresIncoming ? context : w3c.extract(context, carrier, getter)),
+      fields: () => w3c.fields(),
+    },
     resource: resourceFromAttributes({ 'service.name': options.serviceName }),
     spanProcessors: [new tracing.BatchSpanProcessor(new OTLPTraceExporter({ url: `${base}/v1/traces`, ...senderLimits }), exportLimits)],
     metricReaders: [
@@ -59,6 +67,9 @@ export function startSdk(options: { endpoint: string; serviceName: string }): { 
   sdk.start();
   const flush = (): Promise<unknown> => sdk.shutdown().catch(() => undefined);
   return {
+    ignoreIncoming: () => {
+      ignoresIncoming = true;
+    },
     stop: async () => {
       await Promise.race([flush(), wait(flushMs, undefined, { ref: false })]);
     },

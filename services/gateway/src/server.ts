@@ -1,10 +1,12 @@
 import { createLog } from '@drydock/service-kit/log';
 import { closeOnSignal, createLifetime } from '@drydock/service-kit/shutdown';
+import { ignoreClientTraces } from '@drydock/service-kit/telemetry';
 import { createBufferedOutput } from './buffered-output';
 import { composeGateway } from './compose';
 import { readGatewayConfig } from './config';
 
 async function main(): Promise<void> {
+  ignoreClientTraces();
   const config = readGatewayConfig();
   const output = createBufferedOutput(process.stdout);
   // Whatever ends the process, even a crash, the lines that say why come out: pipes and files are written before exit returns.

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import { readConfig } from '../config';
-import { processFields, secretField, urlField } from '../config-fields';
+import { processFields, secretField } from '../config-fields';
 import { createLog } from '../log';
 import { route } from '../route';
 import { createService } from '../service';
@@ -15,7 +15,7 @@ import { closeOnSignal, createLifetime } from '../shutdown';
 const config = readConfig(
   {
     ...processFields('kit-test'),
-    DATABASE_URL: urlField('A database with a table `things`'),
+    DATABASE_URL: z.url(),
     INTERNAL_TOKEN_SECRET: secretField('Signs the calls of the test'),
     IDEMPOTENCY_LEASE_SECONDS: z.coerce.number().default(1),
   },

@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { newKey, secretOf, startService, type TestService } from '../test/fixture';
+
+const home = path.join(__dirname, '..');
+
+/** A gateway as it is deployed, with tracing on; resolves with where it listens. */
+async function startTraced(keysUrl: string, otlpUrl: string) {
+  const environment = {
+    PATH: process.env['PATH'] ?? '',
+    KEYS_URL: keysUrl,
+    KEYS_TOKEN_SECRET: secretOf('keys'),
+    OTEL_EXPORTER_OTLP_ENDPOINT: otlpUrl,
+  };
+  const child = spawn(process.execPath, ['--require', '@drydock/service-kit/telemetry', 'dist/server.js'], { cwd: home, env: environment });
+  const gone = new Promise((resolve) => child.once('exit', resolve));
+  for await (const line of createInterface({ input: child.stdout })) {
+    const { msg, url } = JSON.parse(line);
+    if (msg === 'listening') return { url: String(url), stop: () => child.kill('SIGTERM') && gone };
+  }
+  throw new Error('the gateway ended');
+}
+
+const theirs = '0af7651916cd43dd8448eb211c80319c';
+const key = newKey();
+let keys: TestService;
+let collector: Server;
+beforeAll(async () => {
+  keys = await startService('keys', new Map([[key.token, key]]));
+  collector = createServer((request, response) => request.resume().on('end', () => response.end('{}')));
+  await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
+});
+afterAll(async () => {
+  await keys.close();
+  collector.closeAllConnections();
+  collector.close();
+});
+
+test('a client neither names our traces, nor switches their recording off, nor gets anything of its own into them', async () => {
+  const gateway = await startTraced(keys.url, `http://127.0.0.1:${(collector.address() as AddressInfo).port}`);
+  const response = await fetch(`${gateway.url}/v1/me`, {
+    headers: {
+      authorization: `Bearer ${key.token}`,
+      traceparent: `00-${theirs}-b7ad6b7169203331-00`,
+      tracestate: 'theirs=1',
+      baggage: 'who=alice',
+    },
+  });
+  await gateway.stop();
+  const { headers = {} } = keys.seen.at(-1) ?? {};
+  const [, traceId, , flags] = (response.headers.get('traceparent') ?? '').split('-');
+  expect([response.status, flags, headers['tracestate'], headers['baggage']]).toEqual([200, '01', undefined, undefined]);
+  expect(traceId).toMatch(/^[0-9a-f]{32}$/);
+  expect(traceId).not.toBe(theirs);
+  expect(headers['traceparent']).toContain(traceId);
+});
