@@ -1,3 +1,4 @@
+import { startTestDatabase } from '../test/postgres';
 import { createLog } from './log';
 import { withLogContext } from './log-context';
 
@@ -20,4 +21,20 @@ test('secrets are struck out wherever they stand, and each line carries the ids 
     org_id: 'o-1',
   });
   expect(JSON.parse(lines[1] ?? '')).not.toHaveProperty('request_id');
+});
+
+test('what Postgres quotes from a row that it refuses is in no line, however deep the error stands in another one', async () => {
+  const { pool, close } = await startTestDatabase('CREATE TABLE note (id int PRIMARY KEY, text text CHECK (length(text) < 5))');
+  const refused: unknown = await pool.query("INSERT INTO note VALUES (1, 'a customer’s own words')").catch((error: unknown) => error);
+  await close();
+  const lines: string[] = [];
+  const log = createLog({ service: 'keys', destination: { write: (line) => void lines.push(line) } });
+  const adapters = Object.assign(new Error('from the adapter'), { cause: { ...Object(refused), severity: 'ERROR' } });
+  log.error({ err: refused }, 'bare');
+  log.error({ err: Object.assign(new Error('of Prisma'), { code: 'P2039', meta: { driverAdapterError: adapters } }) }, 'wrapped');
+  log.error({ err: Object.assign(new Error('ours'), { details: { detail: 'what the caller was told' } }) }, 'a problem');
+  expect(lines.join('')).not.toContain('own words');
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ err: { code: '23514', constraint: 'note_text_check', stack: expect.any(String) } });
+  expect(JSON.parse(lines[1] ?? '')).toMatchObject({ err: { meta: { driverAdapterError: { cause: { code: '23514' } } } } });
+  expect(JSON.parse(lines[2] ?? '')).toMatchObject({ err: { details: { detail: 'what the caller was told' } } });
 });

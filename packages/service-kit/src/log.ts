@@ -1,5 +1,6 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
 import { currentLogContext } from './log-context';
+import { serializeError } from './log-error';
 
 export type Log = Logger;
 
@@ -22,7 +23,7 @@ const redactedPaths = [
 
 /**
  * JSON lines on stdout. Every line has `service`, and `request_id`, `workflow_id`, `org_id` of the work it belongs to; `trace_id` and `span_id`
- * come from the telemetry preload. Secrets are struck out by name; nobody should count on that and log one.
+ * come from the telemetry preload. Secrets are struck out by name; nobody should count on that and log one. Of Postgres' errors the rows that they quote are left out.
  */
 export function createLog(options: { service: string; level?: string; destination?: DestinationStream }): Log {
   return pino(
@@ -32,6 +33,7 @@ export function createLog(options: { service: string; level?: string; destinatio
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: redactedPaths, censor: '[redacted]' },
+      serializers: { err: serializeError },
       mixin: () => ({ ...currentLogContext() }),
     },
     options.destination ?? pino.destination({ fd: 1, sync: true }),

@@ -1,0 +1,24 @@
+import pino from 'pino';
+
+/** In which Postgres shows the row or the value that it refuses: customers' data, which has no place in a log. */
+const rowFields: readonly string[] = ['detail', 'where', 'internalQuery'];
+/** An error of Prisma has Postgres' own three levels down. */
+const depthMax = 6;
+
+/** An error as pino writes it, without what Postgres quotes from its tables. */
+export const serializeError = (error: unknown): unknown =>
+  error instanceof Error ? withoutRows(pino.stdSerializers.err(error), 0) : error;
+
+function withoutRows(value: unknown, depth: number): unknown {
+  if (Array.isArray(value)) return value.map((item) => withoutRows(item, depth + 1));
+  if (typeof value !== 'object' || value === null || depth > depthMax || !(depth === 0 || isPlain(value) || value instanceof Error))
+    return value;
+  // Only Postgres' errors have a severity: what is called detail elsewhere is what a caller was told.
+  const shown = Object.entries(value).filter(([name]) => !('severity' in value && rowFields.includes(name)));
+  return Object.fromEntries(shown.map(([name, item]) => [name, withoutRows(item, depth + 1)]));
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
