@@ -84,6 +84,9 @@ test('a record that cannot be read, and what is no site, keep no other site from
   await writeFile(path.join(live, 'notes.txt'), '');
   host = await startHost(host.config);
   expect(await readPage(site.url)).toBe('file=1 row=1');
+  // It is there: whoever took it for lost, or for destroyed, would leave its data behind.
+  await expect(host.client.readSite(bad)).rejects.toMatchObject({ code: 'internal' });
+  await expect(host.client.destroySite(bad, claim(2))).rejects.toMatchObject({ code: 'internal' });
   await host.stop();
   await writeFile(record, text);
   host = await startHost(host.config);

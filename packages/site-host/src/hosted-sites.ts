@@ -27,6 +27,8 @@ export class HostedSites {
   private readonly accounts: Accounts;
   private readonly destroyed: DestroyedFences;
   private readonly sites = new Map<string, Site>();
+  /** Folders whose record could not be read: sites, as far as anybody knows. */
+  private readonly unreadable = new Set<string>();
   private isClosing = false;
 
   constructor(sitesDir: string, ledger: Ledger, around: SiteSurroundings) {
@@ -53,6 +55,7 @@ export class HostedSites {
   }
 
   read(siteId: string): Site {
+    this.assertReadable(siteId);
     const site = this.sites.get(siteId);
     if (site === undefined) throw new SiteHostError('unknown_site', `there is no site ${siteId}`);
     return site;
@@ -80,6 +83,7 @@ export class HostedSites {
 
   destroy(siteId: string, change: Change): Promise<void> {
     return this.changes.run(siteId, 'destroy_site', change, async () => {
+      this.assertReadable(siteId);
       await this.destroyed.admit(siteId, change.fence);
       const site = this.sites.get(siteId);
       if (site !== undefined) await admitFence(site.folder.fenceFile, change.fence);
@@ -93,11 +97,18 @@ export class HostedSites {
     await Promise.all([...this.sites.values()].map((site) => site.close()));
   }
 
+  /** It is there, so nobody may take it for lost, nor for destroyed. */
+  private assertReadable(siteId: string): void {
+    if (this.unreadable.has(siteId))
+      throw new SiteHostError('internal', `the record of site ${siteId} cannot be read: mend it, and start the host again`);
+  }
+
   /** Null for what is no site, and for one whose record cannot be read: that takes a hand, and its ports stay its own only as long as nobody is given them. */
   private async readKnown(folder: SiteFolder): Promise<SiteRecord | null> {
     try {
       return await folder.readRecord();
     } catch (error) {
+      this.unreadable.add(path.basename(folder.root));
       this.around.log.error({ err: error, folder: folder.root }, 'the record of a site could not be read; it is not served');
       return null;
     }
