@@ -27,6 +27,8 @@ export async function* copyOut(client: pg.Client, table: TableEntry, onEnd: (cop
     bytes += buffer.length;
     yield buffer;
   }
+  // The last row may come before Postgres has said how many they were. An answer to whatever is asked next comes after that.
+  if (stream.rowCount === 0) await client.query('');
   onEnd({ rows: stream.rowCount, bytes });
 }
 

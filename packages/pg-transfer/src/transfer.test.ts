@@ -4,6 +4,7 @@ import path from 'node:path';
 import { runSql } from '@drydock/test-kit/run-sql';
 import { createOwnedDatabase, runAsAdmin } from '../test/databases';
 import { demandingSchema } from '../test/demanding-schema';
+import { throughLateCounts } from '../test/late-counts';
 import { dumpDatabase } from './dump-database';
 import { fingerprintDatabase } from './fingerprint-database';
 import { loadDatabase } from './load-database';
@@ -46,6 +47,15 @@ test('100,000 rows go from one database straight into another in seconds', async
   await loadDatabase({ url: target.url, sections, onProgress: ({ tablesLoaded }) => progress.push(tablesLoaded) });
   expect(performance.now() - startedMs).toBeLessThan(20_000);
   expect(progress.length).toBeGreaterThan(8);
+  expect((await fingerprintDatabase(target)).digest).toBe((await fingerprintDatabase(source)).digest);
+});
+
+test('a dump knows how many rows it holds, also when Postgres says so a moment after the last of them', async () => {
+  const source = await filled(50);
+  const target = await createOwnedDatabase();
+  const late = await throughLateCounts(source.url);
+  const { tables } = await loadDatabase({ url: target.url, sections: dumpDatabase({ url: late.url }) }).finally(late.close);
+  expect(tables.find(({ name }) => name === 'customers')).toMatchObject({ rows: 50 });
   expect((await fingerprintDatabase(target)).digest).toBe((await fingerprintDatabase(source)).digest);
 });
 
