@@ -54,7 +54,7 @@ test('a dump knows how many rows it holds, also when Postgres says so a moment a
   const source = await filled(50);
   const target = await createOwnedDatabase();
   const late = await throughLateCounts(source.url);
-  const { tables } = await loadDatabase({ url: target.url, sections: dumpDatabase({ url: late.url }) }).finally(late.close);
+  const { tables } = await loadDatabase({ url: target.url, sections: dumpDatabase({ url: late.url }) }).finally(() => void late.close());
   expect(tables.find(({ name }) => name === 'customers')).toMatchObject({ rows: 50 });
   expect((await fingerprintDatabase(target)).digest).toBe((await fingerprintDatabase(source)).digest);
 });
