@@ -14,7 +14,7 @@ import { refOf, type WorkContext } from '../sites/work';
 import { recordPresence } from './copy.store';
 import { lookAtChain, type StoredChain } from './look-at-chain';
 import { readsAtOnce } from './offsite-limits';
-import { bootId, removeOrphans, spooledArchive } from './spool';
+import { removeOrphans, spooledArchive, spoolFolder } from './spool';
 
 type Step = StepContext<unknown, unknown>;
 
@@ -29,7 +29,7 @@ export const spooledChain = (
   { isLastUse = false } = {},
 ): ArchiveAtHand[] =>
   chain.map(({ id, archive }) => ({
-    source: spooledArchive(storage.source(archive.objectKey), path.join(folderOf(context, step), bootId(), id), isLastUse),
+    source: spooledArchive(storage.source(archive.objectKey), spoolFolder(folderOf(context, step), id), isLastUse),
     archiveId: id,
     manifestMac: archive.manifestMac,
   }));

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ArchiveError } from '@drydock/archive/archive-error';
 import type { SealedPiece } from '@drydock/archive/archive-objects';
-import { spooledArchive } from './spool';
+import { spooledArchive, spoolFolder } from './spool';
 
 const sealed = Buffer.from('what was sealed');
 const altered = Buffer.from('what was altered');
@@ -61,6 +61,13 @@ describe('what is fetched from a customer’s storage', () => {
     await lastUse.read('index-00000000');
     await lastUse.read('segment-00000001');
     expect(readdirSync(folder).sort()).toEqual(['index-00000000', 'segment-00000000']);
+  });
+
+  it('is fetched anew once the machine was started again: what had its name may not have been on the disk', async () => {
+    for (const boot of ['first', 'first', 'second'])
+      await spooledArchive(remote, spoolFolder(folder, 'archive', boot), false).hold(pieceOf('segment-00000000'));
+    expect(remote.asked).toHaveLength(2);
+    expect(spoolFolder(folder, 'archive')).toBe(spoolFolder(folder, 'archive'));
   });
 
   it('and was lost since is read from the storage, and only a manifest kept of it', async () => {

@@ -65,10 +65,13 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
 const isSegment = (name: string): boolean => name.startsWith('segment-');
 
 /**
- * Part of a spool's path that changes when the machine has started anew: what had its name and was not on the disk yet when the power went is then
- * not taken for what came in.
+ * Where an archive lies for a workflow. Another place after each start of the machine: what had its name and was not on the disk yet when the power
+ * went is then not taken for what came in.
  */
-export function bootId(): string {
+export const spoolFolder = (workflowFolder: string, archiveId: string, boot = bootId()): string =>
+  path.join(workflowFolder, boot, archiveId);
+
+function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   } catch {
