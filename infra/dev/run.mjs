@@ -1,5 +1,6 @@
-// The way in, for `npm start`, `npm test` and the rest, on a machine that has only Node 20 and npm: installs with the pinned pnpm, builds, and hands over
-// to the compiled program of the command. Plain JavaScript without dependencies, because it runs before anything is installed.
+// The way in, for `npm start`, `npm test` and the rest, on a machine that has only Node 20 and npm.
+// It installs with the pinned pnpm, builds, and hands over to the compiled program of the command.
+// Plain JavaScript without dependencies, because it runs before anything is installed.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -17,6 +18,8 @@ const commands = {
   build: { needs: ['install', 'build'] },
   bench: { program: 'infra/bench/dist/bench.js', needs: ['install', 'build'] },
   chaos: { program: 'infra/dev/dist/run-tests.js', args: ['--chaos'], needs: ['install', 'build'] },
+  dev: { program: 'infra/dev/dist/dev-service.js', needs: ['install', 'build'] },
+  bootstrap: { program: 'services/keys/dist/bootstrap.js', needs: ['install', 'build'] },
   'dev:call': { program: 'infra/dev/dist/dev-call.js', needs: [] },
   'migrate:new': { program: 'infra/dev/dist/migrate-new.js', needs: ['install', 'build'] },
   errors: { program: 'services/gateway/dist/write-errors.js', needs: ['install', 'build'] },
@@ -45,12 +48,61 @@ const env = {
 // npm hands its own settings down as npm_config_*; pnpm would take them for its own.
 for (const name of Object.keys(env)) if (/^npm_config_/i.test(name)) delete env[name];
 
-/** Runs to the end in silence; on failure prints what it said and ends with its code. */
-function must(bin, args, extra = {}) {
-  const result = spawnSync(bin, args, { env: { ...env, ...extra }, encoding: 'utf8', maxBuffer: 64 << 20 });
-  if (result.status === 0) return result.stdout;
-  process.stderr.write(`${bin} ${args.join(' ')} failed\n${result.error?.message ?? ''}${result.stdout ?? ''}${result.stderr ?? ''}\n`);
-  process.exit(result.status ?? 1);
+const say = (line) => process.stderr.write(`${line}\n`);
+const secondsSince = (started) => ((performance.now() - started) / 1000).toFixed(1);
+
+/** What runs right now, to be ended with us. */
+let running = null;
+let stoppedBy = null;
+
+/** Passes a signal on. What ran is waited for: its own end is the end of this process. */
+function stop(signal) {
+  stoppedBy ??= signal;
+  if (running === null) process.exit(1);
+  running.kill(signal);
+}
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => stop(signal));
+
+// An npm that is killed passes nothing on; its death shows as another parent.
+const parent = process.ppid;
+setInterval(() => {
+  if (process.ppid !== parent && stoppedBy === null) stop('SIGTERM');
+}, 500).unref();
+
+/** Runs a program to its end; resolves with its exit code. */
+function run(bin, args, options) {
+  return new Promise((resolve) => {
+    running = spawn(bin, args, options);
+    running.on('error', (error) => {
+      say(error.message);
+      resolve(1);
+    });
+    running.on('close', (code, signal) => {
+      running = null;
+      resolve(code ?? (signal === null ? 0 : 1));
+    });
+  });
+}
+
+/** Runs to the end and hands each line to `onLine`; on failure prints everything it said and ends with its code. */
+async function must(bin, args, onLine, extra = {}) {
+  let output = '';
+  let unread = '';
+  const options = { env: { ...env, ...extra }, stdio: ['ignore', 'pipe', 'pipe'] };
+  const ended = run(bin, args, options);
+  for (const stream of [running.stdout, running.stderr]) {
+    stream.setEncoding('utf8').on('data', (text) => {
+      output += text;
+      const lines = (unread + text).split('\n');
+      unread = lines.pop();
+      lines.forEach(onLine);
+    });
+  }
+  const code = await ended;
+  if (stoppedBy !== null) process.exit(1);
+  if (code === 0) return;
+  say(`${bin} ${args.join(' ')} failed\n${output}`);
+  process.exit(code);
 }
 
 /** Everything that an install depends on, as one digest. */
@@ -79,38 +131,49 @@ function findPnpm() {
 }
 
 const tasks = {
-  install() {
+  async install() {
     const stamp = 'node_modules/.install-stamp';
     const digest = installDigest();
     if (fs.existsSync(stamp) && fs.readFileSync(stamp, 'utf8') === digest) return;
-    const started = Date.now();
+    const started = performance.now();
+    say('Installing dependencies (about a minute the first time) …');
     const [bin, ...first] = findPnpm();
-    process.stderr.write('Installing dependencies …\n');
-    must(bin, [...first, 'install', '--frozen-lockfile', '--prefer-offline', '--reporter=append-only'], { CI: '1' });
+    let toldAt = started;
+    const onLine = (line) => {
+      if (!line.startsWith('Progress:') || performance.now() - toldAt < 3000) return;
+      toldAt = performance.now();
+      say(`  ${line}`);
+    };
+    const args = [...first, 'install', '--frozen-lockfile', '--prefer-offline', '--reporter=append-only'];
+    await must(bin, args, onLine, { CI: '1' });
     fs.writeFileSync(stamp, digest);
-    process.stderr.write(`Dependencies installed in ${((Date.now() - started) / 1000).toFixed(1)} s\n`);
+    say(`Dependencies installed in ${secondsSince(started)} s`);
   },
-  build() {
-    const started = Date.now();
-    must('turbo', ['run', 'build', '--output-logs=errors-only', '--log-prefix=none', '--log-order=grouped']);
-    const seconds = (Date.now() - started) / 1000;
-    if (seconds > 3) process.stderr.write(`Built in ${seconds.toFixed(1)} s\n`);
+  async build() {
+    const started = performance.now();
+    let packages = 0;
+    let begun = 0;
+    const onLine = (line) => {
+      packages = Number(/Running build in (\d+) packages/.exec(line)?.[1] ?? packages);
+      const name = /^(@drydock\/\S+):build: cache miss/.exec(line)?.[1];
+      if (name === undefined) return;
+      if (begun === 0) say('Building (a minute or two the first time) …');
+      begun += 1;
+      say(`  ${String(begun).padStart(2)} of at most ${packages}: ${name}`);
+    };
+    await must('turbo', ['run', 'build', '--output-logs=new-only', '--log-prefix=task', '--log-order=stream'], onLine);
+    if (begun > 0) say(`Built in ${secondsSince(started)} s`);
   },
 };
 
 const [name = 'start', ...rest] = process.argv.slice(2);
 const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
 if (command === undefined) {
-  console.error(`There is no command "${name}". There are: ${Object.keys(commands).join(', ')}.`);
+  say(`There is no command "${name}". There are: ${Object.keys(commands).join(', ')}.`);
   process.exit(1);
 }
-for (const need of command.needs) tasks[need]();
+for (const need of command.needs) await tasks[need]();
 if (command.program !== undefined) {
-  const child = spawn(process.execPath, ['--enable-source-maps', command.program, ...(command.args ?? []), ...rest], {
-    env,
-    stdio: 'inherit',
-  });
-  // The terminal sends Ctrl-C to the whole group; this process only has to outlive the child's orderly end.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
-  child.on('exit', (code, signal) => process.exit(code ?? (signal === null ? 0 : 1)));
+  const args = ['--enable-source-maps', command.program, ...(command.args ?? []), ...rest];
+  process.exit(await run(process.execPath, args, { env, stdio: 'inherit' }));
 }

@@ -7,7 +7,7 @@ import { printRows } from './report';
 import { environmentOf, startBenchStack } from './stack';
 
 const samples = 400;
-/** Of those, the first: V8 has not compiled what they run yet. */
+/** How many of the samples, the first ones, do not count: V8 has not compiled what they run yet. */
 const warmUps = 150;
 
 /** The same rows as an accepted restore writes, copied from one that was accepted, in one transaction and nothing else. */

@@ -1,4 +1,4 @@
-// `pnpm bench [name …]`: ours and the peer side by side in one run, and their ratio. Never a test; timings depend on the machine, ratios hardly.
+// `npm run bench [name …]`: ours and the peer side by side in one run, and their ratio. Never a test; timings depend on the machine, ratios hardly.
 import { benchAccept } from './accept';
 import { benchExtraction, benchMemory } from './extraction';
 import { benchFirstStep } from './first-step';

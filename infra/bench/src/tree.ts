@@ -8,7 +8,10 @@ function sizeOf(number: number): number {
   return 1 << (9 + (number % 5));
 }
 
-/** Of every size one file compresses like text and the next one like a picture. The same number gives the same bytes in every run. */
+/**
+ * A file's content. Among the files of one size, one compresses like text and the next one like a picture. The same number gives the same
+ * bytes in every run.
+ */
 function contentOf(number: number, size: number): Buffer {
   const buffer = Buffer.alloc(size);
   const ofItsSize = Math.floor(number / 200) + Math.floor(number / 10) + number;

@@ -4,15 +4,9 @@ import path from 'node:path';
 import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/database-host/client';
 import type { DatabaseDescription } from '@drydock/database-host/protocol';
 import { findFreePort } from '@drydock/embedded/free-port';
-import { spawnGuarded } from '@drydock/embedded/guarded-child';
-import { catchUp } from '@drydock/pg-upgrade/catch-up';
-import { compareDatabases } from '@drydock/pg-upgrade/compare';
-import { copyData } from '@drydock/pg-upgrade/copy-data';
-import { copySchema } from '@drydock/pg-upgrade/copy-schema';
-import { finishTarget } from '@drydock/pg-upgrade/finish';
-import type { Move } from '@drydock/pg-upgrade/session';
 import { realisticDatabase } from '@drydock/pg-upgrade/testing/realistic-database';
 import { SteadyWriter, writerTableSql } from '@drydock/pg-upgrade/testing/steady-writer';
+import { spawnGuarded } from '@drydock/process/guarded-child';
 import { until } from '@drydock/test-kit/wait';
 import { Client } from 'pg';
 import { printRows } from './report';
@@ -23,6 +17,8 @@ const megabytes = Number(process.env['DRYDOCK_BENCH_UPGRADE_MB'] ?? 150);
 const rowsPerSecond = 200;
 const claim = { fence: '1' };
 const passwords = { owner: 'the-owner-s-password', writer: 'the-writer-s-password' };
+
+type UpgradePath = 'logical' | 'offline';
 
 interface Measured {
   totalSeconds: number;
@@ -66,25 +62,24 @@ async function withClient<T>(database: DatabaseDescription, work: (session: Clie
 async function upgrade(
   client: DatabaseHostClient,
   databaseId: string,
-  route: Move['path'],
+  route: UpgradePath,
 ): Promise<{ writesBlockedMs: number; outcome: string }> {
   const upgradeId = 'bench';
   await client.prepareTarget(databaseId, { upgrade_id: upgradeId, to_major: 18, path: route }, claim);
-  const access = await client.accessUpgrade(databaseId, upgradeId, claim);
-  const move: Move = { oldUrl: access.old_url, targetUrl: access.target_url, databaseName: access.database_name, path: route, fence: '1' };
-  await copySchema(move);
+  const run = (stage: 'copy_schema' | 'copy_data' | 'catch_up' | 'finish'): Promise<void> =>
+    client.runStage(databaseId, { jobId: randomUUID(), upgradeId, stage }, claim);
+  await run('copy_schema');
   if (route === 'offline') await client.blockWrites(databaseId, upgradeId, claim);
-  await copyData(move);
-  await catchUp(move);
+  await run('copy_data');
+  await run('catch_up');
   const { writes_blocked_ms: writesBlockedMs } = await client.cutover(databaseId, upgradeId, claim);
-  const { snapshot_id: snapshotId } = await client.accessUpgrade(databaseId, upgradeId, claim);
-  const { outcome } = await compareDatabases(move, snapshotId);
-  await finishTarget(move);
+  const { outcome } = await client.compare(databaseId, { jobId: randomUUID(), upgradeId }, claim);
+  await run('finish');
   await client.restOld(databaseId, upgradeId, claim);
   return { writesBlockedMs, outcome };
 }
 
-async function measure(client: DatabaseHostClient, route: Move['path']): Promise<Measured> {
+async function measure(client: DatabaseHostClient, route: UpgradePath): Promise<Measured> {
   const databaseId = randomUUID();
   const database = await createFilled(client, databaseId);
   const writer = new SteadyWriter({ config: configOf(database, 'app_rw'), rowsPerSecond, name: 'bench' });

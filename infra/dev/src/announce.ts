@@ -9,6 +9,7 @@ export function announce(demo: Demo, dataDir: string, notes: readonly string[]):
     `Drydock is up at ${demo.base_url}`,
     '',
     ...demo.sites.map((site) => `  Demo site   ${site.url}`),
+    `  API         ${demo.base_url}/docs`,
     `  Keys, ids   ${path.join(shown, 'demo.json')}`,
     `  Processes   ${path.join(shown, 'processes.json')}`,
     `  Logs        ${path.join(shown, 'logs')}`,

@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endProcess } from '@drydock/embedded/end-process';
-import { isSameProcess, proveProcess } from '@drydock/embedded/process-proof';
 import { makePassableFolder } from '@drydock/embedded/unprivileged';
+import { endProcess } from '@drydock/process/end-process';
+import { isSameProcess, proveProcess } from '@drydock/process/process-proof';
 import { z } from 'zod';
 import { readNotedProcesses } from './process-table';
 import { writeJsonAtomically } from './write-file-atomically';
@@ -13,7 +13,10 @@ const supervisorSchema = z.object({ pid: z.int().positive(), startedTicks: z.str
 /** Orphans were already told to end when their supervisor died; what still runs hangs. */
 const graceMs = 5_000;
 
-/** Of two that start at the same moment both find nobody and both write; who wrote last stays. */
+/**
+ * How long a supervisor waits before it looks again. Two that start at the same moment both find nobody and both write; who wrote last
+ * stays.
+ */
 const sameMomentMs = 250;
 
 /**

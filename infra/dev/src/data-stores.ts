@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { clusterAccounts } from '@drydock/embedded/unprivileged';
 import { prepareQueue } from '@drydock/workflow/prepare-queue';
 import { openChildLog } from './child-log';
 import type { DeriveSecret } from './derive-secret';
@@ -57,7 +58,8 @@ async function startCluster({ config, supervisor, ports }: StoreContext, name: '
   const folder = path.join(config.dataDir, name);
   const log = openChildLog(path.join(config.dataDir, 'logs'), name);
   const port = await ports.settle(name);
-  const postgres = postgresMember({ name, folder, port, isEphemeral: config.isEphemeral, onLog: log.write });
+  const account = name === 'postgres' ? clusterAccounts.services : clusterAccounts.sites;
+  const postgres = postgresMember({ name, folder, port, account, isEphemeral: config.isEphemeral, onLog: log.write });
   await supervisor.keepRunning(postgres.member);
   return postgres.server();
 }

@@ -1,4 +1,4 @@
-// `pnpm dev:call METHOD PATH [BODY]`: asks a service that runs alone, as the gateway would, with a token for this very request.
+// `npm run dev:call METHOD PATH [BODY]`: asks a service that runs alone, as the gateway would, with a token for this very request.
 import { randomUUID } from 'node:crypto';
 import { endpoints } from '@drydock/contracts/endpoints';
 import { permissions } from '@drydock/contracts/permissions';
@@ -7,7 +7,7 @@ import { request } from 'undici';
 import { type DevEnvironment, readDevEnvironment } from './dev-environment';
 import { servicesWithDatabase } from './service-names';
 
-const usage = `usage: pnpm dev:call METHOD PATH [BODY]
+const usage = `usage: npm run dev:call METHOD PATH [BODY]
   SERVICE=hosting names the service where the path alone does not; ORG_ID, KEY_ID and MODE=sandbox change who calls`;
 
 /** The organisation that asks when ORG_ID is not set: always the same, so that what one call makes the next one finds. */
@@ -30,7 +30,7 @@ function findRunning(wanted: string | undefined): { service: string; running: De
     const running = readDevEnvironment(service);
     if (running !== null) return { service, running };
   }
-  throw new Error(`${wanted ?? 'No service'} runs alone; start one: pnpm turbo run dev --filter=@drydock/${wanted ?? 'hosting'}`);
+  throw new Error(`${wanted ?? 'No service'} runs alone; start one: npm run dev ${wanted ?? 'hosting'}`);
 }
 
 async function call(method: string, path: string, body: string | undefined): Promise<void> {

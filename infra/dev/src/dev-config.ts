@@ -6,7 +6,7 @@ const environmentSchema = z.object({
   DRYDOCK_PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
   DRYDOCK_DATA_DIR: z.string().min(1).default('.data'),
   DRYDOCK_RATE_LIMIT_SCALE: z.string().optional(),
-  /** Set by tests: databases without fsync. */
+  /** Set by tests: databases without fsync, the managed ones too. */
   DRYDOCK_EPHEMERAL: z.enum(['0', '1']).default('0'),
   /** Set by tests: how much demo content is made. */
   DRYDOCK_DEMO: z.enum(['whole', 'sites']).default('whole'),
@@ -24,6 +24,7 @@ const passedOn = [
   'OTEL_EXPORTER_OTLP_ENDPOINT',
   'OTEL_BSP_SCHEDULE_DELAY',
   'OTEL_METRIC_EXPORT_INTERVAL',
+  'DRYDOCK_EPHEMERAL',
   'DRYDOCK_FAULTS',
   'WORKFLOW_LEASE_SECONDS',
   'WORKFLOW_SWEEP_MS',

@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { isSameProcess, type ProcessProof } from '@drydock/embedded/process-proof';
+import { isSameProcess, type ProcessProof } from '@drydock/process/process-proof';
 import { z } from 'zod';
-import { inRepo } from './repo-root';
+import { readDevConfig } from './dev-config';
 import { writeJsonAtomically } from './write-file-atomically';
 
 const devEnvironmentSchema = z.object({
@@ -12,7 +12,7 @@ const devEnvironmentSchema = z.object({
   workerEnvironment: z.record(z.string(), z.string()),
 });
 
-/** What a service that is developed alone runs in; its worker and `pnpm dev:call` read it. */
+/** What a service that is developed alone runs in; `npm run dev:call` reads it. */
 export interface DevEnvironment {
   /** The launcher that holds the databases; without it nothing of this is up. */
   owner: ProcessProof;
@@ -21,7 +21,7 @@ export interface DevEnvironment {
   workerEnvironment: Record<string, string>;
 }
 
-export const devDataDir = (service: string): string => inRepo(path.join('.data', 'dev', service));
+export const devDataDir = (service: string): string => path.join(readDevConfig(process.env).dataDir, 'dev', service);
 const fileOf = (service: string): string => path.join(devDataDir(service), 'environment.json');
 
 export function publishDevEnvironment(service: string, environment: DevEnvironment): void {

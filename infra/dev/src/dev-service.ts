@@ -1,17 +1,16 @@
-// `pnpm turbo run dev --filter=@drydock/<service>` runs this twice at most: `SERVICE server` and `SERVICE worker`.
+// `npm run dev SERVICE`: one service, its API and its worker, with what they own and nothing else, compiled and started again at every change.
+import fs from 'node:fs';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { type GuardedChild, spawnGuarded } from '@drydock/embedded/guarded-child';
+import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
 import { readDevConfig } from './dev-config';
-import { type DevEnvironment, devDataDir, publishDevEnvironment, readDevEnvironment } from './dev-environment';
-import { startDevStores } from './dev-stores';
+import { type DevEnvironment, devDataDir, publishDevEnvironment } from './dev-environment';
+import { type DevStores, startDevStores } from './dev-stores';
 import { inRepo } from './repo-root';
 import { type ServiceWithDatabase, servicesWithDatabase } from './service-names';
 import { stopOnSignal } from './stop-on-signal';
+import { type TypeWatch, watchTypes } from './watch-types';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
-/** A first start makes two Postgres clusters. */
-const waitForServerMs = 120_000;
 const stopTimeoutMs = 28_000;
 
 /** Node's own watcher: starts the process again whenever a file that it has loaded was compiled anew. */
@@ -32,47 +31,35 @@ function watchProgram(service: string, role: string, { environment, workerEnviro
   });
 }
 
-async function runServer(service: ServiceWithDatabase): Promise<void> {
+async function run(service: ServiceWithDatabase): Promise<void> {
   const dataDir = devDataDir(service);
-  const stores = await startDevStores(service, { ...readDevConfig(process.env), dataDir }, say);
   const children: GuardedChild[] = [];
-  stopOnSignal(async () => {
+  let stores: DevStores | undefined;
+  let types: TypeWatch | undefined;
+  const { isStopping } = stopOnSignal(async () => {
+    await types?.stop();
     await Promise.all(children.map((child) => child.stop('SIGTERM', stopTimeoutMs)));
-    await stores.stop();
+    await stores?.stop();
   });
-  const compiler = await spawnGuarded(inRepo('node_modules/.bin/tsc'), ['-b', '--watch', '--preserveWatchOutput'], {
-    cwd: inRepo(`services/${service}`),
-    stdio: ['ignore', 'ignore', 'inherit'],
-    signalOnOrphan: 'SIGTERM',
-    isWrapper: true,
-  });
-  children.push(compiler, await watchProgram(service, 'server', stores.environment));
+  stores = await startDevStores(service, { ...readDevConfig(process.env), dataDir }, say);
+  if (isStopping()) return stores.stop();
+  const packages = fs.readdirSync(inRepo('packages')).map((name) => inRepo(`packages/${name}/src`));
+  const sources = [inRepo(`services/${service}/src`), ...packages.filter((folder) => fs.existsSync(folder))];
+  types = watchTypes(service, inRepo(`services/${service}`), sources, say);
+  const roles = fs.existsSync(inRepo(`services/${service}/src/worker.ts`)) ? (['server', 'worker'] as const) : (['server'] as const);
+  for (const role of roles) children.push(await watchProgram(service, role, stores.environment));
   publishDevEnvironment(service, stores.environment);
-  say(`${service} listens on http://127.0.0.1:${stores.environment.port}; pnpm dev:call GET /healthz asks it`);
-  say(`Its data is in ${path.relative(process.cwd(), dataDir)}`);
+  say(`${service} listens on http://127.0.0.1:${stores.environment.port}; npm run dev:call GET /healthz asks it`);
+  say(`Its data is in ${path.relative(process.cwd(), dataDir)}; Ctrl-C ends it`);
 }
 
-async function runWorker(service: ServiceWithDatabase): Promise<void> {
-  const until = performance.now() + waitForServerMs;
-  let environment = readDevEnvironment(service);
-  while (environment === null) {
-    if (performance.now() > until) throw new Error(`The databases of ${service} did not come up; does its "dev" run?`);
-    await sleep(100);
-    environment = readDevEnvironment(service);
-  }
-  const child = await watchProgram(service, 'worker', environment);
-  stopOnSignal(() => child.stop('SIGTERM', stopTimeoutMs));
-}
-
-async function main(service: string | undefined, role: string | undefined): Promise<void> {
+async function main(service: string | undefined): Promise<void> {
   const known = servicesWithDatabase.find((name) => name === service);
-  if (known === undefined || (role !== 'server' && role !== 'worker')) {
-    throw new Error(`usage: dev-service.js ${servicesWithDatabase.join('|')} server|worker`);
-  }
-  await (role === 'server' ? runServer(known) : runWorker(known));
+  if (known === undefined) throw new Error(`usage: npm run dev ${servicesWithDatabase.join('|')}`);
+  await run(known);
 }
 
-void main(process.argv[2], process.argv[3]).catch((error: unknown) => {
+void main(process.argv[2]).catch((error: unknown) => {
   say(error instanceof Error ? error.message : String(error));
   process.exit(1);
 });

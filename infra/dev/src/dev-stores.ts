@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { proveProcess } from '@drydock/embedded/process-proof';
 import { runMigrations } from '@drydock/migrations/run-migrations';
+import { proveProcess } from '@drydock/process/process-proof';
 import { claimDataFolder } from './claim-data-folder';
 import { startDataStores } from './data-stores';
 import { openMasterKey } from './derive-secret';

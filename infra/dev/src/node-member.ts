@@ -1,4 +1,4 @@
-import { spawnGuarded } from '@drydock/embedded/guarded-child';
+import { spawnGuarded } from '@drydock/process/guarded-child';
 import { openChildLog } from './child-log';
 import { inRepo, repoRoot } from './repo-root';
 import { createErrorSummary } from './summarise-errors';

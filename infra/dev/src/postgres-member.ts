@@ -13,6 +13,8 @@ export function postgresMember(options: {
   folder: string;
   port: number;
   isEphemeral: boolean;
+  /** Where we are root. */
+  account: number;
   onLog: (text: string) => void;
 }): PostgresMember {
   let server: PostgresServer | undefined;

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import type { ProcessProof } from '@drydock/embedded/process-proof';
+import type { ProcessProof } from '@drydock/process/process-proof';
 import { z } from 'zod';
 import { writeJsonAtomically } from './write-file-atomically';
 

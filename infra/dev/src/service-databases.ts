@@ -1,3 +1,4 @@
+import { setRolePassword } from '@drydock/pg-transfer/transfer-roles';
 import pg from 'pg';
 
 /** A service's own database and role. */
@@ -14,6 +15,8 @@ export async function ensureServiceDatabases(adminUrl: string, databases: readon
   const admin = new pg.Client({ connectionString: adminUrl });
   await admin.connect();
   try {
+    // A service's role enters its own database and no other.
+    for (const common of ['postgres', 'template1']) await admin.query(`REVOKE CONNECT, TEMPORARY ON DATABASE ${common} FROM PUBLIC`);
     for (const database of databases) await ensureServiceDatabase(admin, database);
   } finally {
     await admin.end();
@@ -24,7 +27,7 @@ async function ensureServiceDatabase(admin: pg.Client, { name, password }: Servi
   const identifier = admin.escapeIdentifier(name);
   const role = await admin.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [name]);
   if (role.rowCount === 0) await admin.query(`CREATE ROLE ${identifier} LOGIN`);
-  await admin.query(`ALTER ROLE ${identifier} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD ${admin.escapeLiteral(password)}`);
+  await setRolePassword(admin, { verb: 'alter', role: name, options: 'login nosuperuser nocreatedb nocreaterole', password });
   const database = await admin.query('SELECT 1 FROM pg_database WHERE datname = $1', [name]);
   if (database.rowCount === 0) await admin.query(`CREATE DATABASE ${identifier} OWNER ${identifier}`);
   await admin.query(`REVOKE ALL ON DATABASE ${identifier} FROM PUBLIC`);

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { runMigrations } from '@drydock/migrations/run-migrations';
+import { detectIsolation, type Isolation } from '@drydock/process/isolation';
 import { claimDataFolder } from './claim-data-folder';
 import { type DataStores, startDataStores } from './data-stores';
 import { openMasterKey } from './derive-secret';
@@ -44,7 +45,9 @@ export async function openStack(config: DevConfig, say: (line: string) => void):
     if (around === undefined) throw new Error('The data stores are not up yet');
     return around;
   };
+  let isolation: Isolation | undefined;
   const startStores = async (): Promise<void> => {
+    isolation = await detectIsolation();
     const portOf = await settlePorts(ports, { gateway: config.port });
     stores = await startDataStores({ config, supervisor, ports, derive }, servicesWithDatabase);
     const { dataDir, rateLimitScale, commonEnvironment: common } = config;
@@ -72,10 +75,22 @@ export async function openStack(config: DevConfig, say: (line: string) => void):
     ],
     processesFile: table.file,
     surroundings,
-    notes: () => stores?.notes ?? [],
+    notes: () => [...(stores?.notes ?? []), ...(isolation === undefined ? [] : [describeIsolation(isolation)])],
     stop: () => {
       stopping ??= stopAll();
       return stopping;
     },
   };
+}
+
+/** How applications are kept apart on this machine. */
+function describeIsolation(isolation: Isolation): string {
+  switch (isolation.kind) {
+    case 'accounts':
+      return 'Applications: each in a box of its own, as an account of its own';
+    case 'user_namespaces':
+      return 'Applications: each in a box of its own, made by user namespaces; as root each would have an account of its own, too';
+    case 'none':
+      return `Applications: refused (sandbox_unavailable), since nothing keeps them apart here: ${isolation.reason}. See packages/process/README.md`;
+  }
 }

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/embedded/process-proof';
+import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
 import { queueBackends } from '@drydock/test-kit/queue-backends';
 import { startStack, type TestStack } from '@drydock/test-kit/stack';
 import { until } from '@drydock/test-kit/wait';
@@ -38,6 +38,7 @@ describe.each(queueBackends())('npm start with the queue on %s', (queueBackend) 
     const [shop] = stack.demo.sites;
     const page = await (await fetch(shop?.url ?? '')).text();
     expect(page).toContain('Mooring line');
+    expect(fs.statSync(shop?.files_dir ?? '').uid >= 200_000).toBe(process.getuid?.() === 0);
     for (const file of ['demo.json', 'master.key']) expect(fs.statSync(path.join(stack.dataDir, file)).mode & 0o777).toBe(0o600);
   });
 

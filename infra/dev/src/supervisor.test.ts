@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { spawnGuarded } from '@drydock/embedded/guarded-child';
-import { isSameProcess } from '@drydock/embedded/process-proof';
+import { spawnGuarded } from '@drydock/process/guarded-child';
+import { isSameProcess } from '@drydock/process/process-proof';
 import { until } from '@drydock/test-kit/wait';
 import { openChildLog } from './child-log';
 import { claimDataFolder } from './claim-data-folder';

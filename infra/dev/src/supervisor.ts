@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ChildExit } from '@drydock/embedded/guarded-child';
-import type { ProcessProof } from '@drydock/embedded/process-proof';
+import type { ChildExit } from '@drydock/process/guarded-child';
+import type { ProcessProof } from '@drydock/process/process-proof';
 import type { ProcessTable } from './process-table';
 
 /** A process that runs now. */

@@ -1,4 +1,5 @@
 import { createHash, hkdfSync } from 'node:crypto';
+import { refuse } from './archive-error';
 
 export const keyBytes = 32;
 export const saltBytes = 16;
@@ -12,24 +13,80 @@ export interface ArchiveKeys {
   authentication: Buffer;
 }
 
-/** Derives the keys of an archive's segments and index blocks. */
-export function deriveArchiveKeys(archiveKey: Buffer, salt: Buffer, archiveId: string): ArchiveKeys {
+/** Everything that one archive needs, and nothing that opens another: for whoever may handle this one only. */
+export interface DerivedKeys extends ArchiveKeys {
+  manifest: Buffer;
+  /** 16 public bytes that tell a wrong key from tampering. */
+  check: Buffer;
+}
+
+/** What opens archives: the archive key, 32 bytes, or the keys that were derived from it for each archive at hand. */
+export type ArchiveKey = Buffer | readonly DerivedKeys[];
+
+export function deriveKeys(archiveKey: Buffer, salt: Buffer, archiveId: string): DerivedKeys {
+  return { ...archiveKeysOf(archiveKey, salt, archiveId), ...manifestKeysOf(archiveKey, salt) };
+}
+
+/** Keys of an archive's segments and index blocks. @throws ArchiveError `wrong_key` when they are not among the derived ones */
+export function archiveKeysOf(key: ArchiveKey, salt: Buffer, archiveId: string): ArchiveKeys {
+  const archiveTag = createHash('sha256').update(archiveId).digest().subarray(0, 16);
+  if (!Buffer.isBuffer(key)) {
+    const derived = derivedFor(key, salt);
+    return derived.archiveTag.equals(archiveTag) ? derived : refuse('wrong_key', 'keys of another archive');
+  }
   return {
     salt,
-    archiveTag: createHash('sha256').update(archiveId).digest().subarray(0, 16),
-    encryption: derive(archiveKey, salt, `drydock archive 1 encryption ${archiveId}`, keyBytes),
-    authentication: derive(archiveKey, salt, `drydock archive 1 authentication ${archiveId}`, keyBytes),
+    archiveTag,
+    encryption: derive(key, salt, `drydock archive 1 encryption ${archiveId}`, keyBytes),
+    authentication: derive(key, salt, `drydock archive 1 authentication ${archiveId}`, keyBytes),
   };
 }
 
-/** Key of the manifest's MAC. It does not depend on the archive id, which is read only after the MAC has been checked. */
-export function deriveManifestKey(archiveKey: Buffer, salt: Buffer): Buffer {
-  return derive(archiveKey, salt, 'drydock archive 1 manifest', keyBytes);
+/** Keys of the manifest's MAC. They do not depend on the archive id, which is read only after the MAC has been checked. */
+export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys, 'manifest' | 'check'> {
+  if (!Buffer.isBuffer(key)) return derivedFor(key, salt);
+  return {
+    manifest: derive(key, salt, 'drydock archive 1 manifest', keyBytes),
+    check: derive(key, salt, 'drydock archive 1 key check', 16),
+  };
 }
 
-/** 16 public bytes that tell a wrong key from tampering. */
-export function deriveKeyCheck(archiveKey: Buffer, salt: Buffer): Buffer {
-  return derive(archiveKey, salt, 'drydock archive 1 key check', 16);
+/** With which salt an archive is packed: a fresh one, or that of the keys which were derived for it. */
+export function saltOf(key: ArchiveKey, archiveId: string, fresh: () => Buffer): Buffer {
+  if (Buffer.isBuffer(key)) return fresh();
+  const tag = createHash('sha256').update(archiveId).digest().subarray(0, 16);
+  return key.find(({ archiveTag }) => archiveTag.equals(tag))?.salt ?? refuse('wrong_key', 'no keys to pack this archive with');
+}
+
+function derivedFor(keys: readonly DerivedKeys[], salt: Buffer): DerivedKeys {
+  return keys.find((derived) => derived.salt.equals(salt)) ?? refuse('wrong_key', 'no keys for an archive of this salt');
+}
+
+/** As text, for the specification of a job. */
+export type EncodedKeys = Record<keyof DerivedKeys, string>;
+
+export function encodeKeys({ salt, archiveTag, encryption, authentication, manifest, check }: DerivedKeys): EncodedKeys {
+  const text = (bytes: Buffer): string => bytes.toString('base64');
+  return {
+    salt: text(salt),
+    archiveTag: text(archiveTag),
+    encryption: text(encryption),
+    authentication: text(authentication),
+    manifest: text(manifest),
+    check: text(check),
+  };
+}
+
+export function decodeKeys({ salt, archiveTag, encryption, authentication, manifest, check }: EncodedKeys): DerivedKeys {
+  const bytes = (text: string): Buffer => Buffer.from(text, 'base64');
+  return {
+    salt: bytes(salt),
+    archiveTag: bytes(archiveTag),
+    encryption: bytes(encryption),
+    authentication: bytes(authentication),
+    manifest: bytes(manifest),
+    check: bytes(check),
+  };
 }
 
 function derive(archiveKey: Buffer, salt: Buffer, info: string, length: number): Buffer {

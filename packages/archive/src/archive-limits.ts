@@ -13,7 +13,7 @@ export interface ArchiveLimits {
 export const defaultLimits: ArchiveLimits = {
   entriesMax: 20_000_000,
   rawBytesMax: 4 * 2 ** 40,
-  depthMax: 256,
+  depthMax: 2048,
   linkedFilesMax: 100_000,
 };
 

@@ -1,12 +1,14 @@
 import { refuse } from './archive-error';
 import { formatBounds } from './archive-limits';
 import { type Entry, type EntryType, entryTypes } from './entry';
+import { keptModes } from './entry-rules';
 
 const fixedBytes = 28;
 const sha256Bytes = 32;
 const typeOfCode = new Map<number, EntryType>(
   Object.entries(entryTypes).map(([name, code]) => [code, name as EntryType]), // Object.entries widens the keys to string
 );
+const flagBits = { linked: 1, sparse: 2 } as const;
 const noBytes = Buffer.alloc(0);
 
 /** Bytes of an entry in an index block; README.md draws them. */
@@ -14,7 +16,7 @@ export function encodeEntry(entry: Entry): Buffer {
   const sha256 = entry.type === 'file' ? sha256Bytes : 0;
   const bytes = Buffer.allocUnsafe(fixedBytes + entry.path.length + entry.link.length + sha256);
   bytes.writeUInt8(entryTypes[entry.type], 0);
-  bytes.writeUInt8(entry.linked ? 1 : 0, 1);
+  bytes.writeUInt8((entry.linked ? flagBits.linked : 0) | (entry.sparse ? flagBits.sparse : 0), 1);
   bytes.writeUInt16BE(entry.mode, 2);
   bytes.writeIntBE(entry.mtimeSeconds, 4, 6);
   bytes.writeUInt32BE(entry.mtimeNanoseconds, 10);
@@ -53,7 +55,8 @@ export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: nu
     mtimeSeconds: bytes.readIntBE(at + 4, 6),
     mtimeNanoseconds: bytes.readUInt32BE(at + 10),
     size: bytes.readUIntBE(at + 14, 6),
-    linked: (flags & 1) === 1,
+    linked: (flags & flagBits.linked) !== 0,
+    sparse: (flags & flagBits.sparse) !== 0,
     sha256: type === 'file' ? bytes.subarray(shaAt, xattrsAt) : noBytes,
     link: linkBytes === 0 ? '' : bytes.toString('latin1', linkAt, shaAt),
   };
@@ -62,9 +65,11 @@ export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: nu
 }
 
 function checkFields(entry: Entry, flags: number): void {
-  if (entry.mode > 0o777) refuse('hostile_entry', `mode ${entry.mode.toString(8)}: set-id and sticky bits are never restored`);
-  if (flags > 1 || entry.mtimeNanoseconds >= 1e9) refuse('mismatch', 'index entry with impossible fields');
-  if (entry.type !== 'file' && (entry.size !== 0 || entry.linked)) refuse('mismatch', `${entry.type} with content`);
+  const kept = entry.type === 'directory' ? keptModes.directory : keptModes.other;
+  if ((entry.mode & ~kept) !== 0) refuse('hostile_entry', `mode ${entry.mode.toString(8)} of a ${entry.type}`);
+  if (flags > (flagBits.linked | flagBits.sparse) || entry.mtimeNanoseconds >= 1e9)
+    refuse('mismatch', 'index entry with impossible fields');
+  if (entry.type !== 'file' && (entry.size !== 0 || entry.linked || entry.sparse)) refuse('mismatch', `${entry.type} with content`);
   const isLink = entry.type === 'symlink' || entry.type === 'hardlink';
   if (isLink !== entry.link.length > 0) refuse('hostile_entry', `${entry.type} with a link target of ${entry.link.length} bytes`);
 }

@@ -17,6 +17,8 @@ export interface Entry {
   size: number;
   /** A file that has, or had when packed, several names: hard links may point to it. */
   linked: boolean;
+  /** A file with holes: runs of zeros that take no room on disk, and shall take none where it is restored. */
+  sparse: boolean;
   /** SHA-256 of the content of a file; empty otherwise. */
   sha256: Buffer;
   /** Target of a symlink as written in it, or the path (in the same root) of the file that a hard link shares; '' otherwise. */
@@ -27,7 +29,18 @@ const noBytes = Buffer.alloc(0);
 
 /** A tombstone of a path. */
 export function tombstoneOf(path: ByteString): Entry {
-  return { type: 'tombstone', path, mode: 0, mtimeSeconds: 0, mtimeNanoseconds: 0, size: 0, linked: false, sha256: noBytes, link: '' };
+  return {
+    type: 'tombstone',
+    path,
+    mode: 0,
+    mtimeSeconds: 0,
+    mtimeNanoseconds: 0,
+    size: 0,
+    linked: false,
+    sparse: false,
+    sha256: noBytes,
+    link: '',
+  };
 }
 
 /** Whether a live path is as the parent archive recorded it. Content is taken as equal when size, mode and time to the nanosecond are. */

@@ -2,6 +2,7 @@ import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import tar, { type Header, type Pack } from 'tar-stream';
 import { refuse } from './archive-error';
+import type { ArchiveKey } from './archive-keys';
 import { type ArchiveLimits, completeLimits, formatBounds } from './archive-limits';
 import { checkTree } from './check-tree';
 import type { Entry } from './entry';
@@ -16,7 +17,7 @@ type EntryHeader = Partial<Header> & Pick<Header, 'name'>;
 
 export interface ExportTarOptions {
   chain: readonly ArchiveLink[];
-  key: Buffer;
+  key: ArchiveKey;
   limits?: Partial<ArchiveLimits>;
   signal?: AbortSignal;
 }

@@ -1,5 +1,5 @@
 import { createHash, hash } from 'node:crypto';
-import { closeSync, constants, fchmodSync, fchownSync, futimesSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, fchmodSync, fchownSync, ftruncateSync, futimesSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { refuse, systemErrorCode } from './archive-error';
 import { BlockContent, type SegmentOrigin } from './block-content';
 import type { Entry } from './entry';
@@ -55,7 +55,10 @@ export class BlockExtraction {
     checkContent(entry, hash('sha256', content, 'buffer'));
     const file = this.createFile(entry);
     try {
-      writeAll(file, content);
+      if (entry.sparse) {
+        writeSparse(file, content, 0);
+        ftruncateSync(file, entry.size);
+      } else writeAll(file, content);
       this.finishFile(file, entry);
     } finally {
       closeSync(file);
@@ -66,10 +69,14 @@ export class BlockExtraction {
     const file = this.createFile(entry);
     try {
       const digest = createHash('sha256');
+      let at = 0;
       for await (const piece of this.content.read(entry.size)) {
         digest.update(piece);
-        writeAll(file, piece);
+        if (entry.sparse) writeSparse(file, piece, at);
+        else writeAll(file, piece);
+        at += piece.length;
       }
+      if (entry.sparse) ftruncateSync(file, entry.size);
       checkContent(entry, digest.digest());
       this.finishFile(file, entry);
     } finally {
@@ -116,6 +123,22 @@ export class BlockExtraction {
 
 function checkContent(entry: Entry, sha256: Buffer): void {
   if (!sha256.equals(entry.sha256)) refuse('mismatch', `content of ${entry.path} has another SHA-256 than recorded`);
+}
+
+/** A block of the file systems that there are; a shorter run of zeros is no hole anywhere. */
+const zeros = Buffer.alloc(4096);
+
+/** Writes what is not zero, block by block; what is left out are holes once the file has its length. */
+function writeSparse(file: number, content: Buffer, position: number): void {
+  for (let at = 0; at < content.length; ) {
+    // Blocks are those of the file, wherever its pieces begin.
+    const next = Math.min(content.length, at + zeros.length - ((position + at) % zeros.length));
+    const block = content.subarray(at, next);
+    if (!block.equals(zeros.subarray(0, block.length))) {
+      for (let done = 0; done < block.length; ) done += writeSync(file, block, done, block.length - done, position + at + done);
+    }
+    at = next;
+  }
 }
 
 function writeAll(file: number, content: Buffer): void {

@@ -42,6 +42,6 @@ export function restThread(thread: Worker): void {
 function workerScript(): string {
   const folder = basename(__dirname) === 'src' ? join(dirname(__dirname), 'dist') : __dirname;
   const script = join(folder, 'extract-worker.js');
-  if (!existsSync(script)) throw new Error('packages/archive is not built: run `pnpm exec tsc -b packages/archive` first');
+  if (!existsSync(script)) throw new Error('packages/archive is not built: run `npm run build` first');
   return script;
 }

@@ -1,4 +1,5 @@
 import { asWriteError, systemErrorCode } from './archive-error';
+import type { ArchiveKey } from './archive-keys';
 import { type ArchiveLimits, completeLimits, formatBounds } from './archive-limits';
 import { type CheckedTree, checkTree } from './check-tree';
 import { runWorkers } from './extract-workers';
@@ -19,8 +20,7 @@ export interface ExtractProgress {
 export interface ExtractOptions {
   /** Full archive first. */
   chain: readonly ArchiveLink[];
-  /** 32 bytes. */
-  key: Buffer;
+  key: ArchiveKey;
   /** Absolute target directory of each tree root to extract. Empty, or absent below an existing directory. */
   roots: Readonly<Record<string, string>>;
   /** To whom everything shall belong; needs the right to change owners. Left out: to this process. */

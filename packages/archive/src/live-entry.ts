@@ -1,23 +1,28 @@
 import type { BigIntStats } from 'node:fs';
 import type { Entry, EntryType } from './entry';
+import { keptModes } from './entry-rules';
 import type { ByteString } from './path-bytes';
 
 const nanosecondsPerSecond = 1_000_000_000n;
 
-/** An entry of a path as it is on disk; content (size, SHA-256) and link are filled in by the caller. Set-id and sticky bits are not kept. */
+/** An entry of a path as it is on disk; content (size, SHA-256) and link are filled in by the caller. Set-id and sticky bits are not kept, but for a directory's set-group-id. */
 export function describeStat(type: EntryType, path: ByteString, stat: BigIntStats): Entry {
   const nanoseconds = ((stat.mtimeNs % nanosecondsPerSecond) + nanosecondsPerSecond) % nanosecondsPerSecond;
   return {
     type,
     path,
-    mode: Number(stat.mode & 0o777n),
+    mode: Number(stat.mode) & (type === 'directory' ? keptModes.directory : keptModes.other),
     mtimeSeconds: Number((stat.mtimeNs - nanoseconds) / nanosecondsPerSecond),
     mtimeNanoseconds: Number(nanoseconds),
     size: 0,
     linked: false,
+    sparse: false,
     sha256: noBytes,
     link: '',
   };
 }
+
+/** Fewer blocks on disk than its size takes. Says yes to files that the file system compresses, too, which costs them nothing. */
+export const isSparse = (stat: BigIntStats): boolean => stat.isFile() && stat.blocks * 512n < stat.size;
 
 const noBytes = Buffer.alloc(0);

@@ -17,7 +17,8 @@ const manifestRoot = z.strictObject({
 
 /** What an archive declares about itself. */
 export const manifestSchema = z.strictObject({
-  format_version: z.literal(1),
+  /** 2: links that lead anywhere, set-group-id of directories, sparse files, more than 256 directories deep. Its writers write no 1 any more. */
+  format_version: z.union([z.literal(1), z.literal(2)]),
   codec: z.literal('zstd'),
   cipher: z.literal('aes-256-ctr+hmac-sha256'),
   archive_id: text,

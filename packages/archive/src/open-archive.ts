@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { refuse } from './archive-error';
-import { type ArchiveKeys, deriveArchiveKeys } from './archive-keys';
-import type { ArchiveLimits } from './archive-limits';
+import { type ArchiveKey, type ArchiveKeys, archiveKeysOf, type DerivedKeys, deriveKeys } from './archive-keys';
+import { type ArchiveLimits, completeLimits } from './archive-limits';
 import { type ArchiveSource, blockName, manifestName } from './archive-objects';
 import { decodeBlock, type IndexBlock } from './index-block';
 import type { Manifest, ManifestRoot } from './manifest';
@@ -37,12 +37,21 @@ export interface OpenArchive {
  * Verifies a manifest and that it is the expected one.
  * @throws ArchiveError of any reason that concerns the manifest
  */
-export async function openArchive(link: ArchiveLink, archiveKey: Buffer, limits: ArchiveLimits): Promise<OpenArchive> {
-  const opened = openManifest(archiveKey, await link.source.read(manifestName));
+export async function openArchive(link: ArchiveLink, key: ArchiveKey, limits: ArchiveLimits): Promise<OpenArchive> {
+  const opened = openManifest(key, await link.source.read(manifestName));
   checkExpected(opened, link.expected);
   checkDeclared(opened.manifest, limits);
   const { manifest, mac, salt } = opened;
-  return { source: link.source, manifest, manifestMac: mac, keys: deriveArchiveKeys(archiveKey, salt, manifest.archive_id) };
+  return { source: link.source, manifest, manifestMac: mac, keys: archiveKeysOf(key, salt, manifest.archive_id) };
+}
+
+/**
+ * The keys of one archive, for somebody who shall read it and no other. Its manifest has been verified and is the expected one.
+ * @throws ArchiveError of any reason that concerns the manifest
+ */
+export async function deriveKeysOf(link: ArchiveLink, archiveKey: Buffer): Promise<DerivedKeys> {
+  const { keys, manifest } = await openArchive(link, archiveKey, completeLimits());
+  return deriveKeys(archiveKey, keys.salt, manifest.archive_id);
 }
 
 function checkExpected({ manifest, mac }: OpenedManifest, expected: ExpectedArchive): void {

@@ -1,4 +1,5 @@
 import { refuse } from './archive-error';
+import type { ArchiveKey } from './archive-keys';
 import type { ArchiveLimits } from './archive-limits';
 import { type ArchiveLink, type OpenArchive, openArchive } from './open-archive';
 
@@ -6,10 +7,10 @@ import { type ArchiveLink, type OpenArchive, openArchive } from './open-archive'
  * Verifies every manifest of a chain and every link between them, full archive first. Nothing else has been read then.
  * @throws ArchiveError of the reasons of openArchive, and `chain_gap`, `chain_cycle`, `foreign`, `limit_exceeded`
  */
-export async function openChain(links: readonly ArchiveLink[], archiveKey: Buffer, limits: ArchiveLimits): Promise<OpenArchive[]> {
+export async function openChain(links: readonly ArchiveLink[], key: ArchiveKey, limits: ArchiveLimits): Promise<OpenArchive[]> {
   if (links.length === 0) refuse('chain_gap', 'a chain without archives');
   const archives: OpenArchive[] = [];
-  for (const link of links) archives.push(await openArchive(link, archiveKey, limits));
+  for (const link of links) archives.push(await openArchive(link, key, limits));
   checkLinks(archives);
   const entries = archives.reduce((sum, archive) => sum + archive.manifest.entries, 0);
   const rawBytes = archives.reduce((sum, archive) => sum + archive.manifest.raw_bytes, 0);

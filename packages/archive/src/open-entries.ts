@@ -1,4 +1,5 @@
 import { refuse } from './archive-error';
+import type { ArchiveKey } from './archive-keys';
 import { type ArchiveLimits, completeLimits } from './archive-limits';
 import { checkPath } from './entry-rules';
 import { type ArchiveLink, findRoot, type OpenArchive } from './open-archive';
@@ -17,7 +18,7 @@ export interface OpenedEntry {
 
 export interface OpenEntriesOptions {
   chain: readonly ArchiveLink[];
-  key: Buffer;
+  key: ArchiveKey;
   /** Name of a stream root. */
   root: string;
   limits?: Partial<ArchiveLimits>;

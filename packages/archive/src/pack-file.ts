@@ -3,7 +3,7 @@ import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync }
 import { formatBounds } from './archive-limits';
 import type { BlockWriter } from './block-writer';
 import type { Pace } from './pace';
-import { type LivePath, unlessGone } from './walk-directory';
+import { type LivePath, unlessClosed } from './walk-directory';
 
 /** A file that changes under the reader is read again this often; then what was read last is what is recorded. */
 const attemptsMax = 3;
@@ -13,14 +13,16 @@ export interface PackedContent {
   stat: BigIntStats;
   size: number;
   sha256: Buffer;
+  /** It was another one after each reading than before it. */
+  hasChanged: boolean;
 }
 
-/** Appends a file's content to the archive. Size and SHA-256 are always those of the bytes appended. Null: it is no longer a file. */
-export async function packFile(live: LivePath, writer: BlockWriter, pace: Pace): Promise<PackedContent | null> {
+/** Appends a file's content to the archive. Size and SHA-256 are always those of the bytes appended. Null: it is no longer a file. `closed`: we may not read it. */
+export async function packFile(live: LivePath, writer: BlockWriter, pace: Pace): Promise<PackedContent | 'closed' | null> {
   // Nothing waits in open: a FIFO put in the file's place would otherwise block the whole process.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const file = unlessGone(() => openSync(live.location, flags));
-  if (file === null) return null;
+  const file = unlessClosed(() => openSync(live.location, flags));
+  if (file === null || file === 'closed') return file;
   try {
     const stat = fstatSync(file, { bigint: true });
     if (!stat.isFile()) return null;
@@ -37,10 +39,11 @@ async function packSmall(file: number, writer: BlockWriter): Promise<PackedConte
     const room = await writer.room();
     const direct = size <= room.length;
     const content = readUpTo(file, direct ? room.subarray(0, size) : Buffer.allocUnsafeSlow(size), 0);
-    if (attempt < attemptsMax && hasChanged(file, stat, content.length)) continue;
+    const isChanged = hasChanged(file, stat, content.length);
+    if (attempt < attemptsMax && isChanged) continue;
     if (direct) writer.commit(content.length);
     else await writer.append(content);
-    return { stat, size: content.length, sha256: hash('sha256', content, 'buffer') };
+    return { stat, size: content.length, sha256: hash('sha256', content, 'buffer'), hasChanged: isChanged };
   }
 }
 
@@ -49,7 +52,8 @@ async function packLarge(file: number, writer: BlockWriter, pace: Pace): Promise
   for (let attempt = 1; ; attempt += 1) {
     const stat = fstatSync(file, { bigint: true });
     const { size, sha256 } = await appendLarge(file, Number(stat.size), writer, pace);
-    if (attempt === attemptsMax || !hasChanged(file, stat, size)) return { stat, size, sha256 };
+    const isChanged = hasChanged(file, stat, size);
+    if (attempt === attemptsMax || !isChanged) return { stat, size, sha256, hasChanged: isChanged };
     await writer.discardContent();
   }
 }

@@ -44,5 +44,5 @@ async function packContent(packing: StreamPacking, path: string, content: AsyncI
   }
   const seconds = Math.floor(packing.createdAt.getTime() / 1000);
   const time = { mtimeSeconds: seconds, mtimeNanoseconds: (packing.createdAt.getTime() - seconds * 1000) * 1_000_000 };
-  return { type: 'file', path, mode: 0o600, ...time, size, linked: false, sha256: digest.digest(), link: '' };
+  return { type: 'file', path, mode: 0o600, ...time, size, linked: false, sparse: false, sha256: digest.digest(), link: '' };
 }

@@ -1,17 +1,16 @@
-import { refuse } from './archive-error';
 import { defaultLimits } from './archive-limits';
 import type { BlockWriter } from './block-writer';
 import { type Entry, isUnchanged, tombstoneOf } from './entry';
 import { pathProblem, symlinkProblem } from './entry-rules';
 import { HardLinks } from './hard-links';
-import { describeStat } from './live-entry';
+import { describeStat, isSparse } from './live-entry';
 import type { Pace } from './pace';
 import { packFile } from './pack-file';
 import type { SkippedPath } from './pack-roots';
 import type { ParentTree } from './parent-tree';
 import { type ByteString, textOfBytes } from './path-bytes';
 import type { RootTally } from './root-tally';
-import { type LivePath, readLinkTarget, walkDirectory } from './walk-directory';
+import { closedToUs, type LivePath, readLinkTarget, walkDirectory } from './walk-directory';
 
 export interface TreePacking {
   directory: string;
@@ -26,7 +25,8 @@ export interface TreePacking {
 /** Packs a directory: everything, or what differs from the parent with tombstones for what is gone. One streaming merge of two sorted walks. */
 export async function packTree(packing: TreePacking): Promise<void> {
   const hardLinks = new HardLinks();
-  for (const live of walkDirectory(packing.directory)) {
+  const onUnreachable = (path: ByteString, reason: string): void => void skip(packing, path, reason);
+  for (const live of walkDirectory(packing.directory, onUnreachable)) {
     await packing.pace();
     const recorded = (await packing.parent?.takeUpTo(live.path, (path) => bury(packing, path))) ?? null;
     const packed = await packPath(packing, hardLinks, live, recorded);
@@ -57,9 +57,15 @@ async function packPath(packing: TreePacking, hardLinks: HardLinks, live: LivePa
   }
   const content = await packFile(live, packing.writer, packing.pace);
   if (content === null) return 'absent';
-  const { stat, size, sha256 } = content;
+  if (content === 'closed') {
+    skip(packing, live.path, closedToUs);
+    return 'absent';
+  }
+  const { stat, size, sha256, hasChanged } = content;
+  // It is in the archive, as it was read last; whoever restores it is told that nobody has seen it like that at one moment.
+  if (hasChanged) skip(packing, live.path, 'changed while it was read');
   const linked = hardLinks.isLinked(stat);
-  await addEntry(packing, { ...describeStat('file', live.path, stat), size, sha256, linked });
+  await addEntry(packing, { ...describeStat('file', live.path, stat), size, sha256, linked, sparse: isSparse(stat) });
   if (linked) hardLinks.remember(stat, live.path);
   return 'present';
 }
@@ -68,7 +74,7 @@ async function packPath(packing: TreePacking, hardLinks: HardLinks, live: LivePa
 function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath): Entry | null {
   const { path, stat } = live;
   const problem = pathProblem(path, defaultLimits.depthMax);
-  if (problem !== null) return refuse('limit_exceeded', `${problem}: ${textOfBytes(path).slice(0, 200)}`);
+  if (problem !== null) return skip(packing, path, problem);
   if (stat.isDirectory()) return describeStat('directory', path, stat);
   if (stat.isSymbolicLink()) return describeSymlink(packing, live);
   if (!stat.isFile()) return skip(packing, path, 'neither file, directory nor link');
@@ -80,7 +86,7 @@ function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath
 function describeSymlink(packing: TreePacking, live: LivePath): Entry | null {
   const target = readLinkTarget(live.location);
   if (target === null) return null;
-  const problem = symlinkProblem(live.path, target);
+  const problem = symlinkProblem(target);
   if (problem !== null) return skip(packing, live.path, problem);
   return { ...describeStat('symlink', live.path, live.stat), link: target };
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { refuse } from './archive-error';
-import { type ArchiveKeys, deriveArchiveKeys, saltBytes } from './archive-keys';
-import { completeLimits } from './archive-limits';
+import { type ArchiveKey, type ArchiveKeys, archiveKeysOf, saltBytes, saltOf } from './archive-keys';
+import { completeLimits, defaultLimits } from './archive-limits';
 import { type ArchiveSink, manifestName } from './archive-objects';
 import { BlockWriter } from './block-writer';
 import { type Manifest, type ManifestRoot, manifestSchema } from './manifest';
@@ -31,15 +31,15 @@ export interface PackProgress {
 export interface PackOptions {
   roots: readonly PackRoot[];
   sink: ArchiveSink;
-  /** 32 bytes. */
-  key: Buffer;
+  /** Derived ones: of this archive, and of each of its parents. */
+  key: ArchiveKey;
   identity: ArchiveIdentity;
   createdAt: Date;
   /** The chain to continue, full archive first: only what differs is packed. Left out: a full archive. */
   parent?: readonly ArchiveLink[];
   signal?: AbortSignal;
   onProgress?: (progress: PackProgress) => void;
-  /** Told of each path of a directory root that is not packed: sockets, devices, links out of the tree. */
+  /** Told of each path of a directory root that is not packed, such as sockets, and of each file that changed whenever it was read. */
   onSkip?: (skipped: SkippedPath) => void;
 }
 
@@ -71,7 +71,12 @@ export async function pack(options: PackOptions): Promise<PackResult> {
   const limits = completeLimits();
   const parents = options.parent === undefined ? [] : await openChain(options.parent, options.key, limits);
   checkIdentity(options.identity, parents.at(-1));
-  const keys = deriveArchiveKeys(options.key, randomBytes(saltBytes), options.identity.archiveId);
+  const { archiveId } = options.identity;
+  const keys = archiveKeysOf(
+    options.key,
+    saltOf(options.key, archiveId, () => randomBytes(saltBytes)),
+    archiveId,
+  );
   const writer = new BlockWriter(options.sink, keys);
   const packing: Packing = { options, parents, writer, totals: { entries: 0, rawBytes: 0, skipped: 0 } };
   try {
@@ -100,6 +105,7 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
   const firstBlock = await writer.startRoot(root.name);
   const rest = createPace(options.signal);
   const pace = (): Promise<void> | undefined => {
+    assertAccepted(totals.entries + tally.entries, totals.rawBytes + tally.rawBytes);
     const turn = rest();
     if (turn !== undefined) options.onProgress?.({ entries: totals.entries + tally.entries, rawBytes: totals.rawBytes + tally.rawBytes });
     return turn;
@@ -117,7 +123,14 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
   await writer.closeBlock();
   totals.entries += tally.entries;
   totals.rawBytes += tally.rawBytes;
+  assertAccepted(totals.entries, totals.rawBytes);
   return tally.row(root.name, root.kind, writer.blockCount - firstBlock);
+}
+
+/** What readers would refuse is not written. */
+function assertAccepted(entries: number, rawBytes: number): void {
+  if (entries > defaultLimits.entriesMax) refuse('limit_exceeded', `more than ${defaultLimits.entriesMax} paths`);
+  if (rawBytes > defaultLimits.rawBytesMax) refuse('limit_exceeded', `more than ${defaultLimits.rawBytesMax} bytes`);
 }
 
 async function writeManifest(packing: Packing, keys: ArchiveKeys, roots: ManifestRoot[]): Promise<PackResult> {
@@ -125,7 +138,7 @@ async function writeManifest(packing: Packing, keys: ArchiveKeys, roots: Manifes
   const { identity } = options;
   const parent = parents.at(-1);
   const manifest: Manifest = {
-    format_version: 1,
+    format_version: 2,
     codec: 'zstd',
     cipher: 'aes-256-ctr+hmac-sha256',
     archive_id: identity.archiveId,

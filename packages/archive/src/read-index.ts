@@ -1,3 +1,4 @@
+import type { ArchiveKey } from './archive-keys';
 import { type ArchiveLimits, completeLimits } from './archive-limits';
 import type { EntryType } from './entry';
 import { mergeTree } from './merge-tree';
@@ -20,7 +21,7 @@ export interface ListedEntry {
 
 export interface ReadIndexOptions {
   chain: readonly ArchiveLink[];
-  key: Buffer;
+  key: ArchiveKey;
   root: string;
   limits?: Partial<ArchiveLimits>;
   signal?: AbortSignal;

@@ -1,6 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { refuse } from './archive-error';
-import { deriveKeyCheck, deriveManifestKey, saltBytes } from './archive-keys';
+import { type ArchiveKey, manifestKeysOf, saltBytes } from './archive-keys';
 import { formatBounds } from './archive-limits';
 import { canonicalJson } from './canonical-json';
 import { type Manifest, manifestSchema } from './manifest';
@@ -19,10 +19,11 @@ export interface SealedManifest {
 }
 
 /** Three lines: title with salt and key check, the manifest as canonical JSON, the MAC over both. */
-export function sealManifest(archiveKey: Buffer, salt: Buffer, manifest: Manifest): SealedManifest {
-  const firstLine = `${title} ${salt.toString('hex')} ${deriveKeyCheck(archiveKey, salt).toString('hex')}\n`;
+export function sealManifest(key: ArchiveKey, salt: Buffer, manifest: Manifest): SealedManifest {
+  const keys = manifestKeysOf(key, salt);
+  const firstLine = `${title} ${salt.toString('hex')} ${keys.check.toString('hex')}\n`;
   const signed = Buffer.from(firstLine + canonicalJson(manifest), 'utf8');
-  const mac = createHmac('sha256', deriveManifestKey(archiveKey, salt)).update(signed).digest('hex');
+  const mac = createHmac('sha256', keys.manifest).update(signed).digest('hex');
   const bytes = Buffer.concat([signed, Buffer.from(`\n${mac}\n`, 'latin1')]);
   if (bytes.length > formatBounds.manifestBytes) refuse('limit_exceeded', 'more blocks than a manifest can list');
   return { bytes, mac, sha256: createHash('sha256').update(bytes).digest('hex') };
@@ -38,17 +39,20 @@ export interface OpenedManifest {
  * Verifies and then reads a manifest: not one byte of the JSON is parsed before the MAC agrees.
  * @throws ArchiveError `truncated`, `tampered`, `wrong_key`, `unsupported_format`, `limit_exceeded` or `mismatch`
  */
-export function openManifest(archiveKey: Buffer, bytes: Buffer): OpenedManifest {
+export function openManifest(key: ArchiveKey, bytes: Buffer): OpenedManifest {
   if (bytes.length > formatBounds.manifestBytes) refuse('limit_exceeded', 'manifest too large');
   if (bytes.length < firstLineBytes + lastLineBytes) refuse('truncated', 'manifest is shorter than any');
   const [name, saltHex, checkHex] = readFirstLine(bytes);
   if (name !== title) refuse(name.startsWith('drydock-archive/') ? 'unsupported_format' : 'tampered', 'first line of the manifest');
   const salt = Buffer.from(saltHex, 'hex');
+  const keys = manifestKeysOf(key, salt);
   const signed = bytes.subarray(0, bytes.length - lastLineBytes);
-  const mac = createHmac('sha256', deriveManifestKey(archiveKey, salt)).update(signed).digest('hex');
+  const mac = createHmac('sha256', keys.manifest).update(signed).digest('hex');
   if (!timingSafeEqual(Buffer.from(`\n${mac}\n`, 'latin1'), bytes.subarray(bytes.length - lastLineBytes))) {
-    const check = deriveKeyCheck(archiveKey, salt).toString('hex');
-    refuse(timingSafeEqual(Buffer.from(check), Buffer.from(checkHex, 'latin1')) ? 'tampered' : 'wrong_key', 'MAC of the manifest');
+    refuse(
+      timingSafeEqual(Buffer.from(keys.check.toString('hex')), Buffer.from(checkHex, 'latin1')) ? 'tampered' : 'wrong_key',
+      'MAC of the manifest',
+    );
   }
   return { manifest: parseManifest(signed.toString('utf8', firstLineBytes)), mac, salt };
 }

@@ -31,11 +31,11 @@ export class TreeChecker {
     this.open = [this.directory('')];
   }
 
-  /** @throws ArchiveError `hostile_entry` or `limit_exceeded` */
+  /** @throws ArchiveError `hostile_entry`, `limit_exceeded` or `unnameable` */
   check(entry: Entry): void {
     const { path } = entry;
     checkPath(path, this.limits.depthMax);
-    if (path.length > this.pathBytesMax) refuse('limit_exceeded', `path too long for the target: ${path.slice(0, 200)}`);
+    if (path.length > this.pathBytesMax) refuse('unnameable', `path too long for the target: ${path.slice(0, 200)}`);
     checkAscending(this.previous, path);
     this.previous = path;
     this.enterParent(path).names?.add(lastName(path));
@@ -57,7 +57,7 @@ export class TreeChecker {
   }
 
   private checkSymlink(entry: Entry): void {
-    const problem = symlinkProblem(entry.path, entry.link);
+    const problem = symlinkProblem(entry.link);
     if (problem !== null) refuse('hostile_entry', `${problem}: ${entry.path}`);
   }
 

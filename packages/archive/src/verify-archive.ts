@@ -1,4 +1,5 @@
 import { refuse } from './archive-error';
+import type { ArchiveKey } from './archive-keys';
 import { type ArchiveLimits, completeLimits, formatBounds } from './archive-limits';
 import type { ArchiveSource } from './archive-objects';
 import { checkTree } from './check-tree';
@@ -26,7 +27,7 @@ export interface VerifyOptions {
  */
 export async function verifyArchive(
   source: ArchiveSource,
-  key: Buffer,
+  key: ArchiveKey,
   expected: ExpectedArchive,
   options: VerifyOptions = {},
 ): Promise<Manifest> {
@@ -40,7 +41,7 @@ export async function verifyArchive(
  * Verifies every archive of a chain, full archive first, the links between them and the tree that they describe together. Resolves to the
  * manifests. @throws ArchiveError
  */
-export async function verifyChain(links: readonly ArchiveLink[], key: Buffer, options: VerifyOptions = {}): Promise<Manifest[]> {
+export async function verifyChain(links: readonly ArchiveLink[], key: ArchiveKey, options: VerifyOptions = {}): Promise<Manifest[]> {
   const archives = await openChain(links, key, completeLimits(options.limits));
   for (const archive of archives) await verifyObjects(archive, options);
   await verifyTrees(archives, options);

@@ -6,7 +6,7 @@ export interface WorkerSetup {
   root: string;
   archives: { salt: Uint8Array; archiveTag: Uint8Array; encryption: Uint8Array; authentication: Uint8Array }[];
   owner: Owner | null;
-  /** Of the process: a worker thread cannot ask for it. */
+  /** The umask of the process: a worker thread cannot ask for it. */
   umask: number;
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { compress, decompress } from '@mongodb-js/zstd';
 import { reasonOf } from '../test/memory-archive';
-import { deriveArchiveKeys } from './archive-keys';
+import { archiveKeysOf } from './archive-keys';
 import { compressFrame, openObject, sealFrames } from './sealed-object';
 import { checkFrame, declareContentSize } from './zstd-frame';
 
@@ -36,7 +36,7 @@ function bomb(blocks: number, declared: number): Buffer {
 }
 
 test('a bomb is refused before it is decoded, whether it declares its size or lies', async () => {
-  const keys = deriveArchiveKeys(Buffer.alloc(32), Buffer.alloc(16), 'a');
+  const keys = archiveKeysOf(Buffer.alloc(32), Buffer.alloc(16), 'a');
   const place = { kind: 'segment', number: 0 } as const;
   expect((await decompress(bomb(8, 1 << 20))).length).toBe(1 << 20);
   for (const frame of [bomb(100_000, 1000), bomb(100_000, 4_000_000_000)]) {
@@ -48,7 +48,7 @@ test('a bomb is refused before it is decoded, whether it declares its size or li
 });
 
 test('frames beyond what the object declares, or short of it, are refused', async () => {
-  const keys = deriveArchiveKeys(Buffer.alloc(32), Buffer.alloc(16), 'a');
+  const keys = archiveKeysOf(Buffer.alloc(32), Buffer.alloc(16), 'a');
   const place = { kind: 'block', number: 3 } as const;
   for (const [declared, reason] of [
     [100, 'limit_exceeded'],
@@ -62,7 +62,7 @@ test('frames beyond what the object declares, or short of it, are refused', asyn
 });
 
 test('no object stands in for one of another kind or number', async () => {
-  const keys = deriveArchiveKeys(Buffer.alloc(32), Buffer.alloc(16), 'a');
+  const keys = archiveKeysOf(Buffer.alloc(32), Buffer.alloc(16), 'a');
   const { bytes, seal } = sealFrames(keys, { kind: 'segment', number: 1 }, [await compressFrame(Buffer.from('x'))], 1);
   for (const place of [{ kind: 'segment', number: 2 } as const, { kind: 'block', number: 1 } as const]) {
     expect(await reasonOf(openObject(keys, place, Buffer.from(bytes), seal))).toBe('mismatch');

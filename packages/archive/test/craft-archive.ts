@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { deriveArchiveKeys } from '../src/archive-keys';
+import { archiveKeysOf } from '../src/archive-keys';
 import { BlockWriter } from '../src/block-writer';
 import type { Entry } from '../src/entry';
 import type { Manifest } from '../src/manifest';
@@ -27,7 +27,7 @@ export interface Craft {
 /** An archive by somebody who holds the key and means harm: sealed properly, whatever it says. */
 export async function craftArchive(craft: Craft): Promise<ArchiveLink & { source: MemoryArchive }> {
   const source = new MemoryArchive();
-  const keys = deriveArchiveKeys(craftKey, randomBytes(16), 'crafted');
+  const keys = archiveKeysOf(craftKey, randomBytes(16), 'crafted');
   const writer = new BlockWriter(source, keys);
   const tally = new RootTally();
   await writer.startRoot('files');
@@ -70,6 +70,7 @@ function completeEntry({ content, ...entry }: CraftedEntry): Entry {
     mtimeNanoseconds: 0,
     size: content?.length ?? 0,
     linked: false,
+    sparse: false,
     sha256: createHash('sha256')
       .update(content ?? '')
       .digest(),

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { chmodSync, lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ArchiveLink } from '../src/open-archive';
@@ -20,7 +20,21 @@ export function freshFolder(): string {
 }
 
 export function removeFolders(): void {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+  for (const folder of folders.splice(0)) removeFolder(folder);
+}
+
+/** An ordinary user cannot empty a folder that is read-only, so each becomes writable first. */
+export function removeFolder(folder: string): void {
+  makeWritable(Buffer.from(folder));
+  rmSync(folder, { recursive: true });
+}
+
+function makeWritable(folder: Buffer): void {
+  chmodSync(folder, 0o700);
+  for (const name of readdirSync(folder, { encoding: 'buffer' })) {
+    const inside = Buffer.concat([folder, Buffer.from('/'), name]);
+    if (lstatSync(inside).isDirectory()) makeWritable(inside);
+  }
 }
 
 /** Everything below a directory that a restore has to bring back, one line per path. Times to the microsecond, as far as Node sets them. */

@@ -69,6 +69,7 @@ export const createBoard = endpoint({
   summary: 'Create a board without columns',
   permissions: ['agency.boards.manage'],
   body: z.strictObject({ name: text(200) }),
+  example: { name: 'Relaunch' },
   response: { status: 201, schema: boardSchema },
   problems: [],
   tags,
@@ -97,8 +98,22 @@ export const createBoardColumn = endpoint({
   permissions: ['agency.boards.manage'],
   params: { boardId },
   body: z.strictObject({ name: text(200), visibility: boardVisibilitySchema.default('internal') }),
+  example: { name: 'In review', visibility: 'client' },
   response: { status: 201, schema: boardColumnSchema },
   problems: ['board_full'],
+  tags,
+});
+
+export const getBoardColumn = endpoint({
+  id: 'getBoardColumn',
+  service: 'agency',
+  method: 'GET',
+  path: `${boards}/{boardId}/columns/{columnId}`,
+  summary: 'One column',
+  permissions: ['agency.boards.view'],
+  params: { boardId, columnId: { schema: idSchema, notFound: 'board_column_not_found' } },
+  response: { status: 200, schema: boardColumnSchema },
+  problems: [],
   tags,
 });
 
@@ -111,7 +126,21 @@ export const createBoardLabel = endpoint({
   permissions: ['agency.boards.manage'],
   params: { boardId },
   body: z.strictObject({ name: text(100), colour: labelColourSchema }),
+  example: { name: 'Urgent', colour: 'red' },
   response: { status: 201, schema: boardLabelSchema },
   problems: ['board_full'],
+  tags,
+});
+
+export const getBoardLabel = endpoint({
+  id: 'getBoardLabel',
+  service: 'agency',
+  method: 'GET',
+  path: `${boards}/{boardId}/labels/{labelId}`,
+  summary: 'One label',
+  permissions: ['agency.boards.view'],
+  params: { boardId, labelId: { schema: idSchema, notFound: 'board_label_not_found' } },
+  response: { status: 200, schema: boardLabelSchema },
+  problems: [],
   tags,
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { boardId, boardLabelSchema, boardVisibilitySchema, labelColourSchema, viewQuery } from './agency-boards';
 import { endpoint } from './endpoint';
-import { idSchema, pageOf, pageQuerySchema, paragraphs, text, timestampSchema, uuidSchema } from './values';
+import { exampleId, idSchema, pageOf, pageQuerySchema, paragraphs, text, timestampSchema, uuidSchema } from './values';
 
 /** interface.md 2.7. `position` counts the cards of the column from 0; that of an archived card is where it was. */
 export const cardSchema = z
@@ -89,8 +89,23 @@ export const createCard = endpoint({
   permissions: ['agency.boards.manage'],
   params: { boardId },
   body: newCardSchema,
+  example: { column_id: exampleId, title: 'New front page', due_at: '2026-12-01T09:00:00Z' },
   response: { status: 201, schema: cardSchema },
   problems: ['column_not_found', 'label_not_found'],
+  tags,
+});
+
+export const getCard = endpoint({
+  id: 'getCard',
+  service: 'agency',
+  method: 'GET',
+  path: `${cards}/{cardId}`,
+  summary: 'One card, on the board or in its archive',
+  permissions: ['agency.boards.view'],
+  params: { boardId, cardId },
+  query: z.strictObject(viewQuery),
+  response: { status: 200, schema: cardSchema },
+  problems: [],
   tags,
 });
 
@@ -103,6 +118,7 @@ export const updateCard = endpoint({
   permissions: ['agency.boards.manage'],
   params: { boardId, cardId },
   body: changeCardSchema,
+  example: { title: 'New front page, second draft', position: 0 },
   response: { status: 200, schema: cardSchema },
   problems: ['column_not_found', 'label_not_found', 'card_archived'],
   tags,
@@ -134,5 +150,6 @@ export const restoreCard = endpoint({
   problems: [],
   quota: 'exempt',
   idempotency: 'ignored',
+  undeclaredQuery: 'ignored',
   tags,
 });

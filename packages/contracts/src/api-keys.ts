@@ -37,6 +37,7 @@ export const createApiKey = endpoint({
     sandbox: z.boolean().default(false),
     org_id: idSchema.nullable().default(null),
   }),
+  example: { name: 'deploy', scopes: ['sites.view', 'hosting.backup.manage'], sandbox: false },
   response: { status: 201, schema: mintedApiKeySchema },
   problems: ['org_out_of_scope', 'scope_not_held', 'sandbox_key', 'unknown_scope', 'idempotency_in_flight'],
   tags,
@@ -94,6 +95,7 @@ export const rotateApiKey = endpoint({
   quota: 'mint',
   params: { keyId },
   body: z.strictObject({ grace_seconds: z.int().min(0).max(graceSecondsMax).default(3600) }),
+  example: { grace_seconds: 3600 },
   response: { status: 201, schema: mintedApiKeySchema },
   problems: ['scope_not_held'],
   tags,
@@ -128,10 +130,8 @@ export const listPermissions = endpoint({
   path: '/v1/permissions',
   summary: 'Every permission there is, and whether the calling key may exercise it',
   permissions: [],
-  response: {
-    status: 200,
-    schema: z.strictObject({ data: z.array(z.strictObject({ key: z.string(), meaning: z.string(), held: z.boolean() })) }),
-  },
+  query: pageQuerySchema,
+  response: { status: 200, schema: pageOf(z.strictObject({ key: z.string(), meaning: z.string(), held: z.boolean() })) },
   problems: [],
   tags,
 });

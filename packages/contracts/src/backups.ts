@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { endpoint } from './endpoint';
 import { preflightSchema } from './preflight';
 import { siteId } from './sites';
-import { idSchema, timestampSchema, uuidSchema } from './values';
+import { exampleId, idSchema, pageMetaSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from './values';
 
 export const backupKindSchema = z.enum(['scheduled', 'on_demand', 'pre_restore', 'drill']);
 export type BackupKind = z.infer<typeof backupKindSchema>;
@@ -14,6 +14,9 @@ export const onDemandLimit = 5;
 /** interface.md 8.3 */
 export const immutableDays = 30;
 
+/** `reason` is for people. `changed while it was read` alone means that the path is in the backup, as it was read last. */
+export const skippedPathSchema = z.strictObject({ path: z.string(), reason: z.string() }).meta({ id: 'SkippedPath' });
+
 export const siteBackupSchema = z
   .strictObject({
     id: uuidSchema,
@@ -21,9 +24,12 @@ export const siteBackupSchema = z
     kind: backupKindSchema,
     status: backupStatusSchema,
     restorable: z.boolean(),
+    /** `files` is false when the site's front page, such as index.php, is not among them. */
     includes: z.strictObject({ files: z.boolean(), database: z.boolean() }),
+    /** Paths that are not in it, or not as they were at one moment: how many, and up to ten of them, a front page first. */
+    skipped: z.strictObject({ count: z.int().min(0), sample: z.array(skippedPathSchema).max(10) }),
     size_bytes: z.int().min(0).nullable(),
-    /** Of the archive's manifest, which in turn covers every byte of the archive. */
+    /** The SHA-256 of the archive's manifest, which in turn covers every byte of the archive. */
     checksum_sha256: z.string().nullable(),
     location: z.enum(['object_storage', 'worker_host']),
     created_at: timestampSchema,
@@ -66,7 +72,9 @@ export const restoreDrillReasonSchema = z.enum([
 export const siteBackupSurfaceSchema = z
   .strictObject({
     site_id: uuidSchema,
+    /** A page of them, newest first. */
     backups: z.array(siteBackupSchema),
+    page: pageMetaSchema,
     can_backup: z.boolean(),
     in_progress: z.boolean(),
     on_demand_backups: z.literal(true),
@@ -109,7 +117,22 @@ export const listSiteBackups = endpoint({
   summary: 'The backup surface of a site; poll it while in_progress is true',
   permissions: ['sites.view'],
   params: { siteId },
+  query: pageQuerySchema,
   response: { status: 200, schema: siteBackupSurfaceSchema },
+  problems: [],
+  tags,
+});
+
+export const listSiteBackupSkipped = endpoint({
+  id: 'listSiteBackupSkipped',
+  service: 'hosting',
+  method: 'GET',
+  path: '/v1/sites/{siteId}/backups/{backupId}/skipped',
+  summary: 'The paths that a backup does not hold, or not as they were at one moment; up to 10,000 are listed',
+  permissions: ['sites.view'],
+  params: { siteId, backupId: { schema: idSchema, notFound: 'site_backup_not_found' } },
+  query: pageQuerySchema,
+  response: { status: 200, schema: pageOf(skippedPathSchema) },
   problems: [],
   tags,
 });
@@ -123,6 +146,7 @@ export const takeSiteBackup = endpoint({
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: z.strictObject({}),
+  example: {},
   response: { status: 202, schema: siteBackupSurfaceSchema },
   problems: ['operation_in_progress', 'needs_attention', 'platform_unsupported', 'site_not_ready', 'on_demand_limit_reached'],
   tags,
@@ -138,6 +162,7 @@ export const restoreSiteBackup = endpoint({
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: restoreBody,
+  example: { backup_id: exampleId },
   response: { status: 202, schema: siteBackupSurfaceSchema },
   problems: restoreProblems,
   tags,
@@ -152,8 +177,8 @@ export const preflightSiteBackupRestore = endpoint({
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: restoreBody,
+  example: { backup_id: exampleId },
   response: { status: 200, schema: preflightSchema },
   problems: [],
-  idempotency: 'ignored',
   tags,
 });

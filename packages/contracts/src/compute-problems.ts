@@ -48,7 +48,7 @@ export const computeProblems = define({
   size_not_offered: {
     status: 422,
     title: 'This plan or size is not offered there',
-    advice: 'Order one of the plans or specs that this answer names.',
+    advice: 'Order one of the plans, specs or sizes that this answer names.',
     transient: true,
   },
   // The state of the server

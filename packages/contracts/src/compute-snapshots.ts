@@ -19,7 +19,7 @@ export type ServerSnapshot = z.infer<typeof serverSnapshotSchema>;
 /** The snapshot is named and not owned, so whatever it is told apart by, one that is not this server's is 422 and never 404. */
 const snapshotId = {
   schema: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
-  notFound: 'snapshot_not_on_server',
+  notNamed: 'snapshot_not_on_server',
 } as const;
 const path = '/v1/compute/servers/{serverId}/snapshots';
 const rollbackProblems = [
@@ -58,6 +58,7 @@ export const takeServerSnapshot = endpoint({
   permissions: ['sites.view', 'sites.create'],
   params: { serverId },
   body: z.strictObject({ description: text(200).optional() }),
+  example: { description: 'before the relaunch' },
   response: { status: 202, schema: serverSnapshotSchema },
   problems: ['operation_in_progress', 'needs_attention', 'server_not_operable', 'snapshots_unsupported'],
   tags,
@@ -100,6 +101,5 @@ export const preflightComputeServerRollback = endpoint({
   params: { serverId, snapshotId },
   response: { status: 200, schema: preflightSchema },
   problems: [],
-  idempotency: 'ignored',
   tags,
 });

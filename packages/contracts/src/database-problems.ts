@@ -1,6 +1,6 @@
 import { define } from './problem-definition';
 
-/** Codes about managed databases and their upgrades. */
+/** Codes about managed databases, their restores and their upgrades. */
 export const databaseProblems = define({
   database_not_found: { status: 404, title: 'No such database', advice: 'GET /v1/databases lists your databases.' },
   engine_not_offered: {
@@ -19,7 +19,6 @@ export const databaseProblems = define({
     status: 422,
     title: 'The database runs this major or a newer one',
     advice: 'Name a newer major; upgradable_to of the catalogue lists them. There is no way back to an older one.',
-    transient: true,
   },
   high_availability_unavailable: {
     status: 422,
@@ -49,6 +48,29 @@ export const databaseProblems = define({
     status: 422,
     title: 'The upgrade was taken back',
     advice: 'The database serves on with its old version and has lost nothing. Try again later, or ask support.',
+    transient: true,
+  },
+  database_content_refused: {
+    status: 422,
+    title: 'Postgres refuses something in the database',
+    advice: 'The database serves on as it was. findings names the object and the reason: change or drop it, and try again.',
+    transient: true,
+  },
+  backup_not_restorable: {
+    status: 422,
+    title: 'Postgres refuses something in the backup',
+    advice:
+      'Nothing was changed. findings names the object and the reason: choose another backup, or make a new database of the major that the backup was taken from.',
+  },
+  backup_version_newer: {
+    status: 422,
+    title: 'The backup was taken from a newer major',
+    advice: 'Name the engine version of the backup, or a newer one.',
+  },
+  database_restore_failed: {
+    status: 422,
+    title: 'The restore was taken back',
+    advice: 'The database serves on as it was and has lost nothing. Try again later, or ask support.',
     transient: true,
   },
   upgrade_content_differs: {

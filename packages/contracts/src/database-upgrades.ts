@@ -26,6 +26,7 @@ export const upgradeDatabase = endpoint({
   permissions: ['databases.manage'],
   params: { databaseId },
   body,
+  example: { engine_version: '17' },
   response: { status: 202, schema: managedDatabaseSchema },
   problems: refusals,
   quota: 'exempt',
@@ -41,9 +42,9 @@ export const preflightDatabaseUpgrade = endpoint({
   permissions: ['databases.manage'],
   params: { databaseId },
   body,
+  example: { engine_version: '17' },
   response: { status: 200, schema: preflightSchema },
   problems: [],
   quota: 'exempt',
-  idempotency: 'ignored',
   tags,
 });

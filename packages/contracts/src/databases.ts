@@ -114,9 +114,22 @@ export const createDatabase = endpoint({
     engine_version: z.string().max(32),
     size: z.string().max(32),
     high_availability: z.boolean().default(false),
+    from: z.strictObject({ backup_id: idSchema }).optional().meta({
+      description: "Begins with what this backup of a database of the organisation's holds; engine_version is the backup's or a newer one",
+    }),
   }),
+  example: { label: 'Shop', engine: 'postgres', engine_version: '16', size: 'small' },
   response: { status: 202, schema: createdDatabaseSchema },
-  problems: ['engine_not_offered', 'version_not_offered', 'size_not_offered', 'high_availability_unavailable'],
+  problems: [
+    'engine_not_offered',
+    'version_not_offered',
+    'size_not_offered',
+    'high_availability_unavailable',
+    'backup_not_found',
+    'backup_not_completed',
+    'backup_version_newer',
+    'quota_exceeded',
+  ],
   tags,
 });
 

@@ -95,7 +95,6 @@ export const preflightDeletedSiteRestore = endpoint({
   params: { deletedSiteId },
   response: { status: 200, schema: preflightSchema },
   problems: [],
-  idempotency: 'ignored',
   tags,
 });
 

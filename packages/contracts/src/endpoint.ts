@@ -1,15 +1,28 @@
 import type { z } from 'zod';
 import type { Permission } from './permissions';
-import type { ProblemCode } from './problems';
+import type { ProblemCode, ProblemCodeOf } from './problems';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export type ServiceName = 'keys' | 'hosting' | 'compute' | 'agency' | 'databases';
 
-/** A path parameter: what it must look like, and the 404 that anything else answers, identical to that of a record that does not exist. */
-export interface PathParameter {
+/** A record of the caller's: what its id looks like, and the 404 that every other value answers, whether malformed, foreign or gone. */
+export interface OwnedParameter {
   schema: z.ZodType<string>;
-  notFound: ProblemCode;
+  notFound: ProblemCodeOf<404>;
+  /** Staff name anybody's by it, and the service cannot tell whether there is one: only a malformed value is not found. Left out: false. */
+  isAnybodys?: true;
 }
+
+/**
+ * Something that is named within an owned record and known to somebody else, such as a provider's snapshot: the record's own 404 comes first, and a value
+ * that names nothing is 422. The handler gets a malformed one as '', which it must not ask anybody about.
+ */
+export interface NamedParameter {
+  schema: z.ZodType<string>;
+  notNamed: ProblemCodeOf<422>;
+}
+
+export type PathParameter = OwnedParameter | NamedParameter;
 
 export interface EndpointDefinition {
   /** operationId in OpenAPI. */
@@ -25,35 +38,44 @@ export interface EndpointDefinition {
   query?: z.ZodObject;
   /** Left out: the endpoint takes no body and ignores one. */
   body?: z.ZodObject;
+  /** A body that is taken, wherever there is one: in the documentation, and sent by the conformance suite, which puts ids of its own in the place of these. */
+  example?: Readonly<Record<string, unknown>>;
   response: { status: 200 | 201 | 202 | 204; schema?: z.ZodType; contentType?: 'text/event-stream' };
   /** The codes of this endpoint's own beyond those that every endpoint can answer (see {@link problemCodesOf}). */
   problems: readonly ProblemCode[];
   /** Which quota a call counts against; the specification exempts 5, 9 and 10. */
   quota: 'read' | 'write' | 'mint' | 'exempt';
-  /** `ignored` where the closed set of statuses has no 422 to refuse a bad key with. Only POSTs take one. */
+  /** Whether an Idempotency-Key is taken. Only POSTs take one. */
   idempotency: 'accepted' | 'ignored';
+  /** `ignored` where the closed set of statuses has no 422 to refuse an undeclared parameter with. */
+  undeclaredQuery: 'refused' | 'ignored';
   tags: readonly string[];
 }
 
 /** Fills in what follows from the method, and keeps the literal types of a definition. */
-export const endpoint = <const Definition extends Omit<EndpointDefinition, 'quota' | 'idempotency'> & Partial<EndpointDefinition>>(
+export const endpoint = <const Definition extends Omit<EndpointDefinition, DerivedMember> & Partial<EndpointDefinition>>(
   definition: Definition,
-): Definition & Pick<EndpointDefinition, 'quota' | 'idempotency'> => ({
+): Definition & Pick<EndpointDefinition, DerivedMember> => ({
   quota: definition.method === 'GET' ? 'read' : 'write',
   idempotency: definition.method === 'POST' ? 'accepted' : 'ignored',
+  undeclaredQuery: 'refused',
   ...definition,
 });
+
+type DerivedMember = 'quota' | 'idempotency' | 'undeclaredQuery';
 
 /** Every code that `endpoint` may answer: its own and those that follow from what it takes. */
 export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   const codes = new Set<ProblemCode>(['unauthenticated', 'dependency_unavailable', 'overloaded', 'internal_error', ...definition.problems]);
   if (definition.quota !== 'exempt') codes.add('rate_limited');
+  if (definition.response.contentType === 'text/event-stream') codes.add('too_many_streams');
   if (definition.permissions.length > 0) codes.add('permission_denied');
-  if (definition.query !== undefined) codes.add('invalid_request');
+  if (definition.undeclaredQuery === 'refused') codes.add('invalid_request');
   if (definition.query !== undefined && 'cursor' in definition.query.shape) codes.add('invalid_limit').add('invalid_cursor');
   if (definition.body !== undefined) for (const code of bodyCodes) codes.add(code);
   if (definition.idempotency === 'accepted') for (const code of idempotencyCodes) codes.add(code);
-  for (const parameter of Object.values(definition.params ?? {})) codes.add(parameter.notFound);
+  for (const parameter of Object.values(definition.params ?? {}))
+    codes.add('notFound' in parameter ? parameter.notFound : parameter.notNamed);
   return [...codes];
 }
 

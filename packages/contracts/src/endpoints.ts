@@ -14,7 +14,9 @@ import * as deletedSites from './deleted-sites';
 import type { EndpointDefinition } from './endpoint';
 import * as offsite from './offsite';
 import * as orgs from './orgs';
+import * as quotas from './quotas';
 import * as siteApp from './site-app';
+import * as siteDomain from './site-domain';
 import * as siteWorkflows from './site-workflows';
 import * as sites from './sites';
 import * as vendorSnapshots from './vendor-snapshots';
@@ -34,6 +36,7 @@ export const endpoints: readonly EndpointDefinition[] = [
   backups,
   offsite,
   siteApp,
+  siteDomain,
   siteWorkflows,
   vendorSnapshots,
   deletedSites,
@@ -44,4 +47,5 @@ export const endpoints: readonly EndpointDefinition[] = [
   databaseBackups,
   databaseUpgrades,
   databaseWorkflows,
+  quotas,
 ].flatMap((domain) => Object.values(domain).filter(isEndpoint));

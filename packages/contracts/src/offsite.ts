@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { endpoint } from './endpoint';
 import { preflightSchema } from './preflight';
 import { siteId } from './sites';
-import { timestampSchema, uuidSchema } from './values';
+import { exampleId, pageMetaSchema, pageQuerySchema, timestampSchema, uuidSchema } from './values';
 
 export const offsiteCopyKindSchema = z.enum(['full', 'incremental']);
 export type OffsiteCopyKind = z.infer<typeof offsiteCopyKindSchema>;
@@ -49,7 +49,9 @@ export const siteOffsiteSchema = z
     in_progress: z.boolean(),
     last_copy_at: timestampSchema.nullable(),
     last_error_code: z.string(),
+    /** A page of them, newest first. */
     copies: z.array(offsiteCopySchema),
+    page: pageMetaSchema,
     restore: offsiteRestoreSchema.nullable(),
   })
   .meta({ id: 'SiteOffsite' });
@@ -111,6 +113,7 @@ export const getSiteOffsite = endpoint({
   summary: "The site's copies in the customer's own storage; poll it while in_progress is true",
   permissions: ['sites.view'],
   params: { siteId },
+  query: pageQuerySchema,
   response: { status: 200, schema: siteOffsiteSchema },
   problems: [],
   tags,
@@ -125,6 +128,14 @@ export const putSiteOffsite = endpoint({
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: destinationBody,
+  example: {
+    endpoint: 'https://s3.eu-central-1.example.com',
+    region: 'eu-central-1',
+    bucket: 'shop-copies',
+    prefix: 'sites/shop',
+    access_key_id: 'AKIAEXAMPLE',
+    secret_access_key: 'a-secret-of-the-storage',
+  },
   response: { status: 200, schema: siteOffsiteSchema },
   problems: [
     'operation_in_progress',
@@ -158,6 +169,7 @@ export const takeSiteOffsiteCopy = endpoint({
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: z.strictObject({ kind: offsiteCopyKindSchema }),
+  example: { kind: 'full' },
   response: { status: 202, schema: siteOffsiteSchema },
   problems: ['offsite_not_configured', 'copy_chain_incomplete', ...stateProblems],
   tags,
@@ -173,6 +185,7 @@ export const restoreSiteOffsite = endpoint({
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: restoreBody,
+  example: { copy_id: exampleId },
   response: { status: 202, schema: offsiteRestoreResultSchema },
   problems: restoreProblems,
   quota: 'exempt',
@@ -188,8 +201,8 @@ export const preflightSiteOffsiteRestore = endpoint({
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: restoreBody,
+  example: { copy_id: exampleId },
   response: { status: 200, schema: preflightSchema },
   problems: [],
-  idempotency: 'ignored',
   tags,
 });

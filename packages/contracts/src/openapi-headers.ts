@@ -11,7 +11,9 @@ export const headerComponents = {
   XDrydockMode: header('On the answers to a sandbox key', { type: 'string', const: 'sandbox' }),
   Traceparent: header('W3C trace context of the server span, while tracing is on'),
   RateLimitPolicy: header('The quota, as draft-ietf-httpapi-ratelimit-headers writes it: "read";q=600;w=60'),
-  RateLimit: header('What is left of it and for how long: "read";r=599;t=60'),
+  RateLimit: header(
+    'What is left of it and for how long: "read";r=599;t=60. An answer that counts against no quota tells what is left of the writes, or an untouched window of a caller whom nobody knows',
+  ),
   RetryAfter: header('Seconds', { type: 'integer', minimum: 1 }),
   WwwAuthenticate: header('Bearer', { type: 'string', const: 'Bearer' }),
   Location: header('Where what was made, or the workflow that makes it, is'),
@@ -26,9 +28,8 @@ export function answerHeaders(endpoint: EndpointDefinition, status: number): Jso
     'X-Request-Id': refer('XRequestId'),
     traceparent: refer('Traceparent'),
     ...(status === 401 ? { 'WWW-Authenticate': refer('WwwAuthenticate') } : { 'X-Drydock-Mode': refer('XDrydockMode') }),
-    ...(endpoint.quota === 'exempt'
-      ? {}
-      : { 'RateLimit-Policy': refer('RateLimitPolicy'), ...(status === 401 ? {} : { RateLimit: refer('RateLimit') }) }),
+    'RateLimit-Policy': refer('RateLimitPolicy'),
+    RateLimit: refer('RateLimit'),
     ...(status === 201 || status === 202 ? { Location: refer('Location') } : {}),
     ...(status === 202 || status === 409 || status === 429 || status === 503 ? { 'Retry-After': refer('RetryAfter') } : {}),
     ...(status < 300 && endpoint.idempotency === 'accepted' ? { 'Idempotent-Replayed': refer('IdempotentReplayed') } : {}),

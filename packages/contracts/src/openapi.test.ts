@@ -3,6 +3,7 @@ import path from 'node:path';
 import Ajv2020 from 'ajv/dist/2020';
 import { problemCodesOf } from './endpoint';
 import { endpoints } from './endpoints';
+import { schemaOf } from './json-schema';
 import { buildOpenApi } from './openapi';
 import { problems } from './problems';
 
@@ -24,8 +25,31 @@ const resolve = (reference: string): unknown =>
     .reduce<unknown>((node, name) => (typeof node === 'object' && node !== null ? Reflect.get(node, name) : undefined), document);
 
 describe('docs/openapi.json', () => {
-  it('is current: run `pnpm openapi` after a change of the contracts', () => {
+  it('is current: run `npm run openapi` after a change of the contracts', () => {
     expect(JSON.parse(committed)).toEqual(JSON.parse(JSON.stringify(document)));
+  });
+
+  it('shows for every body one that its endpoint takes', () => {
+    const refused = endpoints.filter(({ body, example }) => body !== undefined && !body.strict().safeParse(example).success);
+    expect(refused.map(({ id }) => id)).toEqual([]);
+    expect(endpoints.filter(({ body, example }) => body === undefined && example !== undefined)).toEqual([]);
+  });
+
+  it('says that limit is an integer, wherever there is one', () => {
+    const parameters = Object.values(document.paths).flatMap((operations) =>
+      Object.values(operations).flatMap(({ parameters: given }) => JSON.parse(JSON.stringify(given))),
+    );
+    const limits = parameters.filter(({ name }: { name: string }) => name === 'limit');
+    expect(limits.length).toBeGreaterThan(10);
+    for (const { schema } of limits) expect(schema).toMatchObject({ type: 'integer', minimum: 1, default: 50 });
+  });
+
+  it('knows each list by its page', () => {
+    const lists = endpoints.filter(
+      ({ response: { schema } }) => schema !== undefined && /"data":\{"type":"array"/.test(JSON.stringify(schemaOf(schema, 'output'))),
+    );
+    for (const { id, query } of lists)
+      expect([id, Object.keys(query?.shape ?? {})]).toEqual([id, expect.arrayContaining(['cursor', 'limit'])]);
   });
 
   it('has each endpoint once, with every status and code that it can answer', () => {

@@ -10,6 +10,10 @@ export interface OpenApiDocument {
   readonly [member: string]: unknown;
 }
 
+const transportAnswers = `Before everything else, and documented here once: what is malformed as HTTP is answered 400 \`malformed_request\`, a request that does not
+arrive in time 408 \`request_timeout\`, and more than 100 headers or 16 KiB of them 431 \`headers_too_large\`. Each is a problem with an \`X-Request-Id\`. A path that
+does not exist is 404 \`route_not_found\`, a method that it does not take 405 \`method_not_allowed\`. A header that is not documented is ignored.`;
+
 /** The OpenAPI 3.1 document of `endpoints`: whatever the gateway, the services and the tests know of them, and nothing else. */
 export function buildOpenApi(endpoints: readonly EndpointDefinition[]): OpenApiDocument {
   const components: SchemaComponents = new Map();
@@ -24,6 +28,7 @@ export function buildOpenApi(endpoints: readonly EndpointDefinition[]): OpenApiD
       title: 'Drydock',
       version: '1',
       summary: 'The control plane of a hosting company',
+      description: transportAnswers,
       license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },
     servers: [{ url: '/' }],
@@ -39,7 +44,7 @@ export function buildOpenApi(endpoints: readonly EndpointDefinition[]): OpenApiD
 }
 
 function operationOf(endpoint: EndpointDefinition, components: SchemaComponents): JsonSchema {
-  const { id, summary, tags, body, permissions } = endpoint;
+  const { id, summary, tags, body, example, permissions } = endpoint;
   return {
     operationId: id,
     summary,
@@ -53,7 +58,7 @@ function operationOf(endpoint: EndpointDefinition, components: SchemaComponents)
       : {
           requestBody: {
             required: !body.safeParse({}).success,
-            content: { 'application/json': { schema: schemaOf(body, 'input', components) } },
+            content: { 'application/json': { schema: schemaOf(body, 'input', components), example } },
           },
         }),
     responses: responsesOf(endpoint, components),
@@ -93,8 +98,14 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
   const refusals = [...codesOf]
     .sort(([a], [b]) => a - b)
     .map(([code, codes]) => [code === 503 ? 'default' : String(code), refusal(endpoint, code, codes)]);
-  return { [String(status)]: success, ...Object.fromEntries(refusals) };
+  const over = contentType === 'text/event-stream' ? { '204': nothingMore(endpoint) } : {};
+  return { [String(status)]: success, ...over, ...Object.fromEntries(refusals) };
 }
+
+const nothingMore = (endpoint: EndpointDefinition): JsonSchema => ({
+  description: 'The stream is over and Last-Event-ID was its last event: an EventSource does not come back',
+  headers: answerHeaders(endpoint, 204),
+});
 
 const refusal = (endpoint: EndpointDefinition, status: number, codes: readonly ProblemCode[]): JsonSchema => ({
   description: codes.map((code) => `\`${code}\`: ${problems[code].title}`).join('. '),

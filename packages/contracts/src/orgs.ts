@@ -41,8 +41,24 @@ export const createOrg = endpoint({
     parent_id: idSchema.nullable().default(null).meta({ description: "Default: the caller's own organisation" }),
     permissions: z.array(permissionSchema).max(100),
   }),
+  example: { name: 'Reseller', permissions: ['apikeys.manage', 'sites.view'] },
   response: { status: 201, schema: orgSchema },
   problems: ['sandbox_key', 'org_out_of_scope', 'org_permission_not_held'],
+  tags,
+});
+
+const orgId = { schema: idSchema, notFound: 'org_not_found' } as const;
+
+export const getOrg = endpoint({
+  id: 'getOrg',
+  service: 'keys',
+  method: 'GET',
+  path: '/v1/orgs/{orgId}',
+  summary: "The caller's organisation or one below it",
+  permissions: ['orgs.view'],
+  params: { orgId },
+  response: { status: 200, schema: orgSchema },
+  problems: ['sandbox_key'],
   tags,
 });
 
@@ -53,8 +69,9 @@ export const updateOrg = endpoint({
   path: '/v1/orgs/{orgId}',
   summary: 'Change the name or the permissions; a right that is taken away is gone in the whole subtree at once',
   permissions: ['orgs.manage'],
-  params: { orgId: { schema: idSchema, notFound: 'org_not_found' } },
+  params: { orgId },
   body: z.strictObject({ name: text(200).optional(), permissions: z.array(permissionSchema).max(100).optional() }),
+  example: { name: 'Reseller Ltd' },
   response: { status: 200, schema: orgSchema },
   problems: ['sandbox_key', 'org_permission_not_held'],
   tags,

@@ -7,5 +7,7 @@ export interface ProblemDefinition {
   transient?: true;
 }
 
-/** Keeps the codes as literal types while every entry is checked. */
-export const define = <T extends Record<string, ProblemDefinition>>(codes: T): { readonly [Code in keyof T]: ProblemDefinition } => codes;
+/** Keeps the codes and their statuses as literal types while every entry is checked. */
+export const define = <const T extends Record<string, ProblemDefinition>>(
+  codes: T,
+): { readonly [Code in keyof T]: ProblemDefinition & { readonly status: T[Code]['status'] } } => codes;

@@ -40,6 +40,18 @@ export const problems = define({
     advice: 'Wait for the seconds in Retry-After, then send the request again.',
     transient: true,
   },
+  quota_exceeded: {
+    status: 422,
+    title: 'The organisation has as many as it may',
+    advice: 'Delete what is not needed any more, or ask support for more; limit and used are in this answer.',
+    transient: true,
+  },
+  too_many_streams: {
+    status: 429,
+    title: 'Too many event streams',
+    advice: 'Close streams that you do not need, or ask for the workflow itself from time to time; then try again after Retry-After.',
+    transient: true,
+  },
   // Requests that cannot be understood
   invalid_request: {
     status: 422,
@@ -56,8 +68,7 @@ export const problems = define({
     title: 'The body must be JSON',
     advice: 'Send Content-Type: application/json and no Content-Encoding.',
   },
-  body_too_large: { status: 422, title: 'The body is too large', advice: 'Send at most 100 kB.' },
-  invalid_header: { status: 422, title: 'A header is not valid', advice: 'Send each header once and in the form the documentation gives.' },
+  body_too_large: { status: 422, title: 'The body is too large', advice: 'Send at most 100 KiB (102,400 bytes).' },
   invalid_limit: { status: 422, title: 'The limit is not valid', advice: 'Send a whole number from 1; above 100 it counts as 100.' },
   invalid_cursor: {
     status: 422,
@@ -92,14 +103,22 @@ export const problems = define({
   org_not_found: { status: 404, title: 'No such organisation', advice: 'GET /v1/orgs lists the organisations you can manage.' },
   workflow_not_found: { status: 404, title: 'No such workflow', advice: "List the resource's workflows." },
   // What never became a request
-  malformed_request: { status: 400, title: 'The bytes are not a valid HTTP request', advice: 'Check the client or the proxy in between.' },
+  malformed_request: {
+    status: 400,
+    title: 'This is not a valid HTTP request',
+    advice: 'Check the client or the proxy in between: one Host, one length, each header of the body once.',
+  },
   request_timeout: {
     status: 408,
     title: 'The request did not arrive in time',
     advice: 'Send it again on a new connection.',
     transient: true,
   },
-  headers_too_large: { status: 431, title: 'The headers are too large', advice: 'Send at most 16 kB of headers, the URL included.' },
+  headers_too_large: {
+    status: 431,
+    title: 'The headers are too large',
+    advice: 'Send at most 100 headers, and at most 16 KiB of them with the URL.',
+  },
   // The state of the resource
   operation_in_progress: {
     status: 422,
@@ -160,6 +179,11 @@ export const problems = define({
 });
 
 export type ProblemCode = keyof typeof problems;
+
+/** The codes whose status is `Status`. */
+export type ProblemCodeOf<Status extends number> = {
+  [Code in ProblemCode]: (typeof problems)[Code]['status'] extends Status ? Code : never;
+}[ProblemCode];
 
 /** The codes in a form zod can check a closed set against. */
 export const problemCodes = Object.keys(problems).filter((code): code is ProblemCode => code in problems);

@@ -10,6 +10,8 @@ export const siteAppSchema = z
     /** Counts the processes that the application has had: a restart has taken effect when it is greater than before. */
     generation: z.int().min(0),
     last_restart_at: timestampSchema.nullable(),
+    /** A restart is refused while it is true. */
+    in_progress: z.boolean(),
   })
   .meta({ id: 'SiteApp' });
 export type SiteApp = z.infer<typeof siteAppSchema>;
@@ -44,6 +46,15 @@ export const restartSiteApp = endpoint({
   permissions: ['hosting.deploy.manage'],
   params: { siteId },
   response: { status: 200, schema: appRestartSchema },
-  problems: ['no_app', 'app_restart_blocked', 'site_suspended', 'site_not_ready', 'operation_in_progress', 'needs_attention'],
+  problems: [
+    'operation_in_progress',
+    'needs_attention',
+    'no_app',
+    'app_restart_blocked',
+    'sandbox_unavailable',
+    'platform_unsupported',
+    'site_suspended',
+    'site_not_ready',
+  ],
   tags,
 });

@@ -3,6 +3,7 @@ import { define } from './problem-definition';
 /** Codes about sites, their backups and copies, and their applications. */
 export const siteProblems = define({
   site_not_found: { status: 404, title: 'No such site', advice: 'GET /v1/sites lists your sites.' },
+  site_backup_not_found: { status: 404, title: 'No such backup of this site', advice: 'GET /v1/sites/{siteId}/backups lists them.' },
   deleted_site_not_found: { status: 404, title: 'No such deleted site', advice: 'GET /v1/sites/deleted lists them.' },
   on_demand_limit_reached: {
     status: 429,
@@ -10,7 +11,11 @@ export const siteProblems = define({
     advice: 'Wait until on_demand_next_at of the backup surface; the oldest counted backup leaves the rolling 24 hours then.',
     transient: true,
   },
-  backup_not_found: { status: 422, title: 'No such backup of this site', advice: "Name a backup from the site's own list." },
+  backup_not_found: {
+    status: 422,
+    title: 'No such backup of this site or database',
+    advice: 'Name a backup from its own list; a new database may be made from a backup of any database of the organisation.',
+  },
   backup_not_completed: {
     status: 422,
     title: 'The backup has not completed',
@@ -102,6 +107,13 @@ export const siteProblems = define({
     advice: 'Replace tmp and tmp/restart.txt of the site by an ordinary folder and file: links are not followed.',
     transient: true,
   },
+  sandbox_unavailable: {
+    status: 422,
+    title: 'Applications are not run on this machine',
+    advice:
+      'Nothing would keep them apart there, so none is started; files and pages are served. Whoever runs the machine has to allow user namespaces.',
+    transient: true,
+  },
   app_not_started: {
     status: 422,
     title: 'The application did not come back',
@@ -125,13 +137,33 @@ export const siteProblems = define({
   domain_in_use: {
     status: 422,
     title: 'The domain is in use',
-    advice: 'Choose another domain, or delete the site that has it.',
+    advice: 'Choose another domain, or delete the site that has it. If the domain is yours, prove it: its owner has it.',
+    transient: true,
+  },
+  domain_not_proven: {
+    status: 422,
+    title: 'The domain is not proven',
+    advice:
+      'Set the TXT record or put up the file that is named by GET /v1/sites/{siteId}/domain and, where a site is refused for it, by this answer; then send the request again.',
     transient: true,
   },
   backup_tampered: {
     status: 422,
     title: 'The backup failed its verification',
     advice: 'Nothing was changed. Choose another backup; staff have been told.',
+  },
+  site_content_refused: {
+    status: 422,
+    title: 'Something in the site cannot be packed',
+    advice:
+      'Nothing was changed. detail names the object and the reason: change or drop it, then try again. A site that shall go needs no backup: DELETE /v1/sites/{siteId}?last_backup=none.',
+    transient: true,
+  },
+  backup_content_refused: {
+    status: 422,
+    title: 'Something in the backup or copy cannot be loaded',
+    advice:
+      'Nothing was changed, and the archive is what was written. detail names the object and the reason: name another backup or copy, or ask support.',
   },
   restore_probe_failed: {
     status: 422,

@@ -63,8 +63,9 @@ export const createSite = endpoint({
     platform: sitePlatformSchema.default('local'),
     plan: planSchema.default({ daily_backups: true, backup_retention_days: 30 }),
   }),
+  example: { name: 'Shop', primary_domain: 'shop.example.com', plan: { daily_backups: true, backup_retention_days: 30 } },
   response: { status: 202, schema: siteSchema },
-  problems: ['domain_in_use', 'platform_unavailable'],
+  problems: ['quota_exceeded', 'domain_in_use', 'domain_not_proven', 'platform_unavailable'],
   tags,
 });
 
@@ -86,9 +87,15 @@ export const deleteSite = endpoint({
   service: 'hosting',
   method: 'DELETE',
   path: '/v1/sites/{siteId}',
-  summary: 'Delete a site after a last backup of it was taken',
+  summary: 'Delete a site after a last backup of it was taken; with last_backup=none without one, also where none can be taken',
   permissions: ['sites.view', 'sites.delete'],
   params: { siteId },
+  query: z.strictObject({
+    last_backup: z
+      .enum(['required', 'none'])
+      .default('required')
+      .meta({ description: 'none: the state that is deleted is lost; the site can come back from the newest backup that it has' }),
+  }),
   response: { status: 202, schema: siteSchema },
   problems: ['operation_in_progress', 'needs_attention'],
   tags,

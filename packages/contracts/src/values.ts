@@ -10,6 +10,12 @@ export const idSchema = z
 /** The same, in an answer. */
 export const uuidSchema = z.uuid().meta({ format: 'uuid' });
 
+/** Stands in examples for an id of the caller's own. */
+export const exampleId = '0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44';
+
+/** When a UUIDv7 was made. */
+export const timeOfId = (id: string): Date => new Date(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16));
+
 /** RFC 3339 in UTC with milliseconds and `Z`, as every timestamp of ours. */
 export const timestampSchema = z.iso.datetime({ precision: 3 });
 
@@ -34,7 +40,11 @@ export const paragraphs = (maxLength: number) =>
 
 export const pageQuerySchema = z.strictObject({
   cursor: z.string().optional().meta({ description: 'page.next_cursor of the page before' }),
-  limit: z.string().optional().meta({ description: 'Items a page: from 1, default 50, above 100 counts as 100' }),
+  // A string as it comes: the pager reads it, so that whatever is wrong with it has one code.
+  limit: z
+    .string()
+    .optional()
+    .meta({ type: 'integer', minimum: 1, default: 50, description: 'Items a page: from 1; above 100 counts as 100' }),
 });
 
 /** Where a list goes on. `next_cursor` is opaque and lasts 72 hours. */

@@ -66,6 +66,7 @@ export const takeSiteVendorSnapshot = endpoint({
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: z.strictObject({ scope: vendorScopeSchema, item_id: itemIdSchema.optional() }),
+  example: { scope: 'web' },
   response: { status: 202, schema: vendorSnapshotSurfaceSchema },
   problems: [
     'no_vendor_package',
@@ -94,6 +95,7 @@ export const restoreSiteVendorSnapshot = endpoint({
     item_id: itemIdSchema.optional(),
     temp_mailbox: z.boolean().optional(),
   }),
+  example: { scope: 'database', timestamp: '20261121T031500Z-4711', item_id: 'shop_db' },
   response: { status: 202, schema: vendorSnapshotSurfaceSchema },
   problems: [
     'no_vendor_package',

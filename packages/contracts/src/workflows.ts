@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { findingSchema } from './preflight';
 import { problemSchema } from './problems';
 import { timestampSchema, uuidSchema } from './values';
 
@@ -28,6 +29,8 @@ export const workflowSchema = z
     progress: z.int().min(0).max(100),
     steps: z.array(workflowStepSchema),
     error: problemSchema.nullable(),
+    /** What its steps have found that does not fail it, such as paths that a backup does not hold. */
+    findings: z.array(findingSchema),
     trace_id: z.string().nullable(),
   })
   .meta({ id: 'Workflow' });

@@ -13,10 +13,10 @@ const at = (pattern: RegExp) => (file: SourceFile) => pattern.test(file.path) ||
 export const textRules: TextRule[] = [
   {
     reason:
-      'process.env is read in config.ts alone (and where no config can be yet: the telemetry preload, fault points, the command line of infra)',
+      'process.env is read in config.ts alone (and where no config can be: the telemetry preload, fault points, the redaction of logs, programs in a box, the command line of infra)',
     pattern: /\bprocess\.env\b/,
     allowedIn: at(
-      /\/config[^/]*\.ts$|telemetry[^/]*\.ts$|^packages\/(faults|embedded|migrations|conventions)\/|^infra\/|\/prisma\.config\.ts$|worker-entry\.ts$/,
+      /\/config[^/]*\.ts$|telemetry[^/]*\.ts$|service-kit\/src\/redact\.ts$|site-host\/src\/(app-preload|content\/server)\.ts$|^packages\/(faults|embedded|migrations|conventions)\/|^infra\/|\/prisma\.config\.ts$|worker-entry\.ts$/,
     ),
   },
   {

@@ -7,7 +7,7 @@ import { textRules } from './text-rules';
 /** House rule 2: rooms a reader can hold. */
 /** Roots of the machines we build on, and hosts of package registries. */
 const machine = /\/(work|farm)\/|registry\.(npmjs|npmmirror)/;
-const linesMax = { source: 250, test: 400 };
+const linesMax = { source: 400, test: 600 };
 
 describe('the tree keeps the rules of the house', () => {
   it('reads every source file there is, so that a rule cannot pass by reading nothing', () => {

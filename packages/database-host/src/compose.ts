@@ -1,6 +1,9 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
+import { Accounts, firstAccounts } from '@drydock/host-kit/accounts';
 import { createControlServer } from '@drydock/host-kit/control-server';
+import { jobRoutesOf } from '@drydock/host-kit/job-routes';
+import { Jobs } from '@drydock/host-kit/jobs';
 import { Ledger } from '@drydock/host-kit/ledger';
 import { PortAllocator } from '@drydock/host-kit/ports';
 import { closeServer, listen } from '@drydock/service-kit/http-server';
@@ -9,6 +12,7 @@ import { createLog, type Log } from '@drydock/service-kit/log';
 import { createLifetime, type Lifetime } from '@drydock/service-kit/shutdown';
 import type { DatabaseHostConfig } from './config';
 import { controlRoutes } from './control-routes';
+import { databaseJobs } from './database-jobs';
 import { HostedDatabases } from './hosted-databases';
 import { databaseHostProtocol } from './protocol';
 import { openTlsAuthority } from './tls-authority';
@@ -23,15 +27,23 @@ export async function composeDatabaseHost(config: DatabaseHostConfig): Promise<{
   const names = [...new Set([config.DATABASES_PUBLIC_HOST, 'localhost', '127.0.0.1'])];
   const tls = await openTlsAuthority(databasesDir, names, new Date());
   const ports = new PortAllocator(config.HOST);
-  const around = { bindHost: config.HOST, publicHost: config.DATABASES_PUBLIC_HOST, tls, ports, log };
+  const accounts = new Accounts(databasesDir, firstAccounts.instances);
+  const around = { bindHost: config.HOST, publicHost: config.DATABASES_PUBLIC_HOST, tls, ports, accounts, log };
   const ledger = new Ledger(databasesDir, 'database', () => new Date());
   const databases = new HostedDatabases(databasesDir, ledger, around);
   lifetime.onClose('databases', () => databases.close(), 22_000);
   await databases.open();
 
+  const jobs = new Jobs({ folder: databasesDir, kinds: databaseJobs(databases), log });
+  lifetime.onClose('jobs', () => jobs.close());
+  await jobs.open();
+
   const check = async (): Promise<void> => undefined;
   const key = tokenKey(config.DATABASE_HOST_SECRET);
-  const server = createControlServer({ protocol: databaseHostProtocol, routes: controlRoutes(databases), key, log, check });
+  const readerKey = config.DATABASE_HOST_READER_SECRET === undefined ? undefined : tokenKey(config.DATABASE_HOST_READER_SECRET);
+  const ofJobs = jobRoutesOf(databaseHostProtocol.things, databases, jobs);
+  const routes = [...controlRoutes(databases), ...ofJobs.routes];
+  const server = createControlServer({ protocol: databaseHostProtocol, routes, channel: ofJobs.channel, key, readerKey, log, check });
   const { url } = await listen(server, config.PORT, config.HOST);
   lifetime.onClose('control server', () => closeServer(server));
   log.info({ url }, 'database host is up');

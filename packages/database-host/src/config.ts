@@ -5,6 +5,9 @@ import { z } from 'zod';
 export const databaseHostConfigShape = {
   ...processFields('database-host'),
   DATABASE_HOST_SECRET: secretField('Verifies the control calls of databases; shared with it alone'),
+  DATABASE_HOST_READER_SECRET: secretField(
+    "Verifies the questions of databases' API, which can change nothing; unset, there are none",
+  ).optional(),
   DATABASES_DIR: z.string().min(1).meta({ description: 'Folder of all instances: data, records, ledger, certificates' }),
   DATABASES_PUBLIC_HOST: z
     .string()

@@ -28,8 +28,8 @@ test('killed with -9 and started again, the host serves the same databases at th
 test('an older fence is refused for good: after a newer one, after a restart, after the database has gone', async () => {
   const databaseId = newDatabaseId();
   await createDatabase(host.client, databaseId, 16);
-  await host.client.access(databaseId, claim(5));
-  await expect(host.client.access(databaseId, claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
+  await host.client.abandonUpgrade(databaseId, 'none', claim(5));
+  await expect(host.client.abandonUpgrade(databaseId, 'none', claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
   await killHost(host);
   host = await spawnHost(host.folder);
   await expect(host.client.destroyDatabase(databaseId, claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
@@ -42,7 +42,9 @@ test('an older fence is refused for good: after a newer one, after a restart, af
     .trim()
     .split('\n')
     .map((line): unknown => JSON.parse(line));
-  expect(lines).toContainEqual(expect.objectContaining({ database: databaseId, op: 'post_access', fence: '4', outcome: 'refused' }));
+  expect(lines).toContainEqual(
+    expect.objectContaining({ database: databaseId, op: 'post_upgrade_abandon', fence: '4', outcome: 'refused' }),
+  );
 });
 
 test('a call without our token is refused, and one with a wrong body or major says what is wrong', async () => {

@@ -3,9 +3,15 @@ import path from 'node:path';
 import { modeSchema } from '@drydock/contracts/values';
 import { readIfThere, writeDurably } from '@drydock/host-kit/durable-file';
 import { z } from 'zod';
-import { pathSchema, sizeSchema, upgradePhaseSchema } from './protocol';
+import { movePathSchema, sizeSchema, upgradePhaseSchema } from './protocol';
 
-const instanceSchema = z.object({ instance_id: z.string(), major: z.int(), port: z.int() });
+const instanceSchema = z.object({
+  instance_id: z.string(),
+  major: z.int(),
+  port: z.int(),
+  /** The account that its server runs under, where we are root; null until it was first started by this version. */
+  uid: z.int().nullable().default(null),
+});
 
 /** Everything that must survive. `serving` is the one pointer: it alone decides which instance takes writes. */
 const recordSchema = z.object({
@@ -25,17 +31,21 @@ const recordSchema = z.object({
     .object({
       upgrade_id: z.string(),
       to_major: z.int(),
-      path: pathSchema,
+      path: movePathSchema,
       old: z.string(),
       target: z.string(),
       phase: upgradePhaseSchema,
-      /** Of the offline path: the old instance is sealed though it is the one that serves. */
+      /** Whether connections to the old instance are blocked while it is still the one that serves. Only the offline path does that. */
       are_writes_blocked: z.boolean(),
       /** When they were, for the report of how long it took. */
       blocked_at: z.iso.datetime().nullable(),
       writes_blocked_ms: z.number().nullable(),
       /** How many sessions the customer allows; -1 without a limit. */
       connection_limit: z.int(),
+      /** Names and passwords of what the move makes come from it; '' in a record of before it was kept. */
+      secret: z.string().default(''),
+      /** While customers are locked out: the statements that let them in again, on either instance. */
+      opening: z.array(z.string()).default([]),
     })
     .nullable(),
 });

@@ -1,9 +1,20 @@
 import { once } from 'node:events';
 import net from 'node:net';
+import { findPostmaster } from '@drydock/embedded/postgres-leftover';
 import { runSql } from '@drydock/test-kit/run-sql';
 import { until } from '@drydock/test-kit/wait';
 import pg from 'pg';
-import { claim, clearHost, codeOf, createDatabase, customer, newDatabaseId, newHostFolder, spawnHost, type TestHost } from '../test/host';
+import {
+  clearHost,
+  codeOf,
+  createDatabase,
+  customer,
+  findInstance,
+  newDatabaseId,
+  newHostFolder,
+  spawnHost,
+  type TestHost,
+} from '../test/host';
 import type { DatabaseDescription } from './protocol';
 
 let host: TestHost;
@@ -18,7 +29,7 @@ afterAll(() => clearHost(host));
 test('a customer comes by TLS that proves the certificate, and by SCRAM, to the engine itself', async () => {
   const [row] = await runSql(customer(database), 'select version from pg_stat_ssl where pid = pg_backend_pid() and ssl');
   expect(row).toEqual({ version: 'TLSv1.3' });
-  const { url } = await host.client.access(databaseId, claim(1));
+  const { adminUrl: url } = findInstance(host, databaseId);
   const [verifier] = await runSql<{ kind: string }>(
     { connectionString: url },
     "select left(rolpassword, 13) as kind from pg_authid where rolname = 'shop_owner'",
@@ -32,7 +43,7 @@ test('no TLS, a wrong password, another database and the role of the platform ar
   expect(await codeOf(runSql(customer(database, { password: 'not-the-password' }), 'select 1'))).toBe('28P01');
   for (const other of ['postgres', 'template1'])
     expect(await codeOf(runSql(customer(database, { database: other }), 'select 1'))).toBe('28000');
-  const { url } = await host.client.access(databaseId, claim(1));
+  const { adminUrl: url } = findInstance(host, databaseId);
   const { password } = new URL(url);
   expect(await codeOf(runSql(customer(database, { user: 'postgres', password }), 'select 1'))).toBe('28000');
 });
@@ -88,12 +99,8 @@ test('rubbish is hung up on, and GSS encryption is declined in the protocol way'
 
 test('an instance that is killed with -9 comes back, and who connects meanwhile waits instead of failing', async () => {
   await runSql(customer(database), 'create table kept as select 7 as n');
-  const { url } = await host.client.access(databaseId, claim(1));
-  const [running] = await runSql<{ pid: number }>(
-    { connectionString: url },
-    "select (string_to_array(pg_read_file('postmaster.pid'), E'\\n'))[1]::int as pid",
-  );
-  process.kill(running?.pid ?? 0, 'SIGKILL');
+  const { adminUrl: url, dataDir } = findInstance(host, databaseId);
+  process.kill(findPostmaster(dataDir)?.pid ?? 0, 'SIGKILL');
   await until(async () => (await codeOf(runSql({ connectionString: url }, 'select 1'))) !== 'done');
   expect(await runSql(customer(database), 'select n from kept')).toEqual([{ n: 7 }]);
 });

@@ -1,13 +1,18 @@
-import { openSession, type Session } from '@drydock/pg-transfer/session';
+import { type Move, Stage } from '@drydock/pg-upgrade/session';
+import type pg from 'pg';
 import { z } from 'zod';
 
-/** The longest that a comparison may take; a transaction that stays open keeps the server from tidying up. */
-const limit = '2h';
 const idSchema = z.object({ id: z.string() });
+
+/** A session that was opened before it is needed, so that taking the snapshot costs one round trip. */
+export interface SnapshotSession {
+  client: pg.Client;
+  close(): Promise<void>;
+}
 
 /** A transaction that goes on looking at one moment of a database, for whoever compares with it later. It does not outlive us. */
 export class HeldSnapshot {
-  private session: Session | null = null;
+  private session: SnapshotSession | null = null;
   private id: string | null = null;
 
   /** Null when there is none any more. */
@@ -22,22 +27,27 @@ export class HeldSnapshot {
     }
   }
 
-  /** A session that was opened before, so that taking the snapshot costs one round trip. */
-  static async prepare(url: string): Promise<Session> {
-    const session = await openSession(url);
-    await session.client.query(`set idle_in_transaction_session_timeout = '${limit}'`);
-    return session;
+  /** By a reader of its own: a later stage ends the sessions of earlier ones, and not this one. */
+  static async prepare(move: Move): Promise<SnapshotSession> {
+    const stage = new Stage(move, { tag: `snapshot ${move.databaseName}`, applicationName: 'drydock snapshot' });
+    try {
+      const client = await stage.reader('target');
+      return { client, close: () => stage.close() };
+    } catch (error) {
+      await stage.close();
+      throw error;
+    }
   }
 
   /** Takes the moment of now. */
-  async take(session: Session): Promise<void> {
+  async take(session: SnapshotSession): Promise<void> {
     await this.drop();
     await session.client.query('begin isolation level repeatable read read only');
     this.id = idSchema.parse((await session.client.query('select pg_catalog.pg_export_snapshot() as id')).rows[0]).id;
     this.session = session;
   }
 
-  isHolding(session: Session): boolean {
+  isHolding(session: SnapshotSession): boolean {
     return this.session === session;
   }
 

@@ -1,6 +1,8 @@
 import { statfs } from 'node:fs/promises';
+import type { Accounts } from '@drydock/host-kit/accounts';
 import { listenStubbornly } from '@drydock/host-kit/listen-stubbornly';
 import type { PortAllocator } from '@drydock/host-kit/ports';
+import { ownObjects } from '@drydock/pg-upgrade/own-objects';
 import type { Log } from '@drydock/service-kit/log';
 import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } from './database-folder';
 import { DatabaseHostError } from './database-host-error';
@@ -9,7 +11,7 @@ import { HeldSnapshot } from './held-snapshot';
 import { Instance } from './instance';
 import { customerRules, tuningOf } from './instance-settings';
 import { makeOwnDatabase, readSize, settleAccess } from './own-database';
-import type { Access, DatabaseDescription } from './protocol';
+import type { DatabaseDescription } from './protocol';
 import type { TlsMaterial } from './tls-authority';
 
 /** A restarted host gets its ports back from the one that it replaces. */
@@ -23,6 +25,8 @@ export interface Surroundings {
   publicHost: string;
   tls: TlsMaterial;
   ports: PortAllocator;
+  /** The accounts that instances run under. */
+  accounts: Accounts;
   log: Log;
 }
 
@@ -76,6 +80,7 @@ export class HostedDatabase {
   async open(): Promise<void> {
     const { upgrade } = this.record;
     const needed = upgrade === null || upgrade.phase === 'finished' ? [] : [upgrade.old, upgrade.target];
+    await this.giveAccounts();
     await listenStubbornly(this.endpoint.server, this.record.endpoint_port, this.around.bindHost, portWaitMs);
     const ids = [...new Set([this.record.serving, ...needed])];
     await Promise.all(ids.map((id) => this.instanceOf(id).start()));
@@ -120,14 +125,24 @@ export class HostedDatabase {
   async settle(instanceId: string, adminUrl: string): Promise<void> {
     if (this.isCutting || !this.record.is_ready) return;
     const { upgrade, serving, database_name: databaseName } = this.record;
+    // Nobody was ever let into the target of an upgrade under way, and a stage may be at work in it.
+    if (upgrade?.phase === 'prepared' && upgrade.target === instanceId) return;
     const isOpen = instanceId === serving && upgrade?.are_writes_blocked !== true;
-    await settleAccess(adminUrl, databaseName, { isOpen, connectionLimit: upgrade?.connection_limit ?? -1 });
-    if (isOpen) this.endpoint.release();
+    const { publisher, replicator } = ownObjects(upgrade?.secret ?? '');
+    const kept = upgrade === null ? [] : [publisher.role, replicator.role];
+    await settleAccess(adminUrl, databaseName, { isOpen, opening: upgrade?.opening ?? [], kept });
+    if (!isOpen) return;
+    if (upgrade !== null && upgrade.opening.length > 0) await this.saveUpgrade({ opening: [] });
+    this.endpoint.release();
   }
 
-  access(): Access {
-    const { serving, database_name } = this.record;
-    return { url: this.requireUrl(serving), database_name, major: this.serving.major };
+  /** Instances of an earlier version have none yet. */
+  private async giveAccounts(): Promise<void> {
+    if (process.getuid?.() !== 0 || this.record.instances.every(({ uid }) => uid !== null)) return;
+    const instances: InstanceRecord[] = [];
+    for (const instance of this.record.instances)
+      instances.push({ ...instance, uid: instance.uid ?? (await this.around.accounts.allocate()) });
+    await this.save({ instances });
   }
 
   async describe(): Promise<DatabaseDescription> {
@@ -159,12 +174,13 @@ export class HostedDatabase {
     await Promise.all([...this.instances.values()].map((instance) => instance.stop()));
   }
 
-  private makeInstance({ instance_id: id, major, port }: InstanceRecord): Instance {
+  private makeInstance({ instance_id: id, major, port, uid: account }: InstanceRecord): Instance {
     const { tls, log } = this.around;
     return new Instance({
       folder: this.folder.instanceFolder(id),
       major,
       port,
+      account,
       tls,
       log,
       tuning: () => {

@@ -29,7 +29,7 @@ export class HostedDatabases {
   private readonly around: Surroundings;
   private readonly changes: Changes;
   private readonly fences: Fences;
-  private readonly known = new Map<string, Known>();
+  private readonly all = new Map<string, Known>();
   private isClosing = false;
 
   constructor(databasesDir: string, ledger: Ledger, around: Surroundings) {
@@ -45,11 +45,11 @@ export class HostedDatabases {
       await mkdir(path.join(this.databasesDir, mode), { recursive: true, mode: 0o711 });
       for (const databaseId of await readdir(path.join(this.databasesDir, mode))) await this.find(mode, databaseId);
     }
-    await Promise.all([...this.known.values()].map(({ database }) => this.openKnown(database)));
+    await Promise.all([...this.all.values()].map(({ database }) => this.openKnown(database)));
   }
 
   read(databaseId: string): HostedDatabase {
-    return this.require(databaseId).database;
+    return this.known(databaseId).database;
   }
 
   /** One that was told to somebody; throws `unknown_database`. */
@@ -61,14 +61,14 @@ export class HostedDatabases {
 
   /** Runs one change of a database that exists. Throws `unknown_database`, `stale_fence`, and whatever `work` throws. */
   change<T>(databaseId: string, op: string, change: Change, work: (known: Known) => Promise<T>): Promise<T> {
-    return this.fenced(databaseId, op, change, () => work(this.require(databaseId)));
+    return this.fenced(databaseId, op, change, () => work(this.known(databaseId)));
   }
 
   /** Makes the database, or completes one that a crash has left half made. */
   ensure(databaseId: string, wanted: EnsureDatabase): Promise<DatabaseDescription> {
     return this.fenced(databaseId, 'ensure_database', wanted, async () => {
       extensionsOf(wanted.major);
-      const { database } = this.known.get(databaseId) ?? (await this.record(databaseId, wanted));
+      const { database } = this.all.get(databaseId) ?? (await this.record(databaseId, wanted));
       if (!database.endpoint.server.listening) await database.open();
       await database.makeReady(wanted.password);
       return database.describe();
@@ -77,22 +77,23 @@ export class HostedDatabases {
 
   destroy(databaseId: string, change: Change): Promise<void> {
     return this.fenced(databaseId, 'destroy_database', change, async () => {
-      const found = this.known.get(databaseId);
+      const found = this.all.get(databaseId);
       if (found === undefined) return;
       await found.scratches.close();
       await found.database.destroy();
-      this.known.delete(databaseId);
+      this.all.delete(databaseId);
       for (const { port } of found.database.record.instances) this.around.ports.release(port);
     });
   }
 
   async close(): Promise<void> {
     this.isClosing = true;
-    await Promise.all([...this.known.values()].map(({ scratches, database }) => Promise.all([scratches.close(), database.close()])));
+    await Promise.all([...this.all.values()].map(({ scratches, database }) => Promise.all([scratches.close(), database.close()])));
   }
 
-  private require(databaseId: string): Known {
-    const found = this.known.get(databaseId);
+  /** Throws `unknown_database`. */
+  known(databaseId: string): Known {
+    const found = this.all.get(databaseId);
     if (found === undefined) throw new DatabaseHostError('unknown_database', `there is no database ${databaseId}`);
     return found;
   }
@@ -111,6 +112,7 @@ export class HostedDatabases {
       instance_id: `pg${wanted.major}-${randomBytes(4).toString('hex')}`,
       major: wanted.major,
       port: await this.around.ports.allocate(),
+      uid: await this.around.accounts.allocate(),
     };
     const record: DatabaseRecord = {
       database_id: databaseId,
@@ -131,7 +133,7 @@ export class HostedDatabases {
 
   private remember(folder: DatabaseFolder, record: DatabaseRecord): Known {
     const known = { database: new HostedDatabase(folder, record, this.around), scratches: new Scratches(folder, this.around) };
-    this.known.set(record.database_id, known);
+    this.all.set(record.database_id, known);
     return known;
   }
 

@@ -9,15 +9,23 @@ export interface Tuning {
   isFrozen: boolean;
 }
 
-/** Postgres takes the first rule that fits. The platform's role is out of reach through the endpoint, since that passes TLS only. */
-const platformRule =
-  'hostnossl all postgres 127.0.0.1/32 scram-sha-256\nhostnossl replication postgres 127.0.0.1/32 scram-sha-256\nhost all postgres all reject\n';
+/** Names that the platform gives to its own roles. */
+const ownRoles = '/^(rd|ld|pb|rp|sb)_[0-9a-f]{24}$';
+
+/** Postgres takes the first rule that fits. The platform's roles are out of reach through the endpoint, since that passes TLS only. */
+const platformRules = [
+  'hostnossl all postgres 127.0.0.1/32 scram-sha-256',
+  'host all postgres all reject',
+  `hostnossl all ${ownRoles} 127.0.0.1/32 scram-sha-256`,
+  `host all ${ownRoles} all reject`,
+  '',
+].join('\n');
 
 /** Customers come by TLS, with their passwords, to their own database. */
-export const customerRules = (databaseName: string): string => `${platformRule}hostssl "${databaseName}" all 127.0.0.1/32 scram-sha-256\n`;
+export const customerRules = (databaseName: string): string => `${platformRules}hostssl "${databaseName}" all 127.0.0.1/32 scram-sha-256\n`;
 
 /** A scratch instance is filled by its ordinary role without TLS, from this machine, and then read with it. */
-export const scratchRules = `${platformRule}host all all 127.0.0.1/32 scram-sha-256\n`;
+export const scratchRules = `${platformRules}host all all 127.0.0.1/32 scram-sha-256\n`;
 
 /** Many instances share one machine here: far less than a size promises, and never more than 128 MB of buffers each. */
 export const tuningOf = (size: DatabaseRecord['size'], accessRules: string, isFrozen: boolean): Tuning => ({

@@ -16,6 +16,8 @@ export interface InstanceOptions {
   major: number;
   /** Kept for ever: the other instance of an upgrade knows it. */
   port: number;
+  /** Its own account, where we are root. */
+  account: number | null;
   tls: TlsMaterial;
   /** Asked at each start: what an instance is for changes at a cutover. */
   tuning: () => Tuning;
@@ -85,9 +87,9 @@ export class Instance {
   }
 
   private async startOnce(): Promise<void> {
-    const { folder, major, port, onUp } = this.options;
+    const { folder, major, port, account, onUp } = this.options;
     const tuning = this.options.tuning();
-    const server = await startPostgres({ folder, major, port, settings: instanceSettings(tuning, this.writeFiles(tuning)) });
+    const server = await startPostgres({ folder, major, port, account, settings: instanceSettings(tuning, this.writeFiles(tuning)) });
     this.server = server;
     this.adminUrlKnown = server.adminUrl;
     await onUp(server.adminUrl);
@@ -119,12 +121,12 @@ export class Instance {
   private writeFiles(tuning: Tuning): { hba: string; certificate: string; key: string } {
     const { home } = settlePostgresFolder(this.options.folder, this.major);
     const folder = path.join(home, 'tls');
-    const account = serverAccount();
+    const { uid } = serverAccount(this.options.account);
     mkdirSync(folder, { recursive: true, mode: 0o711 });
     const write = (name: string, text: string): string => {
       const file = path.join(folder, name);
       writeFileSync(file, text, { mode: 0o600 });
-      if ('uid' in account) chownSync(file, account.uid, account.gid);
+      if (uid !== undefined) chownSync(file, uid, uid);
       return file;
     };
     return {

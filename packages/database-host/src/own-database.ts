@@ -1,5 +1,7 @@
 import { openSession } from '@drydock/pg-transfer/session';
-import { readConnectionLimit, sealDatabase, unsealDatabase } from '@drydock/pg-upgrade/seal';
+import { setRolePassword } from '@drydock/pg-transfer/transfer-roles';
+import { lockOut } from '@drydock/pg-upgrade/lock-out';
+import { openDatabase, readConnectionLimit } from '@drydock/pg-upgrade/target-database';
 import pg from 'pg';
 import { z } from 'zod';
 
@@ -8,7 +10,7 @@ const sizeSchema = z.object({ bytes: z.coerce.number() });
 
 /** Runs something in database `postgres` of an instance, by the platform's role. */
 export async function withServer<T>(adminUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const { client, close } = await openSession(adminUrl);
+  const { client, close } = await openSession(adminUrl, { purpose: 'admin' });
   try {
     return await work(client);
   } finally {
@@ -30,22 +32,12 @@ export async function makeOwnDatabase(
     await client.query(`drop database if exists ${name(databaseName)} with (force)`);
     await client.query(`drop role if exists ${name(username)}`);
     const rights = `login nosuperuser nocreatedb noreplication nobypassrls ${mayMakeRoles ? 'createrole' : 'nocreaterole'}`;
-    await client.query(`create role ${name(username)} ${rights} password ${pg.escapeLiteral(password)}`);
+    await setRolePassword(client, { verb: 'create', role: username, options: rights, password });
     // A role that the customer makes is then of use to the customer at once.
     if (mayMakeRoles) await client.query(`alter role ${name(username)} set createrole_self_grant = 'set, inherit'`);
     for (const common of ['postgres', 'template1']) await client.query(`revoke connect, temporary on database ${name(common)} from public`);
     await client.query(`create database ${name(databaseName)} owner ${name(username)} template template0 encoding 'UTF8'`);
     await client.query(`revoke connect, temporary on database ${name(databaseName)} from public`);
-  });
-}
-
-/** Roles that can do nothing, so that policies may mention them; those that are there stay. */
-export async function makeMentionedRoles(adminUrl: string, roles: readonly string[]): Promise<void> {
-  await withServer(adminUrl, async (client) => {
-    for (const role of roles) {
-      const { rowCount } = await client.query('select from pg_catalog.pg_roles where rolname = $1', [role]);
-      if (rowCount === 0) await client.query(`create role ${name(role)} nologin`);
-    }
   });
 }
 
@@ -63,20 +55,33 @@ export async function readSize(adminUrl: string, databaseName: string): Promise<
 
 const existsSql = 'select from pg_catalog.pg_database where datname = $1';
 
+export interface Access {
+  isOpen: boolean;
+  /** The statements that undo a lock of ours; none where there is no lock. */
+  opening: readonly string[];
+  /** Roles of ours that a lock leaves alone. */
+  kept: readonly string[];
+}
+
 /** Customers in or out, as the record says; nothing while the database has not been made yet. */
-export async function settleAccess(
-  adminUrl: string,
-  databaseName: string,
-  access: { isOpen: boolean; connectionLimit: number },
-): Promise<void> {
+export async function settleAccess(adminUrl: string, databaseName: string, { isOpen, opening, kept }: Access): Promise<void> {
   await withServer(adminUrl, async (client) => {
     if ((await client.query(existsSql, [databaseName])).rowCount === 0) return;
-    if (!access.isOpen) return sealDatabase(client, databaseName);
-    // One that the customer has set stays; only a seal of ours is lifted.
+    if (!isOpen) return lockOut(client, databaseName, kept);
+    if (opening.length > 0) return openDatabase(client, opening);
+    // A limit of 0 was how earlier versions locked customers out.
     const { rowCount } = await client.query(`${existsSql} and datconnlimit = 0`, [databaseName]);
-    if (rowCount === 1) await unsealDatabase(client, databaseName, access.connectionLimit);
+    if (rowCount === 1) await client.query(`alter database ${name(databaseName)} connection limit -1`);
   });
 }
 
 export const readLimit = (adminUrl: string, databaseName: string): Promise<number> =>
   withServer(adminUrl, (client) => readConnectionLimit(client, databaseName));
+
+/** The customer's limit again, which was lifted for the time of an upgrade; one that the customer has set since stays. */
+export const restoreLimit = (adminUrl: string, databaseName: string, limit: number): Promise<void> =>
+  withServer(adminUrl, async (client) => {
+    if (limit < 0) return;
+    const { rowCount } = await client.query(`${existsSql} and datconnlimit = -1`, [databaseName]);
+    if (rowCount === 1) await client.query(`alter database ${name(databaseName)} connection limit ${Math.trunc(limit)}`);
+  });

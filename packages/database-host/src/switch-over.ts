@@ -1,85 +1,80 @@
 import { faultpoint } from '@drydock/faults/faultpoint';
-import { openSession, type Session } from '@drydock/pg-transfer/session';
-import { bringLevel, type Ends, type Prepared, prepareLevel } from '@drydock/pg-upgrade/bring-level';
-import { sealDatabase, unsealDatabase } from '@drydock/pg-upgrade/seal';
-import { withDatabase } from '@drydock/pg-upgrade/session';
+import { bringLevel, type Prepared, prepareLevel } from '@drydock/pg-upgrade/bring-level';
+import { lockOut } from '@drydock/pg-upgrade/lock-out';
+import { Stage } from '@drydock/pg-upgrade/session';
+import { openDatabase, openingStatements } from '@drydock/pg-upgrade/target-database';
 import { UpgradeError } from '@drydock/pg-upgrade/upgrade-error';
 import type { UpgradeRecord } from './database-folder';
 import { DatabaseHostError } from './database-host-error';
-import { HeldSnapshot } from './held-snapshot';
+import { HeldSnapshot, type SnapshotSession } from './held-snapshot';
 import type { HostedDatabase } from './hosted-database';
+import { restoreLimit } from './own-database';
 import type { CutoverAnswer } from './protocol';
 import { Stopwatch } from './stopwatch';
+import { moveOf } from './upgrade-changes';
 
-interface Sessions {
-  ends: Ends;
-  snapshot: Session;
-  close(): Promise<void>;
+/** Everything that takes time is opened before anybody has to wait. */
+interface Opened {
+  stage: Stage;
+  snapshot: SnapshotSession | null;
+  prepared: Prepared;
 }
 
 /**
- * The cutover. Before the record is written the old instance serves, whatever fails; once it is on disk the new one does. Nobody may write from the sealing of the
- * old to the opening of the new. Again after success it answers the same. Throws `not_caught_up`, `instance_down`, `unknown_upgrade`.
+ * The cutover. Before the record is written the old instance serves, whatever fails; once it is on disk the new one does. Nobody may write from the lock on the old to the
+ * opening of the new. Again after success it answers the same. Throws `not_caught_up`, `instance_down`, `unknown_upgrade`.
  */
-export async function switchOver(database: HostedDatabase, upgradeId: string): Promise<CutoverAnswer> {
+export async function switchOver(database: HostedDatabase, upgradeId: string, fence: string): Promise<CutoverAnswer> {
   const upgrade = database.requireUpgrade(upgradeId);
   if (upgrade.phase !== 'prepared') return { writes_blocked_ms: upgrade.writes_blocked_ms ?? 0 };
-  const sessions = await openSessions(database, upgrade);
+  const move = await moveOf(database, upgradeId, fence);
+  const stage = new Stage(move);
+  let snapshot: SnapshotSession | null = null;
   try {
-    const prepared = await prepareLevel(sessions.ends).catch(refuse);
-    const writesBlockedMs = await pause(database, upgrade, sessions, prepared);
-    await database.saveUpgrade({ writes_blocked_ms: writesBlockedMs });
+    const prepared = await prepareLevel(stage).catch(refuse);
+    // What a restore has replaced is not compared with it.
+    if (upgrade.path !== 'restore') snapshot = await HeldSnapshot.prepare(move);
+    else await restoreLimit(move.targetUrl, move.databaseName, upgrade.connection_limit);
+    // On disk before it is needed. While the offline path has customers locked out, it is there already.
+    if (!upgrade.are_writes_blocked) await database.saveUpgrade({ opening: await readOpening(database, stage) });
+    const writesBlockedMs = await pause(database, { stage, snapshot, prepared });
+    await database.saveUpgrade({ writes_blocked_ms: writesBlockedMs, opening: [] });
     return { writes_blocked_ms: writesBlockedMs };
   } finally {
-    await sessions.close();
+    if (snapshot !== null && !database.snapshot.isHolding(snapshot)) await snapshot.close();
+    await stage.close();
   }
 }
 
-/** Everything that takes time is opened before anybody has to wait. */
-async function openSessions(database: HostedDatabase, { old, target, path }: UpgradeRecord): Promise<Sessions> {
-  const { database_name: databaseName } = database.record;
-  const urls = [database.requireUrl(old), database.requireUrl(target)].flatMap((url) => [url, withDatabase(url, databaseName)]);
-  const opened = await Promise.allSettled(urls.map((url) => openSession(url)));
-  const sessions = opened.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
-  const close = async (): Promise<void> => {
-    await Promise.all(sessions.map((session) => session.close()));
-  };
-  const [oldServer, oldOwn, targetServer, targetOwn] = sessions.map(({ client }) => client);
-  if (!(oldServer && oldOwn && targetServer && targetOwn)) {
-    await close();
-    throw new DatabaseHostError('instance_down', 'an instance does not answer');
-  }
-  for (const client of [oldServer, oldOwn, targetServer, targetOwn]) await client.query('set synchronous_commit = on');
-  const ends = { old: oldOwn, target: targetOwn, oldServer, targetServer, databaseName, path };
-  const snapshot = await HeldSnapshot.prepare(withDatabase(database.requireUrl(target), databaseName));
-  const closeAll = async (): Promise<void> => {
-    await close();
-    if (!database.snapshot.isHolding(snapshot)) await snapshot.close();
-  };
-  return { ends, snapshot, close: closeAll };
+async function readOpening({ record }: HostedDatabase, stage: Stage): Promise<string[]> {
+  return openingStatements(await stage.server('old'), record.database_name, record.upgrade?.connection_limit ?? -1);
 }
 
 /** Returns the milliseconds in which nobody could write. */
-async function pause(database: HostedDatabase, upgrade: UpgradeRecord, sessions: Sessions, prepared: Prepared): Promise<number> {
+async function pause(database: HostedDatabase, { stage, snapshot, prepared }: Opened): Promise<number> {
   const { endpoint, record } = database;
-  const { ends, snapshot } = sessions;
+  const upgrade = requireRecorded(database);
+  const [oldServer, targetServer] = [await stage.server('old'), await stage.server('target')];
+  const kept = await stage.rolesOf('old');
+  // Who may enter a restored database came with its backup.
+  const opening = upgrade.path === 'restore' ? [] : upgrade.opening;
   database.isCutting = true;
   endpoint.hold();
   const parts = new Stopwatch();
   try {
-    await sealDatabase(ends.oldServer, record.database_name);
+    await lockOut(oldServer, record.database_name, kept);
     endpoint.endSessions();
     parts.lap('seal');
     faultpoint('database_host.cutover.sealed');
-    await bringLevel(ends, prepared, (part) => parts.lap(part));
-    await database.snapshot.take(snapshot);
+    await bringLevel(stage, prepared, (part) => parts.lap(part));
+    if (snapshot !== null) await database.snapshot.take(snapshot);
     parts.lap('snapshot');
     faultpoint('database_host.cutover.before_switch');
     // The point of no return.
-    await database.save({ serving: upgrade.target, upgrade: { ...upgrade, phase: 'switched', are_writes_blocked: false } });
+    await database.save({ serving: upgrade.target, upgrade: { ...upgrade, phase: 'switched', are_writes_blocked: false, opening } });
     parts.lap('switch');
     faultpoint('database_host.cutover.after_switch');
-    await unsealDatabase(ends.targetServer, record.database_name, upgrade.connection_limit);
+    await openDatabase(targetServer, opening);
     parts.lap('open');
   } catch (error) {
     return await recover(database, upgrade, error);
@@ -93,6 +88,11 @@ async function pause(database: HostedDatabase, upgrade: UpgradeRecord, sessions:
   );
   const sinceMs = upgrade.blocked_at === null ? 0 : Date.now() - Date.parse(upgrade.blocked_at);
   return Math.max(parts.totalMs, sinceMs);
+}
+
+function requireRecorded({ record }: HostedDatabase): UpgradeRecord {
+  if (record.upgrade === null) throw new Error('there is no upgrade');
+  return record.upgrade;
 }
 
 /** The record says who serves, the old one or the new one; whichever it is, customers are let in there. */

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { listExtensions } from '@drydock/embedded/native-postgres';
 import { abandonMove } from '@drydock/pg-upgrade/abandon';
-import { checkUpgrade } from '@drydock/pg-upgrade/prechecks';
+import { type Move, Stage } from '@drydock/pg-upgrade/session';
+import { openingStatements } from '@drydock/pg-upgrade/target-database';
 import { DatabaseHostError } from './database-host-error';
 import type { HostedDatabase } from './hosted-database';
-import { readLimit, settleAccess } from './own-database';
-import type { PrepareTarget, UpgradeAccess, UpgradeJudgement } from './protocol';
+import { readLimit, restoreLimit, settleAccess } from './own-database';
+import type { PrepareTarget } from './protocol';
 
 /** Throws `major_not_installed`. */
 export function extensionsOf(major: number): string[] {
@@ -14,22 +15,6 @@ export function extensionsOf(major: number): string[] {
   } catch (error) {
     throw new DatabaseHostError('major_not_installed', `Postgres ${major} is not installed here`, { cause: error });
   }
-}
-
-/** What a move would meet, looked up now. */
-export async function precheck(database: HostedDatabase, toMajor: number): Promise<UpgradeJudgement> {
-  const extensionsOfTarget = extensionsOf(toMajor);
-  const { url, database_name: databaseName } = database.access();
-  const { free_bytes: freeBytes } = await database.describe();
-  const judgement = await checkUpgrade({ url, databaseName, toMajor, extensionsOfTarget, freeBytes });
-  return {
-    path: judgement.path,
-    findings: judgement.findings,
-    size_bytes: judgement.sizeBytes,
-    needed_bytes: judgement.neededBytes,
-    free_bytes: judgement.freeBytes,
-    pause_seconds: judgement.pauseSeconds,
-  };
 }
 
 /** An empty instance of the new major beside the one that serves. Throws `upgrade_mismatch` while another upgrade is under way. */
@@ -51,6 +36,7 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
     instance_id: `pg${wanted.to_major}-${randomBytes(4).toString('hex')}`,
     major: wanted.to_major,
     port: await around.ports.allocate(),
+    uid: await around.accounts.allocate(),
   };
   const earlier = record.upgrade === null ? [] : [{ upgrade_id: record.upgrade.upgrade_id, instance_id: record.upgrade.old }];
   await database.save({
@@ -67,34 +53,49 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
       blocked_at: null,
       writes_blocked_ms: null,
       connection_limit: connectionLimit,
+      secret: newSecret(),
+      opening: [],
     },
   });
 }
 
-/** For the worker that carries rows. Whoever has been given this holds the newest claim. */
-export async function accessUpgrade(database: HostedDatabase, upgradeId: string): Promise<UpgradeAccess> {
-  const { old, target, path, phase } = database.requireUpgrade(upgradeId);
-  const oldUrl = phase === 'finished' ? (database.instanceOf(old).adminUrl ?? '') : database.requireUrl(old);
-  const snapshotId = phase === 'switched' ? await database.snapshot.read() : null;
+const newSecret = (): string => randomBytes(32).toString('hex');
+
+/** What a stage needs. Never leaves the host. */
+export async function moveOf(database: HostedDatabase, upgradeId: string, fence: string): Promise<Move> {
+  const { old, target, path, phase, secret } = database.requireUpgrade(upgradeId);
+  // An earlier version of this host began this upgrade.
+  if (secret === '') await database.saveUpgrade({ secret: newSecret() });
   return {
-    old_url: oldUrl,
-    target_url: database.requireUrl(target),
-    database_name: database.record.database_name,
+    oldUrl: phase === 'finished' ? (database.instanceOf(old).adminUrl ?? '') : database.requireUrl(old),
+    targetUrl: database.requireUrl(target),
+    databaseName: database.record.database_name,
     path,
-    phase,
-    snapshot_id: snapshotId,
+    secret: database.requireUpgrade(upgradeId).secret,
+    fence,
   };
 }
 
-/** Of the offline path: sessions end and new ones wait, until the upgrade is through or given up. On disk first. */
-export async function blockWrites(database: HostedDatabase, upgradeId: string): Promise<void> {
+/**
+ * Blocks writes on the offline path: sessions end and new ones wait until the upgrade is through or given up. It is recorded on disk first.
+ */
+export async function blockWrites(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
   const { phase, old, are_writes_blocked } = database.requireUpgrade(upgradeId);
   if (phase !== 'prepared') return;
-  const url = database.requireUrl(old);
-  if (!are_writes_blocked) await database.saveUpgrade({ are_writes_blocked: true, blocked_at: new Date().toISOString() });
-  database.endpoint.hold();
-  await settleAccess(url, database.record.database_name, { isOpen: false, connectionLimit: -1 });
-  database.endpoint.endSessions();
+  const stage = new Stage(await moveOf(database, upgradeId, fence));
+  try {
+    if (!are_writes_blocked) {
+      const { database_name: databaseName, upgrade } = database.record;
+      const opening = await openingStatements(await stage.server('old'), databaseName, upgrade?.connection_limit ?? -1);
+      await database.saveUpgrade({ are_writes_blocked: true, blocked_at: new Date().toISOString(), opening });
+    }
+    database.endpoint.hold();
+    const lock = { isOpen: false, opening: [], kept: await stage.rolesOf('old') };
+    await settleAccess(database.requireUrl(old), database.record.database_name, lock);
+    database.endpoint.endSessions();
+  } finally {
+    await stage.close();
+  }
 }
 
 /** After the comparison: the old instance rests, frozen and stopped. Throws `upgrade_mismatch` before the switch. */
@@ -134,9 +135,12 @@ export async function abandonUpgrade(database: HostedDatabase, upgradeId: string
   const oldUrl = database.requireUrl(upgrade.old);
   // It follows the old one, which could not let go of it otherwise.
   await database.instanceOf(upgrade.target).stop();
-  await abandonMove({ oldUrl, databaseName: record.database_name, fence });
-  // As long as its limit is known: a crash from here on finds the old one open by the record.
-  await settleAccess(oldUrl, record.database_name, { isOpen: true, connectionLimit: upgrade.connection_limit });
+  const { database_name: databaseName } = record;
+  const { secret, path, opening, connection_limit: connectionLimit } = upgrade;
+  await abandonMove({ oldUrl, targetUrl: '', databaseName, path, secret, fence });
+  // While the record still knows how: a crash from here on finds the old one open by the record.
+  await settleAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
+  await restoreLimit(oldUrl, databaseName, connectionLimit);
   await database.save({ upgrade: null, instances: record.instances.filter(({ instance_id }) => instance_id !== upgrade.target) });
   database.endpoint.release();
   await database.removeInstance(upgrade.target);

@@ -1,13 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import { settlePostgresFolder } from '@drydock/embedded/postgres-folder';
 import { PortAllocator } from '@drydock/host-kit/ports';
 import { until } from '@drydock/test-kit/wait';
 import type pg from 'pg';
 import { type Claim, createDatabaseHostClient, type DatabaseHostClient } from '../src/client';
+import { DatabaseFolder, type DatabaseRecord } from '../src/database-folder';
 import type { DatabaseDescription } from '../src/protocol';
 
 export const claim = (fence: number): Claim => ({ fence: String(fence), workflowId: `workflow-${fence}` });
@@ -53,7 +56,7 @@ export async function spawnHost(folder: HostFolder): Promise<TestHost> {
   };
   const child = spawn(process.execPath, [serverFile], { env, stdio: ['ignore', 'inherit', 'inherit'] });
   const url = `http://127.0.0.1:${folder.controlPort}`;
-  await until(async () => child.exitCode !== null || (await fetch(`${url}/readyz`)).ok, { what: 'the host', timeoutMs: 30_000 });
+  await until(async () => child.exitCode !== null || (await fetch(`${url}/readyz`)).ok, { what: 'the host', timeoutMs: 120_000 });
   if (child.exitCode !== null) throw new Error(`the host ended with ${child.exitCode}`);
   return { child, folder, client: createDatabaseHostClient({ url, secret: folder.secret }) };
 }
@@ -102,3 +105,25 @@ export const codeOf = (work: Promise<unknown>): Promise<unknown> =>
     () => 'done',
     (error: { code?: string }) => error.code,
   );
+
+export const readRecord = ({ folder }: Pick<TestHost, 'folder'>, databaseId: string): DatabaseRecord =>
+  JSON.parse(readFileSync(path.join(folder.databasesDir, 'live', databaseId, 'record.json'), 'utf8'));
+
+export interface InstanceFound {
+  port: number;
+  dataDir: string;
+  /** By the superuser, database `postgres`. */
+  adminUrl: string;
+}
+
+/** One instance of a database as the host's own files have it; no call tells its password. */
+export function findInstance(host: Pick<TestHost, 'folder'>, databaseId: string, which?: 'old' | 'target'): InstanceFound {
+  const record = readRecord(host, databaseId);
+  const id = which === undefined ? record.serving : record.upgrade?.[which];
+  const instance = record.instances.find(({ instance_id }) => instance_id === id);
+  if (instance === undefined) throw new Error('there is no such instance');
+  const folder = new DatabaseFolder(host.folder.databasesDir, 'live', databaseId).instanceFolder(instance.instance_id);
+  const { dataDir, passwordFile } = settlePostgresFolder(folder, instance.major);
+  const password = readFileSync(passwordFile, 'utf8').trim();
+  return { port: instance.port, dataDir, adminUrl: `postgresql://postgres:${password}@127.0.0.1:${instance.port}/postgres` };
+}

@@ -1,7 +1,4 @@
-import { catchUp } from '@drydock/pg-upgrade/catch-up';
-import { copyData } from '@drydock/pg-upgrade/copy-data';
-import { copySchema } from '@drydock/pg-upgrade/copy-schema';
-import type { Move } from '@drydock/pg-upgrade/session';
+import { randomUUID } from 'node:crypto';
 import { realisticDatabase } from '@drydock/pg-upgrade/testing/realistic-database';
 import { writerTableSql } from '@drydock/pg-upgrade/testing/steady-writer';
 import pg from 'pg';
@@ -22,29 +19,23 @@ export async function createFilled(client: DatabaseHostClient, databaseId: strin
   return database;
 }
 
-export async function moveOf(client: DatabaseHostClient, databaseId: string, fence = 1, id = upgradeId): Promise<Move> {
-  const access = await client.accessUpgrade(databaseId, id, claim(fence));
-  return {
-    oldUrl: access.old_url,
-    targetUrl: access.target_url,
-    databaseName: access.database_name,
-    path: access.path,
-    fence: String(fence),
-  };
-}
+export const stages = ['copy_schema', 'copy_data', 'catch_up'] as const;
+type Stage = (typeof stages)[number] | 'finish';
 
-export const stages = { copySchema, copyData, catchUp } as const;
+export const runStage = (client: DatabaseHostClient, databaseId: string, stage: Stage, fence = 1, id = upgradeId): Promise<void> =>
+  client.runStage(databaseId, { jobId: randomUUID(), upgradeId: id, stage }, claim(fence));
+
+export const compare = (client: DatabaseHostClient, databaseId: string, fence = 1) =>
+  client.compare(databaseId, { jobId: randomUUID(), upgradeId }, claim(fence));
 
 /** Up to where the cutover may come. */
 export async function prepareMove(
   client: DatabaseHostClient,
   databaseId: string,
-  path: Move['path'] = 'logical',
+  path: 'logical' | 'offline' = 'logical',
   { id, major } = { id: upgradeId, major: 18 },
-): Promise<Move> {
+): Promise<void> {
   await client.prepareTarget(databaseId, { upgrade_id: id, to_major: major, path }, claim(1));
   if (path === 'offline') await client.blockWrites(databaseId, id, claim(1));
-  const move = await moveOf(client, databaseId, 1, id);
-  for (const stage of Object.values(stages)) await stage(move);
-  return move;
+  for (const stage of stages) await runStage(client, databaseId, stage, 1, id);
 }

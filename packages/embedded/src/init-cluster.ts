@@ -6,11 +6,11 @@ import { makePrivateFolder, serverAccount } from './unprivileged';
 const run = promisify(execFile);
 
 /** The environment of Postgres' programs: nothing of ours, and no locale or time zone that this machine may lack. */
-export const postgresEnvironment: NodeJS.ProcessEnv = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
+export const postgresEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
 
 /**
  * Makes a data directory whose superuser `postgres` logs in by scram-sha-256 with this password. An initdb that was killed half way
- * leaves only `<dataDir>.unfinished`, which the next call clears.
+ * leaves only `<dataDir>.unfinished`, which the next call clears. As root initdb runs as nobody: it insists on an account that has a name.
  */
 export async function initCluster(initdb: string, dataDir: string, password: string): Promise<void> {
   const unfinished = `${dataDir}.unfinished`;

@@ -1,38 +1,51 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endProcess } from './end-process';
-import { isSameProcess, listProcessesIn, proveProcess, readCommandLine } from './process-proof';
+import { endProcess } from '@drydock/process/end-process';
+import { listProcessesIn, type ProcessProof, proveProcess, readCommandLine } from '@drydock/process/process-proof';
 
 /** How long a leftover postmaster gets for each of: fast shutdown, immediate shutdown, kill. */
 const graceMs = 10_000;
 
 /**
- * Makes a data directory free to start on. A postmaster of an earlier run that still works on it is ended, after its command line has
- * shown that it is Postgres on exactly this directory; its orphaned backends are waited for, since a second server beside them would
- * destroy the data. A postmaster.pid whose pid belongs to another program by now is removed: Postgres would refuse to start.
+ * Makes a data directory free to start on. A postmaster of an earlier run that still works on it is ended; its orphaned backends are waited
+ * for, since a second server beside them would destroy the data. A postmaster.pid whose pid belongs to another program by now is removed:
+ * Postgres would refuse to start.
  */
 export async function clearLeftoverPostgres(dataDir: string): Promise<void> {
-  const pidFile = path.join(dataDir, 'postmaster.pid');
-  const pid = readPidFile(pidFile);
-  const proof = pid === null ? null : proveProcess(pid);
-  const isOurs = proof !== null && isPostmasterOf(proof.pid, dataDir);
-  if (isOurs && !(await endProcess(proof, ['SIGINT', 'SIGQUIT', 'SIGKILL'], graceMs))) {
+  const proof = findPostmaster(dataDir);
+  if (proof !== null && !(await endProcess(proof, ['SIGINT', 'SIGQUIT', 'SIGKILL'], graceMs))) {
     throw new Error(`Postgres (pid ${proof.pid}) of an earlier run on ${dataDir} cannot be ended`);
   }
   await waitForOrphans(dataDir);
-  if (proof !== null && !isOurs && isSameProcess(proof)) fs.rmSync(pidFile, { force: true });
+  // Elsewhere nobody has looked for backends: Postgres does, by what the file says, and a file that names a stranger is the one it cannot pass.
+  if (process.platform === 'linux' || proveProcess(readPidFile(dataDir) ?? 0) !== null) {
+    fs.rmSync(path.join(dataDir, 'postmaster.pid'), { force: true });
+  }
 }
 
-function readPidFile(pidFile: string): number | null {
+/**
+ * The postmaster that works on this data directory, proven by its working directory and its command line; null when there is none. The
+ * number in postmaster.pid is not asked: a server in a box writes the pid that it has inside.
+ */
+export function findPostmaster(dataDir: string): ProcessProof | null {
+  const pid = process.platform === 'linux' ? (listProcessesIn(dataDir).find(isPostmaster) ?? null) : readPidFile(dataDir);
+  const proof = pid === null ? null : proveProcess(pid);
+  const isOurs = pid !== null && isPostmaster(pid) && (process.platform === 'linux' || readCommandLine(pid).includes(`-D ${dataDir} `));
+  return isOurs ? proof : null;
+}
+
+function readPidFile(dataDir: string): number | null {
+  const pidFile = path.join(dataDir, 'postmaster.pid');
   if (!fs.existsSync(pidFile)) return null;
   const pid = Number.parseInt(fs.readFileSync(pidFile, 'utf8'), 10);
   return Number.isInteger(pid) && pid > 0 ? pid : null;
 }
 
-function isPostmasterOf(pid: number, dataDir: string): boolean {
-  const words = readCommandLine(pid).split(' ');
-  return path.basename(words[0] ?? '') === 'postgres' && readCommandLine(pid).includes(`-D ${dataDir} `);
+/** Its backends say what they do in place of their command line. */
+function isPostmaster(pid: number): boolean {
+  const commandLine = readCommandLine(pid);
+  return path.basename(commandLine.split(' ')[0] ?? '') === 'postgres' && commandLine.includes(' -D ');
 }
 
 /** Backends end by themselves within a moment of their postmaster's death; their working directory tells them. */

@@ -1,12 +1,17 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { isSameProcess, proveProcess } from '@drydock/process/process-proof';
 import pg from 'pg';
 import { type PostgresServer, startPostgres } from './postgres';
-import { isSameProcess, proveProcess } from './process-proof';
 
 let folder: string;
 let server: PostgresServer | undefined;
+
+// These are about the clusters that users get, not about those of tests.
+beforeAll(() => {
+  delete process.env['DRYDOCK_EPHEMERAL'];
+});
 
 beforeEach(() => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-embedded-'));
@@ -41,18 +46,23 @@ test('asks everybody for a password by scram, which only we can read', async () 
   expect(await query(server.adminUrl, 'SHOW fsync')).toEqual([{ fsync: 'on' }]);
 });
 
-test('keeps its data over a kill -9', async () => {
-  server = await startPostgres({ folder });
+const kinds = [
+  ['a server of our own', null],
+  ['a server that strangers work in', 300_903],
+] as const;
+
+test.each(kinds)('keeps its data over a kill -9: %s', async (_whose, account) => {
+  server = await startPostgres({ folder, account });
   await query(server.adminUrl, 'CREATE TABLE kept AS SELECT 7 AS n');
   process.kill(server.proof.pid, 'SIGKILL');
   await server.exited;
-  server = await startPostgres({ folder });
+  server = await startPostgres({ folder, account });
   expect(await query(server.adminUrl, 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
 });
 
-test('ends the leftover server of an earlier run on the same data', async () => {
-  const earlier = await startPostgres({ folder });
-  server = await startPostgres({ folder });
+test.each(kinds)('ends the leftover server of an earlier run on the same data: %s', async (_whose, account) => {
+  const earlier = await startPostgres({ folder, account });
+  server = await startPostgres({ folder, account });
   expect(isSameProcess(earlier.proof)).toBe(false);
   expect(await query(server.adminUrl, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });

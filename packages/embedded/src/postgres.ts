@@ -1,15 +1,18 @@
+import type { StdioOptions } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { spawnInBox } from '@drydock/process/box';
+import { type ChildExit, type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
+import { detectIsolation } from '@drydock/process/isolation';
+import type { ProcessProof } from '@drydock/process/process-proof';
 import pg from 'pg';
 import { findFreePort } from './free-port';
-import { type ChildExit, type GuardedChild, spawnGuarded } from './guarded-child';
 import { initCluster, postgresEnvironment } from './init-cluster';
 import { defaultMajor, findPostgresPrograms } from './native-postgres';
 import { settlePassword, settlePostgresFolder } from './postgres-folder';
 import { clearLeftoverPostgres } from './postgres-leftover';
-import type { ProcessProof } from './process-proof';
-import { serverAccount } from './unprivileged';
+import { handOver, serverAccount } from './unprivileged';
 
 export interface PostgresOptions {
   /** Holds `<major>/` (the data) and `password` (0600). Made when missing. */
@@ -17,7 +20,12 @@ export interface PostgresOptions {
   /** A free one when missing. */
   port?: number;
   major?: number;
-  /** A cluster for tests: no fsync, smaller. A power cut loses it. */
+  /**
+   * The uid of a server that strangers work in. As root the server runs under it, and nothing else does; an ordinary user's server runs in
+   * a box instead. Left out or null: no box, and as root the account is nobody's.
+   */
+  account?: number | null;
+  /** A cluster for tests: no fsync, smaller. A power cut loses it, a kill -9 loses nothing. DRYDOCK_EPHEMERAL=1, which tests set, makes every cluster one. */
   isEphemeral?: boolean;
   /** postgresql.conf settings beyond ours. */
   settings?: Readonly<Record<string, string>>;
@@ -52,17 +60,14 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   const programs = findPostgresPrograms(major);
   const folder = settlePostgresFolder(options.folder, major);
   const password = settlePassword(folder.passwordFile);
-  if (fs.existsSync(path.join(folder.dataDir, 'PG_VERSION'))) await clearLeftoverPostgres(folder.dataDir);
-  else await initCluster(programs.initdb, folder.dataDir, password);
+  const account = options.account ?? null;
+  if (fs.existsSync(path.join(folder.dataDir, 'PG_VERSION'))) {
+    await clearLeftoverPostgres(folder.dataDir);
+  } else await initCluster(programs.initdb, folder.dataDir, password);
+  await handOver(folder.dataDir, account);
   const port = options.port ?? (await findFreePort());
   const adminUrl = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
-  const child = await spawnGuarded(programs.postgres, ['-D', folder.dataDir, '-p', String(port), ...settingsArguments(options)], {
-    ...serverAccount(),
-    env: postgresEnvironment,
-    cwd: '/',
-    stdio: ['ignore', 'ignore', 'pipe'],
-    signalOnOrphan: 'SIGINT',
-  });
+  const child = await spawnServer(programs.postgres, folder.dataDir, ['-p', String(port), ...settingsArguments(options)], account);
   const stop = (): Promise<void> => child.stop('SIGINT', stopTimeoutMs);
   try {
     await waitUntilAnswering(child, adminUrl, options.onLog);
@@ -74,6 +79,36 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   return { port, adminUrl, proof: child.proof, dataDir, isElsewhere, exited: child.exited, stop };
 }
 
+/** Where a server's data and programs lie in its box. */
+const dataInBox = '/postgres/data';
+const programsInBox = '/postgres/programs';
+/** The size of the box's /dev/shm, in bytes, where parallel queries exchange rows. It is memory, taken when it is used. */
+const sharedMemoryBytes = 2 ** 30;
+
+/** A server with customers in it runs under its own account as root, else in a box: a shell in it reaches nothing but its own data. */
+async function spawnServer(program: string, dataDir: string, args: readonly string[], account: number | null): Promise<GuardedChild> {
+  const stdio = ['ignore', 'ignore', 'pipe'] satisfies StdioOptions;
+  const isolation = account === null ? null : await detectIsolation();
+  if (isolation?.kind !== 'user_namespaces') {
+    const options = { ...serverAccount(account), env: postgresEnvironment, cwd: '/', stdio, signalOnOrphan: 'SIGINT' as const };
+    return spawnGuarded(program, ['-D', dataDir, ...args], options);
+  }
+  return spawnInBox({
+    isolation,
+    command: [path.join(programsInBox, 'bin/postgres'), '-D', dataInBox, ...args],
+    env: postgresEnvironment,
+    account: null,
+    mounts: [
+      { from: dataDir, to: dataInBox, writable: true },
+      { from: path.resolve(program, '../..'), to: programsInBox, writable: false },
+    ],
+    workdir: '/',
+    limits: { tmpBytes: sharedMemoryBytes },
+    stdio,
+    onOrphan: 'SIGKILL',
+  });
+}
+
 function settingsArguments(options: PostgresOptions): string[] {
   const settings: Record<string, string> = {
     listen_addresses: '127.0.0.1',
@@ -81,7 +116,7 @@ function settingsArguments(options: PostgresOptions): string[] {
     password_encryption: 'scram-sha-256',
     wal_level: 'logical',
     max_connections: '200',
-    ...(options.isEphemeral === true ? { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' } : {}),
+    ...(options.isEphemeral === true || process.env['DRYDOCK_EPHEMERAL'] === '1' ? { fsync: 'off', full_page_writes: 'off' } : {}),
     ...options.settings,
   };
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);

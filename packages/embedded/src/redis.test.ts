@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { isSameProcess } from './process-proof';
+import { isSameProcess } from '@drydock/process/process-proof';
 import { findRedis, type RedisServer, startRedis } from './redis';
 import { pingRedis } from './redis-ping';
 

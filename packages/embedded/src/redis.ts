@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endProcess } from './end-process';
+import { endProcess } from '@drydock/process/end-process';
+import { type ChildExit, type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
+import type { ProcessProof } from '@drydock/process/process-proof';
 import { findProgram } from './find-program';
 import { findFreePort } from './free-port';
-import { type ChildExit, type GuardedChild, spawnGuarded } from './guarded-child';
-import type { ProcessProof } from './process-proof';
 import { pingRedis } from './redis-ping';
 
 export interface RedisOptions {

@@ -1,22 +1,44 @@
+import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import { promisify } from 'node:util';
 
-/** Postgres refuses to run as root, so as root its processes run as nobody. */
-const nobody = { uid: 65534, gid: 65534 } as const;
+const run = promisify(execFile);
+
+/** Postgres refuses to run as root. As root a server that belongs to no tenant, such as a test's, runs as nobody. */
+const nobody = 65_534;
+
+/** The accounts of the clusters that an installation has one of each. Those of tenants are allocated. */
+export const clusterAccounts = { services: 290_000, sites: 290_001 } as const;
 
 /** Where root keeps what nobody must reach when the clone itself is out of nobody's reach. Durable, unlike the temp directory. */
 export const reachableHome = '/var/lib/drydock';
 
-/** The account that servers are spawned under: nobody when we are root, else ourselves (no option at all). */
-export function serverAccount(): { uid: number; gid: number } | Record<string, never> {
-  return process.getuid?.() === 0 ? nobody : {};
+/** What a server is spawned under: its account when we are root, else ourselves (no option at all). */
+export function serverAccount(account: number | null = null): { uid: number; gid: number } | Record<string, never> {
+  const uid = account ?? nobody;
+  return process.getuid?.() === 0 ? { uid, gid: uid } : {};
 }
 
-/** Makes a folder that the server's account owns alone. Existing folders are handed over too. */
+/** Makes a folder that nobody's account owns alone, where we are root. */
 export function makePrivateFolder(folder: string): void {
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
   fs.chmodSync(folder, 0o700);
-  if (process.getuid?.() === 0) fs.chownSync(folder, nobody.uid, nobody.gid);
+  const { uid } = serverAccount();
+  if (uid !== undefined) fs.chownSync(folder, uid, uid);
+}
+
+/**
+ * Gives a data folder to its account: a new one, and one that had another account under an earlier version. No process may work in it. chown walks by descriptors and follows no link; only what
+ * belongs to the former owner changes hands.
+ */
+export async function handOver(dataDir: string, account: number | null): Promise<void> {
+  const { uid } = serverAccount(account);
+  const owner = fs.statSync(dataDir).uid;
+  if (uid === undefined || owner === uid) return;
+  await run('chown', ['--recursive', '--no-dereference', '-P', `--from=${owner}`, `${uid}:${uid}`, dataDir], {
+    env: { PATH: '/usr/bin:/bin' },
+  });
 }
 
 /** Whether the server's account can walk down to this folder; of one that is not there yet its nearest ancestor is asked. */

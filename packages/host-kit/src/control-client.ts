@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { signInternalToken, tokenKey } from '@drydock/service-kit/internal-token';
-import { Pool } from 'undici';
+import { Client, Pool } from 'undici';
 import { z } from 'zod';
 import { type Call, type Change, type ControlProtocol, refusalSchema, splitCall } from './control-protocol';
 import { type CommonCode, HostError } from './host-error';
+import { channelProtocol } from './job-protocol';
 
 /** The workflow's claim: every change carries it, and an older one than the host has seen is refused. */
 export interface Claim {
@@ -16,7 +19,7 @@ export interface Claim {
 export type Wanted<Body extends Change> = Omit<Body, keyof Change>;
 
 interface Asked<Answer> {
-  /** Of the site, of the database. */
+  /** The id of the site or database that the call is about. */
   id: string;
   answer: z.ZodType<Answer>;
 }
@@ -34,12 +37,16 @@ interface ClaimedChange<Answer> extends Asked<Answer> {
 export interface ControlClient {
   ask<Answer>(call: Call, question: Question<Answer>): Promise<Answer>;
   change<Answer>(call: Call, change: ClaimedChange<Answer>): Promise<Answer>;
+  /** An upgraded connection, on which the host's end speaks first. */
+  connect(call: Call, question: { id: string; signal?: AbortSignal | undefined }): Promise<Socket>;
   close(): Promise<void>;
 }
 
 export interface ControlAddress {
   url: string;
   secret: string;
+  /** Whose secret it is. Default: of whoever changes things. */
+  role?: 'parties' | 'readers';
 }
 
 /** The answer of a call that has none. */
@@ -52,7 +59,7 @@ export const nothing = z.undefined();
  */
 export function createControlClient<Code extends string>(
   protocol: ControlProtocol<Code>,
-  { url, secret, deadlineMs }: ControlAddress & { deadlineMs: number },
+  { url, secret, role = 'parties', deadlineMs }: ControlAddress & { deadlineMs: number },
 ): ControlClient {
   const pool = new Pool(url, { connections: 16, connectTimeout: 5_000, headersTimeout: deadlineMs, bodyTimeout: deadlineMs });
   const key = tokenKey(secret);
@@ -63,17 +70,14 @@ export function createControlClient<Code extends string>(
     return new protocol.Refusal(isKnown(code) ? code : 'internal', detail);
   };
 
-  const ask: ControlClient['ask'] = async (call, { id, body, answer, signal }) => {
-    const { method, path } = splitCall(call, protocol.things, encodeURIComponent(id));
-    const text = body === undefined ? undefined : JSON.stringify(body);
+  const signed = (method: string, path: string, text: string | undefined): { authorization: string } => {
     const bound = { requestId: randomBytes(12).toString('hex'), method, path, ...(text === undefined ? {} : { body: Buffer.from(text) }) };
-    const headers = { authorization: `Bearer ${signInternalToken(key, protocol.parties, bound)}`, 'content-type': 'application/json' };
-    const deadline = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(signal ? [signal] : [])]);
+    return { authorization: `Bearer ${signInternalToken(key, protocol[role], bound)}` };
+  };
+
+  const refusalsOf = async <T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> => {
     try {
-      const response = await pool.request({ method, path, headers, signal: deadline, ...(text === undefined ? {} : { body: text }) });
-      const answered: unknown = response.statusCode === 204 ? undefined : JSON.parse(await response.body.text());
-      if (response.statusCode >= 300) throw refusalOf(answered);
-      return answer.parse(answered);
+      return await work();
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof HostError) throw error;
@@ -81,10 +85,46 @@ export function createControlClient<Code extends string>(
     }
   };
 
+  const ask: ControlClient['ask'] = (call, { id, body, answer, signal }) => {
+    const { method, path } = splitCall(call, protocol.things, encodeURIComponent(id));
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const headers = { ...signed(method, path, text), 'content-type': 'application/json' };
+    const deadline = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(signal ? [signal] : [])]);
+    return refusalsOf(signal, async () => {
+      const response = await pool.request({ method, path, headers, signal: deadline, ...(text === undefined ? {} : { body: text }) });
+      const answered: unknown = response.statusCode === 204 ? undefined : JSON.parse(await response.body.text());
+      if (response.statusCode >= 300) throw refusalOf(answered);
+      return answer.parse(answered);
+    });
+  };
+
+  /** Over a connection of its own, so that no call waits behind it. */
+  const connect: ControlClient['connect'] = (call, { id, signal }) => {
+    const { method, path } = splitCall(call, protocol.things, encodeURIComponent(id));
+    const client = new Client(url, { connectTimeout: 5_000, headersTimeout: deadlineMs });
+    const deadline = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(signal ? [signal] : [])]);
+    return refusalsOf(signal, async () => {
+      const { socket } = await client.upgrade({
+        method,
+        path,
+        headers: signed(method, path, undefined),
+        protocol: channelProtocol,
+        signal: deadline,
+      });
+      return asSocket(socket);
+    });
+  };
+
   return {
     ask,
+    connect,
     change: (call, { claim, fields, ...asked }) =>
       ask(call, { ...asked, body: { ...fields, fence: claim.fence, workflow_id: claim.workflowId }, signal: claim.signal }),
     close: () => pool.close(),
   };
+}
+
+function asSocket(stream: Duplex): Socket {
+  if (!(stream instanceof Socket)) throw new TypeError('a channel is a socket');
+  return stream.setNoDelay(true).setKeepAlive(true, 10_000).setTimeout(0);
 }

@@ -11,12 +11,19 @@ export const thingIdSchema = z.uuid().transform((id) => id.toLowerCase());
 
 export const refusalSchema = z.object({ code: z.string(), detail: z.string() });
 
+export interface Parties {
+  issuer: string;
+  audience: string;
+}
+
 /** What the two ends of one kind of host agree on, beside the calls themselves. */
 export interface ControlProtocol<Code extends string> {
   /** What is hosted, as in `/control/sites/{siteId}`. */
   things: string;
-  /** Issuer and audience of the token of each call. */
-  parties: { issuer: string; audience: string };
+  /** Issuer and audience of the token of each call of whoever changes things. */
+  parties: Parties;
+  /** The same of whoever only asks: a secret of its own, and never an answer with a password in it. */
+  readers: Parties;
   /** Every code with which a call may be refused. */
   statuses: Readonly<Record<Code | CommonCode, number>>;
   /** As what the client throws a refusal. */

@@ -7,6 +7,8 @@ export interface ControlAnswer {
 }
 
 export interface ControlRoute {
+  /** What whoever only asks is answered: the fields of this schema and no other. Left out: nothing, the call is not for readers. */
+  readerAnswer?: z.ZodType;
   method: string;
   /** Its groups are the ids in the path. */
   pattern: RegExp;
@@ -32,12 +34,17 @@ export const done: ControlAnswer = { status: 204 };
 
 /** How a host writes its control protocol down: a line for each call. In a call's path `{…}` stands for a second id, which the handler gets last and as it was sent. */
 export function controlRoutesOf<Known>(things: string, hosted: Hosted<Known>) {
-  const route = (call: Call, handle: (id: string, body: unknown, partId: string | undefined) => Promise<ControlAnswer>): ControlRoute => {
+  const route = (
+    call: Call,
+    handle: (id: string, body: unknown, partId: string | undefined) => Promise<ControlAnswer>,
+    readerAnswer?: z.ZodType,
+  ): ControlRoute => {
     const { method, path } = splitCall(call, things, '{id}');
     return {
       method,
       pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '([^/]+)')}$`),
       handle: ([id, partId], body) => handle(thingIdSchema.parse(id), body, partId),
+      ...(readerAnswer === undefined ? {} : { readerAnswer }),
     };
   };
   const change = <Body extends Change>(

@@ -1,7 +1,10 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { request } from 'node:http';
+import { signInternalToken, tokenKey } from '@drydock/service-kit/internal-token';
 import { z } from 'zod';
-import { BoxError, type BoxHost, startBoxHost } from '../test/boxes';
+import { BoxError, type BoxHost, protocol, startBoxHost } from '../test/boxes';
 import { nothing } from './control-client';
+import { channelProtocol } from './job-protocol';
 
 const claim = (fence: number, signal?: AbortSignal) => ({ fence: String(fence), ...(signal ? { signal } : {}) });
 const answer = z.object({ text: z.string() });
@@ -64,6 +67,14 @@ test('a token is good for one call: not for another path, not for another body',
   await stranger.close();
 });
 
+test('a token that was used is refused, and what it asks for is not done again', async () => {
+  const [path, body] = [touchPath(), '{"fence":"1"}'];
+  const bound = { requestId: 'request-1', method: 'POST', path, body: Buffer.from(body) };
+  const token = signInternalToken(tokenKey(host.secret), protocol.parties, bound);
+  const send = () => fetch(host.url + path, { method: 'POST', body, headers: { authorization: `Bearer ${token}` } });
+  expect([(await send()).status, (await send()).status, (await host.send('POST', path, { body })).status]).toEqual([204, 401, 204]);
+});
+
 test('what is no call of the protocol is told so: another path, no JSON, another body, far too much', async () => {
   const touch = touchPath();
   const answerOf = async (callPath: string, body: string): Promise<unknown> => {
@@ -75,7 +86,41 @@ test('what is no call of the protocol is told so: another path, no JSON, another
   expect(await answerOf('/control/boxes/not-an-id/touch', '{"fence":"1"}')).toMatchObject(invalid);
   expect(await answerOf(touch, '{"fence":')).toMatchObject({ ...invalid, detail: 'the body is not JSON' });
   expect(await answerOf(touch, '{"fence":"1","more":1}')).toMatchObject(invalid);
-  expect(await answerOf(touch, ' '.repeat(70_000))).toMatchObject({ ...invalid, detail: 'the body is too large' });
+  expect(await answerOf(touch, ' '.repeat(1_100_000))).toMatchObject({ ...invalid, detail: 'the body is too large' });
   expect((await fetch(`${host.url}${touch}`, { method: 'POST' })).status).toBe(401);
   expect((await fetch(`${host.url}/readyz`)).status).toBe(200);
+});
+
+test('who only asks is answered without a password, and changes nothing: not by its secret, not by its secret in the other role', async () => {
+  const id = randomUUID();
+  const everything = z.record(z.string(), z.string());
+  const reader = host.clientWith({ secret: host.readerSecret, role: 'readers' });
+  expect(await reader.ask('GET', { id, answer: everything })).toEqual({ text: 'a' });
+  expect(await host.client.ask('GET', { id, answer: everything })).toEqual({ text: 'a', password: 'swordfish' });
+  const put = { id, claim: claim(1), fields: { text: 'a' }, answer };
+  await expect(reader.change('POST /put', put)).rejects.toMatchObject({ code: 'readers_only_ask' });
+  await expect(reader.ask('GET /password', { id, answer: everything })).rejects.toMatchObject({ code: 'readers_only_ask' });
+  const pretender = host.clientWith({ secret: host.readerSecret });
+  await expect(pretender.change('POST /put', put)).rejects.toMatchObject({ code: 'unauthenticated' });
+  await Promise.all([reader.close(), pretender.close()]);
+});
+
+test('who only asks submits no job, and opens no channel to one', async () => {
+  const id = randomUUID();
+  const job = { kind: 'any', spec: {}, fence: '1' };
+  const status = async (method: string, rest: string, body: object | undefined, upgrade: boolean): Promise<number> => {
+    const callPath = `/control/boxes/${id}/jobs/${randomUUID()}${rest}`;
+    const sent = body === undefined ? '' : JSON.stringify(body);
+    const bound = { requestId: randomBytes(12).toString('hex'), method, path: callPath, body: Buffer.from(sent) };
+    const token = signInternalToken(tokenKey(host.readerSecret), { issuer: 'tests', audience: 'box-host-reader' }, bound);
+    const headers = { authorization: `Bearer ${token}`, ...(upgrade ? { connection: 'upgrade', upgrade: channelProtocol } : {}) };
+    return new Promise((resolve, reject) => {
+      const sending = request(`${host.url}${callPath}`, { method, headers }, (response) => resolve(response.resume().statusCode ?? 0));
+      sending.on('upgrade', () => resolve(101)).on('error', reject);
+      sending.end(sent);
+    });
+  };
+  expect(await status('PUT', '', job, false)).toBe(403);
+  expect(await status('GET', '', undefined, false)).toBe(403);
+  expect(await status('GET', '/channel', undefined, true)).toBe(403);
 });

@@ -36,7 +36,10 @@ export async function writeDurably(file: string, text: string): Promise<void> {
   await syncFolder(path.dirname(file));
 }
 
-/** Of several that create the same file one succeeds: false when it is there already. Whoever sees it sees it whole. */
+/**
+ * Creates a file as a whole: whoever sees it sees all of it. When several create the same file, one succeeds; false when it is there
+ * already.
+ */
 export async function createDurably(file: string, text: string): Promise<boolean> {
   const beside = await writeBeside(file, text);
   try {

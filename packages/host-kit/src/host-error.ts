@@ -2,8 +2,12 @@
 export const commonStatuses = {
   invalid_request: 422,
   unauthenticated: 401,
+  readers_only_ask: 403,
   unknown_route: 404,
   stale_fence: 409,
+  unknown_job: 404,
+  job_differs: 409,
+  no_channel: 409,
   internal: 500,
   unreachable: 503,
 } as const;

@@ -9,19 +9,22 @@ import { z } from 'zod';
 import { Changes } from '../src/changes';
 import { type ControlClient, createControlClient } from '../src/control-client';
 import { type ControlProtocol, changeFields, changeSchema } from '../src/control-protocol';
-import { controlRoutesOf, type Hosted } from '../src/control-routes';
+import { controlRoutesOf, type Hosted, ok } from '../src/control-routes';
 import { createControlServer } from '../src/control-server';
 import { admitFence } from '../src/fence';
 import { commonStatuses, HostError } from '../src/host-error';
+import { jobRoutesOf } from '../src/job-routes';
+import { type AnyJobKind, Jobs } from '../src/jobs';
 import { Ledger } from '../src/ledger';
 
 export class BoxError extends HostError<'box_is_full' | keyof typeof commonStatuses> {
   override readonly name = 'BoxError';
 }
 
-const protocol: ControlProtocol<'box_is_full'> = {
+export const protocol: ControlProtocol<'box_is_full'> = {
   things: 'boxes',
   parties: { issuer: 'tests', audience: 'box-host' },
+  readers: { issuer: 'tests', audience: 'box-host-reader' },
   statuses: { ...commonStatuses, box_is_full: 409 },
   Refusal: BoxError,
 };
@@ -34,17 +37,27 @@ export interface Levers {
 export interface BoxHost {
   url: string;
   secret: string;
+  /** The secret of a caller that may only ask. */
+  readerSecret: string;
   levers: Levers;
   client: ControlClient;
-  clientWith(change: { secret?: string; url?: string; deadlineMs?: number }): ControlClient;
+  clientWith(change: { secret?: string; role?: 'parties' | 'readers'; url?: string; deadlineMs?: number }): ControlClient;
   /** A call by hand: signed as `signed` says, sent as it is. */
   send(method: string, callPath: string, sent: { body?: string; signed?: { path?: string; body?: string } }): Promise<Response>;
   close(): Promise<void>;
 }
 
+interface BoxOptions {
+  /** What its jobs do. */
+  kinds?: Record<string, AnyJobKind>;
+  /** The folder of a host before this one. Left out, the host has a folder of its own, which goes with it. */
+  folder?: string;
+  now?: () => Date;
+}
+
 /** The smallest host there can be, both ends of it real. */
-export async function startBoxHost(): Promise<BoxHost> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-boxes-'));
+export async function startBoxHost({ kinds = {}, folder: kept, now }: BoxOptions = {}): Promise<BoxHost> {
+  const folder = kept ?? (await mkdtemp(path.join(os.tmpdir(), 'drydock-boxes-')));
   const secret = randomBytes(32).toString('hex');
   const levers: Levers = { put: async (text) => ({ text }) };
   const changes = new Changes(new Ledger(folder, 'box', () => new Date()));
@@ -55,21 +68,37 @@ export async function startBoxHost(): Promise<BoxHost> {
         return () => work(levers);
       }),
   };
-  const { change } = controlRoutesOf(protocol.things, boxes);
+  const readerSecret = randomBytes(32).toString('hex');
+  const { route, change } = controlRoutesOf(protocol.things, boxes);
   const putSchema = z.strictObject({ ...changeFields, text: z.string() });
+  const known = { text: 'a', password: 'swordfish' };
   const routes = [
+    route('GET', async () => ok(known), z.object({ text: z.string() })),
+    route('GET /password', async () => ok(known)),
     change('POST /put', { op: 'put', body: putSchema, status: 201 }, (box, { text }) => box.put(text)),
     change('POST /touch', { op: 'touch', body: changeSchema }, async () => undefined),
   ];
   const check = async (): Promise<void> => undefined;
   const log = createLog({ service: 'box-host', level: 'silent' });
-  const server = createControlServer({ protocol, routes, key: tokenKey(secret), log, check });
+  const jobs = new Jobs({ folder, kinds, log, ...(now && { now }) });
+  await jobs.open();
+  const ofJobs = jobRoutesOf(protocol.things, boxes, jobs);
+  const server = createControlServer({
+    protocol,
+    routes: [...routes, ...ofJobs.routes],
+    channel: ofJobs.channel,
+    key: tokenKey(secret),
+    readerKey: tokenKey(readerSecret),
+    log,
+    check,
+  });
   const { url } = await listen(server, 0, '127.0.0.1');
   const clientWith: BoxHost['clientWith'] = (change) => createControlClient(protocol, { url, secret, deadlineMs: 30_000, ...change });
   const client = clientWith({});
   return {
     url,
     secret,
+    readerSecret,
     levers,
     client,
     clientWith,
@@ -85,8 +114,9 @@ export async function startBoxHost(): Promise<BoxHost> {
     },
     close: async () => {
       await client.close();
+      await jobs.close();
       await closeServer(server);
-      await rm(folder, { recursive: true, force: true });
+      if (kept === undefined) await rm(folder, { recursive: true, force: true });
     },
   };
 }

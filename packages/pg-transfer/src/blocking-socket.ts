@@ -54,10 +54,9 @@ export class BlockingSocket {
     }
   }
 
-  /** Waits for at least one byte; a copy, since the buffer is used again. */
+  /** Waits for at least one byte; empty when the server has closed the connection. A copy, since the buffer is used again. */
   read(): Buffer {
     const bytes = this.retry(() => readSync(this.descriptor, this.chunk, 0, chunkBytes, null));
-    if (bytes === 0) throw new Error('the server closed the connection');
     return Buffer.from(this.chunk.subarray(0, bytes));
   }
 

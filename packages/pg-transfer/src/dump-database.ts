@@ -1,17 +1,18 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import { type Copied, copyOut } from './copy-table';
+import { readProperties } from './database-properties';
 import { dumpSchema } from './dump-schema';
 import { readLargeObjects } from './large-objects';
 import { listSequences, listTables, qualify } from './list-tables';
-import type { DumpManifest, TablesFile } from './manifest';
+import type { DumpManifest, TableEntry, TablesFile } from './manifest';
 import { dataPath, type Section, sectionPaths, textSection } from './section';
 import { openSession } from './session';
 import { SnapshotReaders } from './snapshot-readers';
-import { TransferError } from './transfer-error';
+import { asTransferError, TransferError } from './transfer-error';
 
 export interface DumpRequest {
-  /** A role that may read everything: the owner, or a superuser where tables FORCE row security. No TLS. */
+  /** A reader's, which may read everything, or the owner's where no table forces row security. No TLS. */
   url: string;
   signal?: AbortSignal | undefined;
 }
@@ -41,6 +42,15 @@ async function lockTables(client: pg.Client, tables: TablesFile['tables']): Prom
   }
 }
 
+/** What Postgres refuses to hand out of a table, with the table's name. */
+async function* named(table: TableEntry, rows: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  try {
+    yield* rows;
+  } catch (error) {
+    throw asTransferError('dump_failed', `rows of ${qualify(table)}`, error, `table ${qualify(table)}`);
+  }
+}
+
 function manifestOf(head: TablesFile, copied: (Copied | undefined)[], largeObjects: number): DumpManifest {
   const tables = head.tables.map((table, index) => {
     const counts = copied[index];
@@ -51,13 +61,13 @@ function manifestOf(head: TablesFile, copied: (Copied | undefined)[], largeObjec
 }
 
 /**
- * One database as a stream of sections, all of one repeatable-read snapshot: tables.json, schema-pre.sql, schema-post.sql, data/<n>.copy,
- * sequences.json, large-objects.bin, manifest.json. Contents may be read two at a time; each must be read before the manifest's.
+ * One database as a stream of sections, all of one repeatable-read snapshot: tables.json, schema-pre.sql, schema-post.sql, database.json,
+ * data/<n>.copy, sequences.json, large-objects.bin, manifest.json. Contents may be read two at a time; each must be read before the manifest's.
  * Writers are not disturbed, DDL waits. Throws {@link TransferError} `dump_failed`, errors of Postgres, or the signal's reason.
  */
 export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Section> {
   const { url, signal } = request;
-  const session = await openSession(url, signal);
+  const session = await openSession(url, { purpose: 'read', signal });
   const { client } = session;
   let readers: SnapshotReaders | undefined;
   try {
@@ -67,7 +77,8 @@ export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Sectio
     await lockTables(client, tables);
     const { version, encoding } = snapshot;
     const policyRoles = await listPolicyRoles(client);
-    const head: TablesFile = { format_version: 1, server_version_num: version, encoding, policy_roles: policyRoles, tables };
+    const properties = await readProperties(client);
+    const head: TablesFile = { format_version: 2, server_version_num: version, encoding, policy_roles: policyRoles, tables };
     const [pre, post] = await Promise.all([
       dumpSchema({ url, section: 'pre-data', snapshotId: snapshot.id, signal }),
       dumpSchema({ url, section: 'post-data', snapshotId: snapshot.id, signal }),
@@ -77,12 +88,13 @@ export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Sectio
     yield textSection(sectionPaths.tables, () => Promise.resolve(JSON.stringify(head)));
     yield textSection(sectionPaths.schemaPre, () => Promise.resolve(pre));
     yield textSection(sectionPaths.schemaPost, () => Promise.resolve(post));
+    yield textSection(sectionPaths.properties, () => Promise.resolve(JSON.stringify(properties)));
     const copied: (Copied | undefined)[] = tables.map(() => undefined);
     for (const [index, table] of tables.entries()) {
       const onEnd = (counts: Copied): void => {
         copied[index] = counts;
       };
-      yield { path: dataPath(index), content: sections.read((reader) => copyOut(reader, table, onEnd)) };
+      yield { path: dataPath(index), content: sections.read((reader) => named(table, copyOut(reader, table, onEnd))) };
     }
     let largeObjects = 0;
     yield textSection(sectionPaths.sequences, async () => JSON.stringify(await listSequences(client)));

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { z } from 'zod';
+import { forEitherServer, sessionStartupOptions } from './session';
 import { TransferError } from './transfer-error';
 
 const answerSchema = z.union([z.object({ sql: z.string() }), z.object({ error: z.string() })]);
@@ -14,15 +15,19 @@ export interface SchemaRequest {
   section: 'pre-data' | 'post-data';
   /** Exported by a transaction that stays open until this returns. */
   snapshotId?: string;
-  /** With owners, privileges and publications, for a superuser who makes the same database again; without them by default. */
+  /** With owners, for a superuser who makes the same database again; without them by default. */
   isComplete?: boolean;
-  /** A schema that is left out. */
-  excludeSchema?: string;
+  /** Without privileges and publications. */
+  omitPrivileges?: boolean;
+  /** Each object is made by its owner (SET SESSION AUTHORIZATION), and not given to it afterwards (OWNER TO). */
+  isMadeByOwners?: boolean;
+  /** Schemas that are left out. */
+  excludeSchemas?: readonly string[];
   signal?: AbortSignal | undefined;
 }
 
 /** Fields of a conninfo string win over the `-U postgres` that the wrapper adds. */
-function conninfoOf(url: URL): string {
+function conninfoOf(url: URL, isBefore17: boolean): string {
   const quote = (value: string): string => `'${value.replace(/['\\]/g, '\\$&')}'`;
   const fields: Record<string, string> = {
     host: '127.0.0.1',
@@ -30,6 +35,7 @@ function conninfoOf(url: URL): string {
     user: decodeURIComponent(url.username),
     password: decodeURIComponent(url.password),
     sslmode: 'disable',
+    options: sessionStartupOptions(url.href, { purpose: 'read' }, isBefore17),
   };
   return Object.entries(fields)
     .filter(([, value]) => value !== '')
@@ -39,8 +45,10 @@ function conninfoOf(url: URL): string {
 
 function argumentsOf(request: SchemaRequest): string[] {
   const fixed = ['--no-large-objects', '--no-subscriptions'];
-  if (request.isComplete !== true) fixed.push('--no-owner', '--no-privileges', '--no-publications');
-  if (request.excludeSchema !== undefined) fixed.push(`--exclude-schema=${request.excludeSchema}`);
+  if (request.isComplete !== true) fixed.push('--no-owner');
+  if (request.omitPrivileges === true) fixed.push('--no-privileges', '--no-publications');
+  if (request.isMadeByOwners === true) fixed.push('--use-set-session-authorization');
+  for (const schema of request.excludeSchemas ?? []) fixed.push(`--exclude-schema=${schema}`);
   const rest = ['--no-security-labels', '--no-tablespaces', '--lock-wait-timeout=60000', `--section=${request.section}`];
   return [...fixed, ...rest, ...(request.snapshotId === undefined ? [] : [`--snapshot=${request.snapshotId}`])];
 }
@@ -49,10 +57,13 @@ function argumentsOf(request: SchemaRequest): string[] {
  * The schema as SQL, by pg_dump 18 in WebAssembly in a thread of its own, from any server of major 9.2 or newer without TLS.
  * Throws `dump_failed`, also after 180 s; aborts with the signal's reason.
  */
-export async function dumpSchema(request: SchemaRequest): Promise<string> {
+export const dumpSchema = (request: SchemaRequest): Promise<string> => forEitherServer((isBefore17) => runPgDump(request, isBefore17));
+
+async function runPgDump(request: SchemaRequest, isBefore17: boolean): Promise<string> {
   request.signal?.throwIfAborted();
   const url = new URL(request.url);
-  const workerData = { host: url.hostname, port: Number(url.port || 5432), connection: conninfoOf(url), args: argumentsOf(request) };
+  const connection = conninfoOf(url, isBefore17);
+  const workerData = { host: url.hostname, port: Number(url.port || 5432), connection, args: argumentsOf(request) };
   const worker = new Worker(workerFile, { workerData, execArgv: [], env: { TZ: 'UTC' } });
   const signal = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(request.signal ? [request.signal] : [])]);
   try {

@@ -26,10 +26,13 @@ export async function hashTable(client: pg.ClientBase, name: string): Promise<{ 
 const contentsSchema = z.object({ rows: z.coerce.number(), hash: z.string() });
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** Two sums of independent 64-bit hashes over each row as text: twins count twice, unlike under xor. */
+/**
+ * Two sums of independent 64-bit hashes over each row as text: twins count twice, unlike under xor. record_out is the type's output function; a cast to text could be the
+ * customer's own function. `t.*` is the row, also where a column is called t.
+ */
 const contentsSql = (table: string): string => `select count(*) as rows,
-  coalesce(sum(pg_catalog.hashtextextended(t::text, 0)), 0)::text || ':' || coalesce(sum(pg_catalog.hashtextextended(t::text, 7)), 0)::text as hash
-  from only ${table} t`;
+  coalesce(sum(pg_catalog.hashtextextended(r.line, 0)), 0)::text || ':' || coalesce(sum(pg_catalog.hashtextextended(r.line, 7)), 0)::text as hash
+  from (select pg_catalog.textin(pg_catalog.record_out(t.*)) as line from only ${table} as t) as r`;
 
 async function hashTables(client: pg.Client): Promise<DatabaseFingerprint['tables']> {
   const names = (await listTables(client)).map(qualify).sort();
@@ -47,8 +50,8 @@ async function hashLargeObjects(client: pg.Client): Promise<DatabaseFingerprint[
 
 async function hashSchema(request: { url: string; snapshotId: string; signal?: AbortSignal | undefined }): Promise<string> {
   const [pre, post] = await Promise.all([
-    dumpSchema({ ...request, section: 'pre-data' }),
-    dumpSchema({ ...request, section: 'post-data' }),
+    dumpSchema({ ...request, section: 'pre-data', omitPrivileges: true }),
+    dumpSchema({ ...request, section: 'post-data', omitPrivileges: true }),
   ]);
   const statements = splitStatements(`${pre}\n${post}`).filter(({ outline }) => !outline.startsWith('SET '));
   return sha256(JSON.stringify(statements.map(({ text }) => text.replace(/^(?:--[^\n]*\n|\s)+/, ''))));
@@ -59,7 +62,7 @@ async function hashSchema(request: { url: string; snapshotId: string; signal?: A
  * Reads every row. Throws errors of Postgres, {@link TransferError} `dump_failed`, or the signal's reason.
  */
 export async function fingerprintDatabase(request: { url: string; signal?: AbortSignal | undefined }): Promise<DatabaseFingerprint> {
-  const { client, close } = await openSession(request.url, request.signal);
+  const { client, close } = await openSession(request.url, { purpose: 'read', signal: request.signal });
   try {
     await client.query('begin isolation level repeatable read read only');
     const { id } = z.object({ id: z.string() }).parse((await client.query('select pg_catalog.pg_export_snapshot() as id')).rows[0]);

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import type { SequenceEntry, TableEntry } from './manifest';
+import { TransferError } from './transfer-error';
 
 /** Objects of the database's owner: no system schema, nothing temporary, nothing that CREATE EXTENSION brings along. */
 const ownRelations = `
@@ -34,11 +35,11 @@ select t.schema, t.name,
   case when exists (select from textual x where x.attrelid = t.oid) then 'text' else 'binary' end as format
 from tables t order by t.bytes desc, t.schema, t.name`;
 
-const sequencesSql = `select n.nspname as schema, c.relname as name ${ownRelations} and c.relkind = 'S' order by 1, 2`;
+const sequencesSql = `select c.oid::bigint as oid, n.nspname as schema, c.relname as name ${ownRelations} and c.relkind = 'S' order by 2, 3`;
 
 const tableRowSchema = z.object({ schema: z.string(), name: z.string(), columns: z.array(z.string()), format: z.enum(['binary', 'text']) });
-const namedSchema = z.object({ schema: z.string(), name: z.string() });
-const positionSchema = z.object({ last_value: z.string(), is_called: z.boolean() });
+const namedSchema = z.object({ oid: z.string(), schema: z.string(), name: z.string() });
+const positionSchema = z.object({ oid: z.literal(true), last_value: z.string().regex(/^-?\d{1,19}$/), is_called: z.boolean() });
 
 /** The tables with rows of their own (partitions, not their parents), largest first. Generated columns are left out. */
 export async function listTables(client: pg.ClientBase): Promise<TableEntry[]> {
@@ -50,12 +51,19 @@ export const qualify = (entry: { schema: string; name: string }): string => [ent
 
 export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-/** Every sequence's position now: sequences stand outside of snapshots, so a value may be newer than the rows, never older. */
+/**
+ * Every sequence's position now: sequences stand outside of snapshots, so a value may be newer than the rows, never older. No lock holds a sequence's name, so what is
+ * read says whether it is what was listed. Nothing is cast: a table in its place could have a cast of its own. Throws `dump_failed` for a sequence that was replaced.
+ */
 export async function listSequences(client: pg.ClientBase): Promise<SequenceEntry[]> {
   const entries: SequenceEntry[] = [];
-  for (const named of z.array(namedSchema).parse((await client.query(sequencesSql)).rows)) {
-    const { rows } = await client.query(`select last_value::text, is_called from ${qualify(named)}`);
-    entries.push({ ...named, ...positionSchema.parse(rows[0]) });
+  for (const { oid, schema, name } of z.array(namedSchema).parse((await client.query(sequencesSql)).rows)) {
+    const sequence = qualify({ schema, name });
+    const { rows } = await client.query(`select s.tableoid = $1::oid as oid, s.last_value, s.is_called from ${sequence} as s`, [oid]);
+    const position = positionSchema.safeParse(rows[0]);
+    if (!position.success)
+      throw new TransferError('dump_failed', `${sequence} is not the sequence that was listed`, { object: `sequence ${sequence}` });
+    entries.push({ schema, name, last_value: position.data.last_value, is_called: position.data.is_called });
   }
   return entries;
 }

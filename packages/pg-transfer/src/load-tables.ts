@@ -2,6 +2,7 @@ import { type Copied, copyIn } from './copy-table';
 import type { TableEntry } from './manifest';
 import type { Section } from './section';
 import type { Session } from './session';
+import type { TimeBudget } from './time-budget';
 
 export interface LoadProgress {
   tablesLoaded: number;
@@ -17,10 +18,11 @@ export interface LoadProgress {
 export async function loadTables(options: {
   tables: TableEntry[];
   sessions: Session[];
+  budget: TimeBudget;
   nextSection: (index: number) => Promise<Section>;
   onProgress: (progress: LoadProgress) => void;
 }): Promise<Copied[]> {
-  const { tables, nextSection, onProgress } = options;
+  const { tables, budget, nextSection, onProgress } = options;
   const idle = [...options.sessions];
   const running = new Set<Promise<void>>();
   const copied: Copied[] = [];
@@ -32,9 +34,10 @@ export async function loadTables(options: {
   failure.catch(() => undefined);
 
   const copyOne = async (session: Session, index: number, table: TableEntry, section: Section): Promise<void> => {
-    copied[index] = await copyIn(session.client, table, section, (bytes) => {
+    const onBytes = (bytes: number): void => {
       progress.bytesLoaded += bytes;
-    });
+    };
+    copied[index] = await copyIn(session.client, table, section, { onBytes, budget });
     progress.tablesLoaded++;
     onProgress({ ...progress });
     idle.push(session);

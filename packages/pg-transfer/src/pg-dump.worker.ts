@@ -2,20 +2,28 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { pgDump } from '@electric-sql/pglite-tools/pg_dump';
 import { z } from 'zod';
 import { BlockingSocket } from './blocking-socket';
-import { isEncryptionRequest, isTerminate, TurnReader } from './protocol-turn';
+import { defaultCaps, MessageMeter } from './message-meter';
+import { isEncryptionRequest, isTerminate } from './protocol-turn';
 
 type Pretended = Parameters<typeof pgDump>[0]['pg'];
 
 const inputSchema = z.object({ host: z.string(), port: z.int(), connection: z.string(), args: z.array(z.string()) });
 
+/** The message of an error, in what the server said last. */
+const lastWords = (answer: Buffer): string => /\0M([^\0]*)\0/.exec(answer.toString('utf8'))?.[1] ?? '';
+let lastAnswer: Buffer = Buffer.alloc(0);
+
 function exchange(socket: BlockingSocket, request: Buffer, onData: (data: Uint8Array) => void): void {
   socket.write(request);
   if (isTerminate(request)) return;
-  const turn = new TurnReader();
+  const meter = new MessageMeter(defaultCaps);
   for (;;) {
     const answer = socket.read();
+    if (answer.length === 0) throw new Error(`the server closed the connection: ${lastWords(lastAnswer)}`);
+    lastAnswer = answer;
+    const isOurTurn = isEncryptionRequest(request) || meter.push(answer);
     onData(new Uint8Array(answer));
-    if (isEncryptionRequest(request) || turn.push(answer)) return;
+    if (isOurTurn) return;
   }
 }
 

@@ -10,6 +10,7 @@ export const sectionPaths = {
   tables: 'tables.json',
   schemaPre: 'schema-pre.sql',
   schemaPost: 'schema-post.sql',
+  properties: 'database.json',
   sequences: 'sequences.json',
   largeObjects: 'large-objects.bin',
   manifest: 'manifest.json',

@@ -18,10 +18,13 @@ async function listDataPaths(folder: string): Promise<string[]> {
 
 /** The sections of a dump that lies in a folder, in the order in which `loadDatabase` wants them. */
 export async function* readSectionsFolder(folder: string): AsyncGenerator<Section> {
-  const { tables, schemaPre, schemaPost, sequences, largeObjects, manifest } = sectionPaths;
-  for (const name of [tables, schemaPre, schemaPost, ...(await listDataPaths(folder)), sequences, largeObjects, manifest]) {
+  const { tables, schemaPre, schemaPost, properties, sequences, largeObjects, manifest } = sectionPaths;
+  const names = [tables, schemaPre, schemaPost, properties, ...(await listDataPaths(folder)), sequences, largeObjects, manifest];
+  for (const name of names) {
     const file = path.join(folder, name);
     const found = await stat(file).catch(() => null);
+    // A dump of the first format has no properties.
+    if (found === null && name === properties) continue;
     if (!found?.isFile()) throw new TransferError('dump_malformed', `${name} is missing`);
     yield { path: name, content: readFileContent(file) };
   }

@@ -1,36 +1,95 @@
 import pg from 'pg';
+import { CappedSocket } from './capped-socket';
+import { defaultCaps, type MessageCaps } from './message-meter';
+import { startupOptions } from './startup-options';
 
-/** Values must read the same on every server: these decide how text COPY and row::text are written. */
-const settings = [
-  "search_path = ''",
-  "client_encoding = 'UTF8'",
-  "datestyle = 'ISO, YMD'",
-  "intervalstyle = 'postgres'",
-  "timezone = 'UTC'",
-  "bytea_output = 'hex'",
-  'extra_float_digits = 1',
-  'xmloption = content',
-  'row_security = off',
-  'statement_timeout = 0',
-  'idle_in_transaction_session_timeout = 0',
-  "lock_timeout = '60s'",
-  'synchronous_commit = off',
-];
+/**
+ * What a session is for:
+ * - `read` looks at a customer's database as a reader role and runs no code of the customer's.
+ * - `load` runs a customer's code, as a loader role that owns nothing but what it loads.
+ * - `admin` is a superuser in the database `postgres`, or in a database that is still empty.
+ */
+export type SessionPurpose = 'read' | 'load' | 'admin';
+
+export interface SessionLimits {
+  /** How long one statement may take; 0 for no limit. */
+  statementMs: number;
+  /** How long a statement may wait for a lock. */
+  lockMs: number;
+  /** How long the session may idle, in a transaction or outside of one; 0 for no limit. */
+  idleMs: number;
+}
+
+const hourMs = 3_600_000;
+const defaultLimits: Record<SessionPurpose, SessionLimits> = {
+  // A COPY lasts as long as whoever takes its bytes; a transaction keeps its snapshot while others read from it.
+  read: { statementMs: 24 * hourMs, lockMs: 60_000, idleMs: 24 * hourMs },
+  load: { statementMs: 24 * hourMs, lockMs: 60_000, idleMs: 24 * hourMs },
+  admin: { statementMs: 60_000, lockMs: 20_000, idleMs: hourMs },
+};
+
+export interface SessionOptions {
+  purpose: SessionPurpose;
+  /** The role that the session acts as from its first statement; the role that logs in when it is left out. */
+  role?: string | undefined;
+  /** Pinned like the others, and set before `role` is. */
+  settings?: Readonly<Record<string, string>>;
+  limits?: Partial<SessionLimits>;
+  caps?: Partial<MessageCaps>;
+  applicationName?: string;
+  /** When it aborts, the socket is destroyed, so that whatever runs on the session fails at once. */
+  signal?: AbortSignal | undefined;
+}
 
 export interface Session {
   client: pg.Client;
   close(): Promise<void>;
 }
 
-/** A connection of its own with fixed settings. When `signal` aborts, the socket is destroyed, so that whatever runs on it fails at once. */
-export async function openSession(url: string, signal?: AbortSignal): Promise<Session> {
+/** The startup options of a session, for programs that open one themselves, such as pg_dump. */
+export function sessionStartupOptions(
+  url: string,
+  { purpose, role, limits, settings }: Pick<SessionOptions, 'purpose' | 'role' | 'limits' | 'settings'>,
+  isBefore17: boolean,
+): string {
+  const login = decodeURIComponent(new URL(url).username);
+  return startupOptions({ purpose, login, role, settings, limits: { ...defaultLimits[purpose], ...limits }, isBefore17 });
+}
+
+/**
+ * From 17 on the owner of a database can limit whole transactions, by a setting that an older server refuses in the startup packet. Which it is, only the server knows: `open`
+ * is tried for a newer one first.
+ */
+export async function forEitherServer<T>(open: (isBefore17: boolean) => Promise<T>): Promise<T> {
+  try {
+    return await open(false);
+  } catch (error) {
+    if (!(error instanceof Error && error.message.includes('unrecognized configuration parameter "transaction_timeout"'))) throw error;
+    return open(true);
+  }
+}
+
+/**
+ * Opens a connection of its own. Its settings are pinned in the startup packet, where they win over what the owner of the database has set for it and for its roles;
+ * a notice, an error or a result that is larger than the caps ends it with `message_too_large`.
+ */
+export const openSession = (url: string, options: SessionOptions): Promise<Session> =>
+  forEitherServer((isBefore17) => openPinned(url, options, isBefore17));
+
+async function openPinned(url: string, options: SessionOptions, isBefore17: boolean): Promise<Session> {
+  const { signal, applicationName = 'drydock pg-transfer' } = options;
   signal?.throwIfAborted();
-  const client = new pg.Client({ connectionString: url, application_name: 'drydock pg-transfer', connectionTimeoutMillis: 10_000 });
+  const socket = new CappedSocket({ ...defaultCaps, ...options.caps });
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: applicationName,
+    connectionTimeoutMillis: 10_000,
+    options: sessionStartupOptions(url, options, isBefore17),
+    stream: () => socket,
+  });
   // Without a listener a broken connection would end the process; whoever uses the client sees the error in its query.
   client.on('error', () => undefined);
-  const abort = (): void => {
-    client.connection.stream.destroy(new Error('aborted'));
-  };
+  const abort = (): void => void socket.destroy(new Error('aborted'));
   signal?.addEventListener('abort', abort, { once: true });
   const close = async (): Promise<void> => {
     signal?.removeEventListener('abort', abort);
@@ -38,7 +97,6 @@ export async function openSession(url: string, signal?: AbortSignal): Promise<Se
   };
   try {
     await client.connect();
-    for (const setting of settings) await client.query(`set ${setting}`);
     return { client, close };
   } catch (error) {
     await close();
@@ -48,7 +106,7 @@ export async function openSession(url: string, signal?: AbortSignal): Promise<Se
 
 /** A read-only transaction that sees exactly what the exporting transaction sees. The id comes from Postgres. */
 export async function openSnapshotSession(url: string, snapshotId: string, signal?: AbortSignal): Promise<Session> {
-  const session = await openSession(url, signal);
+  const session = await openSession(url, { purpose: 'read', signal });
   try {
     await session.client.query('begin isolation level repeatable read read only');
     await session.client.query(`set transaction snapshot ${session.client.escapeLiteral(snapshotId)}`);
@@ -57,4 +115,10 @@ export async function openSnapshotSession(url: string, snapshotId: string, signa
     await session.close();
     throw error;
   }
+}
+
+/** Runs one statement, which has no result that matters. The extended protocol makes Postgres refuse a text that holds two. */
+export async function runStatement(client: pg.ClientBase, text: string): Promise<void> {
+  const query: pg.QueryConfig & { queryMode: 'extended' } = { text, queryMode: 'extended' };
+  await client.query(query);
 }

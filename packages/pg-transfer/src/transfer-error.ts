@@ -1,31 +1,75 @@
-export type TransferErrorCode =
-  | 'meta_command'
-  | 'statement_refused'
-  | 'extension_untrusted'
-  | 'loader_too_powerful'
-  | 'database_not_empty'
-  | 'dump_malformed'
-  | 'counts_differ'
-  | 'statement_failed'
-  | 'copy_failed'
-  | 'dump_failed';
+export const transferCodes = [
+  'meta_command',
+  'statement_refused',
+  'extension_untrusted',
+  'loader_too_powerful',
+  'database_not_empty',
+  'dump_malformed',
+  'counts_differ',
+  'statement_failed',
+  'copy_failed',
+  'dump_failed',
+  'message_too_large',
+  'stalled',
+] as const;
+export type TransferErrorCode = (typeof transferCodes)[number];
+
+export interface TransferErrorOptions extends ErrorOptions {
+  /** What the customer can look for: `table "public"."orders"`. */
+  object?: string | undefined;
+  isPermanent?: boolean;
+}
+
+/** Codes of a content that no repetition makes better. The others are as permanent as the error of Postgres that caused them. */
+const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
+  'meta_command',
+  'statement_refused',
+  'extension_untrusted',
+  'loader_too_powerful',
+  'dump_malformed',
+  'counts_differ',
+  'message_too_large',
+  'stalled',
+]);
 
 /**
- * Why a dump, a load or a fingerprint stopped. `code` is stable; `message` may quote SQL of the customer, so it belongs in the log only.
+ * SQLSTATE classes that say the same again: cardinality, data, constraints, dependent objects, routines, names, views' checks, syntax and rights, limits of the program,
+ * what a function raises, unsupported features, transactions that may not write.
+ */
+const permanentClasses = new Set(['0A', '0L', '0P', '21', '22', '23', '25', '2B', '2F', '38', '39', '3F', '42', '44', '54', 'P0']);
+
+/** Whether Postgres will refuse the same again. */
+export function isPermanentSqlState(code: unknown): boolean {
+  return typeof code === 'string' && permanentClasses.has(code.slice(0, 2));
+}
+
+const sqlStateOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
+
+/**
+ * Why a dump, a load or a fingerprint stopped. `code` is stable. `message` may quote SQL and values of the customer, so it belongs in the log only; `object` and
+ * `reason` are for the customer whose content it is.
  * The first five refusals, and `dump_malformed` of a schema, are raised before the target has been changed at all.
  */
 export class TransferError extends Error {
   readonly code: TransferErrorCode;
+  readonly object: string | null;
+  /** Postgres' own words, without the row's values, which it puts into the detail. */
+  readonly reason: string;
+  /** The same content fails again however often it is tried. */
+  readonly isPermanent: boolean;
 
-  constructor(code: TransferErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: TransferErrorCode, message: string, options: TransferErrorOptions = {}) {
     super(message, options);
     this.name = 'TransferError';
     this.code = code;
+    this.object = options.object ?? null;
+    this.reason = options.cause instanceof Error ? options.cause.message : message;
+    this.isPermanent = options.isPermanent ?? (permanentCodes.has(code) || isPermanentSqlState(sqlStateOf(options.cause)));
   }
 }
 
 /** Wraps an unexpected error under a code; one that already has a code passes unchanged. */
-export function asTransferError(code: TransferErrorCode, what: string, error: unknown): TransferError {
+export function asTransferError(code: TransferErrorCode, what: string, error: unknown, object?: string): TransferError {
   if (error instanceof TransferError) return error;
-  return new TransferError(code, `${what}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  return new TransferError(code, `${what}: ${error instanceof Error ? error.message : String(error)}`, { cause: error, object });
 }

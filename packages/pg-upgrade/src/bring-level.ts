@@ -1,23 +1,13 @@
-import type pg from 'pg';
+import { checkRights } from './check-rights';
 import { readHorizon } from './horizon';
 import { copyLargeObjects } from './large-objects';
 import { sendMarker } from './marker';
-import { runPart } from './plan-store';
+import { prepareLoaders, runPart } from './plan-store';
 import { syncRoles } from './roles';
 import { copySequences, sequenceNames } from './sequences';
-import { copyDatabaseGrants } from './target-database';
+import type { Stage } from './session';
+import { liftConnectionLimit, rehearseOpening } from './target-database';
 import { type CopiedTable, copyChangedUnlogged, copyUnlogged } from './unlogged-tables';
-
-export interface Ends {
-  /** In the customer's database, by the platform's role. */
-  old: pg.Client;
-  target: pg.Client;
-  /** The same servers by sessions of their own, in `postgres`: what belongs to the whole server is brought level beside the rest. */
-  oldServer: pg.Client;
-  targetServer: pg.Client;
-  databaseName: string;
-  path: 'logical' | 'offline';
-}
 
 /** What can be looked up while the customer still writes, so that the pause is short. DDL is refused meanwhile, so it stays true. */
 export interface Prepared {
@@ -30,51 +20,64 @@ const warmMs = 5_000;
 /** A second of backlog was waited away before; whoever needs longer than this in the pause gets the old server back. */
 const finalMs = 5_000;
 
-const levelServers = async ({ oldServer, targetServer, databaseName }: Ends): Promise<void> => {
-  await syncRoles(oldServer, targetServer, databaseName);
-  await copyDatabaseGrants(oldServer, targetServer, databaseName);
-};
+async function levelServers(stage: Stage): Promise<void> {
+  const [old, target] = [await stage.server('old'), await stage.server('target')];
+  await syncRoles(old, target, stage.move.databaseName, { dropsGone: stage.move.path !== 'restore' });
+  await checkRights(stage);
+}
 
 /**
  * Looks up what the pause will need, copies what need not be copied again if it stays as it is, and refuses to begin a pause that would be long. Throws UpgradeError
- * `not_caught_up`.
+ * `not_caught_up`, `rights_differ`.
  */
-export async function prepareLevel(ends: Ends): Promise<Prepared> {
-  const { old, target, path } = ends;
-  await levelServers(ends);
+export async function prepareLevel(stage: Stage): Promise<Prepared> {
+  const { path, databaseName } = stage.move;
+  await liftConnectionLimit(await stage.server('old'), databaseName);
+  await levelServers(stage);
+  if (path === 'restore') return { sequences: [], unlogged: [], horizon: null };
+  await rehearseOpening(stage);
+  const [old, keeper] = [await stage.reader('old'), await stage.keeper()];
   const prepared = {
     sequences: await sequenceNames(old),
-    unlogged: path === 'logical' ? await copyUnlogged(old, target) : [],
-    horizon: await readHorizon(target),
+    unlogged: path === 'logical' ? await copyUnlogged(stage) : [],
+    horizon: await readHorizon(stage),
   };
+  await prepareLoaders(stage, 'late');
   // Each path is gone once before it counts: the first use of anything in a session loads parts of the catalogue.
-  await copySequences(old, target, prepared.sequences);
+  await copySequences(old, keeper, prepared.sequences);
   if (path === 'offline') return prepared;
-  const horizon = await copyLargeObjects(old, target, prepared.horizon);
-  await sendMarker(old, target, warmMs);
+  const horizon = await copyLargeObjects(old, keeper, prepared.horizon);
+  await sendMarker(stage, warmMs);
   return { ...prepared, horizon };
 }
 
 /**
- * The pause: the old server is sealed, and whatever replication does not carry is brought level. When it resolves both hold the same; until then nobody was let into
- * the target. `onPart` is told what has ended. Throws UpgradeError `not_caught_up`.
+ * The pause: nobody writes on the old server any more, and whatever replication does not carry is brought level; of a restore that is the roles alone. When it resolves both hold the same, and the target's roles
+ * and rights are what they should be; until then nobody was let into it. `onPart` is told what has ended. Throws UpgradeError `not_caught_up`, `rights_differ`.
  */
-export async function bringLevel(ends: Ends, prepared: Prepared, onPart: (part: string) => void = () => undefined): Promise<void> {
-  const outcomes = await Promise.allSettled([levelRows(ends, prepared, onPart), levelServers(ends)]);
+export async function bringLevel(stage: Stage, prepared: Prepared, onPart: (part: string) => void = () => undefined): Promise<void> {
+  if (stage.move.path === 'restore') {
+    await levelServers(stage);
+    onPart('roles');
+    return;
+  }
+  const outcomes = await Promise.allSettled([levelRows(stage, prepared, onPart), levelServers(stage)]);
   const failed = outcomes.find((outcome) => outcome.status === 'rejected');
   if (failed) throw failed.reason;
   onPart('roles');
 }
 
-async function levelRows({ old, target, path }: Ends, prepared: Prepared, onPart: (part: string) => void): Promise<void> {
-  if (path === 'logical') await sendMarker(old, target, finalMs);
+async function levelRows(stage: Stage, prepared: Prepared, onPart: (part: string) => void): Promise<void> {
+  const { path } = stage.move;
+  const [old, keeper] = [await stage.reader('old'), await stage.keeper()];
+  if (path === 'logical') await sendMarker(stage, finalMs);
   onPart('marker');
-  await copySequences(old, target, prepared.sequences);
+  await copySequences(old, keeper, prepared.sequences);
   onPart('sequences');
-  await copyChangedUnlogged(old, target, prepared.unlogged);
+  await copyChangedUnlogged(stage, prepared.unlogged);
   onPart('unlogged');
-  if (path === 'logical') await copyLargeObjects(old, target, prepared.horizon);
+  if (path === 'logical') await copyLargeObjects(old, keeper, prepared.horizon);
   onPart('large_objects');
-  await runPart([target], 'late');
+  await runPart(stage, 'late');
   onPart('late');
 }

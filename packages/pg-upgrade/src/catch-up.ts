@@ -13,12 +13,12 @@ const markerLimitMs = 30_000;
  * falls into the first seconds of its service. Offline there is nothing to wait for. Throws `not_caught_up` when it does not come near.
  */
 export async function catchUp(move: Move): Promise<void> {
-  await withStage(move, async ({ old, target }) => {
+  await withStage(move, async (stage) => {
     if (move.path === 'logical') {
-      for (let sent = 0; sent < markersMax; sent++) if ((await sendMarker(old, target, markerLimitMs)) < nearMs) break;
-      await writeHorizon(target, await copyLargeObjects(old, target, await readHorizon(target)));
+      for (let sent = 0; sent < markersMax; sent++) if ((await sendMarker(stage, markerLimitMs)) < nearMs) break;
+      await writeHorizon(stage, await copyLargeObjects(await stage.reader('old'), await stage.keeper(), await readHorizon(stage)));
     }
-    await target.query('checkpoint');
+    await (await stage.server('target')).query('checkpoint');
     move.progress?.(1);
   });
 }

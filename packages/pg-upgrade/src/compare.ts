@@ -2,10 +2,10 @@ import { hashTable } from '@drydock/pg-transfer/fingerprint-database';
 import { qualify } from '@drydock/pg-transfer/list-tables';
 import type pg from 'pg';
 import { z } from 'zod';
-import { customerTables } from './copy-rows';
+import { customerTables } from './customer-tables';
 import { hashLargeObject, listLargeObjects } from './large-objects';
 import { readPositions, sequenceNames } from './sequences';
-import { type Move, openStageSession, readRows, withDatabase, withStage } from './session';
+import { type Move, readRows, withStage } from './session';
 
 export interface Comparison {
   outcome: 'equal' | 'different' | 'undecided';
@@ -18,26 +18,22 @@ export interface Comparison {
  * new database at the cutover and is still open; null when it was lost, then tables that were written since cannot be decided.
  */
 export async function compareDatabases(move: Move, snapshotId: string | null): Promise<Comparison> {
-  return withStage(move, async ({ old, target }) => {
+  return withStage(move, async (stage) => {
     const differing: string[] = [];
-    const { client: snapshot, close } = await openStageSession(withDatabase(move.targetUrl, move.databaseName), move);
-    try {
-      await old.query('begin isolation level repeatable read read only');
-      await snapshot.query('begin isolation level repeatable read read only');
-      if (snapshotId !== null) await snapshot.query(`set transaction snapshot ${snapshot.escapeLiteral(snapshotId)}`);
-      const tables = (await customerTables(old)).map(qualify);
-      for (const [index, table] of tables.entries()) {
-        if (!(await isSame(old, snapshot, table))) differing.push(table);
-        move.progress?.((index + 1) / tables.length);
-      }
-      differing.push(...(await differingObjects(old, snapshot)));
-      const behind = await sequencesBehind(old, target);
-      const isUndecided = snapshotId === null && behind.length === 0 && differing.length > 0;
-      const names = [...differing, ...behind];
-      return { outcome: names.length === 0 ? 'equal' : isUndecided ? 'undecided' : 'different', tables: tables.length, names };
-    } finally {
-      await close();
+    const [old, target, snapshot] = [await stage.reader('old'), await stage.reader('target'), await stage.reader('target', 1)];
+    await old.query('begin isolation level repeatable read read only');
+    await snapshot.query('begin isolation level repeatable read read only');
+    if (snapshotId !== null) await snapshot.query(`set transaction snapshot ${snapshot.escapeLiteral(snapshotId)}`);
+    const tables = (await customerTables(old, stage.own)).map(qualify);
+    for (const [index, table] of tables.entries()) {
+      if (!(await isSame(old, snapshot, table))) differing.push(table);
+      move.progress?.((index + 1) / tables.length);
     }
+    differing.push(...(await differingObjects(old, snapshot)));
+    const behind = await sequencesBehind(old, target);
+    const isUndecided = snapshotId === null && behind.length === 0 && differing.length > 0;
+    const names = [...differing, ...behind];
+    return { outcome: names.length === 0 ? 'equal' : isUndecided ? 'undecided' : 'different', tables: tables.length, names };
   });
 }
 
@@ -63,7 +59,8 @@ async function sequencesBehind(old: pg.ClientBase, target: pg.ClientBase): Promi
   const free = await readRows(
     old,
     z.object({ schema: z.string(), name: z.string() }),
-    'select schemaname as schema, sequencename as name from pg_catalog.pg_sequences where increment_by < 0 or cycle',
+    `select n.nspname as schema, c.relname as name from pg_catalog.pg_sequence s join pg_catalog.pg_class c on c.oid = s.seqrelid
+      join pg_catalog.pg_namespace n on n.oid = c.relnamespace where s.seqincrement < 0 or s.seqcycle`,
   );
   const isFree = new Set(free.map(qualify));
   return (await readPositions(old, names))

@@ -4,10 +4,7 @@ import { copyLargeObjects } from './large-objects';
 import { runPart } from './plan-store';
 import { widenIdentities } from './replica-identity';
 import { publish, subscribe, waitUntilCopied } from './replication';
-import { type Move, openStageSession, type Stage, withDatabase, withStage } from './session';
-
-/** Building an index goes by this setting; two are built at a time. */
-const workMemory = "set maintenance_work_mem = '128MB'";
+import { type Move, type Stage, withStage } from './session';
 
 /**
  * Stage: every row, then indexes, foreign keys, triggers, contents of materialised views, large objects and ANALYZE. By replication the customer writes
@@ -17,32 +14,23 @@ const workMemory = "set maintenance_work_mem = '128MB'";
 export async function copyData(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
     const report = (from: number, to: number) => (fraction: number) => move.progress?.(from + (to - from) * fraction);
-    if (move.path === 'offline') await copyOffline(move, stage, report(0, 0.7));
-    else await copyLogical(move, stage, report(0, 0.7));
-    const second = await openStageSession(withDatabase(move.targetUrl, move.databaseName), move);
-    try {
-      await finishSchema(stage, second.client, report(0.7, 0.9));
-    } finally {
-      await second.close();
-    }
-    await writeHorizon(stage.target, await copyLargeObjects(stage.old, stage.target, await readHorizon(stage.target)));
-    await stage.target.query('analyze');
+    if (move.path === 'offline') await copyOffline(stage, report(0, 0.7));
+    else await copyLogical(stage, report(0, 0.7));
+    await runPart(stage, 'keys');
+    await runPart(stage, 'indexes', { lanes: 2, onDone: report(0.7, 0.9) });
+    await runPart(stage, 'rest');
+    const keeper = await stage.keeper();
+    await writeHorizon(stage, await copyLargeObjects(await stage.reader('old'), keeper, await readHorizon(stage)));
+    // Postgres runs the customer's functions as the table's owner here, and lets them become nobody else.
+    await keeper.query('analyze');
     move.progress?.(1);
   });
 }
 
-async function copyLogical(move: Move, { old, target }: Stage, onProgress: (fraction: number) => void): Promise<void> {
+async function copyLogical(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
   // Before anything is published: from then on a change of a row without identity would be refused.
-  await widenIdentities(old);
-  await publish(old);
-  await subscribe(old, target, move.oldUrl, move.databaseName);
-  await waitUntilCopied(target, onProgress);
-}
-
-async function finishSchema({ target }: Stage, second: Stage['target'], onProgress: (fraction: number) => void): Promise<void> {
-  for (const client of [target, second]) await client.query(workMemory);
-  await runPart([target], 'keys');
-  await runPart([target, second], 'indexes', onProgress);
-  await runPart([target], 'rest');
-  await target.query('reset maintenance_work_mem');
+  await widenIdentities(stage);
+  await publish(stage);
+  await subscribe(stage);
+  await waitUntilCopied(stage, onProgress);
 }

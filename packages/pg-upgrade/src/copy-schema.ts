@@ -1,45 +1,49 @@
+import pg from 'pg';
 import { installGuard } from './guard-ddl';
+import { ensureOldRoles, ensureTargetRoles, readOwners } from './own-roles';
 import { runPart, storePlan } from './plan-store';
-import { unpublish, unsubscribe } from './replication';
+import { ensurePublisherSchema, unpublish, unsubscribe } from './replication';
 import { syncRoles } from './roles';
 import { planSchema } from './schema-statements';
-import { type Move, openStageSession, withDatabase, withStage } from './session';
-import { copyDatabaseGrants, createTargetDatabase } from './target-database';
+import { type Move, type Stage, withStage } from './session';
+import { createTargetDatabase, liftConnectionLimit, ownDatabase, rehearseOpening } from './target-database';
 
 /**
  * Stage: the customer's DDL is refused from here on; roles, then an empty database with the old one's types, functions, tables and views, and the keys where
  * replication needs them. Begins again from an empty target each time. Throws UpgradeError `busy`, `statement_failed`, TransferError `dump_failed`.
  */
 export async function copySchema(move: Move): Promise<void> {
-  await resetTarget(move);
-  await withStage(move, ({ old, target }) => makeDatabase(move, old, target), 'server');
-  move.progress?.(0.2);
-  await withStage(move, async ({ old, target }) => {
-    await unpublish(old);
-    await installGuard(old);
-    const plan = await planSchema(withDatabase(move.oldUrl, move.databaseName), move.signal);
+  await withStage(move, async (stage) => {
+    const owners = await makeEmptyTarget(stage);
+    await ensureOldRoles(stage, owners);
+    await liftConnectionLimit(await stage.server('old'), move.databaseName);
+    move.progress?.(0.2);
+    await unpublish(stage);
+    await ensurePublisherSchema(stage);
+    await installGuard(stage);
+    const plan = await planSchema(stage);
     move.progress?.(0.6);
-    await storePlan(target, plan);
-    await runPart([target], 'pre');
-    if (move.path === 'logical') await runPart([target], 'keys');
+    await storePlan(stage, plan);
+    await runPart(stage, 'schemas');
+    await runPart(stage, 'extensions');
+    await runPart(stage, 'pre');
+    if (move.path === 'logical') await runPart(stage, 'keys');
+    await syncRoles(await stage.server('old'), await stage.server('target'), move.databaseName);
   });
 }
 
-type Client = Parameters<typeof syncRoles>[0];
-
-async function makeDatabase(move: Move, old: Client, target: Client): Promise<void> {
-  await createTargetDatabase(target, move.databaseName);
-  await syncRoles(old, target, move.databaseName);
-  await copyDatabaseGrants(old, target, move.databaseName);
-}
-
-/** A database with a subscription cannot be dropped. */
-async function resetTarget(move: Move): Promise<void> {
-  const server = await openStageSession(move.targetUrl, move);
-  const known = await server.client.query('select from pg_catalog.pg_database where datname = $1', [move.databaseName]);
-  await server.close();
-  if (known.rowCount === 0) return;
-  const database = await openStageSession(withDatabase(move.targetUrl, move.databaseName), move);
-  await unsubscribe(database.client);
-  await database.close();
+/** Returns the owners of what is to come. */
+export async function makeEmptyTarget(stage: Stage): Promise<string[]> {
+  const { databaseName } = stage.move;
+  const [old, target] = [await stage.server('old'), await stage.server('target')];
+  // A database with a subscription cannot be dropped.
+  await unsubscribe(stage);
+  await target.query(`drop database if exists ${pg.escapeIdentifier(databaseName)} with (force)`);
+  await createTargetDatabase(stage);
+  await syncRoles(old, target, databaseName, { withMemberships: false });
+  await ownDatabase(stage);
+  const owners = await readOwners(old, databaseName);
+  await ensureTargetRoles(stage, owners);
+  await rehearseOpening(stage);
+  return owners;
 }

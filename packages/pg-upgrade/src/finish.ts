@@ -1,15 +1,19 @@
-import { ownSchema } from './own-objects';
+import { dropOwnRole, ensureTargetRoles, readOwners } from './own-roles';
 import { unsubscribe } from './replication';
-import { type Move, openStageSession, withDatabase } from './session';
+import { type Move, withStage } from './session';
 
 /** Stage: the new database keeps no trace of the move, and its planner knows the tables. Again is harmless. The old server is not asked. */
-export async function finishTarget(move: Omit<Move, 'oldUrl' | 'path'>): Promise<void> {
-  const { client, close } = await openStageSession(withDatabase(move.targetUrl, move.databaseName), move);
-  try {
-    await unsubscribe(client);
-    await client.query(`drop schema if exists ${ownSchema} cascade`);
-    await client.query('analyze');
-  } finally {
-    await close();
-  }
+export async function finishTarget(move: Move): Promise<void> {
+  await withStage(move, async (stage) => {
+    const { keeper: login, schema } = stage.own;
+    const server = await stage.server('target');
+    const there = await server.query('select from pg_catalog.pg_roles where rolname = $1 and rolcanlogin', [login.role]);
+    if (there.rowCount === 0) return;
+    await ensureTargetRoles(stage, await readOwners(server, move.databaseName));
+    await unsubscribe(stage);
+    const keeper = await stage.keeper();
+    await keeper.query(`drop schema if exists ${schema} cascade`);
+    await keeper.query('analyze');
+    await dropOwnRole(server, login);
+  });
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type pg from 'pg';
-import { ownSchema } from './own-objects';
+import pg from 'pg';
+import type { Stage } from './session';
 import { UpgradeError } from './upgrade-error';
 
 const pollMs = 2;
@@ -10,12 +10,14 @@ const pollMs = 2;
  * Writes a row on the old server and waits until it is on the target: whatever was committed before it is there too. (The positions that servers report lag
  * behind by up to seconds.) Returns the milliseconds it took. Throws `not_caught_up` after `limitMs`.
  */
-export async function sendMarker(old: pg.ClientBase, target: pg.ClientBase, limitMs: number): Promise<number> {
+export async function sendMarker(stage: Stage, limitMs: number): Promise<number> {
+  const marker = `${pg.escapeIdentifier(stage.own.schema)}.marker`;
+  const [publisher, keeper] = [await stage.publisher(), await stage.keeper()];
   const id = randomUUID();
   const startedMs = performance.now();
-  await old.query(`insert into ${ownSchema}.marker (id) values ($1)`, [id]);
+  await publisher.query(`insert into ${marker} (id) values ($1)`, [id]);
   for (;;) {
-    const { rowCount } = await target.query(`select from ${ownSchema}.marker where id = $1`, [id]);
+    const { rowCount } = await keeper.query(`select from ${marker} where id = $1`, [id]);
     const tookMs = performance.now() - startedMs;
     if (rowCount === 1) return tookMs;
     if (tookMs > limitMs) throw new UpgradeError('not_caught_up', `the target is more than ${limitMs} ms behind`);

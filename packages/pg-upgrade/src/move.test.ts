@@ -1,14 +1,12 @@
 import { withClient } from '@drydock/test-kit/run-sql';
 import { until } from '@drydock/test-kit/wait';
-import { createCustomer, endMove, startTwoServers, type TwoServers } from '../test/two-servers';
-import { bringLevel, prepareLevel } from './bring-level';
+import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../test/two-servers';
 import { catchUp } from './catch-up';
 import { compareDatabases } from './compare';
 import { copyData } from './copy-data';
 import { copySchema } from './copy-schema';
 import { finishTarget } from './finish';
 import { checkUpgrade } from './prechecks';
-import { sealDatabase, unsealDatabase } from './seal';
 import { withDatabase } from './session';
 
 let servers: TwoServers;
@@ -24,23 +22,6 @@ const codeOf = (work: Promise<unknown>): Promise<unknown> =>
     () => 'done',
     (error: { code?: string }) => error.code,
   );
-
-async function cutOver(move: Customer): Promise<void> {
-  const { oldUrl, targetUrl, databaseName, path } = move;
-  await withClient(oldUrl, (oldServer) =>
-    withClient(targetUrl, (targetServer) =>
-      withClient(withDatabase(oldUrl, databaseName), (old) =>
-        withClient(withDatabase(targetUrl, databaseName), async (target) => {
-          const ends = { old, target, oldServer, targetServer, databaseName, path };
-          const prepared = await prepareLevel(ends);
-          await sealDatabase(oldServer, databaseName);
-          await bringLevel(ends, prepared);
-          await unsealDatabase(targetServer, databaseName, -1);
-        }),
-      ),
-    ),
-  );
-}
 
 const moveUpTo = async (move: Customer): Promise<void> => {
   for (const stage of [copySchema, copyData, catchUp]) await stage(move);
@@ -74,7 +55,7 @@ test('roles go over with passwords, memberships and settings, and so does what c
   await endMove(move);
 });
 
-test('what replication does not carry is there all the same: large objects, unlogged rows, sequences, forced row security, triggers that fire always', async () => {
+test('what replication does not carry is there all the same: large objects, unlogged rows, sequences, range types, aggregates, forced row security, triggers that fire always', async () => {
   const move = await createCustomer(
     servers,
     'odd_shop',
@@ -84,6 +65,7 @@ test('what replication does not carry is there all the same: large objects, unlo
     'create table log (id int primary key, n int default 0); create table log_of_log (id int)',
     'create function note() returns trigger language plpgsql as $$ begin insert into public.log_of_log values (new.id); return new; end $$; create trigger always after insert on log for each row execute function note(); alter table log enable always trigger always',
     "select lo_from_bytea(90001, 'one'), lo_from_bytea(90002, 'two'), lo_from_bytea(90003, 'three'); comment on large object 90001 is 'kept'",
+    'create type stretch as range (subtype = int4); create aggregate total (int) (sfunc = int4pl, stype = int)',
     'create table keyless (a int, b text); insert into keyless select i, i::text from generate_series(1, 100) i',
   );
   await moveUpTo(move);

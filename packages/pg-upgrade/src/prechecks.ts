@@ -1,30 +1,35 @@
 import { openSession } from '@drydock/pg-transfer/session';
+import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '@drydock/pg-transfer/transfer-roles';
 import type pg from 'pg';
 import { z } from 'zod';
-import { ownSchema, platformRole, slot } from './own-objects';
+import { isOwnRoleSql } from './own-objects';
 import { type Facts, type Judgement, judgeUpgrade } from './prechecks.rules';
 import { withoutIdentitySql } from './replica-identity';
-import { readRows, withDatabase } from './session';
+import { readRows } from './session';
 
-const own = `n.nspname !~ '^pg_' and n.nspname not in ('information_schema', '${ownSchema}')`;
+const own = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
 
-const countsSql = `select pg_catalog.current_setting('server_version_num')::int / 10000 as from_major,
-  pg_catalog.pg_database_size(pg_catalog.current_database()) as size_bytes,
-  (select count(*) from pg_catalog.pg_prepared_xacts where database = pg_catalog.current_database()) as prepared_transactions,
-  (select count(*) from pg_catalog.pg_replication_slots where database = pg_catalog.current_database() and slot_name <> '${slot}' and slot_name !~ '^pg_[0-9]+_sync_') as foreign_slots,
-  (select count(*) from pg_catalog.pg_subscription s join pg_catalog.pg_database d on d.oid = s.subdbid where d.datname = pg_catalog.current_database()) as subscriptions,
-  (select coalesce(max(extract(epoch from pg_catalog.now() - xact_start)), 0)::int from pg_catalog.pg_stat_activity
-    where datname = pg_catalog.current_database() and backend_type = 'client backend' and usename <> '${platformRole}') as oldest_transaction_seconds,
-  (select count(*) from pg_catalog.pg_stat_activity where datname = pg_catalog.current_database() and backend_type = 'client backend' and usename <> '${platformRole}') as sessions,
+/** Reads the facts about the whole server, as the superuser; `$1` is the customer's database. */
+const serverSql = `select pg_catalog.current_setting('server_version_num')::int / 10000 as from_major,
+  pg_catalog.pg_database_size($1::name) as size_bytes,
+  (select count(*) from pg_catalog.pg_prepared_xacts where database = $1) as prepared_transactions,
+  (select count(*) from pg_catalog.pg_replication_slots where database = $1 and slot_name !~ '^(?:drydock_[0-9a-f]{24}$|pg_[0-9]+_sync_)') as foreign_slots,
+  (select count(*) from pg_catalog.pg_subscription s join pg_catalog.pg_database d on d.oid = s.subdbid where d.datname = $1) as subscriptions,
+  (select coalesce(max(extract(epoch from pg_catalog.now() - xact_start)), 0)::int from pg_catalog.pg_stat_activity a join pg_catalog.pg_roles r on r.oid = a.usesysid
+    where datname = $1 and backend_type = 'client backend' and not ${isOwnRoleSql}) as oldest_transaction_seconds,
+  (select count(*) from pg_catalog.pg_stat_activity a join pg_catalog.pg_roles r on r.oid = a.usesysid
+    where datname = $1 and backend_type = 'client backend' and not ${isOwnRoleSql}) as sessions,
+  (select count(*) from pg_catalog.pg_authid where rolpassword ~ '^md5') as md5_passwords,
+  (select count(*) from pg_catalog.pg_roles r where rolname !~ '^pg_' and not ${isOwnRoleSql}) as roles`;
+/** Counts what the customer's database holds, as a reader. */
+const countsSql = `select
   (select count(*) from pg_catalog.pg_largeobject_metadata) as objects, pg_catalog.pg_relation_size('pg_catalog.pg_largeobject') as object_bytes,
   (select count(*) from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'S' and ${own}) as sequences,
   (select count(*) from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'm' and ${own}) as materialized_views,
   (select count(*) from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-    where c.relkind = 'r' and a.attnum > 0 and not a.attisdropped and a.atttypid < 16384 and a.atttypid::regtype::text ~ '^reg' and ${own}) as reg_columns,
-  (select count(*) from pg_catalog.pg_authid where rolpassword ~ '^md5') as md5_passwords,
-  (select count(*) from pg_catalog.pg_roles where rolname !~ '^pg_' and rolname <> '${platformRole}') as roles`;
+    where c.relkind = 'r' and a.attnum > 0 and not a.attisdropped and a.atttypid < 16384 and a.atttypid::regtype::text ~ '^reg' and ${own}) as reg_columns`;
 const number = z.coerce.number();
-const countsSchema = z.object({
+const serverSchema = z.object({
   from_major: number,
   size_bytes: number,
   prepared_transactions: number,
@@ -32,13 +37,15 @@ const countsSchema = z.object({
   subscriptions: number,
   oldest_transaction_seconds: number,
   sessions: number,
+  md5_passwords: number,
+  roles: number,
+});
+const countsSchema = z.object({
   objects: number,
   object_bytes: number,
   sequences: number,
   materialized_views: number,
   reg_columns: number,
-  md5_passwords: number,
-  roles: number,
 });
 
 /** Replication compares whole old rows by each type's equality; json and the geometric types have none that it takes. */
@@ -66,7 +73,7 @@ async function tablesWithRows(client: pg.ClientBase): Promise<string[]> {
 }
 
 export interface PrecheckRequest {
-  /** Of the instance that serves, by the platform's role, database `postgres`. */
+  /** The URL of the instance that serves, with the platform's role, for the database `postgres`. */
   url: string;
   databaseName: string;
   toMajor: number;
@@ -78,32 +85,47 @@ export interface PrecheckRequest {
 
 /** Looks at a database and says what a move of it to a newer major would meet, and by which path it would go. Changes nothing. */
 export async function checkUpgrade(request: PrecheckRequest): Promise<Judgement> {
-  const { client, close } = await openSession(withDatabase(request.url, request.databaseName), request.signal);
+  const { url, databaseName, signal } = request;
+  const server = await openSession(url, { purpose: 'admin', signal });
   try {
-    return judgeUpgrade(await gatherFacts(client, request));
+    const admin = server.client;
+    const tag = `precheck ${databaseName}`;
+    await sweepTransferRoles(admin, tag);
+    const login = await makeReader({ admin, database: databaseName, tag });
+    try {
+      const reader = await openSession(loginUrl(url, login, databaseName), { purpose: 'read', signal });
+      try {
+        return judgeUpgrade(await gatherFacts(admin, reader.client, request));
+      } finally {
+        await reader.close();
+      }
+    } finally {
+      await dropTransferRole(admin, login.role);
+    }
   } finally {
-    await close();
+    await server.close();
   }
 }
 
-async function gatherFacts(client: pg.ClientBase, request: PrecheckRequest): Promise<Facts> {
+async function gatherFacts(server: pg.ClientBase, client: pg.ClientBase, request: PrecheckRequest): Promise<Facts> {
+  const [whole] = await readRows(server, serverSchema, serverSql, [request.databaseName]);
   const [counts] = await readRows(client, countsSchema, countsSql);
   const [unlogged] = await readRows(client, z.object({ count: number, bytes: number }), unloggedSql);
-  if (counts === undefined || unlogged === undefined) throw new Error('the database does not answer its counts');
+  if (whole === undefined || counts === undefined || unlogged === undefined) throw new Error('the database does not answer its counts');
   return {
-    fromMajor: counts.from_major,
+    fromMajor: whole.from_major,
     toMajor: request.toMajor,
-    sizeBytes: counts.size_bytes,
+    sizeBytes: whole.size_bytes,
     freeBytes: request.freeBytes,
-    preparedTransactions: counts.prepared_transactions,
-    foreignSlots: counts.foreign_slots,
-    subscriptions: counts.subscriptions,
-    oldestTransactionSeconds: counts.oldest_transaction_seconds,
-    sessions: counts.sessions,
+    preparedTransactions: whole.prepared_transactions,
+    foreignSlots: whole.foreign_slots,
+    subscriptions: whole.subscriptions,
+    oldestTransactionSeconds: whole.oldest_transaction_seconds,
+    sessions: whole.sessions,
     extensions: (await readRows(client, namedSchema, extensionsSql)).map(({ name }) => name),
     extensionsOfTarget: request.extensionsOfTarget,
     extensionTables: await tablesWithRows(client),
-    keyless: (await readRows(client, keylessSchema, keylessSql)).map(({ cannot_compare: cannotCompare, ...table }) => ({
+    keyless: (await readRows(client, keylessSchema, keylessSql, [[]])).map(({ cannot_compare: cannotCompare, ...table }) => ({
       ...table,
       cannotCompare,
     })),
@@ -112,7 +134,7 @@ async function gatherFacts(client: pg.ClientBase, request: PrecheckRequest): Pro
     sequences: counts.sequences,
     materializedViews: counts.materialized_views,
     regColumns: counts.reg_columns,
-    md5Passwords: counts.md5_passwords,
-    roles: counts.roles,
+    md5Passwords: whole.md5_passwords,
+    roles: whole.roles,
   };
 }

@@ -1,9 +1,9 @@
 import { qualify } from '@drydock/pg-transfer/list-tables';
-import type { TableEntry } from '@drydock/pg-transfer/manifest';
 import type pg from 'pg';
 import { z } from 'zod';
-import { copyRows, unloggedTables } from './copy-rows';
-import { readRows } from './session';
+import { copyRows } from './copy-rows';
+import { type CustomerTable, customerTables } from './customer-tables';
+import { readRows, type Stage } from './session';
 
 const stateSchema = z.object({ state: z.string() });
 
@@ -16,27 +16,33 @@ const stateSql = `select pg_catalog.concat_ws(' ', pg_catalog.pg_relation_fileno
 
 /** An unlogged table and the state in which it was copied. */
 export interface CopiedTable {
-  table: TableEntry;
+  table: CustomerTable;
   state: string;
 }
 
-async function readState(old: pg.ClientBase, table: TableEntry): Promise<string> {
+async function readState(old: pg.ClientBase, table: CustomerTable): Promise<string> {
   const [found] = await readRows(old, stateSchema, stateSql, [qualify(table)]);
   return found?.state ?? '';
 }
 
+async function copy(stage: Stage, table: CustomerTable): Promise<void> {
+  await copyRows({ from: await stage.reader('old'), into: await stage.rowsLoader(table.owner) }, table);
+}
+
 /** Copies every unlogged table, which replication does not see. */
-export async function copyUnlogged(old: pg.Client, target: pg.Client): Promise<CopiedTable[]> {
+export async function copyUnlogged(stage: Stage): Promise<CopiedTable[]> {
+  const old = await stage.reader('old');
   const copied: CopiedTable[] = [];
-  for (const table of await unloggedTables(old)) {
+  for (const table of (await customerTables(old, stage.own)).filter(({ isLogged }) => !isLogged)) {
     const state = await readState(old, table);
-    await copyRows(old, target, table);
+    await copy(stage, table);
     copied.push({ table, state });
   }
   return copied;
 }
 
 /** Copies again those that have changed since. No customer's session may be left. */
-export async function copyChangedUnlogged(old: pg.Client, target: pg.Client, copied: readonly CopiedTable[]): Promise<void> {
-  for (const { table, state } of copied) if ((await readState(old, table)) !== state) await copyRows(old, target, table);
+export async function copyChangedUnlogged(stage: Stage, copied: readonly CopiedTable[]): Promise<void> {
+  const old = await stage.reader('old');
+  for (const { table, state } of copied) if ((await readState(old, table)) !== state) await copy(stage, table);
 }

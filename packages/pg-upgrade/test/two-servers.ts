@@ -1,11 +1,15 @@
+import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { type PostgresServer, startPostgres } from '@drydock/embedded/postgres';
 import { withClient } from '@drydock/test-kit/run-sql';
 import { abandonMove } from '../src/abandon';
+import { bringLevel, prepareLevel } from '../src/bring-level';
+import { lockOut } from '../src/lock-out';
 import { unsubscribe } from '../src/replication';
-import { type Move, withDatabase } from '../src/session';
+import { type Move, withDatabase, withStage } from '../src/session';
+import { openDatabase, openingStatements } from '../src/target-database';
 
 export interface TwoServers {
   old: PostgresServer;
@@ -13,13 +17,26 @@ export interface TwoServers {
   stop(): Promise<void>;
 }
 
-/** A 16 and an 18 with no host around them. */
-export async function startTwoServers(): Promise<TwoServers> {
+/** A 16 and an 18, or other majors, with no host around them. `onLog` gets what each writes to its log. */
+export async function startTwoServers(
+  onLog: (major: number, text: string) => void = () => undefined,
+  [oldMajor, targetMajor]: readonly [number, number] = [16, 18],
+): Promise<TwoServers> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-pg-upgrade-'));
   await chmod(folder, 0o711);
   const settings = { shared_buffers: '32MB', wal_retrieve_retry_interval: '100ms', max_worker_processes: '12' };
-  const start = (major: number) => startPostgres({ folder: path.join(folder, String(major)), major, isEphemeral: true, settings });
-  const [old, target] = await Promise.all([start(16), start(18)]);
+  const start = (major: number) =>
+    startPostgres({
+      folder: path.join(folder, String(major)),
+      major,
+      isEphemeral: true,
+      settings,
+      onLog: (text) => {
+        onLog(major, text);
+        if (process.env['SHOWLOG'] && /ERROR|FATAL/.test(text)) process.stderr.write(`${major} ${text}`);
+      },
+    });
+  const [old, target] = await Promise.all([start(oldMajor), start(targetMajor)]);
   const stop = async (): Promise<void> => {
     await Promise.all([old.stop(), target.stop()]);
     await rm(folder, { recursive: true, force: true });
@@ -49,12 +66,25 @@ export async function createCustomer({ old, target }: TwoServers, name: string, 
   await withClient(own(old), async (client) => {
     for (const statement of statements) await client.query(statement);
   });
-  const base: Move = { oldUrl: old.adminUrl, targetUrl: target.adminUrl, databaseName: name, path: 'logical', fence: '1' };
+  const secret = randomBytes(32).toString('hex');
+  const base: Move = { oldUrl: old.adminUrl, targetUrl: target.adminUrl, databaseName: name, path: 'logical', secret, fence: '1' };
   return { ...base, ownUrl: own(old), ownTargetUrl: own(target) };
+}
+
+/** The cutover as a host does it, without an address in front. */
+export async function cutOver(move: Move): Promise<void> {
+  await withStage(move, async (stage) => {
+    const old = await stage.server('old');
+    const opening = await openingStatements(old, move.databaseName, -1);
+    const prepared = await prepareLevel(stage);
+    await lockOut(old, move.databaseName, await stage.rolesOf('old'));
+    await bringLevel(stage, prepared);
+    await openDatabase(await stage.server('target'), opening);
+  });
 }
 
 /** Replication ends, so that the next test has the slots. */
 export async function endMove(move: Customer): Promise<void> {
-  await withClient(withDatabase(move.targetUrl, move.databaseName), unsubscribe);
+  await withStage(move, unsubscribe);
   await abandonMove(move);
 }

@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Exchange } from './exchange';
 import { assertBound, type RequestClaims, TokenRefusal, verifyInternalToken, verifyRequestToken } from './internal-token';
+import type { ReplayMemory } from './replay-memory';
 
 const bearerForm = /^Bearer ([A-Za-z0-9_.-]+)$/;
 
@@ -15,10 +16,18 @@ function bearerToken(request: IncomingMessage): string {
 
 const lineOf = (request: IncomingMessage): { method: string; path: string } => ({ method: request.method ?? '', path: request.url ?? '' });
 
+/** The process that verifies. */
+export interface Verifier {
+  /** The audience of its tokens. */
+  service: string;
+  usedTokens: ReplayMemory;
+}
+
 /** The gateway's token on a customer's call. Throws {@link TokenRefusal}, having asked nothing of anybody. */
-export function authenticateRequest(exchange: Exchange, key: KeyObject, audience: string): RequestClaims {
+export function authenticateRequest(exchange: Exchange, { key, service, usedTokens }: Verifier & { key: KeyObject }): RequestClaims {
   const { request, context } = exchange;
-  const claims = verifyRequestToken(bearerToken(request), { key, audience, issuer: 'gateway', ...lineOf(request) });
+  const expected = { key, audience: service, issuer: 'gateway', used: usedTokens, ...lineOf(request) };
+  const claims = verifyRequestToken(bearerToken(request), expected);
   context.request_id = claims.request_id;
   context.org_id = claims.org_id;
   return claims;
@@ -28,7 +37,7 @@ export function authenticateRequest(exchange: Exchange, key: KeyObject, audience
 export function authenticateInternal(
   exchange: Exchange,
   issuers: Readonly<Record<string, KeyObject>>,
-  audience: string,
+  { service, usedTokens }: Verifier,
   body: Uint8Array,
 ): string {
   const { request, context } = exchange;
@@ -36,7 +45,7 @@ export function authenticateInternal(
   let refusal: unknown = new TokenRefusal('nobody may call this');
   for (const [issuer, key] of Object.entries(issuers)) {
     try {
-      const claims = verifyInternalToken(token, { key, issuer, audience, ...lineOf(request) });
+      const claims = verifyInternalToken(token, { key, issuer, audience: service, used: usedTokens, ...lineOf(request) });
       assertBound(claims, body, undefined);
       context.request_id = claims.request_id;
       return issuer;

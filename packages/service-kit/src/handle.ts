@@ -4,7 +4,7 @@ import { problem } from '@drydock/contracts/problem';
 import type { Database } from '@drydock/database/sql';
 import { type Answer, answerOf } from './answer';
 import { answerInTime } from './answer-in-time';
-import { authenticateInternal, authenticateRequest } from './authenticate';
+import { authenticateInternal, authenticateRequest, type Verifier } from './authenticate';
 import { authorise } from './authorise';
 import { replyChecks } from './check-reply';
 import { systemNowMs } from './clock';
@@ -13,15 +13,14 @@ import { type IdempotencyLimits, readIdempotencyKey } from './idempotency';
 import { assertBound, callerOf } from './internal-token';
 import { parseJsonBody } from './json-body';
 import { requestParser } from './parse-request';
-import { type Afterwards, perform } from './perform';
+import { type Afterwards, type Asked, perform } from './perform';
 import { readBody } from './raw-body';
 import type { HandlerRequest, InternalRoute, Route } from './route';
+import { pathWith } from './route-table';
 import type { Streams } from './stream';
 import type { Turns } from './turns';
 
-export interface HandleKit<Tx> extends ExchangeKit {
-  /** The audience of its tokens. */
-  service: string;
+export interface HandleKit<Tx> extends ExchangeKit, Verifier {
   key: KeyObject;
   database: Database<Tx>;
   limits: IdempotencyLimits;
@@ -47,31 +46,33 @@ export function createHandler<Tx>(
   const checks = replyChecks(endpoint, kit.checksReplies);
   const performance = { database: kit.database, limits: kit.limits, log: kit.log, turns: kit.turns, checkReply: checks.reply };
   const limits = { service: kit.service, log: kit.log, withinMs: kit.answerWithinMs };
-  const run = async (exchange: Exchange, request: HandlerRequest<EndpointDefinition>, afterwards: Afterwards, path: string) => {
+  const run = async (exchange: Exchange, request: HandlerRequest<EndpointDefinition>, afterwards: Afterwards, asked: Asked) => {
     if (route.stream !== undefined) return kit.streams.run(kit, exchange, request, route.stream);
-    return answerInTime(limits, async (time) => {
-      if (route.read === undefined) return perform({ ...performance, time }, route, request, afterwards, path);
-      const reply = await route.read(request);
-      checks.reply(reply);
-      return answerOf(reply);
-    });
+    return answerInTime(limits, async (time) => perform({ ...performance, time }, route, request, afterwards, asked));
   };
   return async (exchange, params) => {
     const { headers, url = '' } = exchange.request;
-    const claims = authenticateRequest(exchange, kit.key, kit.service);
+    const claims = authenticateRequest(exchange, kit);
     const caller = callerOf(claims);
     authorise(endpoint.permissions, caller);
     const body = await readBody(exchange.request);
     const rawKey = headerOf(headers['idempotency-key']);
     assertBound(claims, body, rawKey);
-    const [path, search] = splitOnce(url, '?');
-    const parsed = parse({ params, search, body, contentType: headers['content-type'], contentEncoding: headers['content-encoding'] });
+    const idempotencyKey = readIdempotencyKey(endpoint, rawKey);
+    const search = searchOf(url);
+    const { sentBody, ...parsed } = parse({
+      params,
+      search,
+      body,
+      contentType: headers['content-type'],
+      contentEncoding: headers['content-encoding'],
+    });
     const afterwards: Afterwards = { works: [] };
     const request = {
       ...parsed,
       caller,
       requestId: claims.request_id,
-      idempotencyKey: readIdempotencyKey(endpoint, rawKey),
+      idempotencyKey,
       now: new Date(systemNowMs()),
       traceparent: exchange.traceparent,
       afterCommit: (work: () => unknown) => {
@@ -79,7 +80,7 @@ export function createHandler<Tx>(
       },
     } as HandlerRequest<EndpointDefinition>;
     try {
-      return await run(exchange, request, afterwards, path);
+      return await run(exchange, request, afterwards, { path: pathWith(endpoint.path, parsed.params), body: sentBody });
     } catch (error) {
       checks.refusal(error);
       throw error;
@@ -88,10 +89,10 @@ export function createHandler<Tx>(
 }
 
 /** The same for a path of ours: token, body, handler. */
-export function createInternalHandler(kit: { service: string }, route: InternalRoute): (exchange: Exchange) => Promise<Answer> {
+export function createInternalHandler(kit: Verifier, route: InternalRoute): (exchange: Exchange) => Promise<Answer> {
   return async (exchange) => {
     const bytes = await readBody(exchange.request);
-    const issuer = authenticateInternal(exchange, route.issuers, kit.service, bytes);
+    const issuer = authenticateInternal(exchange, route.issuers, kit, bytes);
     const body = route.body?.safeParse(parseJsonBody(bytes));
     if (body?.success === false) throw problem('invalid_request', { internal: body.error.message });
     const reply = await route.handle({ body: body?.data, issuer, requestId: exchange.context.request_id, now: new Date(systemNowMs()) });
@@ -101,7 +102,7 @@ export function createInternalHandler(kit: { service: string }, route: InternalR
 
 const headerOf = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value.join(', ') : value);
 
-function splitOnce(text: string, separator: string): [string, string] {
-  const at = text.indexOf(separator);
-  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + separator.length)];
+function searchOf(url: string): string {
+  const at = url.indexOf('?');
+  return at < 0 ? '' : url.slice(at + 1);
 }

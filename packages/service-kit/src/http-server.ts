@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
  * An HTTP server that outlives its clients' manners. `connectionsCheckingInterval` matters as much as the timeouts: at its default of 30 s
  * a slowloris connection lives half a minute whatever `headersTimeout` says.
  */
-export function createHttpServer(listener: RequestListener): Server {
+export function createHttpServer(listener: RequestListener, { requireHostHeader = true } = {}): Server {
   const server = createServer(
     {
       headersTimeout: 5_000,
@@ -13,7 +13,7 @@ export function createHttpServer(listener: RequestListener): Server {
       connectionsCheckingInterval: 1_000,
       keepAliveTimeout: 65_000,
       maxHeaderSize: 16_384,
-      requireHostHeader: true,
+      requireHostHeader,
     },
     listener,
   );

@@ -50,6 +50,48 @@ test('a repeat with the same key answers byte for byte what the first did, and d
   expect(await fixture.rows()).toBe(before + 1);
 });
 
+test('a record has one path: the same key with its id in another case is a repeat', async () => {
+  const [key, id] = [randomUUID(), uuidv7()];
+  const rename = (written: string) =>
+    fixture.call({ method: 'POST', path: `/v1/things/${written}/name`, body: { name: 'x' }, idempotencyKey: key });
+  const before = await fixture.rows();
+  const first = await rename(id);
+  const second = await rename(id.toUpperCase());
+  expect([second.status, second.text, second.headers['idempotent-replayed']]).toEqual([200, first.text, 'true']);
+  expect(await fixture.rows()).toBe(before + 1);
+});
+
+test('a body is what was sent: one with a default spelt out is another', async () => {
+  const key = randomUUID();
+  const check = (body: object) => fixture.call({ method: 'POST', path: `/v1/things/${uuidv7()}/check`, body, idempotencyKey: key });
+  const path = `/v1/things/${uuidv7()}/check`;
+  const at = (body: object) => fixture.call({ method: 'POST', path, body, idempotencyKey: key });
+  expect((await at({})).status).toBe(200);
+  expect((await at({ deep: false })).json).toMatchObject({ status: 422, code: 'idempotency_key_reused' });
+  expect((await check({ deep: false })).status).toBe(200);
+});
+
+test('a POST that changes nothing is replayed like any other, and refuses a bad key', async () => {
+  const path = `/v1/things/${uuidv7()}/check`;
+  const check = (idempotencyKey: string) => fixture.call({ method: 'POST', path, body: {}, idempotencyKey });
+  const key = randomUUID();
+  const first = await check(key);
+  const second = await check(key);
+  expect([second.status, second.text, second.headers['idempotent-replayed']]).toEqual([200, first.text, 'true']);
+  expect((await check('not a key')).json).toMatchObject({ status: 422, code: 'idempotency_key_invalid' });
+});
+
+test('an answer is given once it is true everywhere, a replayed one too', async () => {
+  let waits = 0;
+  fixture.levers.beforeAnswer = async () => {
+    waits += 1;
+  };
+  const call = { method: 'POST', path: `/v1/things/${uuidv7()}/name`, body: { name: 'x' }, idempotencyKey: randomUUID() };
+  expect((await fixture.call(call)).status).toBe(200);
+  expect((await fixture.call(call)).headers['idempotent-replayed']).toBe('true');
+  expect(waits).toBe(2);
+});
+
 test('fifty requests with one key at once make one row and one answer', async () => {
   const key = randomUUID();
   const before = await fixture.rows();

@@ -35,8 +35,9 @@ describe('tokens signed by hand', () => {
   ];
 
   test.each(cases)('are byte for byte those of jsonwebtoken: %s', (_what, changed) => {
-    expect(requestToken(changed)).toBe(signedByLibrary(requestToken(changed), 'drydock-request+jwt'));
-    expect(internalToken(changed)).toBe(signedByLibrary(internalToken(changed), 'drydock-internal+jwt'));
+    const [request, internal] = [requestToken(changed), internalToken(changed)];
+    expect(request).toBe(signedByLibrary(request, 'drydock-request+jwt'));
+    expect(internal).toBe(signedByLibrary(internal, 'drydock-internal+jwt'));
   });
 
   test('carry the caller and live thirty seconds', () => {

@@ -3,6 +3,7 @@ import { modeSchema } from '@drydock/contracts/values';
 import jwt from 'jsonwebtoken';
 import { z } from 'zod';
 import { systemNowMs } from './clock';
+import { createReplayMemory, nextTokenId, type ReplayMemory } from './replay-memory';
 import { secretBytes } from './secrets';
 
 export const tokenLifetimeSeconds = 30;
@@ -24,6 +25,7 @@ const boundClaims = {
   aud: z.string(),
   iat: z.int(),
   exp: z.int(),
+  jti: z.string(),
   request_id: z.string().regex(/^[A-Za-z0-9_-]{8,64}$/),
   method: z.string(),
   path: z.string(),
@@ -67,6 +69,7 @@ function bind(issuer: string, audience: string, bound: BoundRequest, nowMs: numb
     aud: audience,
     iat,
     exp: iat + tokenLifetimeSeconds,
+    jti: nextTokenId(issuer, audience),
     request_id: bound.requestId,
     method: bound.method,
     path: bound.path,
@@ -105,8 +108,18 @@ export class TokenRefusal extends Error {
   override readonly name = 'TokenRefusal';
 }
 
+/** A new memory of used tokens: one for each process that verifies, made when it begins. */
+export const rememberTokens = (nowMs = systemNowMs()): ReplayMemory =>
+  createReplayMemory({
+    beganSeconds: Math.floor(nowMs / 1000),
+    toleranceSeconds: clockToleranceSeconds,
+    lifetimeSeconds: tokenLifetimeSeconds,
+  });
+
 interface Expected {
   key: KeyObject;
+  /** The tokens that the verifying process has seen: a token works once. */
+  used: ReplayMemory;
   issuer: string;
   audience: string;
   method: string;
@@ -136,6 +149,8 @@ function verify<Claims extends InternalClaims>(kind: TokenKind, schema: z.ZodTyp
   if (exp - iat > tokenLifetimeSeconds || exp < iat) throw new TokenRefusal('lives too long');
   if (iat > nowSeconds + clockToleranceSeconds) throw new TokenRefusal('from the future');
   if (method !== expected.method || path !== expected.path) throw new TokenRefusal('for another request');
+  const refusal = expected.used.refuse(claims.data, nowSeconds);
+  if (refusal !== undefined) throw new TokenRefusal(refusal);
   return claims.data;
 }
 

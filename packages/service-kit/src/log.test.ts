@@ -23,6 +23,15 @@ test('secrets are struck out wherever they stand, and each line carries the ids 
   expect(JSON.parse(lines[1] ?? '')).not.toHaveProperty('request_id');
 });
 
+test('a secret in the middle of a text or of an error is struck out by its form, and the line stays JSON', () => {
+  const lines: string[] = [];
+  const log = createLog({ service: 'keys', destination: { write: (line) => void lines.push(line) } });
+  log.error({ err: new Error('connect to postgresql://a:hunter2@h/d with password "hunter2"') }, `alter role "a" password 'hunter2'`);
+  log.info({ url: 'postgresql://a:hunter2@h/d', body: JSON.stringify({ password: 'hunter2' }) }, 'x');
+  expect(lines.join('')).not.toContain('hunter2');
+  expect(lines.map((line) => JSON.parse(line).level)).toEqual(['error', 'info']);
+});
+
 test('what Postgres quotes from a row that it refuses is in no line, however deep the error stands in another one', async () => {
   const { pool, close } = await startTestDatabase('CREATE TABLE note (id int PRIMARY KEY, text text CHECK (length(text) < 5))');
   const refused: unknown = await pool.query("INSERT INTO note VALUES (1, 'a customer’s own words')").catch((error: unknown) => error);

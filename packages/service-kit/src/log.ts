@@ -1,6 +1,7 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
 import { currentLogContext } from './log-context';
 import { serializeError } from './log-error';
+import { redact } from './redact';
 
 export type Log = Logger;
 
@@ -23,7 +24,9 @@ const redactedPaths = [
 
 /**
  * JSON lines on stdout. Every line has `service`, and `request_id`, `workflow_id`, `org_id` of the work it belongs to; `trace_id` and `span_id`
- * come from the telemetry preload. Secrets are struck out by name; nobody should count on that and log one. Of Postgres' errors the rows that they quote are left out.
+ * come from the telemetry preload. Secrets are struck out by the name of their member, and in every line by their form and
+ * where they are this process' own (`redact`); nobody should count on that and log one. Of Postgres' errors the rows that
+ * they quote are left out.
  */
 export function createLog(options: { service: string; level?: string; destination?: DestinationStream }): Log {
   return pino(
@@ -35,6 +38,7 @@ export function createLog(options: { service: string; level?: string; destinatio
       redact: { paths: redactedPaths, censor: '[redacted]' },
       serializers: { err: serializeError },
       mixin: () => ({ ...currentLogContext() }),
+      hooks: { streamWrite: redact },
     },
     options.destination ?? pino.destination({ fd: 1, sync: true }),
   );

@@ -8,6 +8,8 @@ const cursorHours = 72;
 /** Ours are about 100 characters. */
 const cursorLengthMax = 512;
 const macBytes = 16;
+/** Digits that a limit may have. */
+export const limitLengthMax = 15;
 const limitForm = /^[0-9]{1,15}$/;
 
 /** What a cursor belongs to. The same list asked by another key, or with another filter, is another list. */

@@ -1,7 +1,7 @@
 import type { EndpointDefinition, PathParameter } from '@drydock/contracts/endpoint';
 import { problem } from '@drydock/contracts/problem';
 import type { ProblemField } from '@drydock/contracts/problems';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { fieldIssues } from './field-issues';
 import { assertJsonContentType, parseJsonBody } from './json-body';
 
@@ -18,31 +18,46 @@ export interface Parsed {
   params: Record<string, string>;
   query: Record<string, unknown> | undefined;
   body: Record<string, unknown> | undefined;
+  /** The body's JSON as it was sent: no default, nothing in another case. */
+  sentBody: unknown;
 }
 
 const emptyBody = {};
+const noQuery = z.strictObject({});
+/** The id of no record: a UUIDv7 of the first millisecond there is. */
+export const nobodysId = '00000000-0000-7000-8000-000000000000';
 /** A schema that says nothing about other fields refuses them: a misspelt option must not be silently ignored. */
 const strictly = (schema: z.ZodObject): z.ZodObject => (schema.def.catchall === undefined ? schema.strict() : schema);
 
 /**
- * Builds, once per endpoint, what turns a raw request into its parts.
- * Throws 422 for query and body first and then, for a malformed id, the very 404 of a record that does not exist.
+ * Builds, once per endpoint, what turns a raw request into its parts. Throws 422 for query and body.
+ * A malformed id is none of these: it becomes the id of no record, so that the handler answers it as it answers every record that the caller does not have.
  */
 export function requestParser(endpoint: EndpointDefinition): (raw: RawRequest) => Parsed {
-  const query = endpoint.query === undefined ? undefined : strictly(endpoint.query);
+  const readQuery = queryParser(endpoint);
   const body = endpoint.body === undefined ? undefined : strictly(endpoint.body);
   const params: Array<[string, PathParameter]> = Object.entries(endpoint.params ?? {});
   return (raw) => ({
-    query: query === undefined ? undefined : parseQuery(query, raw.search),
-    body: body === undefined ? undefined : parseBody(body, raw),
-    params: Object.fromEntries(
-      params.map(([name, { schema, notFound }]) => {
-        const value = schema.safeParse(raw.params[name]);
-        if (!value.success) throw problem(notFound);
-        return [name, value.data];
-      }),
-    ),
+    query: readQuery(raw.search),
+    ...(body === undefined ? { body: undefined, sentBody: undefined } : parseBody(body, raw)),
+    params: Object.fromEntries(params.map(([name, parameter]) => [name, readParameter(parameter, raw.params[name])])),
   });
+}
+
+/** What reads the part of a URL behind its `?`. Throws 422 for a parameter that is wrong, repeated or not declared. */
+export function queryParser({ query, undeclaredQuery }: EndpointDefinition): (search: string) => Parsed['query'] {
+  if (query !== undefined) return (search) => parseQuery(strictly(query), search);
+  return (search) => {
+    if (search !== '' && undeclaredQuery === 'refused') parseQuery(noQuery, search);
+    return undefined;
+  };
+}
+
+/** The value in its canonical form; a malformed id becomes that of no record, and a malformed name the empty one. */
+function readParameter(parameter: PathParameter, raw: string | string[] | undefined): string {
+  const value = parameter.schema.safeParse(raw);
+  if (value.success) return value.data;
+  return 'notFound' in parameter ? nobodysId : '';
 }
 
 function parseQuery(schema: z.ZodObject, search: string): Record<string, unknown> {
@@ -61,13 +76,13 @@ function parseQuery(schema: z.ZodObject, search: string): Record<string, unknown
   throw problem('invalid_request', { errors: [...repeated, ...(parsed.success ? [] : fieldIssues(parsed.error, input, 'query'))] });
 }
 
-function parseBody(schema: z.ZodObject, raw: RawRequest): Record<string, unknown> {
+function parseBody(schema: z.ZodObject, raw: RawRequest): Pick<Parsed, 'body' | 'sentBody'> {
   let input: unknown = emptyBody;
   if (raw.body.length > 0) {
     assertJsonContentType(raw.contentType, raw.contentEncoding);
     input = parseJsonBody(raw.body);
   }
   const parsed = schema.safeParse(input);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) return { body: parsed.data, sentBody: input };
   throw problem('invalid_request', { errors: fieldIssues(parsed.error, input, 'body') });
 }

@@ -32,37 +32,67 @@ export interface Afterwards {
   works: Array<() => unknown>;
 }
 
-/** Runs a route that changes something, once per Idempotency-Key. `path` is concrete and without its query. */
+/** What the caller asked for, in the form that an Idempotency-Key is bound to. */
+export interface Asked {
+  /** Concrete, with canonical parameters and without its query: one record has one path. */
+  path: string;
+  /** As it was sent, before defaults. */
+  body: unknown;
+}
+
+/** Runs a route, once per Idempotency-Key where there is one. */
 export async function perform<Tx>(
   kit: Performance<Tx>,
   route: Route<Tx>,
   request: AnyRequest,
   afterwards: Afterwards,
-  path: string,
+  asked: Asked,
 ): Promise<Answer> {
-  const { idempotencyKey: rawKey, caller, body } = request;
-  if (rawKey === undefined) return (await execute(kit, route, request, afterwards, undefined)).answer;
-  const attempt = { callerKeyId: caller.keyId, method: route.endpoint.method, path, rawKey, body };
+  const { idempotencyKey: rawKey, caller } = request;
+  if (rawKey === undefined) return trueAnswer(kit, route, request, await execute(kit, route, request, afterwards, undefined));
+  const attempt = { callerKeyId: caller.keyId, method: route.endpoint.method, ...asked, rawKey };
   const taken = await claimOrReplay(kit.database.sql(), route.endpoint, attempt, kit.limits);
-  if ('replay' in taken) return replayed(rehydratedAnswer(route, request, rawKey, taken.replay));
+  if ('replay' in taken) return trueAnswer(kit, route, request, replayed(rehydratedAnswer(route, request, rawKey, taken.replay)));
+  let answer: Answer;
   try {
-    return (await execute(kit, route, request, afterwards, taken.claim)).answer;
+    answer = await execute(kit, route, request, afterwards, taken.claim);
   } catch (error) {
     await concludeRefusal(kit, taken.claim, error, request.requestId);
     throw error;
   }
+  return trueAnswer(kit, route, request, answer);
+}
+
+/** Gives the answer once it is true everywhere. A replay waits too: the first attempt may have ended between its commit and its answer. */
+async function trueAnswer<Tx>({ time }: Performance<Tx>, route: Route<Tx>, request: AnyRequest, answer: Answer): Promise<Answer> {
+  if (answer.status >= 300 || route.beforeAnswer === undefined) return answer;
+  time.accept();
+  await route.beforeAnswer(request);
+  return answer;
 }
 
 const replayed = (answer: Answer): Answer => ({ ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } });
 
-async function execute<Tx>(kit: Performance<Tx>, route: Route<Tx>, request: AnyRequest, afterwards: Afterwards, claim: Claim | undefined) {
+async function execute<Tx>(
+  kit: Performance<Tx>,
+  route: Route<Tx>,
+  request: AnyRequest,
+  afterwards: Afterwards,
+  claim: Claim | undefined,
+): Promise<Answer> {
+  if (route.read !== undefined) {
+    const reply = await route.read(request);
+    kit.checkReply(reply);
+    if (claim !== undefined) await storeAnswer(kit.database.sql(), claim, answerOf(reply));
+    return answerOf(reply);
+  }
   if (route.settle === undefined) {
     const reply = await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
       const made = done as Reply;
       kit.checkReply(made);
       if (claim !== undefined) await storeAnswer(kit.database.sql(tx), claim, answerOf(keptReply(route, request, made)));
     });
-    return { answer: answerOf(reply as Reply) };
+    return answerOf(reply as Reply);
   }
   // An earlier attempt committed this effect and went away before its outcome was known.
   const accepted =
@@ -75,7 +105,7 @@ async function execute<Tx>(kit: Performance<Tx>, route: Route<Tx>, request: AnyR
     const reply = await route.settle(request, accepted);
     kit.checkReply(reply);
     if (claim !== undefined) await storeAnswer(kit.database.sql(), claim, answerOf(reply));
-    return { answer: answerOf(reply) };
+    return answerOf(reply);
   } catch (error) {
     throw error instanceof Problem ? error : outcomeUnread(error);
   }

@@ -5,6 +5,10 @@ const parameter = /\{([^}]+)\}/g;
 /** `/v1/sites/{siteId}` as Express writes it. */
 export const patternOf = (path: string): string => path.replaceAll(parameter, ':$1');
 
+/** The path with `params` in the place of its parameters. */
+export const pathWith = (path: string, params: Readonly<Record<string, string>>): string =>
+  path.replaceAll(parameter, (_placeholder, name: string) => encodeURIComponent(params[name] ?? ''));
+
 /** The names of its parameters, in order. */
 export const parametersOf = (path: string): string[] => [...path.matchAll(parameter)].flatMap(([, name]) => name ?? []);
 

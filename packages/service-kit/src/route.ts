@@ -43,7 +43,7 @@ export interface ReplaySecret<E extends EndpointDefinition> {
   rehydrate(stored: unknown, rawIdempotencyKey: string, request: HandlerRequest<E>): ResponseOf<E>;
 }
 
-/** A GET: no transaction, no idempotency. */
+/** A GET, or a POST that changes nothing: no transaction. */
 export interface ReadHandlers<E extends EndpointDefinition> {
   read(request: HandlerRequest<E>): Promise<ReplyTo<E>>;
 }
@@ -55,6 +55,8 @@ export interface ActHandlers<E extends EndpointDefinition, Tx, World> {
   act(tx: Tx, request: HandlerRequest<E>, world: World): Promise<ReplyTo<E>>;
   /** Left out without a secret in the answer. */
   replaySecret?: ReplaySecret<E>;
+  /** Waited for between the commit and the answer, also of a replay: for an effect that is not seen everywhere at once. */
+  beforeAnswer?(request: HandlerRequest<E>): Promise<void>;
 }
 
 /**
@@ -73,9 +75,12 @@ export interface StreamEvent {
   data: unknown;
 }
 
-/** A server-sent event stream. Checks what may be seen, then gives the events; refusals before the first event are ordinary problems. */
+/**
+ * A server-sent event stream. Checks what may be seen, then gives the events; refusals before the first event are ordinary problems. Null: the client has had
+ * all that there will ever be. It gets 204, the one answer upon which an EventSource does not come back.
+ */
 export interface StreamHandlers<E extends EndpointDefinition> {
-  stream(request: HandlerRequest<E> & { lastEventId: string | undefined; signal: AbortSignal }): Promise<AsyncIterable<StreamEvent>>;
+  stream(request: HandlerRequest<E> & { lastEventId: string | undefined; signal: AbortSignal }): Promise<AsyncIterable<StreamEvent> | null>;
 }
 
 /** A route whose types have been erased; made by {@link route} alone. */
@@ -85,6 +90,7 @@ export interface Route<Tx> {
   look?(request: HandlerRequest<EndpointDefinition>): Promise<unknown>;
   act?(tx: Tx, request: HandlerRequest<EndpointDefinition>, world: unknown): Promise<unknown>;
   settle?(request: HandlerRequest<EndpointDefinition>, accepted: unknown): Promise<Reply>;
+  beforeAnswer?(request: HandlerRequest<EndpointDefinition>): Promise<void>;
   replaySecret?: {
     remove(body: unknown): unknown;
     rehydrate(stored: unknown, rawIdempotencyKey: string, request: HandlerRequest<EndpointDefinition>): unknown;

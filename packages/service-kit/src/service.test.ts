@@ -95,7 +95,15 @@ test('a token of a megabyte ends at the header limit', async () => {
 
 test('five seconds of clock difference are nothing, ten minutes are 401', async () => {
   const at = (seconds: number) => post(`Bearer ${signRequestToken(key, 'hosting', caller, bound, Date.now() + seconds * 1_000)}`);
-  expect([(await at(4)).status, (await at(-34)).status, (await at(600)).status, (await at(-600)).status]).toEqual([201, 201, 401, 401]);
+  expect([(await at(4)).status, (await at(-4)).status, (await at(600)).status, (await at(-600)).status]).toEqual([201, 201, 401, 401]);
+});
+
+test('a token works once, and the second time asks the database nothing', async () => {
+  const token = valid();
+  expect((await post(`Bearer ${token}`)).status).toBe(201);
+  fixture.db.statements.length = 0;
+  const again = await post(`Bearer ${token}`);
+  expect([again.status, JSON.parse(again.text).code, fixture.db.statements]).toEqual([401, 'unauthenticated', []]);
 });
 
 test('even that a path does not exist is told only to the gateway', async () => {
@@ -133,6 +141,15 @@ test.each([
   `urn:uuid:${uuidv7()}`,
 ])('the malformed id %s answers what a nonexistent one does', async (id) => {
   expect((await fixture.call({ method: 'GET', path: `/v1/things/${id}` })).json).toMatchObject({ status: 404, code: 'site_not_found' });
+});
+
+test.each([
+  ['POST', '/v1/things'],
+  ['POST', `/v1/things/${uuidv7()}/check`],
+  ['GET', `/v1/things/${uuidv7()}/events`],
+])('%s %s refuses a query parameter that it does not declare', async (method, path) => {
+  const answer = await fixture.call({ method, path: `${path}?org_id=x`, ...(method === 'POST' ? { body: { name: 'x' } } : {}) });
+  expect(answer.json).toMatchObject({ status: 422, code: 'invalid_request' });
 });
 
 test('each wrong field is named by its pointer, and its value is not repeated', async () => {

@@ -11,7 +11,7 @@ import { createHandler, createInternalHandler, type HandleKit } from './handle';
 import { answerHealth, answerReady, type ReadyChecks } from './health';
 import { closeServer, createHttpServer, listen } from './http-server';
 import { type IdempotencyLimits, idempotencyLimits } from './idempotency';
-import { tokenKey } from './internal-token';
+import { rememberTokens, tokenKey } from './internal-token';
 import type { Log } from './log';
 import type { InternalRoute, Route } from './route';
 import { methodsOf, patternOf, sortRoutes } from './route-table';
@@ -52,6 +52,7 @@ export function createService<Tx>(options: ServiceOptions<Tx>): Service {
   const kit: HandleKit<Tx> = {
     service: options.name,
     key: tokenKey(options.tokenSecret),
+    usedTokens: rememberTokens(),
     database: options.database,
     log: options.log,
     limits: { ...idempotencyLimits, ...options.idempotency },
@@ -123,7 +124,7 @@ function mountInternal<Tx>(app: Express, kit: HandleKit<Tx>, route: InternalRout
 function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly EndpointDefinition[]): void {
   app.use((request, response) =>
     runExchange(kit, request, response, 'none', async (exchange) => {
-      authenticateRequest(exchange, kit.key, kit.service);
+      authenticateRequest(exchange, kit);
       const methods = methodsOf(endpoints, request.path);
       if (methods.length === 0) throw problem('route_not_found');
       throw problem('method_not_allowed', { extra: { allow: methods.join(', ') } });
@@ -132,7 +133,7 @@ function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly
   // Only the router itself gets here, for a path that is not percent-encoded as it should be.
   const refuseBrokenPath: ErrorRequestHandler = (error: unknown, request, response, _next) => {
     runExchange(kit, request, response, 'none', async (exchange) => {
-      authenticateRequest(exchange, kit.key, kit.service);
+      authenticateRequest(exchange, kit);
       throw error instanceof URIError ? problem('route_not_found') : error;
     });
   };

@@ -3,7 +3,7 @@ import { until } from '@drydock/test-kit/wait';
 import { request as send } from 'undici';
 import { uuidv7 } from 'uuidv7';
 import { caller, type Fixture, startFixture, tokenSecret } from '../test/fixture';
-import { signRequestToken, tokenKey } from './internal-token';
+import { type Caller, signRequestToken, tokenKey } from './internal-token';
 
 let fixture: Fixture;
 beforeAll(async () => {
@@ -12,9 +12,9 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 const path = `/v1/things/${uuidv7()}/events`;
-const open = (headers: Record<string, string> = {}, { service } = fixture) => {
+const open = (headers: Record<string, string> = {}, { service } = fixture, by: Caller = caller) => {
   const { port } = service.server.address() as AddressInfo;
-  const token = signRequestToken(tokenKey(tokenSecret), 'hosting', caller, { requestId: uuidv7(), method: 'GET', path });
+  const token = signRequestToken(tokenKey(tokenSecret), 'hosting', by, { requestId: uuidv7(), method: 'GET', path });
   return send(`http://127.0.0.1:${port}${path}`, { headers: { authorization: `Bearer ${token}`, ...headers } });
 };
 
@@ -62,8 +62,9 @@ test('beyond the cap a stream is 503 with Retry-After, and a client that leaves 
     await new Promise(() => undefined);
     yield { data: 'never' };
   };
-  const [first, second] = [await open(), await open()];
-  const third = await open();
+  const newCaller = (): Caller => ({ ...caller, keyId: uuidv7(), orgId: uuidv7() });
+  const [first, second] = [await open(), await open({}, fixture, newCaller())];
+  const third = await open({}, fixture, newCaller());
   expect([third.statusCode, third.headers['retry-after'], await third.body.json()]).toEqual([
     503,
     '5',
@@ -77,4 +78,20 @@ test('beyond the cap a stream is 503 with Retry-After, and a client that leaves 
     return false;
   });
   for (const answer of [second, next]) answer.body.on('error', () => undefined).destroy();
+});
+
+test('one key has a share of the streams, and is told so', async () => {
+  const other = await startFixture({ streams: { openMax: 50 } });
+  other.levers.events = async function* (_lastEventId, signal) {
+    yield { data: 'first' };
+    await new Promise<void>((done) => signal.addEventListener('abort', () => done(), { once: true }));
+  };
+  const answers = [];
+  for (let count = 0; count < 50; count += 1) answers.push(await open({}, other));
+  const refused = answers.filter(({ statusCode }) => statusCode !== 200);
+  expect([answers.length - refused.length, new Set(refused.map(({ statusCode }) => statusCode))]).toEqual([9, new Set([429])]);
+  expect(await refused[0]?.body.json()).toMatchObject({ code: 'too_many_streams' });
+  expect((await open({}, other, { ...caller, keyId: uuidv7(), orgId: uuidv7() })).statusCode).toBe(200);
+  for (const { body } of answers) body.on('error', () => undefined).resume();
+  await other.close();
 });

@@ -4,6 +4,7 @@ import type { EndpointDefinition } from '@drydock/contracts/endpoint';
 import { problem } from '@drydock/contracts/problem';
 import { commonHeaders, type Exchange, type ExchangeKit } from './exchange';
 import type { HandlerRequest, StreamEvent, StreamHandlers } from './route';
+import { createShares } from './shares';
 
 export interface StreamLimits {
   /** Open streams per process, apart from ordinary requests: a thousand watchers must not keep a restore out. */
@@ -12,6 +13,9 @@ export interface StreamLimits {
   /** Then the stream ends and the client comes back with Last-Event-ID and a fresh authentication. */
   lifetimeMs: number;
 }
+
+/** The shares of the free streams: a key may have a fifth and its organisation two fifths, so that some are left for the next one. */
+export const streamShares = [0.2, 0.4] as const;
 
 export const streamLimits: StreamLimits = { openMax: 200, heartbeatMs: 15_000, lifetimeMs: 60_000 };
 
@@ -25,10 +29,13 @@ export interface Streams {
 
 export function createStreams(limits: StreamLimits): Streams {
   const ends = new Set<AbortController>();
+  const places = createShares(limits.openMax, streamShares);
   let isClosing = false;
   return {
     run: async (kit, exchange, request, open) => {
-      if (ends.size >= limits.openMax || isClosing) throw problem('overloaded', { retryAfterSeconds: 5 });
+      if (places.taken >= limits.openMax || isClosing) throw problem('overloaded', { retryAfterSeconds: 5 });
+      const holders = [request.caller.keyId, request.caller.orgId];
+      if (!places.take(holders)) throw problem('too_many_streams', { retryAfterSeconds: 5 });
       // One for each stream, whatever ends it: a signal made by AbortSignal.any would stay noted on one that lives as long as the process.
       const end = new AbortController();
       ends.add(end);
@@ -38,6 +45,10 @@ export function createStreams(limits: StreamLimits): Streams {
       try {
         const lastEventId = exchange.request.headers['last-event-id'];
         const events = await open({ ...request, signal, lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined });
+        if (events === null) {
+          exchange.response.writeHead(204, commonHeaders(kit, exchange)).end();
+          return undefined;
+        }
         exchange.response.writeHead(200, {
           ...commonHeaders(kit, exchange),
           'content-type': 'text/event-stream',
@@ -49,6 +60,7 @@ export function createStreams(limits: StreamLimits): Streams {
       } finally {
         clearTimeout(lifetime);
         ends.delete(end);
+        places.giveBack(holders);
         end.abort();
       }
       return undefined;

@@ -8,10 +8,11 @@ import { PgInstrumentation } from '@opentelemetry/instrumentation-pg';
 import { PinoInstrumentation } from '@opentelemetry/instrumentation-pino';
 import { RuntimeNodeInstrumentation } from '@opentelemetry/instrumentation-runtime-node';
 import { UndiciInstrumentation } from '@opentelemetry/instrumentation-undici';
-import { resourceFromAttributes } from '@opentelemetry/resources';
+import { envDetector, hostDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { core, NodeSDK, tracing } from '@opentelemetry/sdk-node';
 import { PrismaInstrumentation } from '@prisma/instrumentation';
+import { createSafeExporter } from './safe-spans';
 
 /**
  * A collector that is dead or slow costs at most this: 2,048 spans in memory (the rest is dropped), two requests at a time of 3 s each, and no
@@ -25,7 +26,10 @@ const flushMs = 2_000;
 /** Probes come every second and say nothing. */
 const isProbe = (url: string | undefined): boolean => url === '/healthz' || url === '/readyz';
 
-/** No option here records headers, statement values or bodies: tokens and idempotency keys never reach a span. */
+/**
+ * No option here records headers, statement values or bodies: tokens and idempotency keys never reach a span. What they
+ * do record is stripped once more on its way out (`safe-spans`), whoever wrote it.
+ */
 const instrumentations = () => [
   new HttpInstrumentation({ ignoreIncomingRequestHook: (request) => isProbe(request.url), headersToSpanAttributes: {} }),
   // It names the route; a span per layer tells nothing that the server span does not.
@@ -45,6 +49,7 @@ export function startSdk(options: { endpoint: string; serviceName: string }): { 
   const base = options.endpoint.replace(/\/+$/, '');
   let ignoresIncoming = false;
   const w3c = new core.W3CTraceContextPropagator();
+  const traces = new OTLPTraceExporter({ url: `${base}/v1/traces`, ...senderLimits });
   const sdk = new NodeSDK({
     // Without baggage: nothing of ours carries any, so that whatever came in would be passed on and be somebody else's.
     textMapPropagator: {
@@ -52,8 +57,10 @@ export function startSdk(options: { endpoint: string; serviceName: string }): { 
       extract: (context, carrier, getter) => (ignoresIncoming ? context : w3c.extract(context, carrier, getter)),
       fields: () => w3c.fields(),
     },
-    resource: resourceFromAttributes({ 'service.name': options.serviceName }),
-    spanProcessors: [new tracing.BatchSpanProcessor(new OTLPTraceExporter({ url: `${base}/v1/traces`, ...senderLimits }), exportLimits)],
+    resource: resourceFromAttributes({ 'service.name': options.serviceName, 'process.pid': process.pid }),
+    // Without the detector of the process: it sends the whole command line.
+    resourceDetectors: [envDetector, hostDetector],
+    spanProcessors: [new tracing.BatchSpanProcessor(createSafeExporter(traces), exportLimits)],
     metricReaders: [
       new PeriodicExportingMetricReader({
         exporter: new OTLPMetricExporter({ url: `${base}/v1/metrics`, ...senderLimits }),

@@ -1,9 +1,14 @@
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { type ChildService, startChildService } from '../test/child-service';
 import { startTestDatabase, type TestDatabase } from '../test/postgres';
+
+const telemetry = path.join(__dirname, '../dist/telemetry.js');
 
 let db: TestDatabase;
 let collector: Server;
@@ -67,6 +72,42 @@ test('a request is one trace: the gateway’s, our server span, its SQL; the ans
   expect(everything).toContain('kit-test');
   for (const secret of [idempotencyKey, 'eyJ', 'Bearer']) expect(everything).not.toContain(secret);
   expect(received.some(({ path }) => path === '/v1/metrics')).toBe(true);
+});
+
+test('of statements with passwords, of errors and of URLs nothing secret leaves, whoever wrote the span', async () => {
+  const script = `
+    const { trace } = require('@opentelemetry/api');
+    const pg = require('pg');
+    const { stopTelemetry } = require('${telemetry}');
+    trace.getTracer('test').startActiveSpan('hunter', async (span) => {
+      const client = new pg.Client({ connectionString: process.env.DATABASE_URL });
+      await client.connect();
+      const refused = () => undefined;
+      await client.query("create role nobody login password 'hunter2'").catch(refused);
+      await client.query("do $$ begin execute 'alter role nobody password ''hunter2'''; end $$").catch(refused);
+      await client.query("select 'hunter2'");
+      await client.query("select 1 where 'hunter2' = $1::text", ['hunter2']);
+      await client.end();
+      await fetch('${endpointOf()}/not-there?X-Amz-Signature=hunter2').catch(() => undefined);
+      span.recordException(new Error("alter role x password 'hunter2' failed for " + process.env.SERVICE_SECRET));
+      span.setAttribute('anything', 'postgresql://a:hunter2@h/d');
+      span.setStatus({ code: 2, message: 'password=hunter2' });
+      span.end();
+      await stopTelemetry();
+    });`;
+  const secret = 'a1'.repeat(32);
+  const env = {
+    PATH: process.env['PATH'],
+    DATABASE_URL: db.url,
+    SERVICE_SECRET: secret,
+    SERVICE_NAME: 'hunt',
+    OTEL_EXPORTER_OTLP_ENDPOINT: endpointOf(),
+  };
+  await promisify(execFile)(process.execPath, ['--require', telemetry, '-e', script], { env, cwd: __dirname });
+  const everything = received.map(({ body }) => body.toString()).join('\n');
+  expect(everything).toContain('create role');
+  expect(everything).toContain('anything');
+  for (const hidden of ['hunter2', secret]) expect(everything).not.toContain(hidden);
 });
 
 test('without a collector nothing of the SDK is loaded and no traceparent is answered', async () => {

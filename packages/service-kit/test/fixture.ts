@@ -67,6 +67,17 @@ const pokeThing = endpoint({
   response: { status: 200, schema: thingSchema },
   problems: [],
 });
+const checkThing = endpoint({
+  ...common,
+  id: 'checkThing',
+  method: 'POST',
+  path: '/v1/things/{thingId}/check',
+  permissions: ['sites.view'],
+  params: thingId,
+  body: z.strictObject({ deep: z.boolean().default(false) }),
+  response: { status: 200, schema: z.strictObject({ checks: z.int() }) },
+  problems: [],
+});
 const mintSecret = endpoint({
   ...common,
   id: 'mintSecret',
@@ -95,6 +106,9 @@ export interface Levers {
   settle: () => Promise<'done' | 'unknown' | 'refused'>;
   committed: string[];
   actsRun: number;
+  checksRun: number;
+  /** Awaited by renameThing between its commit and its answer. */
+  beforeAnswer: () => Promise<void>;
   events: (lastEventId: string | undefined, signal: AbortSignal) => AsyncIterable<{ id?: string; data: unknown }>;
 }
 
@@ -103,6 +117,11 @@ const insert = async (tx: pg.PoolClient, name: string): Promise<{ id: string; na
   await tx.query('INSERT INTO things (id, name) VALUES ($1::uuid, $2)', [id, name]);
   return { id, name };
 };
+
+/** Every id is a thing's here, but the one that nobody has. */
+function assertThere(id: string): void {
+  if (id.startsWith('00000000-')) throw problem('site_not_found');
+}
 
 function routesOf(levers: Levers): Route<pg.PoolClient>[] {
   return [
@@ -121,11 +140,24 @@ function routesOf(levers: Levers): Route<pg.PoolClient>[] {
     }),
     route(renameThing, {
       act: async (tx: pg.PoolClient, request) => {
+        assertThere(request.params.thingId);
         await levers.hold();
         return { status: 200, body: await insert(tx, request.body.name) };
       },
+      beforeAnswer: () => levers.beforeAnswer(),
     }),
-    route(readThing, { read: async (request) => ({ status: 200, body: { id: request.params.thingId, name: 'read' } }) }),
+    route(readThing, {
+      read: async ({ params }) => {
+        assertThere(params.thingId);
+        return { status: 200, body: { id: params.thingId, name: 'read' } };
+      },
+    }),
+    route(checkThing, {
+      read: async () => {
+        levers.checksRun += 1;
+        return { status: 200, body: { checks: levers.checksRun } };
+      },
+    }),
     route(pokeThing, {
       act: async (tx: pg.PoolClient) => insert(tx, 'poked'),
       settle: async (_request, accepted) => {
@@ -162,7 +194,15 @@ export interface Fixture {
   close(): Promise<void>;
 }
 
-export const definitions: readonly EndpointDefinition[] = [makeThing, renameThing, readThing, pokeThing, mintSecret, watchThing];
+export const definitions: readonly EndpointDefinition[] = [
+  makeThing,
+  renameThing,
+  readThing,
+  pokeThing,
+  checkThing,
+  mintSecret,
+  watchThing,
+];
 
 export async function startFixture(options: Partial<ServiceOptions<pg.PoolClient>> = {}): Promise<Fixture> {
   const db = await startTestDatabase('CREATE TABLE things (id uuid PRIMARY KEY, name text NOT NULL)');
@@ -172,6 +212,8 @@ export async function startFixture(options: Partial<ServiceOptions<pg.PoolClient
     settle: async () => 'done',
     committed: [],
     actsRun: 0,
+    checksRun: 0,
+    beforeAnswer: async () => undefined,
     events: async function* () {},
   };
   const service = createService({

@@ -23,6 +23,7 @@ const kitSql = ['idempotency', 'audit'].map((name) => readFileSync(path.join(__d
 export async function startTestDatabase(...extraSql: string[]): Promise<TestDatabase> {
   const postgres = await testPostgres({ sql: [...kitSql, ...extraSql] });
   const pool = new pg.Pool(poolConfig(postgres.url));
+  pool.on('error', () => undefined); // a session that the end of the database ended
   const statements: string[] = [];
   const close = async (): Promise<void> => {
     await pool.end();

@@ -1,20 +1,22 @@
 /**
  * Runs in a customer's process before its own code. As under Passenger, the first server that the application opens is the application, whatever
- * port it asks for: it gets a free one on loopback and tells it by descriptor 3.
+ * port it asks for: it gets a Unix socket, which no other process can take, and says by descriptor 3 that it listens.
  */
 const source = `
 import net from 'node:net';
 import fs from 'node:fs';
 const listen = net.Server.prototype.listen;
+const path = process.env.DRYDOCK_APP_SOCKET;
+delete process.env.DRYDOCK_APP_SOCKET;
 let isFirst = true;
 net.Server.prototype.listen = function (...args) {
   if (!isFirst) return listen.apply(this, args);
   isFirst = false;
   this.once('listening', () => {
-    fs.writeSync(3, this.address().port + '\\n');
+    fs.writeSync(3, 'listening\\n');
     fs.closeSync(3);
   });
-  return listen.call(this, { port: 0, host: '127.0.0.1' }, args.find((argument) => typeof argument === 'function'));
+  return listen.call(this, { path }, args.find((argument) => typeof argument === 'function'));
 };
 `;
 

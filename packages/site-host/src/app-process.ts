@@ -1,23 +1,29 @@
-import { closeSync, openSync, renameSync, statSync } from 'node:fs';
+import { constants, mkdtempSync, rmSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { Agent } from 'node:http';
+import os from 'node:os';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { type GuardedChild, spawnGuarded } from '@drydock/embedded/guarded-child';
+import { spawnInBox } from '@drydock/process/box';
+import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
+import type { Isolation } from '@drydock/process/isolation';
+import type { AppLog } from './app-log';
 import { appPreloadUrl } from './app-preload';
-
-/** The file that makes a site an application. */
-export const appEntry = 'app.js';
 
 const bootMs = 15_000;
 /** A request that is still running when its process is replaced may end, for so long. */
 const lastRequestMs = 30_000;
 const termMs = 5_000;
-const logBytesMax = 1_048_576;
+const socketName = 'drydock-app.sock';
+/** The limits of each process alone, except `processes`, which counts all processes and threads of the site's account. */
+const limits = { memoryBytes: 2 ** 30, processes: 256, openFiles: 4_096, fileBytes: 2 ** 30 };
 
 export interface AppSettings {
+  isolation: Isolation;
+  /** Where there is no isolation: whether the operator has said that sites may take over this machine. */
+  isRiskTaken: boolean;
   filesDir: string;
-  /** What the application prints, the last megabyte or two of it. */
-  logFile: string;
+  log: AppLog;
   databaseUrl: string;
   /** As whom it runs; null: as this process. */
   uid: number | null;
@@ -26,7 +32,8 @@ export interface AppSettings {
 /** One process of a site's application: started once, never restarted. A fresh one takes its place. */
 export class AppProcess {
   readonly generation: number;
-  readonly port: number;
+  /** Leads to the very socket that this process listens at: whatever is put in its place later is another. */
+  readonly socketPath: string;
   readonly pid: number;
   readonly agent = new Agent({ keepAlive: true });
   private readonly child: GuardedChild;
@@ -34,25 +41,30 @@ export class AppProcess {
   private hasEnded = false;
   private onIdle: (() => void) | undefined;
 
-  private constructor(generation: number, port: number, child: GuardedChild) {
+  private constructor(generation: number, socket: FileHandle | string, child: GuardedChild) {
     this.generation = generation;
-    this.port = port;
+    this.socketPath = typeof socket === 'string' ? socket : `/proc/self/fd/${socket.fd}`;
     this.pid = child.proof.pid;
     this.child = child;
-    void child.exited.then(() => {
+    void child.exited.then(async () => {
       this.hasEnded = true;
       this.agent.destroy();
+      if (typeof socket !== 'string') await socket.close();
     });
   }
 
   /** Resolves once the application listens. Throws when it ends before, or does not listen within 15 s. */
   static async start(generation: number, settings: AppSettings): Promise<AppProcess> {
-    const child = await spawnApp(settings);
-    const port = await Promise.race([readPort(child.process.stdio[3]), refuseAtEnd(child), refuseLate()]).catch(async (error: unknown) => {
+    const { child, socketFile } = await spawnApp(settings);
+    const { stdout, stderr } = child.process;
+    const printed = Promise.all([stdout, stderr].flatMap((stream) => (stream ? [settings.log.take(stream)] : [])));
+    try {
+      await Promise.race([readListening(child.process.stdio[3]), refuseAtEnd(child, printed), refuseLate()]);
+      return new AppProcess(generation, await pinSocket(socketFile), child);
+    } catch (error) {
       await child.stop('SIGKILL', 0);
       throw error;
-    });
-    return new AppProcess(generation, port, child);
+    }
   }
 
   get isRunning(): boolean {
@@ -89,44 +101,63 @@ export class AppProcess {
 }
 
 /** Nothing of our own environment is handed down. */
-async function spawnApp({ filesDir, logFile, databaseUrl, uid }: AppSettings): Promise<GuardedChild> {
-  const log = openLog(logFile);
-  try {
-    return await spawnGuarded(process.execPath, ['--import', appPreloadUrl, path.join(filesDir, appEntry)], {
-      cwd: filesDir,
-      env: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: filesDir, NODE_ENV: 'production', PORT: '0', DATABASE_URL: databaseUrl },
-      stdio: ['ignore', log, log, 'pipe'],
-      signalOnOrphan: 'SIGKILL',
-      ...(uid === null ? {} : { uid, gid: uid }),
-    });
-  } finally {
-    closeSync(log);
+async function spawnApp({ isolation, filesDir, databaseUrl, uid }: AppSettings): Promise<{ child: GuardedChild; socketFile: string }> {
+  const common = { PATH: '/usr/local/bin:/usr/bin:/bin', NODE_ENV: 'production', PORT: '0', DATABASE_URL: databaseUrl };
+  const stdio: ['ignore', 'pipe', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe', 'pipe'];
+  const args = ['--import', appPreloadUrl];
+  if (isolation.kind === 'none') {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-app-'));
+    const socketFile = path.join(folder, socketName);
+    const env = { ...common, HOME: filesDir, DRYDOCK_APP_SOCKET: socketFile };
+    const options = { cwd: filesDir, env, stdio, signalOnOrphan: 'SIGKILL' as const };
+    const child = await spawnGuarded(process.execPath, [...args, path.join(filesDir, 'app.js')], options);
+    void child.exited.then(() => rmSync(folder, { recursive: true, force: true }));
+    return { child, socketFile };
   }
+  const child = await spawnInBox({
+    isolation,
+    command: [process.execPath, ...args, '/site/app.js'],
+    env: { ...common, HOME: '/site', DRYDOCK_APP_SOCKET: `/tmp/${socketName}` },
+    account: uid,
+    mounts: [{ from: filesDir, to: '/site', writable: true }],
+    workdir: '/site',
+    limits,
+    stdio,
+    onOrphan: 'SIGKILL',
+  });
+  return { child, socketFile: path.join(child.root, 'tmp', socketName) };
 }
 
-function openLog(file: string): number {
-  try {
-    if (statSync(file).size > logBytesMax) renameSync(file, `${file}.1`);
-  } catch {
-    // there is none yet
-  }
-  return openSync(file, 'a', 0o600);
+/** O_PATH of Linux, which Node has no name for. */
+const openPath = 0o10_000_000;
+
+/**
+ * Holds the socket itself. Its name lies in a folder of the application's, which could put a link there later that leads to a socket of ours;
+ * and one that ends can leave its name to nobody.
+ */
+async function pinSocket(file: string): Promise<FileHandle | string> {
+  if (process.platform !== 'linux') return file;
+  const handle = await open(file, openPath | constants.O_NOFOLLOW);
+  if ((await handle.stat()).isSocket()) return handle;
+  await handle.close();
+  throw new Error('the application put something else in the place of its socket');
 }
 
-async function readPort(pipe: unknown): Promise<number> {
+async function readListening(pipe: unknown): Promise<void> {
   let text = '';
   for await (const chunk of pipe as Readable) {
     text += String(chunk);
-    const port = /^(\d{1,5})\n/.exec(text)?.[1];
-    if (port !== undefined) return Number(port);
+    if (text === 'listening\n') return;
     if (text.length > 16) break;
   }
   // Its end is told by refuseAtEnd, or it closed the descriptor and never listens.
   return new Promise(() => undefined);
 }
 
-async function refuseAtEnd(child: GuardedChild): Promise<never> {
+/** After the last of what it printed: whoever reads that it did not start finds the reason in its log. */
+async function refuseAtEnd(child: GuardedChild, printed: Promise<unknown>): Promise<never> {
   const { code, signal } = await child.exited;
+  await printed;
   throw new Error(`the application ended with ${signal ?? `code ${code}`} before it listened`);
 }
 

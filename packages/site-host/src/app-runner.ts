@@ -1,8 +1,5 @@
-import { stat } from 'node:fs/promises';
-import path from 'node:path';
 import type { Log } from '@drydock/service-kit/log';
-import { AppProcess, type AppSettings, appEntry } from './app-process';
-import { readRestartSeconds, restartsAlways } from './restart-file';
+import { AppProcess, type AppSettings } from './app-process';
 
 /** After an application did not start, it is left alone for so long: a page that is asked for all the time must not fork all the time. */
 const retryMs = 1_000;
@@ -14,7 +11,19 @@ export interface AppGenerations {
 
 /** Why a page of an application cannot be had right now. */
 export class AppDown extends Error {
-  override readonly name = 'AppDown';
+  override readonly name: string = 'AppDown';
+}
+
+/** No application is started here: nothing would keep it from the files and processes of everybody else. */
+export class SandboxUnavailable extends AppDown {
+  override readonly name = 'SandboxUnavailable';
+}
+
+/** What the application's own files ask for, as they were found with the request. */
+export interface RestartWish {
+  /** The mtime of tmp/restart.txt. */
+  restart_seconds: number;
+  restarts_always: boolean;
 }
 
 /**
@@ -37,32 +46,17 @@ export class AppRunner {
     this.log = log;
   }
 
-  /** Whether the release is an application; it becomes one when its app.js is uploaded. */
-  async isPresent(): Promise<boolean> {
-    if (this.current?.isRunning === true) return true;
-    return stat(path.join(this.settings.filesDir, appEntry)).then(
-      (found) => found.isFile(),
-      () => false,
-    );
-  }
-
-  /** Folder of what is sent as it is; everything else of an application is its own. */
-  get publicDir(): string {
-    return path.join(this.settings.filesDir, 'public');
-  }
-
   /** The running process; null while there is none. */
   get running(): AppProcess | null {
     return this.current?.isRunning === true ? this.current : null;
   }
 
   /** The process that is due. Throws {@link AppDown} when none can be started. */
-  async take(): Promise<AppProcess> {
+  async take(wish: RestartWish): Promise<AppProcess> {
     if (this.booting !== null) return this.booting;
-    const seconds = await readRestartSeconds(this.settings.filesDir);
-    const isDue = this.running === null || seconds !== this.currentSeconds || (await restartsAlways(this.settings.filesDir));
+    const isDue = this.running === null || wish.restart_seconds !== this.currentSeconds || wish.restarts_always;
     if (this.running !== null && !isDue) return this.running;
-    this.booting ??= this.boot(seconds).finally(() => {
+    this.booting = this.boot(wish.restart_seconds).finally(() => {
       this.booting = null;
     });
     return this.booting;
@@ -77,6 +71,8 @@ export class AppRunner {
 
   private async boot(seconds: number): Promise<AppProcess> {
     if (this.isClosed) throw new AppDown('the release is no longer served');
+    const { isolation, isRiskTaken } = this.settings;
+    if (isolation.kind === 'none' && !isRiskTaken) throw new SandboxUnavailable(isolation.reason);
     if (performance.now() - this.failedMs < retryMs) throw new AppDown('the application did not start a moment ago');
     try {
       const fresh = await AppProcess.start(await this.generations.next(), this.settings);
@@ -87,6 +83,8 @@ export class AppRunner {
       return fresh;
     } catch (error) {
       this.failedMs = performance.now();
+      // It answers nobody any more, and may hold what a fresh one needs: all processes that its account can have.
+      await this.current?.stop();
       this.log.warn({ err: error }, 'an application did not start');
       throw new AppDown('the application did not start', { cause: error });
     }

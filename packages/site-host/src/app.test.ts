@@ -3,19 +3,19 @@ import { constants } from 'node:fs';
 import { mkdir, open, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { until } from '@drydock/test-kit/wait';
-import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
-import type { SiteDescription } from './protocol';
+import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
 
 /** Tells who answers; /slow answers late, /crash ends the process. It listens where it likes. */
 const appSource = (name: string): string => `
 const http = require('node:http');
+const id = require('node:crypto').randomUUID();
 http.createServer((request, response) => {
   if (request.url === '/crash') return process.exit(1);
   const body = [];
   request.on('data', (part) => body.push(part)).on('end', () => setTimeout(() => {
     response.setHeader('x-app', 'yes');
     response.setHeader('set-cookie', ['a=1', 'b=2']);
-    response.end(JSON.stringify({ name: ${JSON.stringify(name)}, pid: process.pid, uid: process.getuid(), method: request.method,
+    response.end(JSON.stringify({ name: ${JSON.stringify(name)}, id, uid: process.getuid(), method: request.method,
       body: Buffer.concat(body).toString(), probe: request.headers['x-drydock-probe'] ?? null, env: Object.keys(process.env).sort() }));
   }, request.url === '/slow' ? 700 : 0));
 }).listen(3000, '0.0.0.0');
@@ -23,7 +23,7 @@ http.createServer((request, response) => {
 
 interface Told {
   name: string;
-  pid: number;
+  id: string;
   uid: number;
   method: string;
   body: string;
@@ -32,15 +32,15 @@ interface Told {
 }
 
 let host: TestHost;
-let site: SiteDescription;
-let neighbour: SiteDescription;
+let site: FilledSite;
+let neighbour: FilledSite;
 const siteId = newSiteId();
 const neighbourId = newSiteId();
 
-async function putApp(target: SiteDescription, name: string): Promise<void> {
+async function putApp(target: FilledSite, name: string): Promise<void> {
   await writeFile(path.join(target.files_dir, 'app.js'), appSource(name));
 }
-async function ask(target: SiteDescription, page = '', init: RequestInit = {}): Promise<Told> {
+async function ask(target: FilledSite, page = '', init: RequestInit = {}): Promise<Told> {
   const response = await fetch(new URL(page, target.url), init);
   if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);
   return (await response.json()) as Told;
@@ -60,7 +60,6 @@ it('a site with an app.js is its application, whatever port that asks for; metho
   expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2']);
   const told = (await response.json()) as Told;
   expect(told).toMatchObject({ name: 'first', method: 'POST', body: 'three masts', probe: null });
-  expect(told.pid).not.toBe(process.pid);
 });
 
 it('an application gets its own database and nothing of the host’s environment, and runs as the site’s account', async () => {
@@ -81,22 +80,22 @@ it('after a restart the next request is answered by a fresh process with the cur
   const before = await ask(site);
   const beside = await ask(neighbour);
   await putApp(site, 'second');
-  expect(await ask(site)).toMatchObject({ name: 'first', pid: before.pid });
+  expect(await ask(site)).toMatchObject({ name: 'first', id: before.id });
   const { generation } = await host.client.restartApp(siteId, claim(2));
   const after = await ask(site);
   expect(after.name).toBe('second');
-  expect(after.pid).not.toBe(before.pid);
-  expect((await ask(neighbour)).pid).toBe(beside.pid);
+  expect(after.id).not.toBe(before.id);
+  expect((await ask(neighbour)).id).toBe(beside.id);
   const probe = await host.client.probeSite(siteId, '/');
   expect(probe).toMatchObject({ http_status: 200, app_generation: generation + 1 });
-  expect(await host.client.readApp(siteId)).toMatchObject({ has_app: true, generation: generation + 1, pid: after.pid });
+  expect(await host.client.readApp(siteId)).toMatchObject({ has_app: true, generation: generation + 1 });
 });
 
 it('two restarts within one second give two fresh processes: the mtime grows by whole seconds', async () => {
-  const pids = [(await ask(site)).pid];
+  const pids = [(await ask(site)).id];
   for (const fence of [3, 4]) {
     await host.client.restartApp(siteId, claim(fence));
-    pids.push((await ask(site)).pid);
+    pids.push((await ask(site)).id);
   }
   expect(new Set(pids).size).toBe(3);
 });
@@ -106,7 +105,7 @@ it('a customer’s own touch of tmp/restart.txt does the same', async () => {
   const file = path.join(site.files_dir, 'tmp/restart.txt');
   const later = Math.floor((await stat(file)).mtimeMs / 1_000) + 5;
   await utimes(file, later, later);
-  expect((await ask(site)).pid).not.toBe(before.pid);
+  expect((await ask(site)).id).not.toBe(before.id);
 });
 
 it('a request in flight ends on the old process, and none of those that come meanwhile fails', async () => {
@@ -114,8 +113,8 @@ it('a request in flight ends on the old process, and none of those that come mea
   await new Promise((resolve) => setTimeout(resolve, 100));
   await host.client.restartApp(siteId, claim(5));
   const fresh = await Promise.all(Array.from({ length: 20 }, () => ask(site)));
-  expect(new Set(fresh.map(({ pid }) => pid)).size).toBe(1);
-  expect(fresh[0]?.pid).not.toBe((await slow).pid);
+  expect(new Set(fresh.map(({ id }) => id)).size).toBe(1);
+  expect(fresh[0]?.id).not.toBe((await slow).id);
 });
 
 it('says of which process a restart was, however many visitors come meanwhile: the fresh one has a greater generation', async () => {
@@ -152,7 +151,7 @@ it('a probe is told which process would answer also where the front page is a fi
 it('an application that dies is back with the next request', async () => {
   const before = await ask(site);
   await fetch(new URL('crash', site.url)).catch(() => undefined);
-  await until(async () => (await ask(site).catch(() => before)).pid !== before.pid, { timeoutMs: 30_000 });
+  await until(async () => (await ask(site).catch(() => before)).id !== before.id, { timeoutMs: 30_000 });
   expect((await ask(site)).name).toBe(before.name);
 });
 
@@ -166,7 +165,8 @@ it('an application that does not start answers 502, and starts once its code is 
 });
 
 it('a site without an application refuses a restart', async () => {
-  const { pid } = await ask(neighbour);
+  const { pid } = await host.client.readApp(neighbourId);
+  if (pid === null) throw new Error('the application does not run');
   await rm(path.join(neighbour.files_dir, 'app.js'));
   process.kill(pid, 'SIGKILL');
   await until(async () => (await host.client.readApp(neighbourId)).pid === null, { timeoutMs: 30_000 });

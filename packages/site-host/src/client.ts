@@ -1,4 +1,8 @@
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { type ServedArchives, serveArchives } from '@drydock/host-kit/archive-channel';
 import { type Claim, type ControlAddress, createControlClient, nothing } from '@drydock/host-kit/control-client';
+import { runJob } from '@drydock/host-kit/job-client';
 import {
   type AppDescription,
   appDescriptionSchema,
@@ -14,6 +18,16 @@ import {
   siteDescriptionSchema,
   siteHostProtocol,
 } from './protocol';
+
+import {
+  type CountRowsSpec,
+  countRowsResultSchema,
+  type PackResult,
+  type PackSpec,
+  packResultSchema,
+  type StageSpec,
+  stageResultSchema,
+} from './site-jobs.protocol';
 
 export type { Claim } from '@drydock/host-kit/control-client';
 
@@ -39,15 +53,50 @@ export interface SiteHostClient {
   restartApp(siteId: string, claim: Claim): Promise<RestartAnswer>;
   /** Drops the database, moves the files aside at once and deletes them slowly. Idempotent; never the current one. */
   removeRelease(siteId: string, releaseId: string, claim: Claim): Promise<void>;
+  /** Packs a release into one archive, on the host; `archives` are the parents' sources, full one first, and the sink. Throws a JobProblem beside the host's refusals. */
+  pack(siteId: string, spec: PackSpec, archives: ServedArchives, watch: Watch): Promise<PackResult>;
+  /** Stages a chain of archives as a whole release, on the host; it appears once all of it is on disk. Throws a JobProblem beside the host's refusals. */
+  stage(siteId: string, spec: StageSpec, archives: ServedArchives, watch: Watch): Promise<void>;
+  /** Rows of a table of the current release; null when there is none. Throws a JobProblem beside the host's refusals. */
+  countRows(siteId: string, spec: CountRowsSpec, claim: Claim): Promise<number | null>;
   close(): Promise<void>;
+}
+
+/** What whoever only asks can do: its secret is another one, and the host takes no change by it. */
+export interface SiteHostReaderClient {
+  readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
+  readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
+  close(): Promise<void>;
+}
+
+export interface Watch {
+  claim: Claim;
+  /** 0 to 1. */
+  onProgress?: (share: number) => void;
 }
 
 /** Longest of all is a destroy or a stage while Postgres checkpoints: 10 s seen. */
 const deadlineMs = 30_000;
 
+/** Throws as {@link createSiteHostClient}'s does, and `readers_only_ask` never: it has no such call. */
+export function createSiteHostReaderClient({ url, secret }: ControlAddress): SiteHostReaderClient {
+  const { ask, close } = createControlClient(siteHostProtocol, { url, secret, role: 'readers', deadlineMs });
+  return {
+    readSite: (id, signal) => ask('GET', { id, signal, answer: siteDescriptionSchema }),
+    readApp: (id, signal) => ask('GET /app', { id, signal, answer: appDescriptionSchema }),
+    close,
+  };
+}
+
 /** The typed client of a site host's control protocol. Every method throws {@link SiteHostError} as `createControlClient` says. */
 export function createSiteHostClient(address: ControlAddress): SiteHostClient {
-  const { ask, change, close } = createControlClient(siteHostProtocol, { ...address, deadlineMs });
+  const control = createControlClient(siteHostProtocol, { ...address, deadlineMs });
+  const { ask, change, close } = control;
+  const job = (id: string, archives: ServedArchives) => ({
+    id,
+    jobId: randomUUID(),
+    serve: (socket: Socket) => serveArchives(socket, archives),
+  });
   return {
     ensureSite: (id, fields, claim) => change('PUT', { id, claim, fields, answer: siteDescriptionSchema }),
     readSite: (id, signal) => ask('GET', { id, signal, answer: siteDescriptionSchema }),
@@ -66,6 +115,12 @@ export function createSiteHostClient(address: ControlAddress): SiteHostClient {
     readApp: (id, signal) => ask('GET /app', { id, signal, answer: appDescriptionSchema }),
     restartApp: (id, claim) => change('POST /app/restart', { id, claim, answer: restartAnswerSchema }),
     removeRelease: (id, releaseId, claim) => change(`DELETE /releases/${encodeURIComponent(releaseId)}`, { id, claim, answer: nothing }),
+    pack: (id, spec, archives, watch) => runJob(control, { ...job(id, archives), ...watch, kind: 'pack', spec, result: packResultSchema }),
+    stage: async (id, spec, archives, watch) => {
+      await runJob(control, { ...job(id, archives), ...watch, kind: 'stage', spec, result: stageResultSchema });
+    },
+    countRows: async (id, spec, claim) =>
+      (await runJob(control, { id, jobId: randomUUID(), kind: 'count_rows', spec, claim, result: countRowsResultSchema })).rows,
     close,
   };
 }

@@ -3,11 +3,13 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { createControlServer } from '@drydock/host-kit/control-server';
 import { Ledger } from '@drydock/host-kit/ledger';
+import { detectIsolation } from '@drydock/process/isolation';
 import { closeServer, listen } from '@drydock/service-kit/http-server';
 import { tokenKey } from '@drydock/service-kit/internal-token';
 import { createLog } from '@drydock/service-kit/log';
 import { createLifetime, type Lifetime } from '@drydock/service-kit/shutdown';
 import type { SiteHostConfig } from './config';
+import { ConnectionBudget } from './connection-budget';
 import { controlRoutes } from './control-routes';
 import { HostedSites } from './hosted-sites';
 import { siteHostProtocol } from './protocol';
@@ -31,18 +33,25 @@ export async function composeSiteHost(
   await cluster.endPredecessors();
   await cluster.closeCommonDatabases();
 
-  const removal = new SlowRemoval(sitesDir, log);
+  const isolation = await detectIsolation();
+  const removal = new SlowRemoval(sitesDir, isolation, log);
   lifetime.onClose('slow removal', () => removal.stop());
   await removal.resume();
 
   const ledger = new Ledger(sitesDir, 'site', () => new Date());
-  const sites = new HostedSites(sitesDir, ledger, { host: config.HOST, cluster, removal, log });
+  const isRiskTaken = config.DRYDOCK_RUN_APPS_WITHOUT_ISOLATION !== undefined;
+  if (isolation.kind === 'none')
+    log.warn({ reason: isolation.reason, is_risk_taken: isRiskTaken }, 'sites cannot be kept apart on this machine');
+  else log.info({ isolation: isolation.kind }, 'sites are kept apart');
+  const budget = new ConnectionBudget(await cluster.sessionsForSites());
+  const sites = new HostedSites(sitesDir, ledger, { host: config.HOST, cluster, removal, budget, isolation, isRiskTaken, log });
   lifetime.onClose('sites', () => sites.close(), 12_000);
   await sites.open();
 
   const key = tokenKey(config.SITE_HOST_SECRET);
+  const readerKey = config.SITE_HOST_READER_SECRET === undefined ? undefined : tokenKey(config.SITE_HOST_READER_SECRET);
   const check = (): Promise<void> => cluster.check();
-  const server = createControlServer({ protocol: siteHostProtocol, routes: controlRoutes(sites), key, log, check });
+  const server = createControlServer({ protocol: siteHostProtocol, ...controlRoutes(sites), key, readerKey, log, check });
   const { url } = await listen(server, config.PORT, config.HOST);
   lifetime.onClose('control server', () => closeServer(server));
   log.info({ url }, 'site host is up');

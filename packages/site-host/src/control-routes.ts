@@ -1,22 +1,26 @@
 import { changeSchema } from '@drydock/host-kit/control-protocol';
 import { type ControlRoute, controlRoutesOf, done, ok } from '@drydock/host-kit/control-routes';
+import { type ChannelRoute, jobRoutesOf } from '@drydock/host-kit/job-routes';
 import type { HostedSites } from './hosted-sites';
 import {
+  appDescriptionSchema,
   ensureSiteSchema,
   freezeSchema,
   probeSchema,
   releaseIdSchema,
+  siteDescriptionSchema,
   siteHostProtocol,
   stageReleaseSchema,
   switchSchema,
 } from './protocol';
 
 /** The whole control protocol, one entry for each call. */
-export function controlRoutes(sites: HostedSites): ControlRoute[] {
+export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; channel: ChannelRoute } {
   const { route, change } = controlRoutesOf(siteHostProtocol.things, sites);
-  return [
+  const ofJobs = jobRoutesOf(siteHostProtocol.things, sites, sites.jobs);
+  const routes = [
     route('PUT', async (id, body) => ok(await sites.ensure(id, ensureSiteSchema.parse(body)))),
-    route('GET', async (id) => ok(await sites.read(id).describe())),
+    route('GET', async (id) => ok(await sites.read(id).describe()), siteDescriptionSchema),
     route('DELETE', async (id, body) => {
       await sites.destroy(id, changeSchema.parse(body));
       return done;
@@ -40,7 +44,9 @@ export function controlRoutes(sites: HostedSites): ControlRoute[] {
       return site.describe();
     }),
     route('POST /probe', async (id, body) => ok(await sites.read(id).probe(probeSchema.parse(body).path))),
-    route('GET /app', async (id) => ok(await sites.read(id).describeApp())),
+    route('GET /app', async (id) => ok(await sites.read(id).describeApp()), appDescriptionSchema),
     change('POST /app/restart', { op: 'restart_app', body: changeSchema }, (site) => site.restartApp()),
+    ...ofJobs.routes,
   ];
+  return { routes, channel: ofJobs.channel };
 }

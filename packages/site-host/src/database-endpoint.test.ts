@@ -3,12 +3,11 @@ import net from 'node:net';
 import { runSql } from '@drydock/test-kit/run-sql';
 import { until } from '@drydock/test-kit/wait';
 import pg from 'pg';
-import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
-import type { SiteDescription } from './protocol';
+import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
 
 let host: TestHost;
-let site: SiteDescription;
-let other: SiteDescription;
+let site: FilledSite;
+let other: FilledSite;
 const [siteId, otherId] = [newSiteId(), newSiteId()];
 beforeAll(async () => {
   host = await startHost(await hostConfig());
@@ -47,9 +46,21 @@ test('no other database: not by the endpoint, not past it', async () => {
   expect(await codeOf(changed(site.database_url, (url) => (url.pathname = '/postgres')))).toBe('3D000');
   const direct = (await host.client.readRelease(siteId, 'initial')).database_url;
   const foreign = new URL((await host.client.readRelease(otherId, 'initial')).database_url).pathname;
-  for (const database of ['/postgres', '/template1', foreign])
+  expect(await codeOf(direct)).toBe('connected');
+  for (const database of ['/postgres', '/template1', foreign]) {
     expect(await codeOf(changed(direct, (url) => (url.pathname = database)))).toBe('42501');
+  }
   expect(await codeOf(changed(direct, (url) => (url.pathname = '/template0')))).not.toBe('connected');
+});
+
+test('what every role of the cluster can read tells no site from another', async () => {
+  const names = await runSql<{ name: string }>(
+    site.database_url,
+    'select rolname as name from pg_roles union all select datname from pg_database',
+  );
+  expect(names.length).toBeGreaterThan(5);
+  for (const id of [siteId, otherId])
+    for (const { name } of names) expect(name.replaceAll('-', '')).not.toContain(id.replaceAll('-', '').slice(0, 8));
 });
 
 test('no other role, no wrong password, no replication', async () => {

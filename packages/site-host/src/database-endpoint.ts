@@ -1,6 +1,7 @@
-import { connect, type Server, type Socket } from 'node:net';
+import { connect, type Server, Socket } from 'node:net';
 import { PostgresAddress, type Verdict } from '@drydock/host-kit/postgres-address';
 import { type FirstPacket, readFirstPacket, writeFatal, writeStartup } from '@drydock/host-kit/startup-packet';
+import type { ConnectionBudget } from './connection-budget';
 import { type Gate, GateError } from './gate';
 
 /** The name by which customers know their database, whichever release is current. */
@@ -12,15 +13,21 @@ type Greeting = Startup | Extract<FirstPacket, { kind: 'cancel' }>;
 
 export interface EndpointOptions {
   gate: Gate;
+  siteId: string;
   role: string;
+  /** That of all sites of the cluster. */
+  budget: ConnectionBudget;
   cluster: { host: string; port: number };
   /** The database of the current release, asked at the moment a session goes through; null while there is none. */
   currentDatabase: () => string | null;
+  /** Whether this is the database of a release that is being served: its pages and its application ask for it by its own name. */
+  isServed: (database: string) => boolean;
 }
 
 /**
  * The one address of a site's database. It changes the database's name in the client's first packet to that of the current release and then
- * only passes bytes on: passwords are proved to Postgres itself (SCRAM), cancels are forwarded. New sessions wait while the gate is frozen.
+ * only passes bytes on: passwords are proved to Postgres itself (SCRAM), cancels are forwarded. New sessions wait while the gate is frozen;
+ * those of a release itself do not, since its last requests are waited for.
  */
 export class DatabaseEndpoint {
   private readonly options: EndpointOptions;
@@ -55,6 +62,11 @@ export class DatabaseEndpoint {
       client.end(refusal);
       return;
     }
+    const asked = startup.parameters.get('database') ?? '';
+    if (this.options.isServed(asked)) {
+      this.join(client, startup, asked);
+      return;
+    }
     const left = new AbortController();
     client.once('close', () => left.abort());
     try {
@@ -66,29 +78,37 @@ export class DatabaseEndpoint {
     const database = this.options.currentDatabase();
     if (client.destroyed) return;
     if (database === null) client.end(writeFatal('57P03', 'the site has no database yet'));
-    else this.join(client, writeStartup(startup.protocol, new Map([...startup.parameters, ['database', database]])), startup.rest);
+    else this.join(client, startup, database);
   }
 
   private refusalOf({ parameters }: Startup): Buffer | null {
     const user = parameters.get('user') ?? '';
     if (user !== this.options.role) return writeFatal('28000', 'this address serves one role only');
     if (parameters.has('replication')) return writeFatal('28000', 'replication is not offered here');
-    if ((parameters.get('database') ?? user) === endpointDatabase) return null;
+    const database = parameters.get('database') ?? user;
+    if (database === endpointDatabase || this.options.isServed(database)) return null;
     return writeFatal('3D000', `the database is called "${endpointDatabase}" here`);
   }
 
-  private join(client: Socket, startup: Buffer, rest: Buffer): void {
+  private join(client: Socket, { protocol, parameters, rest }: Startup, database: string): void {
     // Before anything is awaited: a switch from now on must find this session.
-    this.sessions.add(client);
-    const upstream = connect({ ...this.options.cluster, noDelay: true });
+    const upstream = new Socket();
     const end = (): void => {
       this.sessions.delete(client);
+      giveBack?.();
       client.destroy();
       upstream.destroy();
     };
+    const giveBack = this.options.budget.take(this.options.siteId, end);
+    if (giveBack === null) {
+      client.end(writeFatal('53300', 'too many connections for this site'));
+      return;
+    }
+    this.sessions.add(client);
+    upstream.setNoDelay(true).connect(this.options.cluster);
     upstream.on('error', end).on('close', end);
     client.on('close', end);
-    upstream.write(Buffer.concat([startup, rest]));
+    upstream.write(Buffer.concat([writeStartup(protocol, new Map([...parameters, ['database', database]])), rest]));
     client.pipe(upstream);
     upstream.pipe(client);
   }

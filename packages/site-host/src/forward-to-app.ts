@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { AppProcess } from './app-process';
-import { AppDown, type AppRunner } from './app-runner';
+import { AppDown, type AppRunner, type RestartWish } from './app-runner';
 import { generationHeader } from './probe-site';
 
 /** Between two hops only (RFC 9110, 7.6.1), and the header that lets a probe in, which is nobody else's business. */
@@ -29,22 +29,19 @@ function forwarded(raw: readonly string[]): string[] {
 }
 
 /** Tells a probe which process is due, and starts it. Throws {@link AppDown}. */
-export async function announceGeneration(response: ServerResponse, app: AppRunner): Promise<AppProcess> {
-  const running = await app.take();
-  response.setHeader(generationHeader, String(running.generation));
-  return running;
+export async function announceGeneration(response: ServerResponse, app: AppRunner, wish: RestartWish): Promise<void> {
+  response.setHeader(generationHeader, String((await app.take(wish)).generation));
 }
 
 /** Answers a request by the application. Throws {@link AppDown} when nothing of an answer came. */
-export async function forwardToApp(request: IncomingMessage, response: ServerResponse, app: AppRunner, isProbe: boolean): Promise<void> {
-  const running = isProbe ? await announceGeneration(response, app) : await app.take();
+export async function forwardToApp(request: IncomingMessage, response: ServerResponse, running: AppProcess): Promise<void> {
   await running.use(() => relay(request, response, running));
 }
 
-function relay(request: IncomingMessage, response: ServerResponse, { agent, port }: AppProcess): Promise<void> {
+function relay(request: IncomingMessage, response: ServerResponse, { agent, socketPath }: AppProcess): Promise<void> {
   return new Promise((resolve, reject) => {
     const headers = [...forwarded(request.rawHeaders), 'X-Forwarded-For', request.socket.remoteAddress ?? ''];
-    const upstream = httpRequest({ agent, host: '127.0.0.1', port, method: request.method, path: request.url, headers });
+    const upstream = httpRequest({ agent, socketPath, method: request.method, path: request.url, headers });
     response.once('close', () => upstream.destroy());
     upstream.once('error', (error) => reject(new AppDown('the application did not answer', { cause: error })));
     upstream.once('response', (answer) => {

@@ -1,11 +1,14 @@
 import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { createControlClient, nothing } from '@drydock/host-kit/control-client';
 import { runSql } from '@drydock/test-kit/run-sql';
 import { readSharedCluster } from '@drydock/test-kit/test-cluster';
 import { until } from '@drydock/test-kit/wait';
+import { z } from 'zod';
 import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
 import { fillVersion, readPage } from '../test/versions';
-import { createSiteHostClient } from './client';
+import { createSiteHostClient, createSiteHostReaderClient } from './client';
+import { siteHostProtocol } from './protocol';
 
 let host: TestHost;
 beforeAll(async () => {
@@ -157,6 +160,27 @@ test('no call without the right token, none that is bound to another, none that 
   await expect(host.client.stageRelease(newSiteId(), '../x', claim(1))).rejects.toMatchObject({ code: 'invalid_request' });
   await expect(host.client.freezeSite(newSiteId(), 1_000, { fence: 'x' })).rejects.toMatchObject({ code: 'invalid_request' });
   await expect(host.client.freezeSite(newSiteId(), 1_000, claim(1))).rejects.toMatchObject({ code: 'unknown_site' });
+});
+
+test('who only asks sees neither a password nor a path of the site, and can do nothing to it', async () => {
+  const siteId = newSiteId();
+  await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
+  const known = await host.client.readSite(siteId);
+  const secret = host.config.SITE_HOST_READER_SECRET ?? '';
+  const reader = createSiteHostReaderClient({ url: host.controlUrl, secret });
+  const summary = await reader.readSite(siteId);
+  expect(known).toMatchObject(summary);
+  const everything = createControlClient(siteHostProtocol, { url: host.controlUrl, secret, role: 'readers', deadlineMs: 5_000 });
+  const sent = await everything.ask('GET', { id: siteId, answer: z.record(z.string(), z.unknown()) });
+  expect(Object.keys(sent).sort()).toEqual(Object.keys(summary).sort());
+  expect(JSON.stringify(sent)).not.toMatch(/postgresql:|password|\/files/);
+  const refused = { code: 'readers_only_ask' };
+  await expect(everything.change('DELETE', { id: siteId, claim: claim(9), answer: nothing })).rejects.toMatchObject(refused);
+  await expect(everything.change('POST /app/restart', { id: siteId, claim: claim(9), answer: nothing })).rejects.toMatchObject(refused);
+  const release = `GET /releases/${known.current_release}` as const;
+  await expect(everything.ask(release, { id: siteId, answer: nothing })).rejects.toMatchObject(refused);
+  await host.client.destroySite(siteId, claim(9));
+  await Promise.all([reader.close(), everything.close()]);
 });
 
 test('a host that is not there is unreachable', async () => {

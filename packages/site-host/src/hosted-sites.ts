@@ -1,18 +1,20 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, readdir } from 'node:fs/promises';
+import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Mode } from '@drydock/contracts/values';
+import { Accounts, firstAccounts } from '@drydock/host-kit/accounts';
 import { Changes } from '@drydock/host-kit/changes';
 import type { Change } from '@drydock/host-kit/control-protocol';
 import { admitFence } from '@drydock/host-kit/fence';
+import { Jobs } from '@drydock/host-kit/jobs';
 import type { Ledger } from '@drydock/host-kit/ledger';
 import { PortAllocator } from '@drydock/host-kit/ports';
-import { Accounts } from './accounts';
 import { DestroyedFences } from './destroyed-fences';
 import type { EnsureSite, SiteDescription } from './protocol';
 import { Site, type SiteSurroundings } from './site';
 import { SiteFolder, type SiteRecord } from './site-folder';
 import { SiteHostError } from './site-host-error';
+import { siteJobKinds } from './site-jobs';
 
 /** While something else holds its port, or its database cannot be reached. */
 const reopenMs = 5_000;
@@ -22,6 +24,7 @@ const modes: readonly Mode[] = ['live', 'sandbox'];
 export class HostedSites {
   private readonly sitesDir: string;
   private readonly around: SiteSurroundings;
+  readonly jobs: Jobs;
   private readonly changes: Changes;
   private readonly ports: PortAllocator;
   private readonly accounts: Accounts;
@@ -31,12 +34,13 @@ export class HostedSites {
   private readonly unreadable = new Set<string>();
   private isClosing = false;
 
-  constructor(sitesDir: string, ledger: Ledger, around: SiteSurroundings) {
+  constructor(sitesDir: string, ledger: Ledger, around: Omit<SiteSurroundings, 'inTurn'>) {
     this.sitesDir = sitesDir;
     this.changes = new Changes(ledger);
-    this.around = around;
+    this.around = { ...around, inTurn: (siteId, work) => this.changes.inTurn(siteId, work) };
+    this.jobs = new Jobs({ folder: sitesDir, kinds: siteJobKinds((siteId) => this.read(siteId)), log: around.log });
     this.ports = new PortAllocator(around.host);
-    this.accounts = new Accounts(sitesDir);
+    this.accounts = new Accounts(sitesDir, firstAccounts.sites);
     this.destroyed = new DestroyedFences(sitesDir);
   }
 
@@ -52,6 +56,7 @@ export class HostedSites {
     const known = found.flatMap(({ folder, record }) => (record === null ? [] : [{ folder, record }]));
     for (const { record } of known) for (const port of [record.http_port, record.database_port]) this.ports.reserve(port);
     await Promise.all(known.map(({ folder, record }) => this.openKnown(new Site(folder, record, this.around))));
+    await this.jobs.open();
   }
 
   read(siteId: string): Site {
@@ -61,8 +66,9 @@ export class HostedSites {
     return site;
   }
 
-  /** Runs one change of a site that exists. Throws `unknown_site`, `stale_fence`, and whatever `work` throws. */
-  change<T>(siteId: string, op: string, change: Change, work: (site: Site) => Promise<T>): Promise<T> {
+  /** Runs one change of a site that exists, after it has ended what an older claim has running. Throws `unknown_site`, `stale_fence`, and whatever `work` throws. */
+  async change<T>(siteId: string, op: string, change: Change, work: (site: Site) => Promise<T>): Promise<T> {
+    await this.jobs.endOlder(siteId, change.fence);
     return this.changes.run(siteId, op, change, async () => {
       const site = this.read(siteId);
       await admitFence(site.folder.fenceFile, change.fence);
@@ -75,13 +81,13 @@ export class HostedSites {
       await this.destroyed.admit(siteId, wanted.fence);
       const folder = this.sites.get(siteId)?.folder ?? new SiteFolder(this.sitesDir, wanted.mode, siteId);
       await mkdir(folder.releasesDir, { recursive: true, mode: 0o711 });
-      await chmod(folder.root, 0o711);
       await admitFence(folder.fenceFile, wanted.fence);
       return () => this.ensureAt(folder, siteId, wanted);
     });
   }
 
-  destroy(siteId: string, change: Change): Promise<void> {
+  async destroy(siteId: string, change: Change): Promise<void> {
+    await this.jobs.endOlder(siteId, change.fence);
     return this.changes.run(siteId, 'destroy_site', change, async () => {
       this.assertReadable(siteId);
       await this.destroyed.admit(siteId, change.fence);
@@ -93,6 +99,7 @@ export class HostedSites {
 
   async close(): Promise<void> {
     this.isClosing = true;
+    await this.jobs.close();
     await this.changes.settle();
     await Promise.all([...this.sites.values()].map((site) => site.close()));
   }
@@ -152,7 +159,8 @@ export class HostedSites {
       site_id: siteId,
       mode,
       domain,
-      role: `site_${siteId.replaceAll('-', '')}`,
+      // Every role of the cluster can read the names of all others, so the name tells nothing.
+      role: `site_${randomBytes(16).toString('hex')}`,
       password: randomBytes(24).toString('hex'),
       http_port: await this.ports.allocate(),
       database_port: await this.ports.allocate(),

@@ -3,20 +3,17 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { proveProcess } from '@drydock/embedded/process-proof';
 import { PortAllocator } from '@drydock/host-kit/ports';
+import { proveProcess } from '@drydock/process/process-proof';
 import { runSql } from '@drydock/test-kit/run-sql';
 import { until } from '@drydock/test-kit/wait';
-import { claim, clearHost, hostConfig, newSiteId, startHost } from '../test/host';
+import { claim, clearHost, hostConfig, newSiteId, startHost, type TestClient, withPlaces } from '../test/host';
 import { fillVersion, readPage } from '../test/versions';
-import { createSiteHostClient, type SiteHostClient } from './client';
+import { createSiteHostClient } from './client';
 import type { SiteHostConfig } from './config';
 
 /** The real process, from the build output, with a folder of fault tokens. */
-async function spawnHost(
-  config: SiteHostConfig,
-  faults: string,
-): Promise<{ child: ChildProcess; client: SiteHostClient; controlUrl: string }> {
+async function spawnHost(config: SiteHostConfig, faults: string): Promise<{ child: ChildProcess; client: TestClient; controlUrl: string }> {
   const port = await new PortAllocator('127.0.0.1').allocate();
   const settings = Object.entries(config).filter(([, value]) => value !== undefined);
   const env = {
@@ -28,7 +25,7 @@ async function spawnHost(
   const child = spawn(process.execPath, [path.resolve(__dirname, '../dist/server.js')], { env, stdio: ['ignore', 'inherit', 'inherit'] });
   const controlUrl = `http://127.0.0.1:${port}`;
   await until(async () => (await fetch(`${controlUrl}/readyz`)).ok, { what: 'the host', timeoutMs: 30_000 });
-  return { child, controlUrl, client: createSiteHostClient({ url: controlUrl, secret: config.SITE_HOST_SECRET }) };
+  return { child, controlUrl, client: withPlaces(createSiteHostClient({ url: controlUrl, secret: config.SITE_HOST_SECRET }), config) };
 }
 
 test.each([
@@ -92,16 +89,18 @@ test('killed with -9 it leaves no process of an application behind', async () =>
   const site = await client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
   await writeFile(
     path.join(site.files_dir, 'app.js'),
-    "require('http').createServer((_, answer) => answer.end(String(process.pid))).listen(1)",
+    "const id = require('crypto').randomUUID(); require('http').createServer((_, answer) => answer.end(id)).listen(1)",
   );
-  const pid = Number(await (await fetch(site.url)).text());
+  const before = await (await fetch(site.url)).text();
+  const { pid } = await client.readApp(siteId);
+  if (pid === null || proveProcess(pid) === null) throw new Error('the application does not run');
   const exited = once(child, 'exit');
   child.kill('SIGKILL');
   await exited;
   await client.close();
   await until(() => proveProcess(pid) === null, { timeoutMs: 30_000 });
   const host = await startHost(config);
-  expect(Number(await (await fetch(site.url)).text())).not.toBe(pid);
+  expect(await (await fetch(site.url)).text()).not.toBe(before);
   await clearHost(host, [siteId]);
 });
 

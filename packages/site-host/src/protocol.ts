@@ -7,6 +7,7 @@ import { SiteHostError, type SiteHostErrorCode, siteHostStatuses } from './site-
 export const siteHostProtocol: ControlProtocol<SiteHostErrorCode> = {
   things: 'sites',
   parties: { issuer: 'hosting', audience: 'site-host' },
+  readers: { issuer: 'hosting', audience: 'site-host-reader' },
   statuses: siteHostStatuses,
   Refusal: SiteHostError,
 };
@@ -24,31 +25,18 @@ export const probeSchema = z.strictObject({
     .max(2048),
 });
 
-const ownerSchema = z.object({ uid: z.int(), gid: z.int() }).nullable();
-
-export const releaseDescriptionSchema = z.object({
-  release_id: z.string(),
-  is_current: z.boolean(),
-  files_dir: z.string(),
-  /** Straight to the cluster, as the site's role: for filling a staged release and for packing any. */
-  database_url: z.string(),
-  owner: ownerSchema,
-});
+/** No path, no account, no password: whoever steers a host reaches nothing of a site's but by its calls and jobs. */
+export const releaseDescriptionSchema = z.object({ release_id: z.string(), is_current: z.boolean() });
 
 export const siteDescriptionSchema = z.object({
   site_id: z.string(),
   mode: modeSchema,
   domain: z.string(),
   url: z.string(),
-  /** Through the pointer: always the files of the current release. */
-  files_dir: z.string(),
-  /** Through the site's endpoint: always the database of the current release. */
-  database_url: z.string(),
   current_release: z.string().nullable(),
   frozen: z.boolean(),
   releases: z.array(z.string()),
   free_bytes: z.number(),
-  owner: ownerSchema,
 });
 
 export const freezeAnswerSchema = z.object({ frozen: z.literal(true), drained: z.boolean() });
@@ -64,6 +52,8 @@ export const appDescriptionSchema = z.object({
   has_app: z.boolean(),
   generation: z.int(),
   pid: z.int().nullable(),
+  /** Why no application is started on this machine. */
+  refusal: z.enum(['sandbox_unavailable']).nullable(),
   last_restart_at: z.string().nullable(),
 });
 /** `generation`: a process with a greater one has been started since. */

@@ -1,49 +1,34 @@
 import { realpath } from 'node:fs/promises';
-import pg from 'pg';
 import type { AppRunner } from './app-runner';
+import type { Content } from './content/content';
 
-const connectionsMax = 5;
-const statementTimeoutMs = 2_000;
 const retireMs = 10_000;
 
 export interface ReleaseOptions {
   releaseId: string;
   database: string;
   filesDir: string;
-  /** Straight to the database, as the site's role. */
-  url: string;
   openApp(filesDir: string): AppRunner;
+  openContent(filesDir: string): Content;
 }
 
 /**
- * One release as it is served: its files, its own connections and its application, bound together, so that whoever holds a release can mix nothing.
- * A request takes it once (`use`) and gives it back; a retired release ends its connections when the last request has.
+ * One release as it is served: its files, its pages and its application, bound together, so that whoever holds a release can mix nothing.
+ * A request takes it once (`use`) and gives it back; a retired release ends its processes when the last request has.
  */
 export class Release {
   readonly releaseId: string;
   readonly database: string;
-  /** Without links, so that a file's real path can be compared with it. */
-  readonly filesDir: string;
   readonly app: AppRunner;
-  private readonly pool: pg.Pool;
+  readonly content: Content;
   private inFlight = 0;
   private readonly onIdle: (() => void)[] = [];
 
-  private constructor({ releaseId, database, filesDir, url, openApp }: ReleaseOptions) {
+  private constructor({ releaseId, database, filesDir, openApp, openContent }: ReleaseOptions) {
     this.releaseId = releaseId;
     this.database = database;
-    this.filesDir = filesDir;
     this.app = openApp(filesDir);
-    this.pool = new pg.Pool({
-      connectionString: url,
-      max: connectionsMax,
-      connectionTimeoutMillis: 2_000,
-      idleTimeoutMillis: 10_000,
-      statement_timeout: statementTimeoutMs,
-      application_name: 'site pages',
-    });
-    // A connection that breaks while idle is replaced at the next page.
-    this.pool.on('error', () => undefined);
+    this.content = openContent(filesDir);
   }
 
   static async open(options: ReleaseOptions): Promise<Release> {
@@ -73,26 +58,9 @@ export class Release {
     return outcome;
   }
 
-  /** Runs `work` in one read-only transaction, so that all of a page shows one moment. */
-  async readOnly<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    const client = await this.pool.connect();
-    let isClean = false;
-    try {
-      await client.query('begin isolation level repeatable read read only');
-      const result = await work(client);
-      await client.query('rollback');
-      // A page may have called set_config: the next one starts afresh.
-      await client.query('discard all');
-      isClean = true;
-      return result;
-    } finally {
-      client.release(!isClean);
-    }
-  }
-
-  /** Ends its connections and its application once the requests in flight have ended, at most 10 s from now. */
+  /** Ends its processes once the requests in flight have ended, at most 10 s from now. */
   async retire(): Promise<void> {
     await this.drained(retireMs);
-    await Promise.all([this.pool.end(), this.app.close()]);
+    await Promise.all([this.content.close(), this.app.close()]);
   }
 }

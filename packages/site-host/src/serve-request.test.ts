@@ -1,12 +1,12 @@
+import { randomBytes } from 'node:crypto';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import path from 'node:path';
 import { runSql } from '@drydock/test-kit/run-sql';
-import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
-import type { SiteDescription } from './protocol';
+import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
 
 let host: TestHost;
-let site: SiteDescription;
+let site: FilledSite;
 const siteId = newSiteId();
 beforeAll(async () => {
   host = await startHost(await hostConfig());
@@ -152,4 +152,13 @@ test('nobody but the host itself gets past a freeze', async () => {
   const startedMs = performance.now();
   await get('/style.css', { 'x-drydock-probe': 'a'.repeat(48) });
   expect(performance.now() - startedMs).toBeGreaterThan(300);
+});
+
+test('a file of many pieces comes whole, and so does a range across them', async () => {
+  const bytes = randomBytes(3_000_001);
+  await writeFile(path.join(site.files_dir, 'large.bin'), bytes);
+  const url = new URL('large.bin', site.url);
+  expect(Buffer.from(await (await fetch(url)).arrayBuffer()).equals(bytes)).toBe(true);
+  const part = await fetch(url, { headers: { range: 'bytes=65000-1000000' } });
+  expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(65_000, 1_000_001))).toBe(true);
 });

@@ -1,10 +1,10 @@
-import { errorCodeOf } from '@drydock/host-kit/error-code';
 import { SerialQueue } from '@drydock/host-kit/serial-queue';
+import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service-kit/log';
+import { AppLog } from './app-log';
 import { AppRunner } from './app-runner';
 import type { AppDescription, RestartAnswer } from './protocol';
 import type { Release } from './release';
-import { NotAFile, touchRestartFile } from './restart-file';
 import type { SiteFolder } from './site-folder';
 import { SiteHostError } from './site-host-error';
 
@@ -12,48 +12,55 @@ interface SiteAppSettings {
   folder: SiteFolder;
   /** The site's account; null: this process' own. */
   uid: number | null;
+  isolation: Isolation;
+  /** Whether applications run where nothing keeps them apart. */
+  isRiskTaken: boolean;
   log: Log;
-}
-
-const blockingCodes = ['ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO'];
-
-function refuseBlocked(error: unknown): never {
-  if (!(error instanceof NotAFile) && !blockingCodes.includes(errorCodeOf(error))) throw error;
-  throw new SiteHostError('restart_blocked', 'tmp or tmp/restart.txt is a link, or not what it must be', { cause: error });
 }
 
 /** The application of a site over all its releases: which generation it is at, and when it was last restarted. */
 export class SiteApp {
   private readonly settings: SiteAppSettings;
   private readonly record = new SerialQueue();
+  private readonly printed: AppLog;
 
   constructor(settings: SiteAppSettings) {
     this.settings = settings;
+    this.printed = new AppLog(settings.folder.appLogFile);
   }
 
   /** For one release: its folder, its database. */
   openRunner(filesDir: string, databaseUrl: string): AppRunner {
-    const { folder, uid, log } = this.settings;
-    return new AppRunner({ filesDir, databaseUrl, logFile: folder.appLogFile, uid }, { next: () => this.nextGeneration() }, log);
+    const { uid, isolation, isRiskTaken, log } = this.settings;
+    const settings = { filesDir, databaseUrl, log: this.printed, uid, isolation, isRiskTaken };
+    return new AppRunner(settings, { next: () => this.nextGeneration() }, log);
   }
 
   async describe(release: Release | null): Promise<AppDescription> {
     const { generation, last_restart_at } = await this.settings.folder.readApp();
-    return { has_app: (await release?.app.isPresent()) ?? false, generation, pid: release?.app.running?.pid ?? null, last_restart_at };
+    const has_app = release !== null && (await isPresent(release));
+    return { has_app, generation, pid: release?.app.running?.pid ?? null, refusal: this.refusal, last_restart_at };
   }
 
-  /** By the customer's own means: whoever looks at tmp/restart.txt next sees it. Throws `no_app` and `restart_blocked`. */
+  /** By the customer's own means: whoever looks at tmp/restart.txt next sees it. Throws `no_app`, `restart_blocked`, `sandbox_unavailable`. */
   async restart(release: Release | null): Promise<RestartAnswer> {
-    if (release === null || !(await release.app.isPresent())) throw new SiteHostError('no_app', 'the site has no app.js');
-    const { uid, folder } = this.settings;
+    if (release === null || !(await isPresent(release))) throw new SiteHostError('no_app', 'the site has no app.js');
+    if (this.refusal !== null) throw new SiteHostError(this.refusal, 'no application can be kept apart on this machine');
+    const { folder } = this.settings;
     // No process is counted between the touch and the count: one that a visitor's request starts meanwhile is fresh, and has to have a greater number.
     return this.record.run(async () => {
       const restarted_at = new Date().toISOString();
-      await touchRestartFile(release.filesDir, uid === null ? null : { uid, gid: uid }, Date.parse(restarted_at)).catch(refuseBlocked);
+      const seconds = await release.content.touchRestartFile(Date.parse(restarted_at));
+      if (seconds === null) throw new SiteHostError('restart_blocked', 'tmp or tmp/restart.txt is a link, or not what it must be');
       const { generation } = await folder.readApp();
       await folder.writeApp({ generation, last_restart_at: restarted_at });
       return { restarted_at, generation };
     });
+  }
+
+  private get refusal(): 'sandbox_unavailable' | null {
+    const { isolation, isRiskTaken } = this.settings;
+    return isolation.kind === 'none' && !isRiskTaken ? 'sandbox_unavailable' : null;
   }
 
   private nextGeneration(): Promise<number> {
@@ -66,3 +73,5 @@ export class SiteApp {
     });
   }
 }
+
+const isPresent = async ({ app, content }: Release): Promise<boolean> => app.running !== null || (await content.hasApp());

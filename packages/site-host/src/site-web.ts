@@ -2,10 +2,11 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createHttpServer } from '@drydock/service-kit/http-server';
 import type { Log } from '@drydock/service-kit/log';
-import { AppDown } from './app-runner';
+import { AppDown, SandboxUnavailable } from './app-runner';
+import { ContentError } from './content/content';
 import { type Gate, GateError } from './gate';
 import type { Release } from './release';
-import { sendText, serveRequest } from './serve-request';
+import { PageUnavailable, sendText, serveRequest } from './serve-request';
 
 const closeMs = 3_000;
 const probeHeader = 'x-drydock-probe';
@@ -62,8 +63,12 @@ export class SiteWeb {
     if (response.destroyed) return;
     // Once the head is out nothing true can be said any more: the client must see that the body is cut off.
     if (response.headersSent) response.destroy();
-    else if (isDown) sendText(response, 502, 'This application could not be reached\n', { 'retry-after': '1' });
+    else if (error instanceof SandboxUnavailable) {
+      sendText(response, 503, 'This application is not started: nothing would keep it apart on this machine (sandbox_unavailable)\n');
+    } else if (isDown) sendText(response, 502, 'This application could not be reached\n', { 'retry-after': '1' });
     else if (isHeld) sendText(response, 503, 'This site is being restored\n', { 'retry-after': '2' });
+    else if (error instanceof PageUnavailable) sendText(response, 503, 'This page is away for a moment\n', { 'retry-after': '2' });
+    else if (error instanceof ContentError) sendText(response, 503, 'This page could not be read\n', { 'retry-after': '2' });
     else sendText(response, 500, 'This page could not be shown\n');
   }
 }

@@ -3,19 +3,23 @@ import path from 'node:path';
 import { faultpoint } from '@drydock/faults/faultpoint';
 import { pointDurably } from '@drydock/host-kit/durable-file';
 import { listenStubbornly } from '@drydock/host-kit/listen-stubbornly';
+import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service-kit/log';
-import { DatabaseEndpoint, endpointDatabase } from './database-endpoint';
+import type { ConnectionBudget } from './connection-budget';
+import { Content } from './content/content';
+import { DatabaseEndpoint } from './database-endpoint';
 import { Gate } from './gate';
 import { probeSite } from './probe-site';
 import type { AppDescription, FreezeAnswer, ProbeAnswer, ReleaseDescription, RestartAnswer, SiteDescription } from './protocol';
 import { Release } from './release';
-import { ReleaseStore } from './release-store';
+import { closeToOthers, ReleaseStore } from './release-store';
 import { SiteApp } from './site-app';
 import type { SiteFolder, SiteRecord } from './site-folder';
 import { SiteHostError } from './site-host-error';
 import { SiteWeb } from './site-web';
 import type { SitesCluster } from './sites-cluster';
 import type { SlowRemoval } from './slow-removal';
+import type { LoaderAccess } from './transfer-access';
 
 /** Longer than a page's statement may take, shorter than visitors bear. */
 const drainMs = 3_000;
@@ -28,7 +32,23 @@ export interface SiteSurroundings {
   host: string;
   cluster: SitesCluster;
   removal: SlowRemoval;
+  budget: ConnectionBudget;
+  /** How what touches a site's content is kept to it. */
+  isolation: Isolation;
+  /** Whether applications run where nothing keeps them apart. */
+  isRiskTaken: boolean;
+  /** One change of a site after the other: what jobs do to its releases comes between its other changes. */
+  inTurn<T>(siteId: string, work: () => Promise<T>): Promise<T>;
   log: Log;
+}
+
+/** A release to be filled by a job, and how its database is reached for that. */
+export interface PreparedRelease {
+  filesDir: string;
+  /** Acts as the site's role, in this database, until the release is published or discarded. */
+  loader: LoaderAccess;
+  publish(): Promise<void>;
+  discard(): Promise<void>;
 }
 
 /** One hosted site: its folder, its two addresses, and the one pointer that both resolve. Changes are made one at a time by the caller. */
@@ -42,17 +62,26 @@ export class Site {
   private readonly endpoint: DatabaseEndpoint;
   private readonly app: SiteApp;
   private current: Release | null = null;
+  /** The current release and those whose last requests are still answered. After a switch and one back, two have the same database. */
+  private readonly served = new Set<Release>();
 
   constructor(folder: SiteFolder, record: SiteRecord, around: SiteSurroundings) {
     this.folder = folder;
     this.settings = record;
     this.around = { ...around, log: around.log.child({ site_id: record.site_id }) };
     this.releases = new ReleaseStore(folder, around.cluster, around.removal);
-    this.app = new SiteApp({ folder, uid: record.uid, log: this.around.log });
+    this.app = new SiteApp({ ...this.around, folder, uid: record.uid });
     this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.around.log });
-    const { host, port } = around.cluster;
-    const currentDatabase = (): string | null => this.current?.database ?? null;
-    this.endpoint = new DatabaseEndpoint({ gate: this.gate, role: record.role, cluster: { host, port }, currentDatabase });
+    const { cluster, budget } = around;
+    this.endpoint = new DatabaseEndpoint({
+      gate: this.gate,
+      siteId: record.site_id,
+      role: record.role,
+      budget,
+      cluster: { host: cluster.host, port: cluster.port },
+      currentDatabase: () => this.current?.database ?? null,
+      isServed: (database) => [...this.served].some((release) => release.database === database),
+    });
   }
 
   /** Serves what the pointer names; a site without one yet answers 503 until it is completed. Again: goes on where a failure stopped it. */
@@ -80,6 +109,7 @@ export class Site {
   /** Makes what a crash may have kept from being made: role, first release, pointer. */
   async complete(): Promise<void> {
     await this.around.cluster.ensureRole(this.record.role, this.record.password);
+    await closeToOthers(this.folder.root, this.record.uid);
     if (this.current !== null) return;
     await this.releases.remove(this.record, firstReleaseId);
     await this.releases.create(this.record, firstReleaseId);
@@ -88,32 +118,23 @@ export class Site {
   }
 
   async describe(): Promise<SiteDescription> {
-    const { site_id, mode, domain, role, password, http_port, database_port } = this.record;
+    const { site_id, mode, domain, http_port } = this.record;
     const { bavail, bsize } = await statfs(this.folder.root);
     return {
       site_id,
       mode,
       domain,
       url: `http://${this.around.host}:${http_port}/`,
-      files_dir: path.join(this.folder.currentLink, 'files'),
-      database_url: `postgresql://${role}:${password}@${this.around.host}:${database_port}/${endpointDatabase}`,
       current_release: this.current?.releaseId ?? null,
       frozen: this.gate.isFrozen,
       releases: await this.folder.listReleases(),
       free_bytes: bavail * bsize,
-      owner: this.owner,
     };
   }
 
   async describeRelease(releaseId: string): Promise<ReleaseDescription> {
-    const { database } = await this.requireRelease(releaseId);
-    return {
-      release_id: releaseId,
-      is_current: releaseId === this.current?.releaseId,
-      files_dir: this.folder.filesDir(releaseId),
-      database_url: this.directUrl(database),
-      owner: this.owner,
-    };
+    await this.requireRelease(releaseId);
+    return { release_id: releaseId, is_current: releaseId === this.current?.releaseId };
   }
 
   async stageRelease(releaseId: string): Promise<ReleaseDescription> {
@@ -121,6 +142,46 @@ export class Site {
     await this.releases.remove(this.record, releaseId);
     await this.releases.create(this.record, releaseId);
     return this.describeRelease(releaseId);
+  }
+
+  get isolation(): Isolation {
+    return this.around.isolation;
+  }
+
+  /** Where a job reads a release. */
+  async openForReading(releaseId: string): Promise<{ filesDir: string; url: string }> {
+    const { database } = await this.requireRelease(releaseId);
+    return { filesDir: this.folder.filesDir(releaseId), url: await this.around.cluster.transfer.readerUrl(database) };
+  }
+
+  /** The current release's database, as the site's own role. */
+  currentUrl(): string {
+    if (this.current === null) throw new SiteHostError('site_unfinished', 'the site has no release yet');
+    return this.directUrl(this.current.database);
+  }
+
+  /** An empty release that is none yet; one of this name that is there goes first. */
+  async prepareRelease(releaseId: string): Promise<PreparedRelease> {
+    const inTurn = <T>(work: () => Promise<T>): Promise<T> => this.around.inTurn(this.record.site_id, work);
+    const release = await inTurn(async () => {
+      this.requireNotCurrent(releaseId);
+      await this.releases.remove(this.record, releaseId);
+      return this.releases.prepare(this.record, releaseId);
+    });
+    const { transfer } = this.around.cluster;
+    const loader = await transfer.openLoader(release.database, this.record.role).catch(async (error: unknown) => {
+      await release.discard();
+      throw error;
+    });
+    return {
+      filesDir: release.filesDir,
+      loader,
+      publish: async () => {
+        await transfer.dropLoader(release.database);
+        await inTurn(() => release.publish());
+      },
+      discard: () => inTurn(() => release.discard()),
+    };
   }
 
   async removeRelease(releaseId: string): Promise<void> {
@@ -151,6 +212,8 @@ export class Site {
     if (isThere) return;
     await this.requireRelease(releaseId);
     const next = await this.openRelease(releaseId);
+    // While visitors still get the old release, not while they wait.
+    await next.content.warm();
     this.gate.freeze(switchFreezeMs);
     await old.drained(drainMs);
     const failure = await this.point(releaseId).then(
@@ -168,7 +231,10 @@ export class Site {
   }
 
   private retire(release: Release): void {
-    release.retire().catch((error: unknown) => this.around.log.warn({ err: error }, 'connections of the old release did not end'));
+    release
+      .retire()
+      .catch((error: unknown) => this.around.log.warn({ err: error }, 'processes of the old release did not end'))
+      .finally(() => this.served.delete(release));
   }
 
   async probe(requestPath: string): Promise<ProbeAnswer> {
@@ -201,11 +267,6 @@ export class Site {
     this.current = null;
   }
 
-  private get owner(): SiteDescription['owner'] {
-    const { uid } = this.record;
-    return uid === null ? null : { uid, gid: uid };
-  }
-
   private async point(releaseId: string): Promise<void> {
     await pointDurably(this.folder.currentLink, path.join('releases', releaseId), () => void faultpoint('site_host.switch.before_rename'));
     faultpoint('site_host.switch.after_rename');
@@ -215,16 +276,31 @@ export class Site {
     return this.around.cluster.directUrl(this.record.role, this.record.password, database);
   }
 
+  /** Through the site's own address, where its connections are counted. */
+  private endpointUrl(database: string): string {
+    const { role, password, database_port: port } = this.record;
+    return `postgresql://${role}:${password}@${this.around.host}:${port}/${database}`;
+  }
+
   private async openRelease(releaseId: string): Promise<Release> {
     const { database } = await this.requireRelease(releaseId);
-    const url = this.directUrl(database);
-    return Release.open({
+    const url = this.endpointUrl(database);
+    const release = await Release.open({
       releaseId,
       database,
       filesDir: this.folder.filesDir(releaseId),
-      url,
       openApp: (filesDir) => this.app.openRunner(filesDir, url),
+      openContent: (filesDir) => this.openContent(filesDir, url, database),
     });
+    this.served.add(release);
+    return release;
+  }
+
+  private openContent(filesDir: string, databaseUrl: string, database: string): Content {
+    const { isolation, log, cluster } = this.around;
+    const { uid, role } = this.record;
+    const endSessions = (pids: number[]): Promise<void> => cluster.endSessionsOf(role, database, pids);
+    return new Content({ isolation, filesDir, uid, databaseUrl, log, endSessions });
   }
 
   private async requireRelease(releaseId: string): Promise<{ database: string }> {

@@ -1,13 +1,22 @@
+import { sessionStartupOptions } from '@drydock/pg-transfer/session';
+import { setRolePassword } from '@drydock/pg-transfer/transfer-roles';
 import pg from 'pg';
 import { z } from 'zod';
+import { TransferAccess } from './transfer-access';
 
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
+/** How many of the cluster's `max_connections` the sites do not get. */
+const keptSessions = 20;
 /** Duplicate object: a role that an earlier, interrupted attempt has made. */
 const duplicateCode = '42710';
 
-/** The cluster of the sites' databases, by its superuser, whose URL only this process has. */
+/**
+ * The cluster of the sites' databases, by its superuser, whose URL only this process has. It works in the database `postgres` and enters no site's database:
+ * what reads and fills those are the roles of `transfer`.
+ */
 export class SitesCluster {
+  readonly transfer: TransferAccess;
   private readonly admin: pg.Pool;
   private readonly url: URL;
   private readonly name: string;
@@ -20,11 +29,12 @@ export class SitesCluster {
       connectionString: adminUrl,
       max: 4,
       connectionTimeoutMillis: 5_000,
-      statement_timeout: 25_000,
+      options: sessionStartupOptions(adminUrl, { purpose: 'admin', limits: { statementMs: 25_000 } }, true),
       application_name: name,
     });
     // An idle connection that breaks is replaced at the next use.
     this.admin.on('error', () => undefined);
+    this.transfer = new TransferAccess(this.admin, adminUrl, name);
   }
 
   get host(): string {
@@ -43,6 +53,7 @@ export class SitesCluster {
     const sql =
       'select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid() and usename = current_user';
     await this.admin.query(sql, [this.name]);
+    await this.transfer.sweep();
   }
 
   /** A site's role may enter its own databases only, so nobody may enter the common ones by default. */
@@ -54,13 +65,15 @@ export class SitesCluster {
 
   /** Makes the login role, or gives it this password again after an interrupted attempt. */
   async ensureRole(role: string, password: string): Promise<void> {
-    const rights = 'login nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 60';
-    const options = `${rights} password ${pg.escapeLiteral(password)}`;
+    const options = 'login nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 25';
+    const admin = await this.admin.connect();
     try {
-      await this.admin.query(`create role ${quoteName(role)} ${options}`);
-    } catch (error) {
-      if (!(error instanceof pg.DatabaseError) || error.code !== duplicateCode) throw error;
-      await this.admin.query(`alter role ${quoteName(role)} ${options}`);
+      await setRolePassword(admin, { verb: 'create', role, options, password }).catch(async (error: unknown) => {
+        if (!(error instanceof pg.DatabaseError) || error.code !== duplicateCode) throw error;
+        await setRolePassword(admin, { verb: 'alter', role, options, password });
+      });
+    } finally {
+      admin.release();
     }
   }
 
@@ -77,6 +90,7 @@ export class SitesCluster {
   /** Ends whoever is in it. No error when it is gone already. */
   async dropDatabase(name: string): Promise<void> {
     await this.admin.query(`drop database if exists ${quoteName(name)} with (force)`);
+    await this.transfer.forget(name);
   }
 
   /** Ends every session in a database; a customer's client then reconnects through the site's endpoint. */
@@ -84,6 +98,12 @@ export class SitesCluster {
     await this.admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()', [
       database,
     ]);
+  }
+
+  /** Ends these sessions, if they are the role's own in that database. */
+  async endSessionsOf(role: string, database: string, pids: number[]): Promise<void> {
+    const sql = 'select pg_terminate_backend(pid) from pg_stat_activity where pid = any($1) and usename = $2 and datname = $3';
+    await this.admin.query(sql, [pids, role, database]);
   }
 
   async listDatabases(owner: string): Promise<string[]> {
@@ -94,6 +114,13 @@ export class SitesCluster {
   /** Straight to a database as a site's role, past the site's endpoint. */
   directUrl(role: string, password: string, database: string): string {
     return `postgresql://${role}:${password}@${this.url.host}/${database}`;
+  }
+
+  /** How many sessions all sites together may have: some are kept for this host, for what restores and backs up, and for its superuser. */
+  async sessionsForSites(): Promise<number> {
+    const { rows } = await this.admin.query("select current_setting('max_connections')::int as max");
+    const [{ max }] = z.tuple([z.object({ max: z.int() })]).parse(rows);
+    return Math.max(10, max - keptSessions);
   }
 
   async check(): Promise<void> {

@@ -1,25 +1,31 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, opendir, readdir, rename, rmdir, unlink } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
+import { runChildJob } from '@drydock/host-kit/child-job';
 import { errorCodeOf } from '@drydock/host-kit/error-code';
 import { SerialQueue } from '@drydock/host-kit/serial-queue';
+import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service-kit/log';
+import { z } from 'zod';
+import { filesPathIn, startSiteProgram } from './site-box';
 
-const batchFiles = 50;
 /** 50 files each 100 ms: creating files on ext4 soon after a mass delete was measured 2 to 4 times slower. */
-const pauseMs = 100;
+const pace = { batch_files: 50, pause_ms: 100 };
 
-/** Moves folders out of the way at once and deletes them slowly, one after the other; what a restart interrupts is taken up again. */
+/**
+ * Moves folders out of the way at once and deletes them slowly, one after the other; what a restart interrupts is taken up again. A folder is a site's or a release's as
+ * SiteFolder describes them: the files of customers in it are deleted by a child in a box, as the account that they belong to; the rest is ours.
+ */
 export class SlowRemoval {
   private readonly folder: string;
+  private readonly isolation: Isolation;
   private readonly log: Log;
   private readonly queue = new SerialQueue();
   private readonly stopping = new AbortController();
-  private removed = 0;
 
-  constructor(sitesDir: string, log: Log) {
+  constructor(sitesDir: string, isolation: Isolation, log: Log) {
     this.folder = path.join(sitesDir, 'trash');
+    this.isolation = isolation;
     this.log = log;
   }
 
@@ -53,26 +59,58 @@ export class SlowRemoval {
 
   private enqueue(folder: string): void {
     this.queue
-      .run(() => this.removeTree(folder))
+      .run(() => this.remove(folder))
       .catch((error: unknown) => {
         if (!this.stopping.signal.aborted) this.log.error({ err: error }, 'old files could not be deleted; the next start tries again');
       });
   }
 
-  private async removeTree(folder: string): Promise<void> {
-    for await (const entry of await opendir(folder)) {
-      const file = path.join(folder, entry.name);
-      // Never through a link: only the name itself goes.
-      if (entry.isDirectory()) await this.removeTree(file);
-      else await unlink(file);
-      await this.pace();
-    }
-    await rmdir(folder);
+  private async remove(folder: string): Promise<void> {
+    for (const files of await filesFoldersIn(folder)) await this.empty(files);
+    // What is left are our own files and folders of ours that are empty now.
+    await rm(folder, { recursive: true, force: true });
   }
 
-  private async pace(): Promise<void> {
-    this.stopping.signal.throwIfAborted();
-    this.removed++;
-    if (this.removed % batchFiles === 0) await wait(pauseMs, undefined, { signal: this.stopping.signal });
+  private async empty(dir: string): Promise<void> {
+    const { uid } = await lstat(dir);
+    const { signal } = this.stopping;
+    const isRoot = process.getuid?.() === 0;
+    // Files that are root's own were never a site's: no code of a customer could change them.
+    if (isRoot && uid === 0) return;
+    const account = isRoot ? uid : null;
+    await runChildJob({
+      start: (stdio) =>
+        startSiteProgram(
+          { isolation: this.isolation, uid: account, program: 'empty-folder.program.js', files: { dir, writable: true } },
+          stdio,
+        ),
+      setup: { dir: filesPathIn(this.isolation, dir), ...pace },
+      channel: null,
+      signal,
+      progress: () => undefined,
+      result: z.strictObject({ removed: z.int() }),
+    });
   }
+}
+
+/** The folders of customers' files in a folder of a site or of a release. All on the way to them are ours. */
+async function filesFoldersIn(folder: string): Promise<string[]> {
+  const releases = await namesIn(path.join(folder, 'releases'));
+  const candidates = [folder, ...releases.map((name) => path.join(folder, 'releases', name))].map((release) => path.join(release, 'files'));
+  const found = await Promise.all(candidates.map(async (files) => ((await isFolder(files)) ? [files] : [])));
+  return found.flat();
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch((error: unknown) => {
+    if (['ENOENT', 'ENOTDIR'].includes(errorCodeOf(error))) return [];
+    throw error;
+  });
+}
+
+async function isFolder(folder: string): Promise<boolean> {
+  return lstat(folder).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 }

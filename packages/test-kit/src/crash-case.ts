@@ -9,7 +9,7 @@ export interface CrashDefinition {
 
 export interface CrashCase {
   name: string;
-  /** Of a run that stands for several: what it stands for. */
+  /** The names of the cases that this run stands for, when it stands for several. */
   names?: readonly string[];
   arm: readonly { point: string; mode: FaultMode; times: number }[];
   step: string;

@@ -11,6 +11,8 @@ declare global {
 
 /** Starts the one throw-away cluster that all test files of a run share; each gets a database of its own (`testPostgres`). */
 export default async function startSharedCluster(): Promise<void> {
+  // Managed instances and hosts' clusters that tests start need not survive a power cut either.
+  process.env['DRYDOCK_EPHEMERAL'] = '1';
   buildWhatRunsOutsideJest();
   // after the build: outside its sandbox jest resolves workspace packages to their build output
   const { startPostgres } = await import('@drydock/embedded/postgres');

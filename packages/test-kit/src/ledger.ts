@@ -11,7 +11,7 @@ export interface LedgerEntry {
   fence: string;
   workflowId: string;
   outcome: 'accepted' | 'refused';
-  /** Of what the effect left behind, where the target knows: equal digests are one effect applied again. */
+  /** A digest of what the effect left behind, where the target knows it: equal digests are one effect applied again. */
   digest?: string;
 }
 
@@ -20,6 +20,7 @@ const lineSchema = z
     time: z.string(),
     resource: z.string().optional(),
     site: z.string().optional(),
+    database: z.string().optional(),
     op: z.string(),
     fence: z.union([z.string().regex(/^\d+$/), z.int().transform(String)]),
     // An operator's own change belongs to no workflow.
@@ -31,9 +32,9 @@ const lineSchema = z
     digest: z.string().optional(),
   })
   .transform(
-    ({ time, resource, site, op, fence, workflow_id: workflowId, outcome, digest }): LedgerEntry => ({
+    ({ time, resource, site, database, op, fence, workflow_id: workflowId, outcome, digest }): LedgerEntry => ({
       time,
-      resource: resource ?? site ?? '',
+      resource: resource ?? site ?? database ?? '',
       op,
       fence,
       workflowId,

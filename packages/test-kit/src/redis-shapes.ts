@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { findFreePort } from '@drydock/embedded/free-port';
-import { type GuardedChild, spawnGuarded } from '@drydock/embedded/guarded-child';
 import { findRedis } from '@drydock/embedded/redis';
+import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
 import { Redis } from 'ioredis';
 import { until } from './wait';
 

@@ -24,7 +24,7 @@ export interface Acceptance extends WorkTarget {
   input: unknown;
   /** `backup.restore`: resource and verb. Null: a step notes it, in the transaction that records the platform's acceptance. */
   action: string | null;
-  /** Of the workflow that makes a thing: the thing's. Default: a fresh one. */
+  /** The workflow's id. A workflow that makes a thing has the thing's id. Default: a fresh one. */
   id?: string;
   /** Unclaimed by then it is cancelled; see {@link readStartBy}. */
   startBy?: Date;
@@ -55,7 +55,7 @@ export async function acceptWorkflow<Tx>(
   const { workflowId } = started;
   if (!started.started) assertAllowed(refusalByWorkflow({ id: workflowId, status: started.status }));
   if (action !== null) await audit(sql, { orgId, mode, actorKeyId, action, target: path, workflowId });
-  afterCommit(() => context.ring(workflowId, start.startBy === undefined ? 'usual' : 'prompt'));
+  afterCommit(() => context.ring({ workflowId, orgId }, start.startBy === undefined ? 'usual' : 'prompt'));
   return workflowId;
 }
 

@@ -8,6 +8,10 @@ export interface Refusal {
   retryAfterSeconds?: number;
 }
 
+/** What a surface says of the work on its thing: true exactly while the guard answers `operation_in_progress`. */
+export const isInProgress = (unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): boolean =>
+  refusalByWorkflow(unfinished)?.code === 'operation_in_progress';
+
 /** What comes before every other state of a thing: somebody is at work on it, or staff have to look. */
 export function refusalByWorkflow(unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): Refusal | null {
   if (unfinished === null) return null;

@@ -73,7 +73,7 @@ describe('accepting, waiting and watching', () => {
     const lost = await awaited();
     await until(async () => (await world.status(lost)) === 'succeeded');
     const rung = await awaited();
-    world.dispatcher().ring(rung, 'prompt');
+    world.dispatcher().ring({ workflowId: rung, orgId: world.orgId }, 'prompt');
     await until(async () => (await world.status(rung)) === 'succeeded');
     expect(await world.status(usual.workflowId)).toBe('queued');
   });
@@ -161,7 +161,7 @@ describe('accepting, waiting and watching', () => {
     );
     const late = await world.start({ kind: 'quick', orgId: other, input: {} });
     await world.pool.query('UPDATE workflow SET dispatch_after = now() WHERE id = $1', [late.workflowId]);
-    const due = await takeDueWorkflows(sql(), { lane: 'usual', limit: 32, ringAgainSeconds: 0, queueEmpty: false });
+    const due = await takeDueWorkflows(sql(), { lane: 'usual', limit: 32, ringAgainSeconds: 0, queueEmpty: false, fullOrgs: [] });
     expect(due.slice(0, 2).map(({ id }) => id)).toContain(late.workflowId);
     let runs = 0;
     world.engine(
@@ -186,7 +186,7 @@ describe('accepting, waiting and watching', () => {
 
   it('never holds a request up when the queue is away', async () => {
     const queue = openQueue({ queueUrl: 'redis://127.0.0.1:1', queueName: 'boxes', log: world.log });
-    await expect(queue.ring({ workflowId: uuidv7() }, 0)).rejects.toThrow('the queue has not been reached yet');
+    await expect(queue.ring({ workflowId: uuidv7(), orgId: uuidv7() }, 0)).rejects.toThrow('the queue has not been reached yet');
     await queue.close();
   });
 });

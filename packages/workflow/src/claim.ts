@@ -1,5 +1,6 @@
 import type { Mode } from '@drydock/contracts/values';
 import type { Sql } from '@drydock/database/sql';
+import type { Doorbell } from './doorbell';
 import type { WorkflowProblem } from './step-error';
 
 export interface StepRow {
@@ -49,12 +50,13 @@ export interface ClaimLimits {
 
 /**
  * One statement, one round trip: takes a due workflow whose lease is nobody's, with a fresh fence and a lease by Postgres' clock, and writes the start of the
- * step to run (attempts count before the effect). Undefined when there is nothing to take: finished, not due, somebody else's, too late, unknown.
+ * step to run (attempts count before the effect). Undefined when there is nothing to take: finished, not due, somebody else's, too late, unknown, of
+ * another organisation than the ring says.
  *
  * Never with asynchronous commit: a fence that a crash of Postgres took back could be given out twice.
  */
-export async function claimWorkflow(sql: Sql, workflowId: string, limits: ClaimLimits): Promise<Claim | undefined> {
-  const [claim] = await sql.query<Claim>(claimSql, [workflowId, limits.leaseSeconds, limits.stepNamesByKind, limits.deathsMax]);
+export async function claimWorkflow(sql: Sql, { workflowId, orgId }: Doorbell, limits: ClaimLimits): Promise<Claim | undefined> {
+  const [claim] = await sql.query<Claim>(claimSql, [workflowId, limits.leaseSeconds, limits.stepNamesByKind, limits.deathsMax, orgId]);
   return claim;
 }
 
@@ -63,7 +65,7 @@ const claimSql = `
   WITH claimed AS (
     UPDATE workflow SET status = 'running', fence = nextval('workflow_fence'), lease_until = clock_timestamp() + make_interval(secs => $2::float8),
       claims_without_word = claims_without_word + 1, started_at = coalesce(started_at, clock_timestamp()), version = version + 1
-    WHERE id = $1::uuid AND status IN ('queued', 'running') AND due_at <= clock_timestamp() + interval '1 ms'
+    WHERE id = $1::uuid AND org_id = $5::uuid AND status IN ('queued', 'running') AND due_at <= clock_timestamp() + interval '1 ms'
       AND (lease_until IS NULL OR lease_until < clock_timestamp())
       AND NOT (status = 'queued' AND fence = 0 AND start_by IS NOT NULL AND start_by <= clock_timestamp())
     RETURNING *

@@ -1,7 +1,7 @@
 import { openRedis } from '@drydock/redis/open-redis';
 import { trace } from '@opentelemetry/api';
 import { createPostgresBackend, type Job, Worker, type WorkerOptions } from 'bullmq';
-import { doorbellSchema, nobody } from './doorbell';
+import { type Doorbell, doorbellSchema, nobody } from './doorbell';
 import type { RunEnd } from './execution';
 import { PatientPool } from './patient-pool';
 import { isPostgresQueue, postgresConnection, type QueueAddress, queuePrefix, reconnectMs } from './queue';
@@ -10,9 +10,9 @@ import { messageOf } from './step-error';
 import { markFailed } from './trace';
 
 export interface ConsumerOptions extends QueueAddress {
-  /** Workflows that this process carries at once. */
+  /** Rings that are answered at once. */
   concurrency: number;
-  answer(workflowId: string): Promise<RunEnd>;
+  answer(bell: Doorbell): Promise<RunEnd>;
   /** A job of any kind was delivered: the queue works. */
   delivered(): void;
 }
@@ -92,9 +92,9 @@ async function answerJob(options: ConsumerOptions, job: Job): Promise<void> {
     options.log.warn({ job_id: String(job.id).slice(0, 100) }, 'a job that is no doorbell was ignored');
     return;
   }
-  if (bell.data.workflowId === nobody) return;
+  if (bell.data.workflowId === nobody.workflowId) return;
   try {
-    const end = await options.answer(bell.data.workflowId);
+    const end = await options.answer(bell.data);
     if (span !== undefined && unhappy.has(end)) markFailed(span, end);
   } catch (error) {
     if (span !== undefined) markFailed(span, error instanceof Error ? error.name : 'unknown');

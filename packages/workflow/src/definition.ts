@@ -16,7 +16,7 @@ export interface WorkflowRun<Input> {
 
 /** What a step is given. */
 export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
-  /** Of the steps before, as they were checkpointed (JSON). */
+  /** The outputs of the steps before, as they were checkpointed (JSON). */
   outputs: Outputs;
   /** A bigint in decimal. Give it to every target that can refuse an older one. */
   fence: string;

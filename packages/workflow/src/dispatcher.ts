@@ -1,6 +1,7 @@
 import type { Database } from '@drydock/database/sql';
 import { faultpoint } from '@drydock/faults/faultpoint';
 import { announceDue } from './announce';
+import type { Doorbell } from './doorbell';
 import { enginePoints } from './fault-points';
 import { type Lane, laneQueueName } from './lane';
 import { type DoorbellQueue, openQueue, type QueueAddress } from './queue';
@@ -10,9 +11,12 @@ import { activeTraceparent } from './trace';
 /** The accepting process's way to have its workflow begun at once. */
 export interface Dispatcher {
   /** Call after the commit. Returns at once and never throws; a ring that gets lost is made up for by the sweep. */
-  ring(workflowId: string, lane?: Lane): void;
+  ring(workflow: RungWorkflow, lane?: Lane): void;
   close(): Promise<void>;
 }
+
+/** What a ring names. */
+export type RungWorkflow = Pick<Doorbell, 'workflowId' | 'orgId'>;
 
 /** More doorbells than this waiting, and the sweep decides the order: fairly between organisations, which a queue is not. */
 const waitingMax = 50;
@@ -28,21 +32,21 @@ export function createDispatcher<Tx>(options: DispatcherOptions<Tx>): Dispatcher
   const { database, log } = options;
   const queues = { usual: openLane(options, 'usual'), prompt: openLane(options, 'prompt') };
   const inFlight = new Set<Promise<void>>();
-  const dispatch = async (workflowId: string, lane: Lane): Promise<void> => {
+  const dispatch = async ({ workflowId, orgId }: RungWorkflow, lane: Lane): Promise<void> => {
     const { queue, depth } = queues[lane];
     const traceparent = activeTraceparent();
     try {
       faultpoint(enginePoints.dispatchBefore);
       if (depth.ring() > waitingMax) await announceDue(database.sql());
-      else await queue.ring({ workflowId, ...(traceparent === undefined ? {} : { traceparent }) }, 0);
+      else await queue.ring({ workflowId, orgId, ...(traceparent === undefined ? {} : { traceparent }) }, 0);
       faultpoint(enginePoints.dispatchAfter);
     } catch (error) {
       log.info({ workflow_id: workflowId, internal: messageOf(error) }, 'not rung; the sweep will');
     }
   };
   return {
-    ring: (workflowId, lane = 'usual') => {
-      const ringing = dispatch(workflowId, lane).finally(() => inFlight.delete(ringing));
+    ring: (workflow, lane = 'usual') => {
+      const ringing = dispatch(workflow, lane).finally(() => inFlight.delete(ringing));
       inFlight.add(ringing);
     },
     close: async () => {

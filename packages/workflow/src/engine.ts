@@ -2,7 +2,8 @@ import type { Database } from '@drydock/database/sql';
 import { announceDue, createAnnouncer } from './announce';
 import type { SettleFailed } from './cancel-unclaimed';
 import type { WorkflowDefinition } from './definition';
-import type { Runner } from './execution';
+import type { Doorbell } from './doorbell';
+import type { RunEnd, Runner } from './execution';
 import { lanes } from './lane';
 import type { WorkflowListener } from './listener';
 import type { Log } from './log';
@@ -10,6 +11,9 @@ import { type OpenLane, openLane } from './open-lane';
 import { createOutages } from './outages';
 import { sweep } from './relay';
 import { runWorkflow } from './run-workflow';
+import type { Slots } from './slots';
+import { messageOf } from './step-error';
+import { ringDeclined } from './sweep.store';
 import { loopSweeps, type SweepLoop } from './sweep-loop';
 
 export interface EngineOptions<Tx> {
@@ -22,7 +26,7 @@ export interface EngineOptions<Tx> {
   leaseSeconds: number;
   /** How often the clock looks, when nothing else wakes the sweep. */
   sweepMs: number;
-  /** Workflows that this process carries at once. */
+  /** Workflows of one organisation that this process carries at once while no other has work; it carries twice as many for several. */
   concurrency: number;
   /** And beside them such that somebody waits for; default 2. */
   promptConcurrency?: number;
@@ -66,14 +70,37 @@ export function createEngine<Tx>(options: EngineOptions<Tx>): Engine {
     changed,
     dueIn: (seconds) => parts?.loop.wakeIn(seconds * 1_000),
   };
-  const answer = async (workflowId: string) => {
-    if (stopping.signal.aborted) return 'ignored' as const;
+  const following = new Set<Promise<void>>();
+  const run = async (bell: Doorbell, slots: Slots): Promise<RunEnd> => {
     inHand += 1;
     try {
-      return await runWorkflow(runner, stepNamesByKind, workflowId);
+      return await runWorkflow(runner, stepNamesByKind, bell);
     } finally {
       inHand -= 1;
+      follow(bell.orgId, slots);
     }
+  };
+  /** A free slot is for the next ring of the same organisation that waits here, or for what the sweep finds. */
+  const follow = (orgId: string, slots: Slots): void => {
+    const someWereFull = slots.full().length > 0;
+    const next = slots.next(orgId);
+    if (next !== undefined && !stopping.signal.aborted) {
+      const running: Promise<void> = run(next, slots).then(
+        () => void following.delete(running),
+        (error: unknown) => {
+          following.delete(running);
+          log.warn({ workflow_id: next.workflowId, internal: messageOf(error) }, 'a ring could not be answered');
+        },
+      );
+      following.add(running);
+    } else if (someWereFull) parts?.loop.wakeIn(refillPauseMs);
+  };
+  const answer = async (bell: Doorbell, slots: Slots): Promise<RunEnd> => {
+    if (stopping.signal.aborted) return 'ignored';
+    const got = slots.take(bell);
+    if (got === 'taken') return run(bell, slots);
+    if (got === 'declined') await ringDeclined(database.sql(), bell.workflowId);
+    return 'ignored';
   };
   const start = (): void => {
     if (parts !== undefined) throw new Error('the engine is running');
@@ -90,6 +117,7 @@ export function createEngine<Tx>(options: EngineOptions<Tx>): Engine {
       parts?.unlisten?.();
       await parts?.loop.stop();
       await Promise.all(parts?.opened.map((own) => own.close()) ?? []);
+      await Promise.all(following);
       // Whoever else listens takes over what was handed back.
       await announceDue(database.sql()).catch(() => undefined);
     },

@@ -1,13 +1,15 @@
 import { type Consumer, consume } from './consumer';
+import type { Doorbell } from './doorbell';
 import type { RunEnd } from './execution';
 import { type Lane, laneQueueName } from './lane';
 import { openQueue, type QueueAddress } from './queue';
 import type { LaneQueue } from './relay';
+import { createSlots, type Slots, slotsFor } from './slots';
 import { messageOf } from './step-error';
 
 export interface OpenLane extends LaneQueue {
   /** Takes jobs from now on. `refill` is called once a delivery has made room for what the last sweep could not ring. */
-  consume(answer: (workflowId: string) => Promise<RunEnd>, refill: () => void): void;
+  consume(answer: (bell: Doorbell, slots: Slots) => Promise<RunEnd>, refill: () => void): void;
   /** Takes no more jobs and waits for those in hand. */
   close(): Promise<void>;
 }
@@ -24,12 +26,15 @@ const promptConcurrencyDefault = 2;
 export function openLane({ queueUrl, queueName, log, ...slots }: LaneOptions, lane: Lane): OpenLane {
   const address = { queueUrl, queueName: laneQueueName(queueName, lane), log };
   const concurrency = lane === 'usual' ? slots.concurrency : (slots.promptConcurrency ?? promptConcurrencyDefault);
+  const total = slotsFor(concurrency);
+  const shared = createSlots(total);
   const queue = openQueue(address);
   let deliveredAtMs = performance.now();
   let consumer: Consumer | undefined;
   const own: OpenLane = {
     lane,
     queue,
+    slots: shared,
     waitingMax: Math.max(32, 4 * concurrency),
     silentSeconds: () => (performance.now() - deliveredAtMs) / 1_000,
     hasBacklog: false,
@@ -40,7 +45,7 @@ export function openLane({ queueUrl, queueName, log, ...slots }: LaneOptions, la
         if (own.hasBacklog) refill();
         own.hasBacklog = false;
       };
-      consumer = consume({ ...address, concurrency, answer, delivered });
+      consumer = consume({ ...address, concurrency: total, answer: (bell) => answer(bell, shared), delivered });
     },
     close: async () => {
       await consumer?.close().catch((error: unknown) => log.warn({ internal: messageOf(error) }, 'consumer did not close'));

@@ -6,6 +6,7 @@ import { until } from '@drydock/test-kit/wait';
 import { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';
 import { consume } from './consumer';
+import type { Doorbell } from './doorbell';
 import type { Log } from './log';
 import { openQueue } from './queue';
 
@@ -16,7 +17,7 @@ const log: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 function openBoth(queueUrl: string) {
   const answered: string[] = [];
   const address = { queueUrl, queueName: 'boxes', log };
-  const answer = async (workflowId: string) => {
+  const answer = async ({ workflowId }: Doorbell) => {
     answered.push(workflowId);
     return 'succeeded' as const;
   };
@@ -29,7 +30,7 @@ function openBoth(queueUrl: string) {
       let rings = 0;
       const isHeard = async (): Promise<boolean> => {
         rings += 1;
-        await queue.ring({ workflowId }, rings).catch(ignore);
+        await queue.ring({ workflowId, orgId: uuidv7() }, rings).catch(ignore);
         return answered.includes(workflowId);
       };
       await until(isHeard, { timeoutMs: 40_000, everyMs: 200, what: 'a ring that is heard' });

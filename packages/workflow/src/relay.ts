@@ -8,6 +8,7 @@ import type { Log } from './log';
 import { countWaitingForStaff } from './metrics';
 import type { DoorbellQueue } from './queue';
 import { runDueSchedules } from './run-schedules';
+import type { Slots } from './slots';
 import { messageOf } from './step-error';
 import { countNeedingAttention, type DueWorkflow, overdueStarts, ringFailed, takeDueWorkflows } from './sweep.store';
 import { inTraceOf } from './trace';
@@ -25,6 +26,7 @@ export interface RelayOptions<Tx> {
 export interface LaneQueue {
   lane: Lane;
   queue: DoorbellQueue;
+  slots: Slots;
   /** Waiting doorbells that the sweep keeps in the queue, so that the order stays its own to decide. */
   waitingMax: number;
   /** Seconds since a job was last delivered here. */
@@ -60,10 +62,10 @@ export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
 
 async function ringDue<Tx>(
   { database, log, leaseSeconds }: RelayOptions<Tx>,
-  { lane, queue, waitingMax, silentSeconds }: LaneQueue,
+  { lane, queue, slots, waitingMax, silentSeconds }: LaneQueue,
 ): Promise<boolean> {
   const waiting = await queue.waiting();
-  if (silentSeconds() > silenceMaxSeconds && waiting === 0) await queue.ring({ workflowId: nobody }, `${process.pid}-${Date.now()}`);
+  if (silentSeconds() > silenceMaxSeconds && waiting === 0) await queue.ring(nobody, `${process.pid}-${Date.now()}`);
   const room = waitingMax - waiting;
   if (room <= 0) return true;
   const due = await takeDueWorkflows(database.sql(), {
@@ -71,6 +73,7 @@ async function ringDue<Tx>(
     limit: room,
     ringAgainSeconds: 2 * leaseSeconds,
     queueEmpty: waiting === 0,
+    fullOrgs: slots.full(),
   });
   await Promise.all(due.map((row) => ringOne({ database, queue, log }, row)));
   return due.length === room;
@@ -82,7 +85,7 @@ async function ringOne<Tx>(
 ): Promise<void> {
   try {
     faultpoint(enginePoints.dispatchBefore);
-    const bell = { workflowId: row.id, ...(row.traceparent === null ? {} : { traceparent: row.traceparent }) };
+    const bell = { workflowId: row.id, orgId: row.org_id, ...(row.traceparent === null ? {} : { traceparent: row.traceparent }) };
     await inTraceOf(row.traceparent, () => queue.ring(bell, row.dispatch_number));
     faultpoint(enginePoints.dispatchAfter);
   } catch (error) {

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { backoffSeconds } from './backoff';
 import { type Claim, claimWorkflow } from './claim';
 import type { WorkflowDefinition } from './definition';
+import type { Doorbell } from './doorbell';
 import { type Execution, type RunEnd, type Runner, runOf } from './execution';
 import type { Hold } from './fenced';
 import { keepLease } from './lease';
@@ -22,10 +23,10 @@ import { contextForRow, withSpan } from './trace';
  * Answers a ring: claims the workflow if there is anything to do for it and carries it as far as it goes. Any number of rings, for anything, is harmless.
  * Rejects only when the claim itself could not be asked for; then the sweep rings again.
  */
-export async function runWorkflow<Tx>(runner: Runner<Tx>, stepNamesByKind: string, workflowId: string): Promise<RunEnd> {
+export async function runWorkflow<Tx>(runner: Runner<Tx>, stepNamesByKind: string, bell: Doorbell): Promise<RunEnd> {
   const claimedAtMs = performance.now();
   const limits = { leaseSeconds: runner.leaseSeconds, deathsMax: runner.deathsMax, stepNamesByKind };
-  const claim = await claimWorkflow(runner.database.sql(), workflowId, limits);
+  const claim = await claimWorkflow(runner.database.sql(), bell, limits);
   if (claim === undefined) return 'ignored';
   claimedAfter(claim.kind, Math.max(0, claim.delay_seconds));
   runner.changed(claim.id);

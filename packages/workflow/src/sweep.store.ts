@@ -3,6 +3,7 @@ import type { Lane } from './lane';
 
 export interface DueWorkflow {
   id: string;
+  org_id: string;
   dispatch_number: number;
   traceparent: string | null;
 }
@@ -15,6 +16,8 @@ export interface DueQuery {
   ringAgainSeconds: number;
   /** The queue is empty: whatever was rung for and not claimed has lost its job. */
   queueEmpty: boolean;
+  /** Organisations that may take no more slots of this worker: a ring for them would be declined. */
+  fullOrgs: readonly string[];
 }
 
 /**
@@ -23,8 +26,8 @@ export interface DueQuery {
  *
  * Asynchronous commit: a mark that a crash of Postgres takes back means one ring too many.
  */
-export const takeDueWorkflows = (sql: Sql, { lane, limit, ringAgainSeconds, queueEmpty }: DueQuery): Promise<DueWorkflow[]> =>
-  sql.query<DueWorkflow>(takeDueSql, [limit, ringAgainSeconds, queueEmpty, lane === 'prompt']);
+export const takeDueWorkflows = (sql: Sql, { lane, limit, ringAgainSeconds, queueEmpty, fullOrgs }: DueQuery): Promise<DueWorkflow[]> =>
+  sql.query<DueWorkflow>(takeDueSql, [limit, ringAgainSeconds, queueEmpty, lane === 'prompt', fullOrgs]);
 
 /** A ring that has just gone out may not be in the queue yet. */
 const ringLandsMs = 500;
@@ -46,7 +49,7 @@ const takeDueSql = `
     SELECT own.id, own.due_at, own.turn FROM orgs CROSS JOIN LATERAL (
       SELECT w.id, w.due_at, row_number() OVER (ORDER BY w.due_at, w.id) AS turn FROM workflow w
       WHERE w.org_id = orgs.org_id AND ${isDue} ORDER BY w.due_at, w.id LIMIT $1::int
-    ) own ORDER BY own.turn, own.due_at, own.id LIMIT $1::int
+    ) own WHERE orgs.org_id <> ALL ($5::uuid[]) ORDER BY own.turn, own.due_at, own.id LIMIT $1::int
   ), quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
   held AS (
     SELECT workflow.id, turns.turn, turns.due_at FROM turns JOIN workflow ON workflow.id = turns.id, quick WHERE ${isDue.replace(/\bdue_at\b/g, 'workflow.due_at')}
@@ -55,13 +58,20 @@ const takeDueSql = `
     UPDATE workflow SET dispatch_number = dispatch_number + 1, dispatched_at = clock_timestamp(),
       dispatch_after = clock_timestamp() + make_interval(secs => $2::float8)
     FROM held WHERE workflow.id = held.id
-    RETURNING workflow.id, workflow.dispatch_number, workflow.traceparent, held.turn, held.due_at
+    RETURNING workflow.id, workflow.org_id, workflow.dispatch_number, workflow.traceparent, held.turn, held.due_at
   )
-  SELECT id, dispatch_number, traceparent FROM marked ORDER BY turn, due_at, id`;
+  SELECT id, org_id, dispatch_number, traceparent FROM marked ORDER BY turn, due_at, id`;
 
 /** The ring did not get through: due again after a pause, so that a queue that is away is not hammered. */
 export const ringFailed = (sql: Sql, workflowId: string): Promise<unknown> =>
   sql.query(`UPDATE workflow SET dispatch_after = clock_timestamp() + interval '1 second' WHERE id = $1::uuid`, [workflowId]);
+
+/** A ring that came while its organisation had its share of this worker: due at once, for a worker that has a slot for it. */
+export const ringDeclined = (sql: Sql, workflowId: string): Promise<unknown> =>
+  sql.query(
+    `UPDATE workflow SET dispatch_after = clock_timestamp() WHERE id = $1::uuid AND status IN ('queued', 'running') AND dispatch_after > clock_timestamp()`,
+    [workflowId],
+  );
 
 /** What nobody took up in time, oldest first. */
 export const overdueStarts = async (sql: Sql): Promise<string[]> => {

@@ -3,6 +3,7 @@ import { type TestQueue, testQueue } from '@drydock/test-kit/test-queue';
 import { until } from '@drydock/test-kit/wait';
 import { uuidv7 } from 'uuidv7';
 import { consume } from './consumer';
+import type { Doorbell } from './doorbell';
 import type { Log } from './log';
 import { prepareQueue } from './prepare-queue';
 import { type DoorbellQueue, openQueue } from './queue';
@@ -33,7 +34,7 @@ it('a worker and an API that start while Postgres does not answer, work once it 
   const queueUrl = behind.url.replace(/:\d+\//, `:${proxy.port}/`);
   const answered: string[] = [];
   proxy.faults.isBlackhole = true;
-  const answer = async (workflowId: string) => {
+  const answer = async ({ workflowId }: Doorbell) => {
     answered.push(workflowId);
     return 'succeeded' as const;
   };
@@ -48,7 +49,7 @@ it('a worker and an API that start while Postgres does not answer, work once it 
     proxy.faults.isBlackhole = false;
     const workflowId = uuidv7();
     const isRung = () =>
-      queue.ring({ workflowId }, 0).then(
+      queue.ring({ workflowId, orgId: uuidv7() }, 0).then(
         () => true,
         () => false,
       );

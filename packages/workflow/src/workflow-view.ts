@@ -18,6 +18,8 @@ export interface WorkflowRow {
   error: Omit<WorkflowProblem, 'internal'> | null;
   request_id: string;
   traceparent: string | null;
+  /** The findings of all steps that are done, in the steps' order. */
+  findings: WorkflowView['findings'];
   /** Times in milliseconds since 1970. */
   steps: {
     name: string;
@@ -46,6 +48,7 @@ export function viewWorkflow(row: WorkflowRow): WorkflowView {
       finished_at: finished_ms === null ? null : new Date(finished_ms).toISOString(),
     })),
     error: isTold(row) ? viewError(row) : null,
+    findings: row.findings,
     trace_id: traceIdOf(row.traceparent),
   };
 }
@@ -70,4 +73,6 @@ export const viewColumns = `workflow.id, workflow.kind, subject_type, subject_id
   progress, version, error, request_id, traceparent,
   coalesce((SELECT json_agg(json_build_object('name', step.name, 'status', step.status, 'attempts', step.attempts,
       'started_ms', floor(extract(epoch FROM step.started_at) * 1000), 'finished_ms', floor(extract(epoch FROM step.finished_at) * 1000)) ORDER BY step.position)
-    FROM workflow_step step WHERE step.workflow_id = workflow.id), '[]'::json) AS steps`;
+    FROM workflow_step step WHERE step.workflow_id = workflow.id), '[]'::json) AS steps,
+  coalesce((SELECT jsonb_agg(finding ORDER BY step.position) FROM workflow_step step, jsonb_path_query(step.output, '$.findings[*]') finding
+    WHERE step.workflow_id = workflow.id AND step.status = 'succeeded'), '[]'::jsonb) AS findings`;

@@ -5,9 +5,11 @@ import { createBoard } from './boards/create-board';
 import { createColumn } from './boards/create-column';
 import { createLabel } from './boards/create-label';
 import { getBoard } from './boards/get-board';
+import { getColumn, getLabel } from './boards/get-part';
 import { listBoards } from './boards/list-boards';
 import { archiveCard } from './cards/archive-card';
 import { createCard } from './cards/create-card';
+import { getCard } from './cards/get-card';
 import { listCards } from './cards/list-cards';
 import { restoreCard } from './cards/restore-card';
 import { updateCard } from './cards/update-card';
@@ -19,9 +21,12 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(boards.createBoard, createBoard(context)),
   route(boards.getBoard, getBoard(context)),
   route(boards.createBoardColumn, createColumn(context)),
+  route(boards.getBoardColumn, getColumn(context)),
   route(boards.createBoardLabel, createLabel(context)),
+  route(boards.getBoardLabel, getLabel(context)),
   route(cards.listCards, listCards(context)),
   route(cards.createCard, createCard(context)),
+  route(cards.getCard, getCard(context)),
   route(cards.updateCard, updateCard(context)),
   route(cards.archiveCard, archiveCard(context)),
   route(cards.restoreCard, restoreCard(context)),

@@ -5,7 +5,7 @@ import { callerOf, type ServiceApi, startServiceApi, type TestedService } from '
 import { composeApi } from '../src/compose';
 import { readServerConfig } from '../src/config';
 
-const agency: TestedService = {
+export const agency: TestedService = {
   name: 'agency',
   dir: path.resolve(__dirname, '..'),
   compose: (environment) => composeApi(readServerConfig(environment)),

@@ -16,14 +16,12 @@ import { workflows } from './workflows';
 /** Both processes' name for the queue and for the tokens of the gateway. */
 const serviceName = 'compute';
 
-const configured = (config: ServerConfig | WorkerConfig) => ({ live: config.COMPUTE_TARGETS, sandbox: config.SANDBOX_COMPUTE_TARGETS });
-
 /** The process that answers: it looks at the world through readers and writes to its own database only. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
   const doorbell = connectWorkflows(foundation, config, serviceName);
-  const readers = openReaders(configured(config));
+  const readers = openReaders({ live: config.COMPUTE_READER_TARGETS, sandbox: config.SANDBOX_COMPUTE_READER_TARGETS });
   lifetime.onClose('providers', () => readers.close());
   const context = {
     database,
@@ -42,7 +40,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
 export function composeWorker(config: WorkerConfig): Process {
   const foundation = layFoundation(config, openDatabase);
   const { lifetime, database } = foundation;
-  const drivers = openDrivers(configured(config));
+  const drivers = openDrivers({ live: config.COMPUTE_TARGETS, sandbox: config.SANDBOX_COMPUTE_TARGETS });
   lifetime.onClose('providers', () => drivers.close());
   const { targets } = drivers;
   const context = { database, targets, slowMs: config.SANDBOX_SLOW_MS, now: () => new Date() };

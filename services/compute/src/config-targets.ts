@@ -48,7 +48,7 @@ const absolute = z.string().startsWith('/');
 const qemuSchema = z
   .strictObject({
     driver: z.literal('qemu'),
-    /** Of this range in this mode alone. */
+    /** The folder of this range in this mode alone. */
     folder: absolute,
     zone: z.string().default('local'),
     images: z.record(

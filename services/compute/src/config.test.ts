@@ -23,7 +23,12 @@ it.each([
     '{"fsn":{"driver":"hetzner","url":"http://127.0.0.1","token":"s3cr3t","currency":"EUR","specs":{"cpx11":{"hour_minor":1,"month_minor":3000000000}}}}',
   ],
 ])('refuses ranges that are %s, naming the variable and no credential', (_what, value) => {
-  const read = () => readServerConfig({ COMPUTE_TARGETS: value });
-  expect(read).toThrow(/COMPUTE_TARGETS is not valid/);
+  const read = () => readServerConfig({ COMPUTE_READER_TARGETS: value });
+  expect(read).toThrow(/COMPUTE_READER_TARGETS is not valid/);
   expect(read).not.toThrow(/s3cr3t/);
+});
+
+it('the API has no token that changes machines, and says how to give it one that reads', () => {
+  expect(Object.keys(serverShape)).not.toContain('COMPUTE_TARGETS');
+  expect(() => readServerConfig({ COMPUTE_TARGETS: '{}' })).toThrow(/COMPUTE_READER_TARGETS is not set.*can only read/);
 });

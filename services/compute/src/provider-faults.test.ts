@@ -49,13 +49,14 @@ it('D1: an answer that is lost after the acceptance is looked for, never sent ag
   expect(await outcomeOf(disk)).toMatchObject(rolledBack);
 });
 
-it('D1: a request that is lost before the acceptance ends the workflow with the disk as it was, and nothing is noted', async () => {
+it('D1: a request that is lost before the acceptance ends the workflow with the disk as it was, and the log says that it was accepted', async () => {
   const disk = await makeDisk(world);
   await world.project.fault({ method: 'POST', path: rebuild, answer: { kind: 'silence' } });
-  expect(await outcomeOf(disk)).toMatchObject({ status: 'failed', code: 'provider_not_accepted', content: 'old', sent: 0, audited: [] });
+  const audited = ['server.roll_back'];
+  expect(await outcomeOf(disk)).toMatchObject({ status: 'failed', code: 'provider_not_accepted', content: 'old', sent: 0, audited });
   expect(await serverOf(disk)).toMatchObject({ status: 'active', operable: true, power_state: 'on', message: '' });
   // The server is free again.
-  expect(await outcomeOf(disk)).toMatchObject(rolledBack);
+  expect(await outcomeOf(disk)).toMatchObject({ ...rolledBack, audited: [...audited, 'server.roll_back'] });
 });
 
 it.each([
@@ -101,7 +102,11 @@ it.each([
   else await world.project.admin('PATCH', `/images/${disk.snapshotId}`, change);
   worker.kill('SIGCONT');
   expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'failed', error: { code } });
-  expect([await world.project.readDisk(disk.machineId), await sentTo(disk), await actionsOn(disk)]).toEqual(['old', 0, []]);
+  expect([await world.project.readDisk(disk.machineId), await sentTo(disk), await actionsOn(disk)]).toEqual([
+    'old',
+    0,
+    ['server.roll_back'],
+  ]);
   expect(await serverOf(disk)).toMatchObject({ operable: true, power_state: 'on' });
 });
 

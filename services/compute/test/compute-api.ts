@@ -15,10 +15,27 @@ export interface Ranges {
   sandboxTargets?: object;
 }
 
+/** By a token of a test's provider, the one that can only read. */
+export const readerTokens: ReadonlyMap<string, string> = new Map([
+  ['live-token', 'live-reader-token'],
+  ['sandbox-token', 'sandbox-reader-token'],
+  ['live@pve!drydock=live-secret', 'live@pve!reader=live-reader-secret'],
+]);
+
+const forReaders = (ranges: object): object =>
+  Object.fromEntries(
+    Object.entries(ranges).map(([name, range]: [string, { token?: string }]) => [
+      name,
+      range.token === undefined ? range : { ...range, token: readerTokens.get(range.token) ?? range.token },
+    ]),
+  );
+
 /** Ranges by name, as the processes are told of them. */
 export const rangeSettings = ({ targets = {}, sandboxTargets = {} }: Ranges): Record<string, string> => ({
   COMPUTE_TARGETS: JSON.stringify(targets),
   SANDBOX_COMPUTE_TARGETS: JSON.stringify(sandboxTargets),
+  COMPUTE_READER_TARGETS: JSON.stringify(forReaders(targets)),
+  SANDBOX_COMPUTE_READER_TARGETS: JSON.stringify(forReaders(sandboxTargets)),
 });
 
 /** A range as it is configured. */

@@ -8,7 +8,7 @@ import { createHetznerStandIn } from '@drydock/stand-ins/hetzner/hetzner-stand-i
 import type { FaultWish } from '@drydock/stand-ins/protocol/fault-orders';
 import type { LedgerEntry } from '@drydock/stand-ins/protocol/ledger';
 import { uuidv7 } from 'uuidv7';
-import { targetConfig } from './compute-api';
+import { readerTokens, targetConfig } from './compute-api';
 
 /** Nothing of it is a secret: it lives as long as a test. */
 const adminToken = 'a'.repeat(64);
@@ -43,6 +43,7 @@ export async function openHetznerProject(clockScale = 40): Promise<HetznerProjec
     adminToken,
     clockScale,
     tokens: new Map(Object.entries(tokens)),
+    readerTokens: new Map(Object.entries(tokens).map(([name, token]) => [name, readerTokens.get(token) ?? ''])),
     callsPerHour: 3_600,
     actionSeconds: usualActionSeconds,
   });

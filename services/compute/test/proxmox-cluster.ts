@@ -29,7 +29,14 @@ const machineOf = (serverId: string): string => String(vmidOf(serverId));
 export async function openProxmoxCluster(clockScale = 40): Promise<ProxmoxCluster> {
   const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-proxmox-'));
   const tokens = new Map([['live', 'live-secret']]);
-  const server = createProxmoxStandIn({ stateDir, tokens, adminToken, clockScale, taskSeconds: usualTaskSeconds });
+  const server = createProxmoxStandIn({
+    stateDir,
+    tokens,
+    readerTokens: new Map([['live', 'live-reader-secret']]),
+    adminToken,
+    clockScale,
+    taskSeconds: usualTaskSeconds,
+  });
   const { url } = await listen(server, 0, '127.0.0.1');
   const admin = standInAdmin(url, adminToken);
   return {

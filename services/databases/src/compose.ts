@@ -1,4 +1,4 @@
-import { createDatabaseHostClient } from '@drydock/database-host/client';
+import { createDatabaseHostClient, createDatabaseHostReaderClient } from '@drydock/database-host/client';
 import { type ApiProcess, composeApiProcess } from '@drydock/service-kit/api-process';
 import { layFoundation } from '@drydock/service-kit/foundation';
 import { createIdempotencyPurge } from '@drydock/service-kit/idempotency-purge';
@@ -18,20 +18,21 @@ import { workflows } from './workflows';
 /** Both processes' name for the queue and for the tokens of the gateway. */
 const serviceName = 'databases';
 
-const openHost = ({ DATABASE_HOST_URL: url, DATABASE_HOST_SECRET: secret }: ServerConfig | WorkerConfig) =>
-  createDatabaseHostClient({ url, secret });
+/** One that failed was never there, one that was deleted is there no more. */
+const databasesCounted = "FROM managed_databases WHERE org_id = $1::uuid AND mode = $2::text::mode AND status NOT IN ('failed', 'deleted')";
 
 /** The process that answers: it looks at the world through readers and writes to its own database only. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
   const doorbell = connectWorkflows(foundation, config, serviceName);
-  const host = openHost(config);
+  const host = createDatabaseHostReaderClient({ url: config.DATABASE_HOST_URL, secret: config.DATABASE_HOST_READER_SECRET });
   lifetime.onClose('database-host', () => host.close());
   const context = {
     database,
     ...doorbell,
     pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')),
+    quota: { counted: databasesCounted, usualMax: config.DATABASES_PER_ORGANISATION },
     provider: localDatabaseReader(host),
     passwords: databasePasswords(config.SERVICE_SECRET),
   };
@@ -46,7 +47,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
 export function composeWorker(config: WorkerConfig): Process {
   const foundation = layFoundation(config, openDatabase);
   const { lifetime, database } = foundation;
-  const client = openHost(config);
+  const client = createDatabaseHostClient({ url: config.DATABASE_HOST_URL, secret: config.DATABASE_HOST_SECRET });
   lifetime.onClose('database-host', () => client.close());
   const archiveKey = Buffer.from(config.ARCHIVE_KEY, 'hex');
   const context = {

@@ -2,25 +2,41 @@ import { type ConfigOf, type Environment, readConfig } from '@drydock/service-ki
 import { processFields, queueFields, secretField, serviceFields, urlField } from '@drydock/service-kit/config-fields';
 import { z } from 'zod';
 
-const hostFields = {
-  DATABASE_HOST_URL: urlField('Where the database-host process takes control calls'),
-  DATABASE_HOST_SECRET: secretField('Signs control calls to the database-host process'),
-};
+const hostFields = { DATABASE_HOST_URL: urlField('Where the database-host process takes control calls') };
 
-/** The API opens no archive and has no key to one. */
-export const serverShape = { ...serviceFields('databases'), QUEUE_URL: queueFields.QUEUE_URL, ...hostFields };
+/** The API opens no archive and has no key to one; it asks the host, which takes no change by its secret. */
+export const serverShape = {
+  ...serviceFields('databases'),
+  QUEUE_URL: queueFields.QUEUE_URL,
+  ...hostFields,
+  DATABASES_PER_ORGANISATION: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(50)
+    .meta({ description: 'Databases that an organisation may have, unless staff have said otherwise of it' }),
+  DATABASE_HOST_READER_SECRET: secretField(
+    'Signs questions to the database-host process, which has the same value; it can change nothing there',
+  ),
+};
 
 export const workerShape = {
   ...serviceFields('databases'),
   ...processFields('databases-worker'),
   ...queueFields,
   ...hostFields,
+  DATABASE_HOST_SECRET: secretField('Signs control calls to the database-host process'),
   BACKUPS_DIR: z.string().min(1).meta({ description: 'Folder of the backups' }),
   ARCHIVE_KEY: z
     .string()
     .regex(/^[0-9a-f]{64}$/i, 'must be 32 bytes of hex')
     .meta({ description: 'Seals and opens every backup; without it none can be read', secret: true }),
-  WORKFLOW_CONCURRENCY: z.coerce.number().int().min(1).default(4).meta({ description: 'Workflows that one worker carries at once' }),
+  WORKFLOW_CONCURRENCY: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .default(4)
+    .meta({ description: 'Workflows of one organisation that a worker carries at once; twice as many for several' }),
   OLD_INSTANCE_HOURS: z.coerce.number().min(0).default(24).meta({ description: 'How long the old instance is kept after an upgrade' }),
   VERIFY_RESTORE_DAYS: z.coerce
     .number()

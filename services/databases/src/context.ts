@@ -1,4 +1,5 @@
 import type { Caller } from '@drydock/service-kit/internal-token';
+import type { QuotaRule } from '@drydock/service-kit/org-quota';
 import type { WorkflowContext } from '@drydock/workflow-kit/workflow-context';
 import type { DatabasesDatabase, Tx } from './database.store';
 import type { Owner } from './databases/database.types';
@@ -8,6 +9,7 @@ import type { DatabaseReader } from './providers/database-provider';
 /** What a handler may use: it looks at the world and never changes it. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: DatabasesDatabase;
+  quota: QuotaRule;
   provider: DatabaseReader;
   passwords: DatabasePasswords;
 }

@@ -16,7 +16,10 @@ interface Run {
   url: string;
 }
 
-/** Of the long upgrade, CI takes the deaths and one failure. What fails of work that the clock begins, or of a deletion, has its effect all the same, and is begun again. */
+/**
+ * CI runs the deaths and one failure of the long upgrade. Failures are left out where the clock begins the work, and for a deletion: what
+ * fails has its effect all the same, and is begun again.
+ */
 const isFailure = /^throw /;
 const scopes: Record<string, ReturnType<typeof crashScope>> = {
   delete_database: crashScope({ never: isFailure }),

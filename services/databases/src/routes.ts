@@ -2,6 +2,8 @@ import * as databaseBackups from '@drydock/contracts/database-backups';
 import * as databaseUpgrades from '@drydock/contracts/database-upgrades';
 import * as databaseWorkflows from '@drydock/contracts/database-workflows';
 import * as databases from '@drydock/contracts/databases';
+import * as quotas from '@drydock/contracts/quotas';
+import { getQuota, setQuota } from '@drydock/service-kit/org-quota';
 import { type Route, route } from '@drydock/service-kit/route';
 import { abandonWorkflow, retryWorkflow } from '@drydock/workflow-kit/decide-workflow';
 import { getWorkflow } from '@drydock/workflow-kit/get-workflow';
@@ -17,6 +19,8 @@ import { databaseHome } from './databases/database-home';
 import { deleteDatabase } from './databases/delete-database';
 import { getDatabase } from './databases/get-database';
 import { listDatabases } from './databases/list-databases';
+import { preflightRestore } from './restores/preflight-restore';
+import { restoreDatabase } from './restores/restore-database';
 import { abandoned } from './upgrades/abandoned';
 import { preflightUpgrade } from './upgrades/preflight-upgrade';
 import { upgradeDatabase } from './upgrades/upgrade-database';
@@ -25,10 +29,14 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databases.getDatabaseCatalogue, getCatalogue()),
   route(databases.listDatabases, listDatabases(context)),
   route(databases.createDatabase, createDatabase(context)),
+  route(quotas.getDatabaseQuota, getQuota(context)),
+  route(quotas.setDatabaseQuota, setQuota(context, '/v1/databases/quota')),
   route(databases.getDatabase, getDatabase(context)),
   route(databases.deleteDatabase, deleteDatabase(context)),
   route(databaseBackups.listDatabaseBackups, listBackups(context)),
   route(databaseBackups.takeDatabaseBackup, takeBackup(context)),
+  route(databaseBackups.restoreDatabaseBackup, restoreDatabase(context)),
+  route(databaseBackups.preflightDatabaseBackupRestore, preflightRestore(context)),
   route(databaseUpgrades.upgradeDatabase, upgradeDatabase(context)),
   route(databaseUpgrades.preflightDatabaseUpgrade, preflightUpgrade(context)),
   route(databaseWorkflows.listDatabaseWorkflows, listWorkflows(databaseHome(context), databaseWorkflows.listDatabaseWorkflows)),

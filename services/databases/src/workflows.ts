@@ -5,6 +5,8 @@ import type { Tx } from './database.store';
 import { createDatabaseWorkflow } from './databases/create-database.workflow';
 import { deleteDatabaseWorkflow } from './databases/delete-database.workflow';
 import type { WorkContext } from './databases/work';
+import { createFromBackupWorkflow } from './restores/create-from-backup.workflow';
+import { restoreDatabaseWorkflow } from './restores/restore-database.workflow';
 import { endAbandonedUpgradeWorkflow } from './upgrades/end-abandoned-upgrade.workflow';
 import { retireOldInstanceWorkflow } from './upgrades/retire-old-instance.workflow';
 import { upgradeDatabaseWorkflow } from './upgrades/upgrade-database.workflow';
@@ -18,4 +20,6 @@ export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
   upgradeDatabaseWorkflow(context),
   endAbandonedUpgradeWorkflow(context),
   retireOldInstanceWorkflow(context),
+  restoreDatabaseWorkflow(context),
+  createFromBackupWorkflow(context),
 ];

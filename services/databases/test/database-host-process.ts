@@ -6,13 +6,17 @@ import os from 'node:os';
 import path from 'node:path';
 import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/database-host/client';
 import { findFreePort } from '@drydock/embedded/free-port';
+import { type LedgerEntry, readLedger } from '@drydock/test-kit/ledger';
 import { newSecret } from '@drydock/test-kit/secret';
 import { until } from '@drydock/test-kit/wait';
 
 export interface DatabaseHostProcess {
   client: DatabaseHostClient;
   url: string;
+  readerSecret: string;
   secret: string;
+  /** Every change that it was asked for. */
+  ledger(): LedgerEntry[];
   /** SIGKILL, and the same host again on its folder. */
   restart(): Promise<void>;
   /** Ends it and removes its databases. */
@@ -24,7 +28,7 @@ export async function startDatabaseHost(): Promise<DatabaseHostProcess> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-databases-'));
   // The servers run as nobody when we are root.
   await chmod(folder, 0o711);
-  const [secret, port] = [newSecret(), await findFreePort()];
+  const [secret, readerSecret, port] = [newSecret(), newSecret(), await findFreePort()];
   const url = `http://127.0.0.1:${port}`;
   const entry = path.resolve(path.dirname(createRequire(__filename).resolve('@drydock/database-host/client')), '../dist/server.js');
   const env = {
@@ -33,11 +37,12 @@ export async function startDatabaseHost(): Promise<DatabaseHostProcess> {
     LOG_LEVEL: 'fatal',
     DATABASES_DIR: path.join(folder, 'databases'),
     DATABASE_HOST_SECRET: secret,
+    DATABASE_HOST_READER_SECRET: readerSecret,
   };
 
   const launch = async () => {
     const child = spawn(process.execPath, [entry], { env, stdio: ['ignore', 'inherit', 'inherit'] });
-    await until(async () => child.exitCode !== null || (await fetch(`${url}/readyz`)).ok, { what: 'the host', timeoutMs: 30_000 });
+    await until(async () => child.exitCode !== null || (await fetch(`${url}/readyz`)).ok, { what: 'the host', timeoutMs: 120_000 });
     if (child.exitCode !== null) throw new Error(`the host ended with ${child.exitCode}`);
     return child;
   };
@@ -53,6 +58,8 @@ export async function startDatabaseHost(): Promise<DatabaseHostProcess> {
     client,
     url,
     secret,
+    readerSecret,
+    ledger: () => readLedger(path.join(env.DATABASES_DIR, 'ledger.ndjson')),
     restart: async () => {
       await end('SIGKILL');
       child = await launch();

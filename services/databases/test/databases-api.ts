@@ -14,7 +14,7 @@ export const databases: TestedService = {
 
 /** Without a worker and without a host, so that what was accepted stays queued. */
 export const startApi = (caller: Caller): Promise<ServiceApi> =>
-  startServiceApi(databases, caller, { DATABASE_HOST_URL: `http://${nowhere}`, DATABASE_HOST_SECRET: newSecret() });
+  startServiceApi(databases, caller, { DATABASE_HOST_URL: `http://${nowhere}`, DATABASE_HOST_READER_SECRET: newSecret() });
 
 export interface GivenDatabase {
   label?: string;
@@ -33,6 +33,19 @@ export async function givenDatabase(api: ServiceApi, { orgId, mode }: Caller, gi
      VALUES ($1, $2, $3::mode, $4, 'postgres', $5, 'small', $6::database_status, '127.0.0.1', 1, 'db', 'u', false,
        CASE WHEN $7 THEN now() END, now())`,
     [id, orgId, mode, label, version, status, isBackedUp],
+  );
+  return id;
+}
+
+/** A backup as far as the tables know: there is no archive of it. */
+export async function givenBackup(api: ServiceApi, databaseId: string, status = 'completed', version = '16'): Promise<string> {
+  const id = uuidv7();
+  await api.rows(
+    `INSERT INTO database_backups (id, database_id, kind, status, engine_version, sequence, storage_key, size_bytes, raw_bytes, manifest_mac, checksum_sha256,
+       created_at, completed_at)
+     SELECT $1, $2, 'on_demand', $3::backup_status, $4, (SELECT count(*) + 1 FROM database_backups WHERE database_id = $2), c.key, c.size, c.size, c.key, c.key, now(), c.at
+     FROM (SELECT CASE WHEN $3 = 'completed' THEN 'key' END AS key, CASE WHEN $3 = 'completed' THEN 1 END AS size, CASE WHEN $3 = 'completed' THEN now() END AS at) c`,
+    [id, databaseId, status, version],
   );
   return id;
 }

@@ -23,8 +23,8 @@ export async function openWorld(backend: QueueBackend, caller: Caller): Promise<
   const world = await openServiceWorld(databases, {
     backend,
     caller,
-    environment: { DATABASE_HOST_URL: host.url, DATABASE_HOST_SECRET: host.secret },
-    workers: { BACKUPS_DIR: backupsDir, ARCHIVE_KEY: newSecret() },
+    environment: { DATABASE_HOST_URL: host.url, DATABASE_HOST_READER_SECRET: host.readerSecret },
+    workers: { DATABASE_HOST_SECRET: host.secret, BACKUPS_DIR: backupsDir, ARCHIVE_KEY: newSecret() },
   });
   return {
     ...world,

@@ -2,19 +2,25 @@ import type { RequestListener } from 'node:http';
 import { problem } from '@drydock/contracts/problem';
 import { answerHealth, answerReady, type ReadyChecks } from '@drydock/service-kit/health';
 import type { Log } from '@drydock/service-kit/log';
+import type { Shares } from '@drydock/service-kit/shares';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
-import { docsPage, openApiText } from './docs-page';
+import { addressGroup } from './address';
+import { docsPage, openApiPage } from './docs-page';
 import { openExchange } from './exchange';
 import { assertClean } from './hygiene';
-import { type Page, sendPage } from './page';
+import { frontPage, type Page, sendPage } from './page';
 import type { Handle } from './pipeline';
 import { problemIndexPage, problemPage } from './problem-page';
+import type { Quotas } from './quota';
 import { refuse } from './refuse';
 
 export interface AppKit {
   handle: Handle;
   ready: ReadyChecks;
+  /** Documents that are being sent, by address: whoever asks for many and reads none keeps them from nobody else. */
+  pages: Shares;
   log: Log;
+  quotas: Quotas;
   isClosing(): boolean;
 }
 
@@ -38,25 +44,46 @@ function createApp(kit: AppKit): Express {
   app.enable('strict routing');
   mount(app, kit, '/healthz', async () => pageOfAnswer(answerHealth()));
   mount(app, kit, '/readyz', async () => pageOfAnswer(await answerReady(kit.ready, kit.isClosing(), kit.log)));
-  mount(app, kit, '/openapi.json', async () => ({ status: 200, contentType: 'application/json', text: openApiText() }));
-  mount(app, kit, '/docs', async () => docsPage());
-  mount(app, kit, '/problems', async (request) => problemIndexPage(request.headers.accept));
-  mount(app, kit, '/problems/:code', async (request) => problemPage(String(request.params['code']), request.headers.accept));
+  mountDocument(app, kit, '/', async (request) => frontPage(request.headers.accept));
+  mountDocument(app, kit, '/openapi.json', async () => openApiPage());
+  mountDocument(app, kit, '/docs', async () => docsPage());
+  mountDocument(app, kit, '/problems', async (request) => problemIndexPage(request.headers.accept));
+  mountDocument(app, kit, '/problems/:code', async (request) => problemPage(String(request.params['code']), request.headers.accept));
   // What is left is answered as every unknown path of the API is.
   app.use((request, response) => kit.handle(request, response));
   // Only the router itself gets here, for a path that is not percent-encoded as it should be; Express would show its stack.
   const refuseBrokenPath: ErrorRequestHandler = (error: unknown, request, response, _next) =>
-    refuse(openExchange(request, response), error instanceof URIError ? problem('route_not_found') : error, kit.isClosing());
+    refuse(openExchange(request, response, kit.quotas), error instanceof URIError ? problem('route_not_found') : error, kit.isClosing());
   app.use(refuseBrokenPath);
   return app;
 }
 
 const pageOfAnswer = ({ status, text }: { status: number; text: string }): Page => ({ status, contentType: 'application/json', text });
 
-/** Pages need no key, count against no quota and take no place. */
-function mount(app: Express, kit: AppKit, path: string, make: (request: Parameters<RequestHandler>[0]) => Promise<Page>): void {
+type MakePage = (request: Parameters<RequestHandler>[0]) => Promise<Page>;
+
+/** A client that has not taken a document in by then is not reading it. */
+const documentMs = 30_000;
+
+/** Documents are large and need no key, so that they have places of their own and an end. */
+function mountDocument(app: Express, kit: AppKit, path: string, make: MakePage): void {
+  mount(app, kit, path, async (request) => {
+    const holders = [addressGroup(request.socket.remoteAddress)];
+    if (!kit.pages.take(holders)) throw problem('overloaded', { retryAfterSeconds: 5 });
+    const { res: response } = request;
+    const deadline = setTimeout(() => response?.destroy(), documentMs);
+    response?.once('close', () => {
+      clearTimeout(deadline);
+      kit.pages.giveBack(holders);
+    });
+    return make(request);
+  });
+}
+
+/** Pages need no key, count against no quota and take no place of a call. */
+function mount(app: Express, kit: AppKit, path: string, make: MakePage): void {
   app.all(path, async (request, response) => {
-    const exchange = openExchange(request, response);
+    const exchange = openExchange(request, response, kit.quotas);
     try {
       assertClean(request);
       if (request.method !== 'GET' && request.method !== 'HEAD') throw problem('method_not_allowed', { extra: { allow: 'GET, HEAD' } });

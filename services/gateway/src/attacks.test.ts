@@ -1,5 +1,7 @@
+import { endpoints } from '@drydock/contracts/endpoints';
 import { type Bench, randomToken, startBench, type TestKey } from '../test/fixture';
 import { rawRequest, sendRaw } from '../test/raw';
+import { noId } from './route-table';
 
 let bench: Bench;
 let key: TestKey;
@@ -37,7 +39,6 @@ describe('two readers could read it differently (G12)', () => {
     ['a line feed alone', ['X-A: 1\nContent-Length: 2'], '{}'],
     ['a space before the colon', ['Content-Length : 2'], '{}'],
     ['two Hosts', ['Host: other.test'], ''],
-    ['an underscore', ['X_Org_Id: 1'], ''],
     ['another expectation', ['Expect: 200-maybe'], ''],
     ['two Content-Types', ['Content-Type: application/json'], ''],
     ['a negative Content-Length', ['Content-Length: -1'], ''],
@@ -47,7 +48,7 @@ describe('two readers could read it differently (G12)', () => {
     const { status, arrived, text } = await attack(
       rawRequest(line, [authorization, 'Content-Type: application/json', ...headers], body + smuggled),
     );
-    expect([0, 400, 422]).toContain(status);
+    expect([0, 400]).toContain(status);
     expect(arrived).toBe(0);
     expect(status === 0 || text.includes('application/problem+json')).toBe(true);
     // What was smuggled is not answered either.
@@ -80,34 +81,54 @@ describe('bytes that are no request, behind one that is still unanswered', () =>
   });
 });
 
+describe('what is malformed as HTTP', () => {
+  it.each([
+    ['no Host', 'GET /v1/sites HTTP/1.1\r\n\r\n', 400],
+    ['no Host for a page', 'GET /docs HTTP/1.1\r\n\r\n', 400],
+    ['a line that is none', 'HELLO\r\n\r\n', 400],
+    ['another protocol', 'GET /v1/sites HTTP/9.9\r\nHost: x\r\n\r\n', 400],
+    ['a bad header', 'GET /v1/sites HTTP/1.1\r\nHost: x\r\nX\u0000: 1\r\n\r\n', 400],
+    ['two Content-Lengths', rawRequest('POST /v1/sites', ['Content-Length: 2', 'Content-Length: 7'], '{}'), 400],
+    ['two Content-Types', rawRequest('POST /v1/sites', ['Content-Type: a/b', 'Content-Type: a/b']), 400],
+    [
+      '101 headers',
+      rawRequest(
+        'GET /v1/sites',
+        Array.from({ length: 101 }, (_, index) => `X-${index}: 1`),
+      ),
+      431,
+    ],
+    ['20 kB of headers', rawRequest('GET /v1/sites', [`X-A: ${'a'.repeat(20_000)}`]), 431],
+    ['a long URL', rawRequest(`GET /v1/sites?${'a'.repeat(20_000)}`), 431],
+  ])('%s: a problem with an X-Request-Id, before anybody asks who calls', async (_name, bytes, expected) => {
+    const { status, headers, body } = await send(bytes);
+    expect({ status, type: headers['content-type'] }).toEqual({ status: expected, type: 'application/problem+json' });
+    expect(headers['x-request-id']).toBe(JSON.parse(body).request_id);
+    expect(headers).toHaveProperty('ratelimit');
+    expect(headers).toHaveProperty('ratelimit-policy');
+  });
+
+  it('a header that nobody knows is not malformed, however it is written', async () => {
+    const { status } = await send(rawRequest('GET /v1/sites', [authorization, 'X_Foo: 1', 'X-Foo: 2', 'x-foo: 3']));
+    expect({ status, passedOn: Object.keys(bench.hosting.seen.at(-1)?.headers ?? {}).filter((name) => /foo/i.test(name)) }).toEqual({
+      status: 200,
+      passedOn: [],
+    });
+  });
+});
+
 describe('path tricks (G13, G15)', () => {
   it.each([
-    '/v1/sites/%2e%2e',
-    '/v1/sites/..',
-    '/v1/sites/.',
-    '/v1/sites/%2E',
-    `/v1/sites/${id}%2Fbackups`,
-    `/v1/sites/${id}%5c..`,
-    `/v1/sites/..%5c${id}`,
-    `/v1/sites/${id}%252Fbackups`,
-    `/v1/sites/${id}%00`,
-    `/v1/sites/${id}%0a`,
     '/v1//sites',
     '//v1/sites',
     '/v1/sites/',
     `/v1/sites/${id}/`,
-    `/v1/sites/${id};a=b`,
-    `/v1/sites/${id};/backups`,
     '/v1/SITES',
     '/V1/sites',
     '/v1/%73ites',
-    '/v1/sites/%ff',
-    '/v1/sites/%',
     `/v1/sites\\${id}`,
     '/v1/sites#x',
     '/v1/sites?limit=1#x',
-    '/v1/sites?limit=\u00e9',
-    '/v1/sites/\u00e9',
     '/v1/sites/a/b/c/d/e/f',
     '/internal/verify',
     '/v1/internal/verify',
@@ -130,14 +151,35 @@ describe('path tricks (G13, G15)', () => {
     expect(bench.hosting.seen.at(-1)?.url).toBe(arrives);
   });
 
-  it('an id longer than any is the 404 of a record that does not exist', async () => {
-    const { status, body, arrived } = await attack(rawRequest(`GET /v1/sites/${'a'.repeat(4_000)}`, [authorization]));
-    expect({ status, code: codeOf(body), arrived }).toEqual({ status: 404, code: 'site_not_found', arrived: 0 });
+  it.each([
+    ['/v1/sites/%2e%2e', ''],
+    ['/v1/sites/..', ''],
+    ['/v1/sites/.', ''],
+    ['/v1/sites/%2E', ''],
+    [`/v1/sites/${id}%2Fbackups`, ''],
+    [`/v1/sites/${id}%5c..`, ''],
+    [`/v1/sites/..%5c${id}`, ''],
+    [`/v1/sites/${id}%252Fbackups`, ''],
+    [`/v1/sites/${id}%00`, ''],
+    [`/v1/sites/${id}%0a`, ''],
+    [`/v1/sites/${id};a=b`, ''],
+    [`/v1/sites/${id};/backups`, '/backups'],
+    ['/v1/sites/%ff', ''],
+    ['/v1/sites/%', ''],
+    [`/v1/sites/${'a'.repeat(4_000)}`, ''],
+  ])('%s is the id of no record, and nothing of it is passed on', async (path, rest) => {
+    const { arrived } = await attack(rawRequest(`GET ${path}`, [authorization]));
+    expect({ arrived, url: bench.hosting.seen.at(-1)?.url }).toEqual({ arrived: 1, url: `/v1/sites/~${rest}` });
   });
 
-  it('a cursor of 10 kB is no cursor, and a query that the endpoint does not take is not passed on', async () => {
-    const long = await attack(rawRequest(`GET /v1/sites?cursor=${'a'.repeat(10_000)}`, [authorization]));
-    expect({ status: long.status, code: codeOf(long.body), arrived: long.arrived }).toEqual({
+  it('what stands for such an id is malformed for every parameter that there is', () => {
+    const parameters = endpoints.flatMap(({ params = {} }) => Object.values(params));
+    expect(parameters.filter(({ schema }) => schema.safeParse(noId).success)).toEqual([]);
+  });
+
+  it('a query that is too long is refused for what is wrong with it', async () => {
+    const cursor = await attack(rawRequest(`GET /v1/sites?cursor=${'a'.repeat(10_000)}`, [authorization]));
+    expect({ status: cursor.status, code: codeOf(cursor.body), arrived: cursor.arrived }).toEqual({
       status: 422,
       code: 'invalid_cursor',
       arrived: 0,
@@ -149,8 +191,24 @@ describe('path tricks (G13, G15)', () => {
       status: 200,
       arrived: 1,
     });
+    const long = 'a'.repeat(10_000);
+    for (const [path, code] of [
+      [`/v1/sites?org_id=${long}`, 'invalid_request'],
+      [`/v1/sites?cursor=a&cursor=${long}`, 'invalid_request'],
+      [`/v1/sites?limit=${long}`, 'invalid_limit'],
+      [`/v1/sites/${id}?cursor=${long}`, 'invalid_request'],
+    ]) {
+      const refused = await attack(rawRequest(`GET ${path}`, [authorization]));
+      expect({ path, status: refused.status, code: codeOf(refused.body), arrived: refused.arrived }).toEqual({
+        path,
+        status: 422,
+        code,
+        arrived: 0,
+      });
+    }
+    // What the endpoint does not take the service refuses.
     await send(rawRequest(`GET /v1/sites/${id}?x=1`, [authorization]));
-    expect(bench.hosting.seen.at(-1)?.url).toBe(`/v1/sites/${id}`);
+    expect(bench.hosting.seen.at(-1)?.url).toBe(`/v1/sites/${id}?x=1`);
   });
 
   it.each(['PUT', 'HEAD', 'TRACE', 'OPTIONS', 'PATCH', 'DELETE', 'PROPFIND'])(
@@ -182,7 +240,7 @@ describe('size (G9, G10)', () => {
     expect({ status, code: codeOf(body), arrived }).toEqual({ status: 422, code: 'body_too_large', arrived: 0 });
   });
 
-  it('100 kB pass', async () => {
+  it('100 KiB pass', async () => {
     const body = `"${'x'.repeat(100 * 1024 - 2)}"`;
     expect(await attack(post([`Content-Length: ${body.length}`], body))).toMatchObject({ status: 200, arrived: 1 });
     expect(bench.hosting.seen.at(-1)?.body).toHaveLength(100 * 1024);
@@ -231,9 +289,8 @@ describe('keys that are none (H9)', () => {
     const table: Array<[string, string[]]> = [
       ['', []],
       ['', ['Authorization: Bearer']],
-      ['', [`Authorization: bearer ${token}`]],
       ['', [`Authorization: Basic ${Buffer.from(token).toString('base64')}`]],
-      ['', [`Authorization: Bearer  ${token}`]],
+      ['', [`Authorization:Bearer${token}`]],
       ['', [`Authorization: Bearer ${token.slice(0, -1)}`]],
       ['', [`Authorization: Bearer ${token}x`]],
       ['', [`Authorization: Bearer ${token.replace('live', 'test')}`]],
@@ -255,6 +312,10 @@ describe('keys that are none (H9)', () => {
     }
     expect(new Set(answers).size).toBe(1);
     expect(JSON.parse(answers[0] ?? '')).toMatchObject({ status: 401, arrived: 0, headers: { 'www-authenticate': 'Bearer' } });
+  });
+
+  it.each(['bearer', 'BEARER', 'Bearer  '])('the scheme %s is the one that RFC 9110 means', async (scheme) => {
+    expect((await send(rawRequest('GET /v1/sites', [`Authorization: ${scheme} ${key.token}`]))).status).toBe(200);
   });
 
   it('1,000 tokens with a wrong checksum cause not one look-up', async () => {

@@ -3,6 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { parseToken } from '@drydock/contracts/api-token';
 import { problem } from '@drydock/contracts/problem';
 import type { Caller } from '@drydock/service-kit/internal-token';
+import type { Shares } from '@drydock/service-kit/shares';
+import { addressGroup } from './address';
 import type { FailureThrottle } from './failure-throttle';
 import type { VerificationCache } from './verification-cache';
 
@@ -12,6 +14,8 @@ export type Verified = Caller | null;
 export interface AuthenticateOptions {
   cache: VerificationCache<Verified>;
   throttle: FailureThrottle;
+  /** Questions under way about tokens that nobody knows, by address: they keep no place from those whose key is good. */
+  lookUps: Shares;
 }
 
 /**
@@ -20,25 +24,36 @@ export interface AuthenticateOptions {
  */
 export type Authenticate = (request: IncomingMessage, repeated: ReadonlySet<string>) => Caller | Promise<Caller>;
 
-const bearer = 'Bearer ';
+/** RFC 9110: the scheme in any case, then spaces. */
+const bearerForm = /^bearer +(\S+)$/i;
 
-export function createAuthenticate({ cache, throttle }: AuthenticateOptions): Authenticate {
-  const lookUp = async (key: string, token: string, address: string): Promise<Caller> => {
-    // A key that was good when last seen is asked about again even while its address is throttled: guessing by others must not lock it out.
-    if (throttle.isThrottled(address) && !cache.last(key)) throw unauthenticated('throttled');
+export function createAuthenticate({ cache, throttle, lookUps }: AuthenticateOptions): Authenticate {
+  const ask = async (key: string, token: string, address: string): Promise<Caller> => {
     const verified = await cache.verify(key, token);
     if (verified !== null) return verified;
     throttle.note(address);
     throw unauthenticated('not a good key');
   };
+  const lookUp = async (key: string, token: string, address: string): Promise<Caller> => {
+    // A key that was good when last seen is asked about again even while its address is throttled: guessing by others must not lock it out.
+    if (cache.last(key)) return ask(key, token, address);
+    if (throttle.isThrottled(address)) throw unauthenticated('throttled');
+    const holders = [address];
+    if (!lookUps.take(holders)) throw problem('overloaded', { retryAfterSeconds: 1 });
+    try {
+      return await ask(key, token, address);
+    } finally {
+      lookUps.giveBack(holders);
+    }
+  };
   return (request, repeated) => {
     const { authorization } = request.headers;
     if (authorization === undefined || repeated.has('authorization')) throw unauthenticated('no single Authorization');
-    const token = authorization.startsWith(bearer) ? authorization.slice(bearer.length) : '';
+    const token = bearerForm.exec(authorization)?.[1] ?? '';
     if (parseToken(token) === null) throw unauthenticated('malformed token');
     const key = hash('sha256', token, 'base64');
     const fresh = cache.fresh(key);
-    if (fresh === undefined) return lookUp(key, token, request.socket.remoteAddress ?? '');
+    if (fresh === undefined) return lookUp(key, token, addressGroup(request.socket.remoteAddress));
     if (fresh === null) throw unauthenticated('not a good key');
     return fresh;
   };

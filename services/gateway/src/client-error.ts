@@ -14,7 +14,7 @@ const reasons: Readonly<Record<number, string>> = { 400: 'Bad Request', 408: 'Re
  * Answers what never became a request (Node's parser refused it, or it did not come in time) and closes the connection.
  * While another request of the connection is unanswered nothing can be said: the client would take it for that one's answer.
  */
-export function refuseUnparsed(error: NodeJS.ErrnoException, socket: Duplex, isBusy: boolean): void {
+export function refuseUnparsed(error: NodeJS.ErrnoException, socket: Duplex, headers: readonly string[], isBusy: boolean): void {
   if (error.code === 'ECONNRESET' || !socket.writable || isBusy) {
     socket.destroy();
     return;
@@ -28,6 +28,7 @@ export function refuseUnparsed(error: NodeJS.ErrnoException, socket: Duplex, isB
     `Content-Length: ${Buffer.byteLength(text)}`,
     'Cache-Control: no-store',
     `X-Request-Id: ${requestId}`,
+    ...headers.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ''}`] : [])),
     'Connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${text}`, () => socket.destroy());

@@ -3,20 +3,22 @@ import { endpoints } from '@drydock/contracts/endpoints';
 import { schemaOf } from '@drydock/contracts/json-schema';
 import { buildOpenApi } from '@drydock/contracts/openapi';
 import { problems } from '@drydock/contracts/problems';
-import { escapeHtml, htmlPage, type Page } from './page';
+import { escapeHtml, htmlPage, jsonPage, type Page } from './page';
 
-let openApi: string | undefined;
+let openApi: Page | undefined;
 let docs: Page | undefined;
 
-/** Built at the first request for it: most gateways are never asked. */
-export function openApiText(): string {
-  openApi ??= JSON.stringify(buildOpenApi(endpoints));
+/** Made at the first request for it, since most gateways are never asked, and as bytes: however many ask, there is one of it. */
+const bytesOf = ({ text, ...page }: Page): Page => ({ ...page, text: Buffer.from(text) });
+
+export function openApiPage(): Page {
+  openApi ??= bytesOf(jsonPage(buildOpenApi(endpoints)));
   return openApi;
 }
 
 /** The same document for people: one page, without scripts, so that it works behind any firewall and content policy. */
 export function docsPage(): Page {
-  docs ??= htmlPage('API', renderDocs());
+  docs ??= bytesOf(htmlPage('API', renderDocs()));
   return docs;
 }
 

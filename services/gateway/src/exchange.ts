@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import type { Caller } from '@drydock/service-kit/internal-token';
 import { currentTraceparent } from '@drydock/service-kit/traceparent';
+import { type Quotas, quotaHeaders } from './quota';
 
 /** One request and its one answer. */
 export interface Exchange {
@@ -13,7 +14,8 @@ export interface Exchange {
   traceparent: string | undefined;
   /** The endpoint's label once it is known: what logs and traces are grouped by. */
   route: string;
-  /** Names and values by turns, of headers that the answer has whatever it will be: quotas, mode. */
+  /** The headers about quotas that the answer has whatever it will be, as names and values by turns; then whatever else it always has. */
+  quota: readonly string[];
   headers: string[];
   caller: Caller | undefined;
   /** Why it was refused; for the log. */
@@ -24,7 +26,7 @@ export interface Exchange {
 
 const acceptedRequestId = /^[A-Za-z0-9_-]{8,64}$/;
 
-export function openExchange(request: IncomingMessage, response: ServerResponse): Exchange {
+export function openExchange(request: IncomingMessage, response: ServerResponse, quotas: Quotas): Exchange {
   const given = request.headers['x-request-id'];
   return {
     request,
@@ -33,6 +35,7 @@ export function openExchange(request: IncomingMessage, response: ServerResponse)
     startedMs: performance.now(),
     traceparent: currentTraceparent(),
     route: 'none',
+    quota: quotaHeaders(request.method === 'GET' || request.method === 'HEAD' ? quotas.read : quotas.write),
     headers: [],
     caller: undefined,
     error: undefined,
@@ -45,7 +48,7 @@ export function openExchange(request: IncomingMessage, response: ServerResponse)
  * `isClosing` and a body that did not arrive to its end close the connection: what is left of it must not be read as the next request.
  */
 export function headOf(exchange: Exchange, isClosing: boolean, own: readonly string[]): string[] {
-  const head = ['X-Request-Id', exchange.requestId, ...exchange.headers, ...own];
+  const head = ['X-Request-Id', exchange.requestId, ...exchange.quota, ...exchange.headers, ...own];
   if (exchange.traceparent !== undefined) head.push('traceparent', exchange.traceparent);
   if (isClosing || hasUnreadBody(exchange.request)) head.push('Connection', 'close');
   return head;

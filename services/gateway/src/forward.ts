@@ -1,15 +1,15 @@
-import type { ServiceName } from '@drydock/contracts/endpoint';
+import type { EndpointDefinition, ServiceName } from '@drydock/contracts/endpoint';
 import { problem } from '@drydock/contracts/problem';
 import { type Caller, signRequestToken } from '@drydock/service-kit/internal-token';
 import type { Log } from '@drydock/service-kit/log';
+import { limitLengthMax } from '@drydock/service-kit/paging';
+import { queryParser } from '@drydock/service-kit/parse-request';
 import { type Dispatcher, errors } from 'undici';
 import type { Exchange } from './exchange';
 import { type RelayOutcome, relayAnswer, UnansweredError } from './relay-answer';
 import { type RouteMatch, upstreamPath } from './route-table';
 import { type Upstream, unavailable } from './upstream';
 
-/** Longer than any id of ours or of a provider: a record with such an id does not exist. */
-const idLengthMax = 256;
 /** Several times the longest cursor. The path is part of the signed token, whose size is bounded: a quote takes twice its place there. */
 const searchLengthMax = 2_048;
 /** Longer than any of ours, which are numbers. With one of 16 kB our own headers would be too large for the service. */
@@ -30,9 +30,12 @@ export function createForward({ upstreams, log, closing }: ForwardOptions): Forw
     const { endpoint } = match.route;
     const upstream = upstreams[endpoint.service];
     if (upstream === undefined) throw unavailable(endpoint.service, { internal: 'not configured' });
-    const options = upstreamRequest(upstream, exchange, match, caller, body);
-    const whole = { pool: upstream.pool, options, exchange, closing, isStream: match.route.isStream };
-    const relay = (): Promise<RelayOutcome> => relayAnswer(whole);
+    const path = pathOf(match);
+    // Built anew for each attempt: its token works once.
+    const relay = (): Promise<RelayOutcome> => {
+      const options = upstreamRequest(upstream, { exchange, match, path, caller, body });
+      return relayAnswer({ pool: upstream.pool, options, exchange, closing, isStream: match.route.isStream });
+    };
     const isRead = endpoint.method === 'GET';
     // The service may have closed a kept connection while our request was on its way. Reading twice harms nobody, writing twice might.
     const call = isRead
@@ -53,16 +56,18 @@ const explainLostWrite = (error: unknown): string | undefined =>
 const unknownOutcome =
   'The connection was lost before an answer came, so that the request may or may not have been carried out. Send it again with the same Idempotency-Key.';
 
-function upstreamRequest(
-  { name, key, limits }: Upstream,
-  exchange: Exchange,
-  match: RouteMatch,
-  caller: Caller,
-  body: Buffer,
-): Dispatcher.DispatchOptions {
+interface Forwarded {
+  exchange: Exchange;
+  match: RouteMatch;
+  /** With its query. */
+  path: string;
+  caller: Caller;
+  body: Buffer;
+}
+
+function upstreamRequest({ name, key, limits }: Upstream, { exchange, match, path, caller, body }: Forwarded): Dispatcher.DispatchOptions {
   const { endpoint, isStream } = match.route;
   const { headers } = exchange.request;
-  const path = pathOf(match);
   const idempotencyKey = endpoint.idempotency === 'accepted' ? singleHeader(headers['idempotency-key']) : undefined;
   const bound = { requestId: exchange.requestId, method: endpoint.method, path, body, idempotencyKey };
   const sent = ['authorization', `Bearer ${signRequestToken(key, name, caller, bound)}`, 'x-request-id', exchange.requestId];
@@ -75,17 +80,21 @@ function upstreamRequest(
   return { method: endpoint.method, path, headers: sent, body: body.length > 0 ? body : null, bodyTimeout };
 }
 
-/** Throws the 404 of a record that does not exist, or 422, for what is too long to be anything. */
+/** With the query, which the service refuses where it takes none. Throws 422 for one that is too long to be signed. */
 function pathOf({ route, values, search }: RouteMatch): string {
-  const { endpoint, parameters } = route;
-  for (let index = 0; index < values.length; index += 1) {
-    if ((values[index]?.length ?? 0) > idLengthMax)
-      throw problem(endpoint.params?.[parameters[index] ?? '']?.notFound ?? 'route_not_found');
-  }
+  const { endpoint } = route;
   const path = upstreamPath(route, values);
-  if (endpoint.query === undefined || search === '') return path;
-  if (search.length > searchLengthMax) throw problem('cursor' in endpoint.query.shape ? 'invalid_cursor' : 'invalid_request');
+  if (search === '' || endpoint.undeclaredQuery === 'ignored') return path;
+  if (search.length > searchLengthMax) refuseLongQuery(endpoint, search);
   return `${path}?${search}`;
+}
+
+/** As the service would, had it got it: what is not declared first, then whichever of its own parameters is longer than any. */
+function refuseLongQuery(endpoint: EndpointDefinition, search: string): never {
+  const { limit = '', cursor } = queryParser(endpoint)(search) ?? {};
+  if (String(limit).length > limitLengthMax) throw problem('invalid_limit');
+  if (cursor !== undefined) throw problem('invalid_cursor');
+  throw problem('invalid_request', { detail: `Send at most ${searchLengthMax} characters behind the question mark.` });
 }
 
 const singleHeader = (value: string | string[] | undefined): string | undefined => (typeof value === 'string' ? value : undefined);

@@ -120,7 +120,8 @@ describe('places', () => {
     key = bench.register();
     const held: http.ServerResponse[] = [];
     bench.hosting.answer = (_request, response) => void held.push(response);
-    const waiting = [call(), call()];
+    const other = bench.register();
+    const waiting = [call(), call('/v1/sites', { headers: { authorization: `Bearer ${other.token}` } })];
     await until(() => held.length === 2);
     const refused = await call();
     expect([refused.status, problemSchema.parse(await refused.json()).code, refused.headers.get('retry-after')]).toEqual([

@@ -2,6 +2,8 @@ import type { RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { closeServer, createHttpServer } from '@drydock/service-kit/http-server';
+import type { Shares } from '@drydock/service-kit/shares';
+import { addressGroup } from './address';
 import { refuseUnparsed } from './client-error';
 import { headersMax } from './hygiene';
 
@@ -16,8 +18,11 @@ interface Connection {
   unanswered: number;
 }
 
-/** Service-kit's server with what an edge needs beyond it. */
-export function createGatewayServer(listener: RequestListener): Server {
+/**
+ * Service-kit's server with what an edge needs beyond it. `open` has a place for each connection, by address.
+ * `unparsedHeaders`: names and values by turns, of the answers to what never became a request.
+ */
+export function createGatewayServer(listener: RequestListener, open: Shares, unparsedHeaders: readonly string[]): Server {
   const connections = new WeakMap<Socket, Connection>();
   const remember = (socket: Socket): Connection => {
     const connection = { unanswered: 0 };
@@ -40,14 +45,21 @@ export function createGatewayServer(listener: RequestListener): Server {
     if (response.socket === null) response.once('socket', () => listener(request, response));
     else listener(request, response);
   };
-  const server = createHttpServer(inTurn);
+  // A request without Host is refused by us, with a problem; Node's own 400 has neither body nor request id.
+  const server = createHttpServer(inTurn, { requireHostHeader: false });
   server.maxHeadersCount = headersMax + 1;
   server.timeout = idleMs;
+  // A connection costs memory and a file descriptor before it has said anything, so that it is refused before it does.
+  server.prependListener('connection', (socket: Socket) => {
+    const holders = [addressGroup(socket.remoteAddress)];
+    if (open.take(holders)) socket.once('close', () => open.giveBack(holders));
+    else socket.destroy();
+  });
   // Without these Node would ask for a body that may be refused, and answer other expectations by itself.
   server.on('checkContinue', inTurn);
   server.on('checkExpectation', inTurn);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    refuseUnparsed(error, socket, (connections.get(socket)?.unanswered ?? 0) > 0);
+    refuseUnparsed(error, socket, unparsedHeaders, (connections.get(socket)?.unanswered ?? 0) > 0);
   });
   return server;
 }

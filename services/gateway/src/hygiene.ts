@@ -17,26 +17,25 @@ const neverRepeated = new Set([
 const nothing: ReadonlySet<string> = new Set();
 
 /**
- * Refuses requests that two readers could read differently: 422 `invalid_header`.
- * Resolves with the lower-case names of the headers that were sent more than once (usually none).
+ * Refuses requests that two readers could read differently, as the transport refuses what is no HTTP: 400 `malformed_request`, before everything else.
+ * A header that we do not know is none of these: it is read by nobody and passed on to nobody.
+ * Returns the lower-case names of the headers that were sent more than once (usually none).
  */
 export function assertClean(request: IncomingMessage): ReadonlySet<string> {
   const { rawHeaders, headers } = request;
-  if (rawHeaders.length > headersMax * 2) throw problem('invalid_header', { detail: `Send at most ${headersMax} headers.` });
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    // Many servers take `x_org_id` for `x-org-id`.
-    if (rawHeaders[index]?.includes('_')) throw problem('invalid_header', { detail: 'Header names with an underscore are not accepted.' });
-  }
+  if (rawHeaders.length > headersMax * 2) throw problem('headers_too_large');
+  if (headers.host === undefined && request.httpVersion !== '1.0') throw malformed('Send a Host header.');
   const { 'transfer-encoding': coding, 'content-length': length, expect } = headers;
   if (coding !== undefined) {
-    if (coding.toLowerCase() !== 'chunked') throw problem('invalid_header', { detail: 'The only Transfer-Encoding is chunked.' });
-    if (length !== undefined) throw problem('invalid_header', { detail: 'Send Content-Length or Transfer-Encoding, not both.' });
+    if (coding.toLowerCase() !== 'chunked') throw malformed('The only Transfer-Encoding is chunked.');
+    if (length !== undefined) throw malformed('Send Content-Length or Transfer-Encoding, not both.');
   }
-  if (expect !== undefined && expect.toLowerCase() !== '100-continue')
-    throw problem('invalid_header', { detail: 'The only Expect is 100-continue.' });
+  if (expect !== undefined && expect.toLowerCase() !== '100-continue') throw malformed('The only Expect is 100-continue.');
   // Node makes one member of all headers of one name: as many members as headers means that none is repeated.
   return Object.keys(headers).length * 2 === rawHeaders.length ? nothing : repeatedNames(rawHeaders);
 }
+
+const malformed = (detail: string) => problem('malformed_request', { detail });
 
 function repeatedNames(rawHeaders: readonly string[]): ReadonlySet<string> {
   const seen = new Set<string>();
@@ -46,6 +45,6 @@ function repeatedNames(rawHeaders: readonly string[]): ReadonlySet<string> {
     if (seen.has(name)) repeated.add(name);
     seen.add(name);
   }
-  for (const name of repeated) if (neverRepeated.has(name)) throw problem('invalid_header', { detail: `Send ${name} once.` });
+  for (const name of repeated) if (neverRepeated.has(name)) throw malformed(`Send ${name} once.`);
   return repeated;
 }

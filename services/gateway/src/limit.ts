@@ -1,12 +1,19 @@
 import type { Caller } from '@drydock/service-kit/internal-token';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { type CountOne, createBatchCounter, type WindowCount } from './batch-counter';
-import { createLocalCounter } from './local-counter';
+import { createLocalCounter, type LocalCounter } from './local-counter';
 import type { Quota, QuotaName, QuotaUse } from './quota';
 import type { QuotaStore } from './quota-store';
 
-/** Counts a call. Never rejects and never waits long: without Redis each gateway counts by itself, at once. */
-export type Limit = (quota: Quota, caller: Caller) => QuotaUse | Promise<QuotaUse>;
+type Ask = (quota: Quota, caller: Caller) => QuotaUse | Promise<QuotaUse>;
+
+/** The windows of callers. Never rejects and never waits long: without Redis each gateway counts by itself, at once. */
+export interface Limit {
+  /** Counts a call. */
+  count: Ask;
+  /** Only looks. */
+  peek: Ask;
+}
 
 /** `store` undefined: there is no Redis, each process counts alone. */
 export function createLimit(quotas: Readonly<Record<QuotaName, Quota>>, store: QuotaStore | undefined): Limit {
@@ -15,23 +22,26 @@ export function createLimit(quotas: Readonly<Record<QuotaName, Quota>>, store: Q
     write: createCounters(quotas.write, store),
     mint: createCounters(quotas.mint, store),
   };
-  return (quota, caller) => {
-    const { local, common } = counters[quota.name];
-    const holder = quota.holderOf(caller);
-    if (store === undefined || common === undefined || !store.isUsable()) return useOf(quota, local(holder));
-    return common(holder).then(
-      (count) => useOf(quota, count),
-      (error: unknown) => {
-        store.reportFailure(error);
-        return useOf(quota, local(holder));
-      },
-    );
+  const ask = (amount: 0 | 1): Ask => {
+    return (quota, caller) => {
+      const { local, common } = counters[quota.name];
+      const holder = quota.holderOf(caller);
+      if (store === undefined || common === undefined || !store.isUsable()) return useOf(quota, local(holder, amount));
+      return (amount === 0 ? common.peek(holder) : common.count(holder)).then(
+        (count) => useOf(quota, count),
+        (error: unknown) => {
+          store.reportFailure(error);
+          return useOf(quota, local(holder, amount));
+        },
+      );
+    };
   };
+  return { count: ask(1), peek: ask(0) };
 }
 
 interface Counters {
-  local: (holder: string) => WindowCount;
-  common: CountOne | undefined;
+  local: LocalCounter;
+  common: { count: CountOne; peek: CountOne } | undefined;
 }
 
 function createCounters({ name, requestsMax, windowSeconds }: Quota, store: QuotaStore | undefined): Counters {
@@ -39,8 +49,20 @@ function createCounters({ name, requestsMax, windowSeconds }: Quota, store: Quot
   if (store === undefined) return { local, common: undefined };
   const options = { points: requestsMax, duration: windowSeconds, keyPrefix: `drydock:quota:${name}` };
   const redis = new RateLimiterRedis({ ...options, storeClient: store.client, rejectIfRedisNotReady: true });
-  return { local, common: createBatchCounter((holder, amount) => count(redis, holder, amount)) };
+  return {
+    local,
+    common: {
+      count: createBatchCounter((holder, amount) => count(redis, holder, amount)),
+      peek: async (holder) => windowOf(await redis.get(holder), windowSeconds),
+    },
+  };
 }
+
+/** Null: the window has not begun. */
+const windowOf = (found: RateLimiterRes | null, windowSeconds: number): WindowCount =>
+  found === null
+    ? { consumed: 0, msBeforeNext: windowSeconds * 1_000 }
+    : { consumed: found.consumedPoints, msBeforeNext: found.msBeforeNext };
 
 /** Resolves also when the window is full; rejects with whatever kept the counter from counting. */
 async function count(limiter: RateLimiterRedis, holder: string, amount: number): Promise<WindowCount> {

@@ -9,11 +9,14 @@ interface Window {
 /** Whole milliseconds: a fraction would make a minute's window last 61 s in the header. */
 const wholeMs = (): number => Math.floor(performance.now());
 
+/** `amount` 0 only looks. */
+export type LocalCounter = (holder: string, amount?: 0 | 1) => WindowCount;
+
 /**
  * Counts calls in this process alone, at once: a fixed window per holder that begins with its first call. Holders are verified keys and
  * organisations, so that nobody can make many; those whose window has ended go before the next one begins, once per window.
  */
-export function createLocalCounter(windowMs: number, nowMs: () => number = wholeMs): (holder: string) => WindowCount {
+export function createLocalCounter(windowMs: number, nowMs: () => number = wholeMs): LocalCounter {
   const windows = new Map<string, Window>();
   let sweepMs = nowMs() + windowMs;
   const open = (holder: string, now: number): Window => {
@@ -25,11 +28,11 @@ export function createLocalCounter(windowMs: number, nowMs: () => number = whole
     windows.set(holder, window);
     return window;
   };
-  return (holder) => {
+  return (holder, amount = 1) => {
     const now = nowMs();
     const known = windows.get(holder);
     const window = known !== undefined && now < known.endsMs ? known : open(holder, now);
-    window.consumed += 1;
+    window.consumed += amount;
     return { consumed: window.consumed, msBeforeNext: window.endsMs - now };
   };
 }

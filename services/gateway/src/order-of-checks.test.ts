@@ -20,7 +20,7 @@ describe('the order of the checks', () => {
   it('hygiene, route, 401, 429, 403, syntax, service', async () => {
     const poor = bench.register({ scopes: ['sites.view'] });
     const authorization = `Authorization: Bearer ${poor.token}`;
-    expect(await post(['X_A: 1'], '/v1/nowhere')).toMatchObject({ status: 422, code: 'invalid_header' });
+    expect(await post(['Host: other.test'], '/v1/nowhere')).toMatchObject({ status: 400, code: 'malformed_request' });
     expect(await post([], '/v1/nowhere')).toMatchObject({ status: 404, code: 'route_not_found' });
     expect(await post([])).toMatchObject({ status: 401, code: 'unauthenticated' });
     expect(await post([`Authorization: Bearer ${randomToken()}`])).toMatchObject({ status: 401, code: 'unauthenticated' });

@@ -3,7 +3,7 @@ import { type Exchange, headOf } from './exchange';
 export interface Page {
   status: number;
   contentType: 'application/json' | 'text/html; charset=utf-8';
-  text: string;
+  text: string | Buffer;
 }
 
 /** Nothing from elsewhere, no script, in nobody's frame. */
@@ -37,6 +37,12 @@ export const htmlPage = (title: string, body: string): Page => ({
 });
 
 export const jsonPage = (value: unknown): Page => ({ status: 200, contentType: 'application/json', text: JSON.stringify(value) });
+
+/** Where somebody lands who knows only our address. */
+export function frontPage(accept: string | undefined): Page {
+  if (wantsJson(accept)) return jsonPage({ documentation: '/docs', openapi: '/openapi.json', problems: '/problems' });
+  return htmlPage('Drydock', '<h1>Drydock</h1><p>This is an API. <a href="/docs">Its documentation</a> lists every endpoint.</p>');
+}
 
 /** Programs get JSON by asking for it; whoever asks for nothing in particular gets the page. */
 export const wantsJson = (accept: string | undefined): boolean =>

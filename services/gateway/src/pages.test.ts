@@ -1,6 +1,7 @@
 import { endpoints } from '@drydock/contracts/endpoints';
 import { problemCodes, problemSchema } from '@drydock/contracts/problems';
 import { type Bench, startBench } from '../test/fixture';
+import { rawRequest, sendRaw } from '../test/raw';
 
 let bench: Bench;
 beforeAll(async () => {
@@ -22,10 +23,11 @@ describe('/problems', () => {
 
   it('lists them all, and knows no other', async () => {
     expect(((await (await get('/problems', 'application/json')).json()) as { data: unknown[] }).data).toHaveLength(problemCodes.length);
-    for (const code of ['nothing', 'toString', '__proto__', '%2e%2e', '<script>']) {
-      const response = await get(`/problems/${code}`);
-      expect(response.status).toBe(404);
-      expect(problemSchema.parse(await response.json()).code).toBe('route_not_found');
+    for (const code of ['nothing', 'toString', '__proto__', '%2e%2e', '%2e%2e%2f', '..', '<script>']) {
+      // As it stands: a client that knows URLs would make another path of it.
+      const { status, body } = await sendRaw(bench.port, rawRequest(`GET /problems/${code}`));
+      expect([code, status]).toEqual([code, 404]);
+      expect(problemSchema.parse(JSON.parse(body)).code).toBe('route_not_found');
     }
   });
 });
@@ -44,11 +46,19 @@ describe('the pages of the API', () => {
     expect(response.headers.get('content-security-policy')).toContain("default-src 'none'");
   });
 
+  it('/ leads to them, for people and for programs', async () => {
+    const page = await get('/', 'text/html');
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(await page.text()).toContain('href="/docs"');
+    const { documentation, openapi } = (await (await get('/', 'application/json')).json()) as Record<string, string>;
+    for (const path of [documentation, openapi]) expect((await get(path ?? '')).status).toBe(200);
+  });
+
   it('take GET and HEAD alone and are nowhere else', async () => {
     const head = await get('/docs', undefined, 'HEAD');
     expect([head.status, await head.text()]).toEqual([200, '']);
     const post = await get('/docs', undefined, 'POST');
     expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
-    for (const path of ['/docs/', '/DOCS', '/', '/x', '/problems/', '/%64ocs', '/v1', '/v1/']) expect((await get(path)).status).toBe(404);
+    for (const path of ['/docs/', '/DOCS', '/x', '/problems/', '/%64ocs', '/v1', '/v1/']) expect((await get(path)).status).toBe(404);
   });
 });

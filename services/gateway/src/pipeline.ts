@@ -2,15 +2,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { problem } from '@drydock/contracts/problem';
 import { authorise } from '@drydock/service-kit/authorise';
+import type { Caller } from '@drydock/service-kit/internal-token';
 import { assertJsonContentType } from '@drydock/service-kit/json-body';
 import { readBody } from '@drydock/service-kit/raw-body';
+import type { Shares } from '@drydock/service-kit/shares';
 import type { Authenticate } from './authenticate';
 import { type Exchange, openExchange } from './exchange';
 import type { Forward } from './forward';
 import { assertClean } from './hygiene';
-import type { Places } from './in-flight';
 import type { Limit } from './limit';
-import { type Quota, type QuotaName, type QuotaUse, quotaPolicy, quotaState } from './quota';
+import { holdersOf, ownShareIsUp, type Places } from './places';
+import { type Quotas, quotaHeaders } from './quota';
 import { refuse } from './refuse';
 import type { RequestLog } from './request-log';
 import type { RouteTable } from './route-table';
@@ -18,12 +20,14 @@ import type { RouteTable } from './route-table';
 export interface PipelineKit {
   routes: RouteTable;
   authenticate: Authenticate;
-  quotas: Readonly<Record<QuotaName, Quota>>;
+  quotas: Quotas;
   limit: Limit;
   forward: Forward;
   /** For requests, and apart from them for event streams: a thousand watchers must not keep a restore out. */
   places: Places;
-  streamPlaces: Places;
+  streams: Shares;
+  /** Bodies that are on their way in. One that comes slowly holds none of the places. */
+  bodies: Shares;
   requestLog: RequestLog;
   isClosing(): boolean;
 }
@@ -36,7 +40,7 @@ export type Handle = (request: IncomingMessage, response: ServerResponse) => voi
  */
 export function createPipeline(kit: PipelineKit): Handle {
   return (request, response) => {
-    const exchange = openExchange(request, response);
+    const exchange = openExchange(request, response, kit.quotas);
     const end = onceClosed(kit, exchange);
     serve(kit, exchange, end).catch((error: unknown) => refuse(exchange, error, kit.isClosing()));
   };
@@ -44,65 +48,81 @@ export function createPipeline(kit: PipelineKit): Handle {
 
 async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise<void> {
   const { request } = exchange;
-  end.occupy(kit.places);
   const repeated = assertClean(request);
   const match = kit.routes.match(request.method ?? '', request.url ?? '');
   const { route } = match;
   exchange.route = route.label;
-  if (route.isStream) end.occupy(kit.streamPlaces);
-  const quota = route.endpoint.quota === 'exempt' ? undefined : kit.quotas[route.endpoint.quota];
-  if (quota !== undefined) exchange.headers.push('RateLimit-Policy', quotaPolicy(quota));
+  const isExempt = route.endpoint.quota === 'exempt';
+  const quota = kit.quotas[route.endpoint.quota === 'exempt' ? 'write' : route.endpoint.quota];
+  exchange.quota = quotaHeaders(quota);
 
   const known = kit.authenticate(request, repeated);
   const caller = known instanceof Promise ? await known : known;
   exchange.caller = caller;
   if (caller.mode === 'sandbox') exchange.headers.push('X-Drydock-Mode', 'sandbox');
-  if (quota !== undefined) {
-    const use = kit.limit(quota, caller);
-    assertWithin(quota, use instanceof Promise ? await use : use, exchange);
-  }
+  // What is exempt is told how much its writes have left, takes nothing of it and is never refused.
+  const counted = isExempt ? kit.limit.peek(quota, caller) : kit.limit.count(quota, caller);
+  const use = counted instanceof Promise ? await counted : counted;
+  exchange.quota = quotaHeaders(quota, use);
+  if (use.isExceeded && !isExempt) throw problem('rate_limited', { retryAfterSeconds: use.resetSeconds });
   authorise(route.endpoint.permissions, caller);
   if (route.endpoint.idempotency === 'accepted' && repeated.has('idempotency-key')) throw problem('idempotency_key_invalid');
-  const body = route.endpoint.body === undefined ? nothing : await takeBody(exchange);
+  const body = route.endpoint.body === undefined ? nothing : await takeBody(kit.bodies, exchange, caller);
+  if (route.isStream) end.holdStream(caller);
+  else {
+    const waiting = kit.places.take(caller);
+    if (waiting !== undefined) await waiting;
+    end.holdPlace(caller);
+  }
   await kit.forward(exchange, match, caller, body);
-}
-
-function assertWithin(quota: Quota, use: QuotaUse, exchange: Exchange): void {
-  exchange.headers.push('RateLimit', quotaState(quota, use));
-  if (use.isExceeded) throw problem('rate_limited', { retryAfterSeconds: use.resetSeconds });
 }
 
 const nothing = Buffer.alloc(0);
 
 /** The syntax that the gateway alone can see; the rest is the service's. An endpoint without a body never reads one. */
-async function takeBody({ request, response }: Exchange): Promise<Buffer> {
+async function takeBody(bodies: Shares, { request, response }: Exchange, caller: Caller): Promise<Buffer> {
   const { headers } = request;
   if (request.destroyed && !request.complete) throw problem('invalid_request', { internal: 'the client went away' });
-  if (headers.expect !== undefined) response.writeContinue();
-  const body = await readBody(request);
-  if (body.length > 0) assertJsonContentType(headers['content-type'], headers['content-encoding']);
-  return body;
+  const holders = holdersOf(caller);
+  if (!bodies.take(holders)) throw ownShareIsUp();
+  try {
+    if (headers.expect !== undefined) response.writeContinue();
+    const body = await readBody(request);
+    if (body.length > 0) assertJsonContentType(headers['content-type'], headers['content-encoding']);
+    return body;
+  } finally {
+    bodies.giveBack(holders);
+  }
 }
 
 interface Ending {
-  /** Takes a place and gives back the one held before: a stream leaves the place of a request for one of its own. */
-  occupy(places: Places): void;
+  /** The caller has taken a place: it goes back when the exchange ends, at once if it has ended already. */
+  holdPlace(caller: Caller): void;
+  /** Takes a place for an event stream. Throws 429 `too_many_streams` when the caller has its share. */
+  holdStream(caller: Caller): void;
 }
 
 /** Whatever happens, a place is given back once and a line is logged once: when the answer is out or its client gone. */
 function onceClosed(kit: PipelineKit, exchange: Exchange): Ending {
   const { response } = exchange;
-  let held: Places | undefined;
+  let giveBack: (() => void) | undefined;
+  let isClosed = false;
   response.once('close', () => {
-    held?.giveBack();
+    isClosed = true;
+    giveBack?.();
     if (!response.writableFinished) exchange.onClientGone?.();
     kit.requestLog(exchange, performance.now());
   });
+  const hold = (release: () => void): void => {
+    if (isClosed) release();
+    else giveBack = release;
+  };
   return {
-    occupy: (places) => {
-      places.take();
-      held?.giveBack();
-      held = places;
+    holdPlace: (caller) => hold(() => kit.places.giveBack(caller)),
+    holdStream: (caller) => {
+      const holders = holdersOf(caller);
+      if (!kit.streams.take(holders)) throw problem('too_many_streams', { retryAfterSeconds: 5 });
+      hold(() => kit.streams.giveBack(holders));
     },
   };
 }

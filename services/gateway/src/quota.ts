@@ -12,12 +12,14 @@ export interface Quota {
   holderOf(caller: Caller): string;
 }
 
+export type Quotas = Readonly<Record<QuotaName, Quota>>;
+
 const windowSeconds = 60;
 const perKey = (caller: Caller): string => caller.keyId;
 const perOrganisation = (caller: Caller): string => caller.orgId;
 
 /** The quotas of the specification, multiplied by `scale`. */
-export function createQuotas(scale: number): Readonly<Record<QuotaName, Quota>> {
+export function createQuotas(scale: number): Quotas {
   const requests = (count: number): number => Math.max(1, Math.round(count * scale));
   return {
     read: { name: 'read', requestsMax: requests(600), windowSeconds, holderOf: perKey },
@@ -34,7 +36,22 @@ export interface QuotaUse {
   resetSeconds: number;
 }
 
+/** A window in which nothing was counted: for whom nobody knows, and for what counts in none. */
+const untouched = ({ requestsMax, windowSeconds: resetSeconds }: Quota): QuotaUse => ({
+  isExceeded: false,
+  remaining: requestsMax,
+  resetSeconds,
+});
+
+/** Names and values by turns, of the two headers that every answer has. */
+export const quotaHeaders = (quota: Quota, use: QuotaUse = untouched(quota)): string[] => [
+  'RateLimit-Policy',
+  quotaPolicy(quota),
+  'RateLimit',
+  quotaState(quota, use),
+];
+
 /** draft-ietf-httpapi-ratelimit-headers: `"read";q=600;w=60`. */
-export const quotaPolicy = ({ name, requestsMax, windowSeconds: seconds }: Quota): string => `"${name}";q=${requestsMax};w=${seconds}`;
+const quotaPolicy = ({ name, requestsMax, windowSeconds: seconds }: Quota): string => `"${name}";q=${requestsMax};w=${seconds}`;
 /** The same draft: `"read";r=599;t=60`. */
-export const quotaState = ({ name }: Quota, { remaining, resetSeconds }: QuotaUse): string => `"${name}";r=${remaining};t=${resetSeconds}`;
+const quotaState = ({ name }: Quota, { remaining, resetSeconds }: QuotaUse): string => `"${name}";r=${remaining};t=${resetSeconds}`;

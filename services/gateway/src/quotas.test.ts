@@ -39,6 +39,34 @@ describe('quotas without Redis', () => {
     expect((await get(bench.url, key, 'POST')).status).not.toBe(429);
   });
 
+  it('are told by every answer, whoever asks and whatever for', async () => {
+    const [key, poor] = [bench.register(), bench.register({ scopes: [] })];
+    const site = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44';
+    const answers = [
+      await get(bench.url, key, 'GET', '/v1/nowhere'),
+      await get(bench.url, key, 'PATCH', '/v1/sites'),
+      await get(bench.url, key, 'GET', '/docs'),
+      await get(bench.url, key, 'GET', '/problems/nothing'),
+      await get(bench.url, key, 'POST', '/healthz'),
+      await get(bench.url, { ...key, token: 'none' }),
+      await get(bench.url, poor, 'POST'),
+      await get(bench.url, key, 'POST', `${site}/offsite/restore`),
+    ];
+    for (const { headers, url } of answers) {
+      const [, name] = /^"(read|write|mint)";q=\d+;w=60$/.exec(headers.get('ratelimit-policy') ?? '') ?? [];
+      expect({ url, state: headers.get('ratelimit') }).toEqual({ url, state: expect.stringMatching(`^"${name}";r=\\d+;t=\\d+$`) });
+    }
+  });
+
+  it('are not touched by what is exempt from them, which tells what is left of the writes', async () => {
+    const key = bench.register();
+    const path = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/offsite/restore';
+    await get(bench.url, key, 'POST');
+    const left = [];
+    for (let call = 0; call < 20; call += 1) left.push((await get(bench.url, key, 'POST', path)).headers.get('ratelimit')?.split(';')[1]);
+    expect(new Set(left)).toEqual(new Set(['r=11']));
+  });
+
   it('count mints by organisation, whichever of its keys mints', async () => {
     const one = bench.register();
     const two = bench.register({ orgId: one.orgId });

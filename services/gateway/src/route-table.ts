@@ -94,18 +94,24 @@ function takeParameter(node: PathNode, segment: string, values: string[]): PathN
 }
 
 /** What could become another path once somebody decodes it: separators, dots alone, controls, and `%`, which is decoded twice by somebody, somewhere. */
-const treacherous = /[/\\%;\p{Cc}]|^\.{0,2}$/u;
+const treacherous = /[/\\%;\p{Cc}]|^\.{1,2}$/u;
+/** Longer than any id of ours or of a provider. */
+const idLengthMax = 256;
+/** Passed on in the place of a value that cannot be: it is no id of anything, so that the service answers as it does for every record that is not there. */
+export const noId = '~';
 
+/** Undefined for the empty segment: a path that ends in a slash is another path. */
 function decodeSegment(segment: string): string | undefined {
+  if (segment === '') return undefined;
   let value = segment;
   if (segment.includes('%')) {
     try {
       value = decodeURIComponent(segment);
     } catch {
-      return undefined;
+      return noId;
     }
   }
-  return treacherous.test(value) ? undefined : value;
+  return value.length > idLengthMax || treacherous.test(value) ? noId : value;
 }
 
 /** The path for the upstream: the template with each value encoded anew, so that it has the template's segments whatever the client sent. */

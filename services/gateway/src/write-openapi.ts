@@ -4,7 +4,7 @@ import path from 'node:path';
 import { endpoints } from '@drydock/contracts/endpoints';
 import { buildOpenApi } from '@drydock/contracts/openapi';
 
-/** `pnpm openapi`: writes the committed document anew, formatted as everything that is committed. */
+/** `npm run openapi`: writes the committed document anew, formatted as everything that is committed. */
 const file = path.resolve(__dirname, '../../../docs/openapi.json');
 writeFileSync(file, JSON.stringify(buildOpenApi(endpoints)));
 execFileSync('biome', ['format', '--write', file], { stdio: 'inherit' });

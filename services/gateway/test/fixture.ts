@@ -5,7 +5,14 @@ import { formatToken } from '@drydock/contracts/api-token';
 import { base62Alphabet } from '@drydock/contracts/base62';
 import { permissions } from '@drydock/contracts/permissions';
 import type { Mode } from '@drydock/contracts/values';
-import { assertBound, type RequestClaims, tokenKey, verifyInternalToken, verifyRequestToken } from '@drydock/service-kit/internal-token';
+import {
+  assertBound,
+  type RequestClaims,
+  rememberTokens,
+  tokenKey,
+  verifyInternalToken,
+  verifyRequestToken,
+} from '@drydock/service-kit/internal-token';
 import { createLog } from '@drydock/service-kit/log';
 import { uuidv7 } from 'uuidv7';
 import { composeGateway, type Gateway, type GatewayLimits } from '../src/compose';
@@ -71,6 +78,7 @@ const bodyOf = async (request: http.IncomingMessage): Promise<Buffer> => {
 /** A small real service: refuses every call whose token does not fit, and plays keys for the keys it is given. */
 export async function startService(name: string, keys: Map<string, TestKey> = new Map()): Promise<TestService> {
   const key = tokenKey(secretOf(name));
+  const used = rememberTokens();
   const service: TestService = {
     url: '',
     port: 0,
@@ -85,7 +93,7 @@ export async function startService(name: string, keys: Map<string, TestKey> = ne
   };
   const verify = async (request: http.IncomingMessage, response: http.ServerResponse, token: string): Promise<void> => {
     const body = await bodyOf(request);
-    const expected = { key, issuer: 'gateway', audience: name, method: 'POST', path: '/internal/verify' };
+    const expected = { key, used, issuer: 'gateway', audience: name, method: 'POST', path: '/internal/verify' };
     assertBound(verifyInternalToken(token, expected), body, undefined);
     const { token: asked } = JSON.parse(body.toString());
     service.lookUps.push(asked);
@@ -99,7 +107,7 @@ export async function startService(name: string, keys: Map<string, TestKey> = ne
     service.arrived += 1;
     const token = String(headers.authorization).replace(/^Bearer /, '');
     if (url === '/internal/verify') return verify(request, response, token);
-    const claims = verifyRequestToken(token, { key, issuer: 'gateway', audience: name, method, path: url });
+    const claims = verifyRequestToken(token, { key, used, issuer: 'gateway', audience: name, method, path: url });
     const body = await bodyOf(request);
     const idempotencyKey = headers['idempotency-key'];
     assertBound(claims, body, typeof idempotencyKey === 'string' ? idempotencyKey : undefined);
@@ -136,22 +144,38 @@ export interface Bench {
   port: number;
   keys: TestService;
   hosting: TestService;
+  /** All of them, by name. */
+  services: Readonly<Record<string, TestService>>;
   register(given?: Partial<TestKey>): TestKey;
   revoke(key: TestKey): void;
   close(): Promise<void>;
 }
 
-/** A gateway before two services, all on sockets. */
-export async function startBench(given: { config?: Partial<GatewayConfig>; limits?: Partial<GatewayLimits> } = {}): Promise<Bench> {
+export interface BenchOptions {
+  config?: Partial<GatewayConfig>;
+  limits?: Partial<GatewayLimits>;
+  /** Services beside keys and hosting. */
+  more?: readonly Exclude<keyof GatewayConfig['upstreams'], 'keys' | 'hosting'>[];
+}
+
+/** A gateway before two services and `more`, all on sockets. */
+export async function startBench(given: BenchOptions = {}): Promise<Bench> {
   const known = new Map<string, TestKey>();
   const keys = await startService('keys', known);
   const hosting = await startService('hosting');
+  const services: Record<string, TestService> = { keys, hosting };
+  for (const name of given.more ?? []) services[name] = await startService(name);
+  const upstreamOf = (name: string) => ({ url: services[name]?.url ?? '', tokenSecret: secretOf(name) });
   const config: GatewayConfig = {
     host: '127.0.0.1',
     port: 0,
     logLevel: 'silent',
     serviceName: 'gateway',
-    upstreams: { keys: { url: keys.url, tokenSecret: secretOf('keys') }, hosting: { url: hosting.url, tokenSecret: secretOf('hosting') } },
+    upstreams: {
+      keys: upstreamOf('keys'),
+      hosting: upstreamOf('hosting'),
+      ...Object.fromEntries((given.more ?? []).map((name) => [name, upstreamOf(name)])),
+    },
     redisUrl: undefined,
     rateLimitScale: 1_000,
     ...given.config,
@@ -165,6 +189,7 @@ export async function startBench(given: { config?: Partial<GatewayConfig>; limit
     port,
     keys,
     hosting,
+    services,
     register: (key) => {
       const made = newKey(key);
       known.set(made.token, made);
@@ -173,7 +198,7 @@ export async function startBench(given: { config?: Partial<GatewayConfig>; limit
     revoke: (key) => known.delete(key.token),
     close: async () => {
       await gateway.close();
-      await Promise.all([keys.close(), hosting.close()]);
+      await Promise.all(Object.values(services).map((service) => service.close()));
     },
   };
 }

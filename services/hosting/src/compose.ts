@@ -4,14 +4,15 @@ import { createIdempotencyPurge } from '@drydock/service-kit/idempotency-purge';
 import { createPager } from '@drydock/service-kit/paging';
 import type { Process } from '@drydock/service-kit/run-process';
 import { deriveKey } from '@drydock/service-kit/secrets';
-import { createSiteHostClient } from '@drydock/site-host/client';
+import { createSiteHostClient, createSiteHostReaderClient } from '@drydock/site-host/client';
 import { connectWorkflows } from '@drydock/workflow-kit/connect-workflows';
 import { composeWorkerProcess } from '@drydock/workflow-kit/worker-process';
-import { openBackupStorage } from './compose-backups';
+import { openBackupReader, openBackupStorage } from './compose-backups';
 import { hasSshHost, openSshHosts, sshModesOf } from './compose-ssh';
-import { hasVendor, openVendors } from './compose-vendor';
+import { hasVendor, openVendorReaders, openVendors } from './compose-vendor';
 import type { ServerConfig, WorkerConfig } from './config';
 import { openDatabase } from './database.store';
+import { createDomainProofs } from './domains/domain-proof';
 import { composeOffsiteDrivers, composeOffsiteReaders } from './offsite/compose-offsite';
 import { createProofReader } from './proofs/proof-reader';
 import { localDrillProbe } from './providers/drill-probe.local';
@@ -25,15 +26,18 @@ import { workflows } from './workflows';
 /** Both processes' name for the queue and for the tokens of the gateway. */
 const serviceName = 'hosting';
 
+/** One that failed was never there. */
+const sitesCounted = "FROM sites WHERE org_id = $1::uuid AND mode = $2::text::mode AND status <> 'failed'";
+
 /** The process that answers: it looks at the world through readers and writes to its own database only. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
   const doorbell = connectWorkflows(foundation, config, serviceName);
-  const client = createSiteHostClient({ url: config.SITE_HOST_URL, secret: config.SITE_HOST_SECRET });
+  const client = createSiteHostReaderClient({ url: config.SITE_HOST_URL, secret: config.SITE_HOST_READER_SECRET });
   lifetime.onClose('site-host', () => client.close());
-  const vendorTimelines = openVendors(config, lifetime);
-  const backupStorage = openBackupStorage(config, lifetime);
+  const vendorTimelines = openVendorReaders(config, lifetime);
+  const backupStorage = openBackupReader(config, lifetime);
   const sshHosts = openSshHosts(config, lifetime);
   const context = {
     database,
@@ -48,6 +52,12 @@ export function composeApi(config: ServerConfig): ApiProcess {
     vendorTimelines,
     backupStorage,
     proofs: createProofReader(database, backupStorage),
+    quota: { counted: sitesCounted, usualMax: config.SITES_PER_ORGANISATION },
+    domainProofs: createDomainProofs({
+      key: deriveKey(config.SERVICE_SECRET, 'domain-proof'),
+      isRequired: config.DOMAIN_PROOF === 'required',
+      nameServers: config.DOMAIN_NAME_SERVERS?.split(',') ?? [],
+    }),
     offsite: composeOffsiteReaders(config),
   };
   return composeApiProcess(foundation, config, {

@@ -6,13 +6,18 @@ import { faultOfSshHost } from './providers/ssh/ssh-config';
 const siteFields = {
   BACKUPS_DIR: z.string().min(1).meta({ description: 'Folder of the backup storage' }),
   SITE_HOST_URL: urlField('Where the site-host process takes control calls'),
-  SITE_HOST_SECRET: secretField('Signs control calls to the site-host process'),
 };
+
+/** The API asks, and the host takes no change by its secret. */
+const askSiteHost = {
+  SITE_HOST_READER_SECRET: secretField('Signs questions to the site-host process, which has the same value; it can change nothing there'),
+};
+const changeSiteHost = { SITE_HOST_SECRET: secretField('Signs control calls to the site-host process') };
 
 const given = () => z.string().min(1).optional();
 
 /** Without them backups stay in BACKUPS_DIR. */
-const backupFields = {
+const bucketFields = {
   BACKUPS_S3_ENDPOINT: z.url('must be a URL').optional().meta({ description: 'S3 endpoint of the backups; unset with a bucket: Amazon' }),
   BACKUPS_S3_REGION: z.string().min(1).default('us-east-1').meta({ description: 'Region of that bucket' }),
   BACKUPS_S3_BUCKET: given().meta({ description: 'Bucket of the backups, best with Object Lock; unset, they stay in BACKUPS_DIR' }),
@@ -21,6 +26,14 @@ const backupFields = {
     .regex(/^(?:[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*)?$/, 'must be folders without a slash at either end')
     .default('')
     .meta({ description: 'Folder within the bucket' }),
+};
+
+/** The API lists what is in the bucket, and can neither read an archive there nor remove one. */
+const listBucket = {
+  BACKUPS_S3_READER_ACCESS_KEY_ID: given().meta({ description: 'Access key that may list the bucket and its versions, and nothing else' }),
+  BACKUPS_S3_READER_SECRET_ACCESS_KEY: given().meta({ description: 'Its secret', secret: true }),
+};
+const changeBucket = {
   BACKUPS_S3_ACCESS_KEY_ID: given().meta({ description: 'Access key of the bucket' }),
   BACKUPS_S3_SECRET_ACCESS_KEY: given().meta({ description: 'Its secret', secret: true }),
 };
@@ -31,8 +44,14 @@ const vendorKey = (description: string) => z.string().min(8).optional().meta({ d
 /** Without them the platform vendor is not offered. */
 const vendorFields = {
   VENDOR_URL: optional("Base of the hosting vendor's API; unset, no live site can be of platform vendor"),
-  VENDOR_KEY: vendorKey('Bearer key of our account at the vendor'),
   VENDOR_SANDBOX_URL: optional('The same for sandbox sites: a stand-in, never the vendor'),
+};
+const askVendor = {
+  VENDOR_READER_KEY: vendorKey('Bearer key of our account at the vendor that can only read; where it has none such, the account key'),
+  VENDOR_SANDBOX_READER_KEY: vendorKey('The same of the account at the stand-in'),
+};
+const changeVendor = {
+  VENDOR_KEY: vendorKey('Bearer key of our account at the vendor'),
   VENDOR_SANDBOX_KEY: vendorKey('Bearer key of the account at the stand-in'),
 };
 
@@ -60,18 +79,40 @@ const offsiteFields = {
     .meta({ description: "Customers' storage that may be inside our network, host:port,host:port: stand-ins, and nothing in production" }),
 };
 
+const domainFields = {
+  SITES_PER_ORGANISATION: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(500)
+    .meta({ description: 'Sites that an organisation may have, unless staff have said otherwise of it' }),
+  DOMAIN_PROOF: z
+    .enum(['required', 'skipped'])
+    .default('required')
+    .meta({ description: 'Whether who names a domain has to prove it; skipped, for demos, the first to name it has it' }),
+  DOMAIN_NAME_SERVERS: z
+    .string()
+    .regex(/^[^,\s]+(?:,[^,\s]+)*$/, 'must be address:port,address:port')
+    .optional()
+    .meta({ description: "Name servers that are asked for proofs, address:port,address:port; unset, the system's" }),
+};
+
 /** Without it the system's folder for temporary files has it. */
 const spoolFields = {
   SPOOL_DIR: z.string().min(1).optional().meta({ description: "Folder for copies out of customers' storage, verified there before use" }),
 };
 
-/** The API opens no archive and has no key to one. */
+/** The API opens no archive and has no key to one; by what it has here it can look, and neither change nor remove. */
 export const serverShape = {
   ...serviceFields('hosting'),
   QUEUE_URL: queueFields.QUEUE_URL,
   ...siteFields,
-  ...backupFields,
+  ...askSiteHost,
+  ...bucketFields,
+  ...listBucket,
   ...vendorFields,
+  ...askVendor,
+  ...domainFields,
   ...sshFields,
   ...offsiteFields,
 };
@@ -81,8 +122,11 @@ export const workerShape = {
   ...processFields('hosting-worker'),
   ...queueFields,
   ...siteFields,
-  ...backupFields,
+  ...changeSiteHost,
+  ...bucketFields,
+  ...changeBucket,
   ...vendorFields,
+  ...changeVendor,
   ...sshFields,
   ...offsiteFields,
   ...spoolFields,
@@ -103,7 +147,12 @@ export const workerShape = {
     .min(1)
     .default(60)
     .meta({ description: 'How long the canary check locks the object that it must be able to delete afterwards' }),
-  WORKFLOW_CONCURRENCY: z.coerce.number().int().min(1).default(4).meta({ description: 'Workflows that one worker carries at once' }),
+  WORKFLOW_CONCURRENCY: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .default(4)
+    .meta({ description: 'Workflows of one organisation that a worker carries at once; twice as many for several' }),
   SANDBOX_SLOW_MS: z.coerce.number().int().min(0).default(30_000).meta({ description: 'How long a sandbox site called slow takes' }),
 };
 

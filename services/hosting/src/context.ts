@@ -1,7 +1,9 @@
 import type { Mode } from '@drydock/contracts/values';
 import type { Caller } from '@drydock/service-kit/internal-token';
+import type { QuotaRule } from '@drydock/service-kit/org-quota';
 import type { WorkflowContext } from '@drydock/workflow-kit/workflow-context';
 import type { HostingDatabase, Tx } from './database.store';
+import type { DomainProofs } from './domains/domain-proof';
 import type { OffsiteReaders } from './offsite/offsite.types';
 import type { ProofReader } from './proofs/proof-reader';
 import type { BackupReader } from './providers/backup-storage';
@@ -15,6 +17,8 @@ export interface HandlerContext extends WorkflowContext<Tx> {
   siteHosts: SiteHostReaders;
   /** The worlds that have a host over ssh. */
   sshModes: readonly Mode[];
+  quota: QuotaRule;
+  domainProofs: DomainProofs;
   backupStorage: BackupReader;
   proofs: ProofReader;
   /** Customers' own storage. */

@@ -1,10 +1,13 @@
 import * as backups from '@drydock/contracts/backups';
 import * as deletedSites from '@drydock/contracts/deleted-sites';
 import * as offsite from '@drydock/contracts/offsite';
+import * as quotas from '@drydock/contracts/quotas';
 import * as siteApp from '@drydock/contracts/site-app';
+import * as siteDomain from '@drydock/contracts/site-domain';
 import * as siteWorkflows from '@drydock/contracts/site-workflows';
 import * as sites from '@drydock/contracts/sites';
 import * as vendorSnapshots from '@drydock/contracts/vendor-snapshots';
+import { getQuota, setQuota } from '@drydock/service-kit/org-quota';
 import { type Route, route } from '@drydock/service-kit/route';
 import { abandonWorkflow, retryWorkflow } from '@drydock/workflow-kit/decide-workflow';
 import { getWorkflow } from '@drydock/workflow-kit/get-workflow';
@@ -13,6 +16,7 @@ import { watchWorkflow } from '@drydock/workflow-kit/watch-workflow';
 import { getApp } from './app/get-app';
 import { restartApp } from './app/restart-app';
 import { listBackups } from './backups/list-backups';
+import { listBackupSkipped } from './backups/list-skipped';
 import { preflightRestore } from './backups/preflight-restore';
 import { restoreBackup } from './backups/restore-backup';
 import { takeBackup } from './backups/take-backup';
@@ -23,6 +27,8 @@ import { getDeletedSite } from './deleted-sites/get-deleted-site';
 import { listDeletedSites } from './deleted-sites/list-deleted-sites';
 import { preflightDeletedSite } from './deleted-sites/preflight-deleted-site';
 import { restoreDeletedSite } from './deleted-sites/restore-deleted-site';
+import { getSiteDomain } from './domains/get-site-domain';
+import { proveSiteDomain } from './domains/prove-site-domain';
 import { configureOffsite } from './offsite/configure-offsite';
 import { copyOffsite } from './offsite/copy-offsite';
 import { getOffsite } from './offsite/get-offsite';
@@ -41,9 +47,12 @@ import { takeVendorSnapshot } from './vendor-snapshots/take-vendor-snapshot';
 export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(sites.listSites, listSites(context)),
   route(sites.createSite, createSite(context)),
+  route(quotas.getSiteQuota, getQuota(context)),
+  route(quotas.setSiteQuota, setQuota(context, '/v1/sites/quota')),
   route(sites.getSite, getSite(context)),
   route(sites.deleteSite, deleteSite(context)),
   route(backups.listSiteBackups, listBackups(context)),
+  route(backups.listSiteBackupSkipped, listBackupSkipped(context)),
   route(backups.takeSiteBackup, takeBackup(context)),
   route(backups.restoreSiteBackup, restoreBackup(context)),
   route(backups.preflightSiteBackupRestore, preflightRestore(context)),
@@ -55,6 +64,8 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(offsite.preflightSiteOffsiteRestore, preflightOffsite(context)),
   route(siteApp.getSiteApp, getApp(context)),
   route(siteApp.restartSiteApp, restartApp(context)),
+  route(siteDomain.getSiteDomain, getSiteDomain(context)),
+  route(siteDomain.proveSiteDomain, proveSiteDomain(context)),
   route(siteWorkflows.listSiteWorkflows, listWorkflows(siteHome(context), siteWorkflows.listSiteWorkflows)),
   route(siteWorkflows.getSiteWorkflow, getWorkflow(siteHome(context))),
   route(siteWorkflows.watchSiteWorkflow, watchWorkflow(siteHome(context))),

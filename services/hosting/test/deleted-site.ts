@@ -14,6 +14,8 @@ export interface GivenDeletion {
   hasBackup?: boolean;
   purged?: boolean;
   restored?: boolean;
+  /** False: the site had only claimed its domain. */
+  isProven?: boolean;
 }
 
 export interface GivenDeletedSite {
@@ -36,7 +38,7 @@ export async function givenDeletedSite(
   caller: Caller,
   given: GivenDeletion = {},
 ): Promise<GivenDeletedSite> {
-  const { reason = 'customer', daysAgo = 1, hasObject = true, hasBackup = true, purged = false, restored = false } = given;
+  const { reason = 'customer', daysAgo = 1, hasObject = true, hasBackup = true, purged = false, restored = false, isProven = true } = given;
   const [id, siteId] = [uuidv7(), uuidv7()];
   const domain = given.domain ?? `d${id.replaceAll('-', '')}.example.com`;
   const backupId = hasBackup ? await givenBackup(api, caller, siteId) : null;
@@ -52,10 +54,10 @@ export async function givenDeletedSite(
   }
   await api.rows(
     `INSERT INTO deleted_sites (id, site_id, org_id, mode, name, primary_domain, platform, daily_backups, backup_retention_days, backup_sequence,
-       backup_id, reason, deleted_at, deleted_by, purged_at, restored_at)
+       backup_id, reason, deleted_at, deleted_by, purged_at, restored_at, domain_proven_at)
      VALUES ($1, $2, $3, $4::mode, 'Shop', $5, 'local', true, 30, 7, $6, $7::delete_reason, now() - make_interval(days => $8), $9,
-       CASE WHEN $10 THEN now() END, CASE WHEN $11 THEN now() END)`,
-    [id, siteId, caller.orgId, caller.mode, domain, backupId, reason, daysAgo, caller.keyId, purged, restored],
+       CASE WHEN $10 THEN now() END, CASE WHEN $11 THEN now() END, CASE WHEN $12 THEN now() END)`,
+    [id, siteId, caller.orgId, caller.mode, domain, backupId, reason, daysAgo, caller.keyId, purged, restored, isProven],
   );
   return { id, siteId, domain };
 }

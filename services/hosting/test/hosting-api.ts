@@ -17,7 +17,8 @@ export const startApi = (caller: Caller, environment: Record<string, string> = {
   startServiceApi(hosting, caller, {
     BACKUPS_DIR: '/nonexistent',
     SITE_HOST_URL: `http://${nowhere}`,
-    SITE_HOST_SECRET: newSecret(),
+    SITE_HOST_READER_SECRET: newSecret(),
+    DOMAIN_PROOF: 'skipped',
     ...environment,
   });
 
@@ -26,8 +27,8 @@ export async function givenSite(api: ServiceApi, caller: Caller, change: { name?
   const { orgId, mode } = caller;
   const id = uuidv7();
   await api.rows(
-    `INSERT INTO sites (id, org_id, mode, name, primary_domain, platform, status, url, daily_backups, backup_retention_days)
-     VALUES ($1, $2, $3::mode, $4, $5, 'local', $6::site_status, 'http://127.0.0.1:1', true, 30)`,
+    `INSERT INTO sites (id, org_id, mode, name, primary_domain, domain_proven_at, platform, status, url, daily_backups, backup_retention_days)
+     VALUES ($1, $2, $3::mode, $4, $5, now(), 'local', $6::site_status, 'http://127.0.0.1:1', true, 30)`,
     [id, orgId, mode, change.name ?? 'Shop', `s${id.replaceAll('-', '')}.example.com`, change.status ?? 'active'],
   );
   return id;

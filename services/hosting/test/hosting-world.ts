@@ -7,6 +7,7 @@ import { succeed } from '@drydock/service-kit/testing/follow-workflow';
 import { openServiceWorld, type ServiceWorld } from '@drydock/service-kit/testing/service-world';
 import { createSiteHostClient, type SiteHostClient } from '@drydock/site-host/client';
 import { composeSiteHost } from '@drydock/site-host/compose';
+import { readSiteOnDisk, type SitePlace } from '@drydock/site-host/site-on-disk';
 import { type LedgerEntry, readLedger } from '@drydock/test-kit/ledger';
 import type { QueueBackend } from '@drydock/test-kit/queue-backends';
 import { newSecret } from '@drydock/test-kit/secret';
@@ -15,6 +16,8 @@ import { uuidv7 } from 'uuidv7';
 import { hosting } from './hosting-api';
 
 export interface HostingWorld extends ServiceWorld {
+  /** Where the content of a site is, which its host tells to nobody. */
+  placeOf(siteId: string): Promise<SitePlace>;
   host: SiteHostClient;
   sitesDir: string;
   backupsDir: string;
@@ -29,7 +32,7 @@ export async function openWorld(backend: QueueBackend, caller: Caller, more: Rec
   chmodSync(folder, 0o711);
   const [sitesDir, backupsDir] = [path.join(folder, 'sites'), path.join(folder, 'backups')];
   mkdirSync(sitesDir);
-  const siteHostSecret = newSecret();
+  const [siteHostSecret, readerSecret] = [newSecret(), newSecret()];
   const site = await composeSiteHost({
     SERVICE_NAME: 'site-host',
     HOST: '127.0.0.1',
@@ -38,21 +41,30 @@ export async function openWorld(backend: QueueBackend, caller: Caller, more: Rec
     OTEL_EXPORTER_OTLP_ENDPOINT: undefined,
     DRYDOCK_FAULTS: undefined,
     SITE_HOST_SECRET: siteHostSecret,
+    SITE_HOST_READER_SECRET: readerSecret,
     SITES_DIR: sitesDir,
     SITES_DATABASE_URL: readSharedCluster().adminUrl,
+    DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: undefined,
   });
   const host = createSiteHostClient({ url: site.url, secret: siteHostSecret });
   const world = await openServiceWorld(hosting, {
     backend,
     caller,
-    environment: { BACKUPS_DIR: backupsDir, SITE_HOST_URL: site.url, SITE_HOST_SECRET: siteHostSecret, ...more },
-    workers: { ARCHIVE_KEY: newSecret() },
+    environment: {
+      DOMAIN_PROOF: 'skipped',
+      BACKUPS_DIR: backupsDir,
+      SITE_HOST_URL: site.url,
+      SITE_HOST_READER_SECRET: readerSecret,
+      ...more,
+    },
+    workers: { SITE_HOST_SECRET: siteHostSecret, ARCHIVE_KEY: newSecret() },
   });
   return {
     ...world,
     host,
     sitesDir,
     backupsDir,
+    placeOf: (siteId) => readSiteOnDisk(sitesDir, siteId, '127.0.0.1'),
     ledger: () => readLedger(path.join(sitesDir, 'ledger.ndjson')),
     close: async () => {
       await world.endWorkers();

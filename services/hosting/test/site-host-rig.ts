@@ -19,7 +19,7 @@ export async function openLocalRig(archiveKey: Buffer): Promise<SiteHostRig> {
   return {
     driver: localSiteHost({ client: world.host, archiveKey }),
     sitesDir: world.sitesDir,
-    filesDirOf: async ({ siteId }) => (await world.host.readSite(siteId)).files_dir,
+    filesDirOf: async ({ siteId }) => (await world.placeOf(siteId)).filesDir,
     fill: ({ siteId }, version) => fillSite(world, siteId, version),
     stateOf: ({ siteId }) => stateOf(world, siteId),
     close: () => world.close(),

@@ -2,25 +2,14 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fingerprintDatabase } from '@drydock/pg-transfer/fingerprint-database';
+import type { SitePlace } from '@drydock/site-host/site-on-disk';
 import pg from 'pg';
 import { fillingSql } from './host-postgres';
 import type { HostingWorld } from './hosting-world';
 
 /** Gives a site a page that shows the version of its file and of its row, some files, and tables of that version. */
 export async function fillSite(world: HostingWorld, siteId: string, version: number): Promise<void> {
-  await fillRelease(await placeOf(world, siteId), version);
-}
-
-/** Where the current release of a site is reached. */
-interface SitePlace {
-  url: string;
-  filesDir: string;
-  databaseUrl: string;
-}
-
-async function placeOf(world: HostingWorld, siteId: string): Promise<SitePlace> {
-  const { url, files_dir: filesDir, database_url: databaseUrl } = await world.host.readSite(siteId);
-  return { url, filesDir, databaseUrl };
+  await fillRelease(await world.placeOf(siteId), version);
 }
 
 async function fillRelease({ filesDir, databaseUrl }: SitePlace, version: number): Promise<void> {
@@ -45,7 +34,8 @@ export interface SiteState {
 
 /** Everything that a restore replaces: the page as it is served, the whole tree and the whole database. */
 export async function stateOf(world: HostingWorld, siteId: string): Promise<SiteState> {
-  const { url, filesDir, databaseUrl } = await placeOf(world, siteId);
+  const { url } = await world.host.readSite(siteId);
+  const { filesDir, databaseUrl } = await world.placeOf(siteId);
   return { page: await pageOf(url), tree: hashTree(filesDir), database: JSON.stringify(await fingerprintDatabase({ url: databaseUrl })) };
 }
 

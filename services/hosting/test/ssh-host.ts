@@ -24,7 +24,7 @@ export interface SshRig extends SiteHostRig {
 }
 
 interface RigOptions {
-  /** Of a disk of their own for the sites. */
+  /** The size in MiB of a disk of their own for the sites; left out, they have none. */
   diskMegabytes?: number;
 }
 

@@ -40,7 +40,12 @@ export async function openVendor({ clockScale = 100 }: { clockScale?: number } =
     ['live', live],
     ['sandbox', sandbox],
   ]);
-  const server = createVendorStandIn({ stateDir, keys, adminToken, clockScale, jobSeconds: 20 });
+  const [liveReader, sandboxReader] = [newSecret(), newSecret()];
+  const readerKeys = new Map([
+    ['live', liveReader],
+    ['sandbox', sandboxReader],
+  ]);
+  const server = createVendorStandIn({ stateDir, keys, readerKeys, adminToken, clockScale, jobSeconds: 20 });
   const { url } = await listen(server, 0);
   const admin = async (method: string, target: string, body?: object): Promise<unknown> => {
     const response = await fetch(`${url}/stand-in${target}`, {
@@ -57,8 +62,10 @@ export async function openVendor({ clockScale = 100 }: { clockScale?: number } =
     environment: {
       VENDOR_URL: url,
       VENDOR_KEY: live,
+      VENDOR_READER_KEY: liveReader,
       VENDOR_SANDBOX_URL: url,
       VENDOR_SANDBOX_KEY: sandbox,
+      VENDOR_SANDBOX_READER_KEY: sandboxReader,
       VENDOR_POLL_MS: '50',
       VENDOR_WATCH_MS: '2500',
     },

@@ -1,4 +1,4 @@
-// pnpm --filter @drydock/keys bootstrap [--name NAME] [--new-key] [--json]
+// npm run bootstrap -- [--name NAME] [--new-key] [--json]
 // Minting a key needs a key: this makes the first organisation and its first key, once, from beside the database.
 import { text } from '@drydock/contracts/values';
 import { runCommand } from '@drydock/service-kit/run-command';

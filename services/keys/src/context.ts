@@ -7,6 +7,6 @@ export interface HandlerContext {
   database: KeysDatabase;
   pager: Pager;
   secrets: KeySecrets;
-  /** How long a revocation waits before it is answered: longer than any gateway trusts a verification. */
+  /** How long a change of what a key may do waits before it is answered: longer than any gateway trusts a verification. */
   revocationWaitMs: number;
 }

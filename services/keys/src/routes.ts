@@ -13,6 +13,7 @@ import { listAuditLog } from './audit/list-audit-log';
 import type { HandlerContext } from './context';
 import type { Tx } from './database.store';
 import { createOrg } from './orgs/create-org';
+import { getOrg } from './orgs/get-org';
 import { listOrgs } from './orgs/list-orgs';
 import { updateOrg } from './orgs/update-org';
 
@@ -23,9 +24,10 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(apiKeys.revokeApiKey, revokeApiKey(context)),
   route(apiKeys.rotateApiKey, rotateApiKey(context)),
   route(apiKeys.getMe, getMe(context)),
-  route(apiKeys.listPermissions, listPermissions()),
+  route(apiKeys.listPermissions, listPermissions(context)),
   route(orgs.listOrgs, listOrgs(context)),
   route(orgs.createOrg, createOrg()),
-  route(orgs.updateOrg, updateOrg()),
+  route(orgs.getOrg, getOrg(context)),
+  route(orgs.updateOrg, updateOrg(context)),
   route(auditLog.listAuditLog, listAuditLog(context)),
 ];

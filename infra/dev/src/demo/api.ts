@@ -16,8 +16,13 @@ export interface Answer {
 /** One caller of the public API, by one key: the demo is made as a customer would make it. */
 export type Api = (path: string, call?: Call) => Promise<Answer>;
 
-/** A small machine that starts everything at once is busy, and whoever polls it long enough meets the quota; every call of a seed can be repeated. */
-const triesMax = 6;
+/**
+ * A small machine that starts everything at once is busy, whoever polls it long enough meets the quota, and a nightly backup that was due
+ * may hold a site. Every call of a seed can be repeated.
+ */
+const triesMax = 30;
+const isPassing = ({ status, text }: { status: number; text: string }): boolean =>
+  status === 429 || status === 503 || (status === 422 && text.includes('"/problems/operation_in_progress"'));
 
 export const apiOf =
   (baseUrl: string, token: string): Api =>
@@ -25,7 +30,7 @@ export const apiOf =
     for (let attempt = 1; ; attempt += 1) {
       const { answer, text, retryAfterSeconds } = await callOnce(new URL(path, baseUrl), token, call);
       if (answer.status < 400) return answer;
-      if (![429, 503].includes(answer.status) || attempt === triesMax)
+      if (!isPassing({ status: answer.status, text }) || attempt === triesMax)
         throw new Error(`${call.method ?? 'GET'} ${path} answered ${answer.status}: ${text}`);
       await sleep(retryAfterSeconds * 1_000);
     }

@@ -29,7 +29,7 @@ interface World extends Pick<SeedContext, 'describeSite' | 'hostingCommand'> {
 interface WantedSite {
   name: string;
   domain: string;
-  /** Of the idempotency key. */
+  /** The last part of the idempotency key. */
   key: string;
   platform?: 'local' | 'vendor';
 }

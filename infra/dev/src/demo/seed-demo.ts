@@ -14,7 +14,7 @@ import { vendorSeed } from './seed-vendor';
 export interface DemoContext
   extends Pick<SeedContext, 'describeSite' | 'bootstrap' | 'customerStorage' | 'vendor' | 'hostingCommand' | 'hetzner'> {
   dataDir: string;
-  /** Of the gateway. */
+  /** The gateway's base URL. */
   baseUrl: string;
   processesFile: string;
   /** `sites`: keys and sites alone, for tests of those on a busy machine. */

@@ -26,6 +26,8 @@ export interface Span extends z.infer<typeof spanSchema> {
 export interface Collector {
   url: string;
   spans: Span[];
+  /** Where something was sent to: `/v1/traces`, `/v1/metrics`. */
+  paths: Set<string>;
   /** Everything that was sent, as it was sent. */
   raw(): string;
   close(): void;
@@ -35,6 +37,7 @@ export interface Collector {
 export async function startCollector(): Promise<Collector> {
   const spans: Span[] = [];
   const bodies: string[] = [];
+  const paths = new Set<string>();
   const server = http.createServer((request, response) => {
     let body = '';
     request.on('data', (chunk: Buffer) => {
@@ -42,13 +45,14 @@ export async function startCollector(): Promise<Collector> {
     });
     request.on('end', () => {
       response.end('{}');
-      if (request.url !== '/v1/traces') return;
+      paths.add(request.url ?? '');
       bodies.push(body);
+      if (request.url !== '/v1/traces') return;
       spans.push(...readSpans(body));
     });
   });
   const { url } = await listen(server, 0);
-  return { url, spans, raw: () => bodies.join('\n'), close: () => server.close() };
+  return { url, spans, paths, raw: () => bodies.join('\n'), close: () => server.close() };
 }
 
 function readSpans(body: string): Span[] {

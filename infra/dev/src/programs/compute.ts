@@ -1,4 +1,4 @@
-import { hetznerStandInProgram, hetznerTokenOf, type StandInProject } from './hetzner-stand-in';
+import { hetznerReaderTokenOf, hetznerStandInProgram, hetznerTokenOf, type StandInProject } from './hetzner-stand-in';
 import { type ProgramPlan, type Surroundings, serviceEnvironment, urlOf } from './program';
 import { proxmoxApiOf, proxmoxStandInProgram } from './proxmox-stand-in';
 
@@ -23,23 +23,36 @@ const proxmoxOffer = {
 };
 
 /** The ranges of one mode, each with its provider: several at once, as an installation may have them. */
-const targetsOf = (project: StandInProject, around: Surroundings): string =>
-  JSON.stringify({
-    fsn: { driver: 'hetzner', url: `${urlOf(around, 'hetzner-stand-in')}/v1`, token: hetznerTokenOf(project, around), ...hetznerOffer },
-    pve: { driver: 'proxmox', ...proxmoxApiOf(project, around), ...proxmoxOffer },
+function targetsOf(project: StandInProject, around: Surroundings, role: 'driver' | 'reader'): string {
+  const token = role === 'driver' ? hetznerTokenOf(project, around) : hetznerReaderTokenOf(project, around);
+  return JSON.stringify({
+    fsn: { driver: 'hetzner', url: `${urlOf(around, 'hetzner-stand-in')}/v1`, token, ...hetznerOffer },
+    pve: { driver: 'proxmox', ...proxmoxApiOf(project, around, role), ...proxmoxOffer },
   });
+}
 
 /** What both compute processes get. */
 const computeEnvironment = (around: Surroundings): Record<string, string> => ({
   ...serviceEnvironment('compute', around),
   QUEUE_URL: around.queueUrl,
-  COMPUTE_TARGETS: targetsOf('live', around),
-  SANDBOX_COMPUTE_TARGETS: targetsOf('sandbox', around),
+});
+
+/** Only the worker has tokens that change machines. */
+const workerEnvironment = (around: Surroundings): Record<string, string> => ({
+  ...computeEnvironment(around),
+  COMPUTE_TARGETS: targetsOf('live', around, 'driver'),
+  SANDBOX_COMPUTE_TARGETS: targetsOf('sandbox', around, 'driver'),
+});
+
+const apiEnvironment = (around: Surroundings): Record<string, string> => ({
+  ...computeEnvironment(around),
+  COMPUTE_READER_TARGETS: targetsOf('live', around, 'reader'),
+  SANDBOX_COMPUTE_READER_TARGETS: targetsOf('sandbox', around, 'reader'),
 });
 
 export const computePrograms: readonly ProgramPlan[] = [
   hetznerStandInProgram,
   proxmoxStandInProgram,
-  { name: 'compute', entry: 'services/compute/dist/server.js', tier: 'service', environment: computeEnvironment },
-  { name: 'compute-worker', entry: 'services/compute/dist/worker.js', tier: 'service', environment: computeEnvironment },
+  { name: 'compute', entry: 'services/compute/dist/server.js', tier: 'service', environment: apiEnvironment },
+  { name: 'compute-worker', entry: 'services/compute/dist/worker.js', tier: 'service', environment: workerEnvironment },
 ];

@@ -5,6 +5,8 @@ import { type ProgramPlan, type Surroundings, urlOf } from './program';
 export type StandInProject = 'live' | 'sandbox';
 
 export const hetznerTokenOf = (project: StandInProject, around: Surroundings): string => around.derive(`hetzner-stand-in:${project}`);
+export const hetznerReaderTokenOf = (project: StandInProject, around: Surroundings): string =>
+  around.derive(`hetzner-stand-in:${project}:reader`);
 
 /** Where the stand-in is told what happens behind our back, and by which tokens. */
 export const hetznerAdminOf = (around: Surroundings) => ({
@@ -22,6 +24,7 @@ export const hetznerStandInProgram: ProgramPlan = {
     ...around.common,
     STATE_DIR: path.join(around.dataDir, 'hetzner'),
     PROJECT_TOKENS: `live=${hetznerTokenOf('live', around)},sandbox=${hetznerTokenOf('sandbox', around)}`,
+    PROJECT_READER_TOKENS: `live=${hetznerReaderTokenOf('live', around)},sandbox=${hetznerReaderTokenOf('sandbox', around)}`,
     ADMIN_TOKEN: hetznerAdminOf(around).token,
     ACTION_SPEED: '4',
   }),

@@ -1,18 +1,25 @@
 import path from 'node:path';
 import { type ProgramPlan, type Surroundings, serviceEnvironment, urlOf } from './program';
-import { backupsEnvironment, offsiteAllowed, s3StandInProgram } from './s3-stand-in';
-import { vendorEnvironment, vendorStandInProgram } from './vendor-stand-in';
+import { backupsEnvironment, bucketReaderEnvironment, offsiteAllowed, s3StandInProgram } from './s3-stand-in';
+import { vendorEnvironment, vendorReaderEnvironment, vendorStandInProgram } from './vendor-stand-in';
 
-/** What both hosting processes get: the backups and the site host are theirs. */
+/** What both hosting processes get. */
 const hostingEnvironment = (around: Surroundings): Record<string, string> => ({
   ...serviceEnvironment('hosting', around),
   QUEUE_URL: around.queueUrl,
   BACKUPS_DIR: path.join(around.dataDir, 'backups'),
-  ...backupsEnvironment(around),
   SITE_HOST_URL: urlOf(around, 'site-host'),
-  SITE_HOST_SECRET: around.derive('site-host'),
   DRYDOCK_OFFSITE_ALLOW: offsiteAllowed(around),
-  ...vendorEnvironment(around),
+});
+
+/** The API looks: at the site host, into the bucket and at the vendor, each by a credential that can do no more. */
+const apiEnvironment = (around: Surroundings): Record<string, string> => ({
+  ...hostingEnvironment(around),
+  ...bucketReaderEnvironment(around),
+  ...vendorReaderEnvironment(around),
+  SITE_HOST_READER_SECRET: around.derive('site-host:reader'),
+  // Nobody's name servers know the demo's domains.
+  DOMAIN_PROOF: 'skipped',
 });
 
 /**
@@ -21,6 +28,9 @@ const hostingEnvironment = (around: Surroundings): Record<string, string> => ({
  */
 const workerEnvironment = (around: Surroundings): Record<string, string> => ({
   ...hostingEnvironment(around),
+  ...backupsEnvironment(around),
+  ...vendorEnvironment(around),
+  SITE_HOST_SECRET: around.derive('site-host'),
   ARCHIVE_KEY: around.derive('archive'),
   SPOOL_DIR: path.join(around.dataDir, 'spool'),
   MALLOC_ARENA_MAX: '2',
@@ -31,6 +41,7 @@ const workerEnvironment = (around: Surroundings): Record<string, string> => ({
 const siteHostEnvironment = (around: Surroundings): Record<string, string> => ({
   ...around.common,
   SITE_HOST_SECRET: around.derive('site-host'),
+  SITE_HOST_READER_SECRET: around.derive('site-host:reader'),
   SITES_DIR: path.join(around.dataDir, 'sites'),
   SITES_DATABASE_URL: around.sitesAdminUrl,
 });
@@ -39,6 +50,6 @@ export const hostingPrograms: readonly ProgramPlan[] = [
   s3StandInProgram,
   vendorStandInProgram,
   { name: 'site-host', entry: 'packages/site-host/dist/server.js', tier: 'host', environment: siteHostEnvironment },
-  { name: 'hosting', entry: 'services/hosting/dist/server.js', tier: 'service', environment: hostingEnvironment },
+  { name: 'hosting', entry: 'services/hosting/dist/server.js', tier: 'service', environment: apiEnvironment },
   { name: 'hosting-worker', entry: 'services/hosting/dist/worker.js', tier: 'service', environment: workerEnvironment },
 ];

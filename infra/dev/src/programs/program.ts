@@ -5,7 +5,7 @@ import type { ServiceWithDatabase } from '../service-names';
 /** Everything that the processes' environments are made of. */
 export interface Surroundings {
   dataDir: string;
-  /** Of a process, by its name. @throws for a name that no domain has */
+  /** The port of a process, by its name. @throws for a name that no domain has */
   portOf(name: string): number;
   /** Superuser URLs of our cluster and of the sites'. */
   adminUrl: string;

@@ -5,11 +5,13 @@ import { type ProgramPlan, type Surroundings, urlOf } from './program';
 type StandInAccount = 'live' | 'sandbox';
 
 const secretOf = (account: StandInAccount, around: Surroundings): string => around.derive(`proxmox-stand-in:${account}`);
+const readerSecretOf = (account: StandInAccount, around: Surroundings): string => around.derive(`proxmox-stand-in:${account}:reader`);
 
-/** As a range of this account is configured with. */
-export const proxmoxApiOf = (account: StandInAccount, around: Surroundings) => ({
+/** As a range of this account is configured with: by a token that may change machines, or by one that can only look at them. */
+export const proxmoxApiOf = (account: StandInAccount, around: Surroundings, role: 'driver' | 'reader') => ({
   url: `${urlOf(around, 'proxmox-stand-in')}/api2/json`,
-  token: `${account}@pve!drydock=${secretOf(account, around)}`,
+  token:
+    role === 'driver' ? `${account}@pve!drydock=${secretOf(account, around)}` : `${account}@pve!reader=${readerSecretOf(account, around)}`,
 });
 
 /** A cluster of two nodes with templates to clone. What takes minutes there takes seconds here. */
@@ -21,6 +23,7 @@ export const proxmoxStandInProgram: ProgramPlan = {
     ...around.common,
     STATE_DIR: path.join(around.dataDir, 'proxmox'),
     API_TOKENS: `live=${secretOf('live', around)},sandbox=${secretOf('sandbox', around)}`,
+    API_READER_TOKENS: `live=${readerSecretOf('live', around)},sandbox=${readerSecretOf('sandbox', around)}`,
     ADMIN_TOKEN: around.derive('proxmox-stand-in:admin'),
     TASK_SPEED: '4',
   }),

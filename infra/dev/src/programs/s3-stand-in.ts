@@ -31,6 +31,12 @@ export const s3KeysOf = (owner: Owner, around: Surroundings): S3Keys => ({
   secretAccessKey: secretOf(owner, around),
 });
 
+/** The credential of hosting's API, which may list the bucket of the backups. */
+const readerOf = (around: Surroundings) => ({
+  accessKeyId: 'drydock-backups-reader',
+  secretAccessKey: around.derive('s3-stand-in:backups:reader'),
+});
+
 const ownerNames: readonly Owner[] = ['backups', 'customer', 'sandboxCustomer'];
 
 const environment = (around: Surroundings): Record<string, string> => {
@@ -39,25 +45,36 @@ const environment = (around: Surroundings): Record<string, string> => {
     secretAccessKey: secretOf(owner, around),
     buckets: [owners[owner].bucket],
   }));
+  const lister = { ...readerOf(around), buckets: [owners.backups.bucket], mayRead: false, mayWrite: false, mayDelete: false };
   return {
     ...around.common,
     STATE_DIR: path.join(around.dataDir, 's3'),
     ADMIN_TOKEN: around.derive('s3-stand-in:admin'),
     BUCKETS: JSON.stringify(ownerNames.map((owner) => ({ name: owners[owner].bucket, hasObjectLock: owners[owner].hasObjectLock }))),
-    ACCOUNTS: JSON.stringify(accounts),
+    ACCOUNTS: JSON.stringify([...accounts, lister]),
   };
 };
 
 /** Where customers' storage is in the demo; nowhere else may it be on loopback. */
 export const offsiteAllowed = (around: Surroundings): string => new URL(urlOf(around, 's3-stand-in')).host;
 
+const bucketEnvironment = (around: Surroundings): Record<string, string> => {
+  const { endpoint, region, bucket } = s3KeysOf('backups', around);
+  return { BACKUPS_S3_ENDPOINT: endpoint, BACKUPS_S3_REGION: region, BACKUPS_S3_BUCKET: bucket };
+};
+
+/** For whoever only looks what is there. */
+export const bucketReaderEnvironment = (around: Surroundings): Record<string, string> => ({
+  ...bucketEnvironment(around),
+  BACKUPS_S3_READER_ACCESS_KEY_ID: readerOf(around).accessKeyId,
+  BACKUPS_S3_READER_SECRET_ACCESS_KEY: readerOf(around).secretAccessKey,
+});
+
 /** Puts hosting's backups into object storage. */
 export const backupsEnvironment = (around: Surroundings): Record<string, string> => {
-  const { endpoint, region, bucket, accessKeyId, secretAccessKey } = s3KeysOf('backups', around);
+  const { accessKeyId, secretAccessKey } = s3KeysOf('backups', around);
   return {
-    BACKUPS_S3_ENDPOINT: endpoint,
-    BACKUPS_S3_REGION: region,
-    BACKUPS_S3_BUCKET: bucket,
+    ...bucketEnvironment(around),
     BACKUPS_S3_ACCESS_KEY_ID: accessKeyId,
     BACKUPS_S3_SECRET_ACCESS_KEY: secretAccessKey,
   };

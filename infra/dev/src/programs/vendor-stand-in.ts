@@ -10,12 +10,25 @@ export const vendorAdminOf = (around: Surroundings): { url: string; token: strin
   token: around.derive('vendor-stand-in:admin'),
 });
 
-/** What hosting needs to have sites of platform vendor. */
-export const vendorEnvironment = (around: Surroundings): Record<string, string> => ({
+const readerKeyOf = (account: 'live' | 'sandbox', around: Surroundings): string => around.derive(`vendor-stand-in:${account}:reader`);
+
+const vendorUrls = (around: Surroundings): Record<string, string> => ({
   VENDOR_URL: urlOf(around, 'vendor-stand-in'),
-  VENDOR_KEY: keyOf('live', around),
   VENDOR_SANDBOX_URL: urlOf(around, 'vendor-stand-in'),
+});
+
+/** What hosting's worker needs to have sites of platform vendor. */
+export const vendorEnvironment = (around: Surroundings): Record<string, string> => ({
+  ...vendorUrls(around),
+  VENDOR_KEY: keyOf('live', around),
   VENDOR_SANDBOX_KEY: keyOf('sandbox', around),
+});
+
+/** What its API needs to look at them. */
+export const vendorReaderEnvironment = (around: Surroundings): Record<string, string> => ({
+  ...vendorUrls(around),
+  VENDOR_READER_KEY: readerKeyOf('live', around),
+  VENDOR_SANDBOX_READER_KEY: readerKeyOf('sandbox', around),
 });
 
 /** A hosting vendor with packages and their timelines. Its jobs take three seconds here, minutes at a real one. */
@@ -27,6 +40,7 @@ export const vendorStandInProgram: ProgramPlan = {
     ...around.common,
     STATE_DIR: path.join(around.dataDir, 'vendor'),
     ACCOUNT_KEYS: `live=${keyOf('live', around)},sandbox=${keyOf('sandbox', around)}`,
+    ACCOUNT_READER_KEYS: `live=${readerKeyOf('live', around)},sandbox=${readerKeyOf('sandbox', around)}`,
     ADMIN_TOKEN: vendorAdminOf(around).token,
     JOB_SECONDS: '3',
   }),

@@ -13,7 +13,7 @@ const endsWithinMs = 90_000;
 export const viewOf = async ({ api }: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> =>
   (await api.call('GET', String(location), options)).json as WorkflowView;
 
-/** Of the workflow that a 202 points to. */
+/** The id of the workflow that a 202 points to. */
 export const workflowIdOf = (accepted: Pick<ServiceAnswer, 'headers'> | undefined): string =>
   String(accepted?.headers['location']).split('/').at(-1) ?? '';
 

@@ -1,6 +1,8 @@
 import type { ActionSeconds } from './hetzner-world';
 
-/** Of the order that the real ones take, in the stand-in's time; a command that is missing takes one second. */
+/**
+ * How many seconds of the stand-in's time each command takes: about as long as the real one. A command that is missing takes one second.
+ */
 export const usualActionSeconds: ActionSeconds = {
   create_server: 8,
   rebuild_server: 12,

@@ -6,6 +6,7 @@ export const hetznerStandInConfigShape = {
   ...processFields('hetzner-stand-in'),
   STATE_DIR: z.string().min(1).meta({ description: 'Folder of its state and its ledger' }),
   PROJECT_TOKENS: z.string().min(1).meta({ description: 'Projects and their tokens: name=token,name=token', secret: true }),
+  PROJECT_READER_TOKENS: z.string().min(1).optional().meta({ description: 'The same: tokens that can only read', secret: true }),
   ADMIN_TOKEN: secretField('Bearer of the calls under /stand-in'),
   CLOCK_SCALE: z.coerce.number().min(0).default(1).meta({ description: "How much faster than ours a new stand-in's time goes" }),
   ACTION_SPEED: z.coerce

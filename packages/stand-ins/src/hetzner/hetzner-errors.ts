@@ -2,6 +2,7 @@ import { jsonReply, Refusal, type Reply } from '../protocol/call';
 
 const statusOf = {
   unauthorized: 401,
+  token_readonly: 403,
   not_found: 404,
   method_not_allowed: 405,
   conflict: 409,

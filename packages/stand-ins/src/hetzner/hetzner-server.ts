@@ -1,5 +1,5 @@
 import { runStandIn } from '../protocol/run-stand-in';
-import { parseTokens } from '../protocol/tokens';
+import { parseOptionalTokens, parseTokens } from '../protocol/tokens';
 import { fasterActions } from './action-seconds';
 import { readHetznerStandInConfig } from './config';
 import { createHetznerStandIn } from './hetzner-stand-in';
@@ -8,6 +8,7 @@ runStandIn(readHetznerStandInConfig, (config) =>
   createHetznerStandIn({
     stateDir: config.STATE_DIR,
     tokens: parseTokens(config.PROJECT_TOKENS),
+    readerTokens: parseOptionalTokens(config.PROJECT_READER_TOKENS),
     adminToken: config.ADMIN_TOKEN,
     clockScale: config.CLOCK_SCALE,
     callsPerHour: config.CALLS_PER_HOUR,

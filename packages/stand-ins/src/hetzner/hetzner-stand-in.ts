@@ -9,7 +9,7 @@ import { openLedger } from '../protocol/ledger';
 import { matchRoute, type Route } from '../protocol/routes';
 import { createStandInServer } from '../protocol/stand-in-server';
 import { openStateFile } from '../protocol/state-file';
-import { isSame } from '../protocol/tokens';
+import { holderOf, isSame } from '../protocol/tokens';
 import { actionRoutes } from './action-routes';
 import { hetznerAdminRoutes } from './hetzner-admin';
 import { errorReply, refused } from './hetzner-errors';
@@ -23,6 +23,8 @@ export interface HetznerOptions {
   stateDir: string;
   /** Project to its token. */
   tokens: ReadonlyMap<string, string>;
+  /** Project to a token that can only read. */
+  readerTokens?: ReadonlyMap<string, string>;
   adminToken: string;
   clockScale: number;
   callsPerHour: number;
@@ -31,8 +33,7 @@ export interface HetznerOptions {
 
 const bearerOf = ({ headers }: Call): string => /^Bearer (\S+)$/.exec(headers['authorization'] ?? '')?.[1] ?? '';
 
-const projectOf = (tokens: HetznerOptions['tokens'], call: Call): string | undefined =>
-  [...tokens].find(([, token]) => isSame(token, bearerOf(call)))?.[0];
+const projectOf = (tokens: HetznerOptions['tokens'], call: Call): string | undefined => holderOf(bearerOf(call), tokens)?.name;
 
 const protocolRoutes = [...serverRoutes, ...actionRoutes, ...imageRoutes];
 
@@ -62,7 +63,7 @@ function answered(work: () => Reply): Reply {
 
 /** Speaks the Hetzner Cloud API as far as Drydock uses it, over the state in its folder. Not listening yet. */
 export function createHetznerStandIn(options: HetznerOptions): HttpServer {
-  const { stateDir, tokens, adminToken } = options;
+  const { stateDir, tokens, readerTokens, adminToken } = options;
   const file = openStateFile(stateDir, hetznerStateSchema);
   const state = file.read(() => ({
     clock: startOfClock(options.clockScale),
@@ -109,8 +110,10 @@ export function createHetznerStandIn(options: HetznerOptions): HttpServer {
       ...hetznerAdminRoutes(world, limit).map((route) => guarded(route, false)),
     ],
     answer: (call) => {
-      const project = projectOf(tokens, call);
-      if (project === undefined) return errorReply('unauthorized', 'unable to authenticate');
+      const holder = holderOf(bearerOf(call), tokens, readerTokens);
+      if (holder === undefined) return errorReply('unauthorized', 'unable to authenticate');
+      if (!holder.mayChange && call.method !== 'GET') return errorReply('token_readonly', 'token is only allowed to perform GET requests');
+      const project = holder.name;
       const { isAllowed, headers } = limit.take(project);
       const reply = isAllowed
         ? answered(() => answerProject(world, project, call))

@@ -59,7 +59,7 @@ export function openWorld(
   };
 }
 
-/** Of the caller's project; the other's answers like none. @throws Refusal 404 */
+/** The server with this id in the caller's project. Another project's server answers as if there were none. @throws Refusal 404 */
 export function requireServer({ state }: HetznerWorld, project: string, id: string): Server {
   const server = state.servers.find((candidate) => candidate.project === project && String(candidate.id) === id);
   if (server === undefined) throw refused('not_found', `server with ID '${id}' not found`);

@@ -17,7 +17,7 @@ export interface AdminTools {
 
 const clockSchema = z.strictObject({ scale: z.number().min(0).max(100_000).optional(), advanceSeconds: z.number().min(0).optional() });
 
-/** Of a body that a test or a person sends. */
+/** Parses a JSON body that a test or a person sends. @throws Refusal 422 */
 export function parseAdmin<T>(schema: z.ZodType<T>, call: Call): T {
   try {
     return schema.parse(JSON.parse(call.body.toString('utf8')));

@@ -9,7 +9,7 @@ export type Disk = z.infer<typeof diskSchema>;
 const fileBytesMax = 64 * 1024;
 const filesMax = 100;
 
-/** Of the machine that the path names. @throws Refusal when there is none for this caller */
+/** Finds the disk of the machine that the path names. @throws Refusal when there is none for this caller */
 export type FindDisk = (call: Call, id: string) => { disk: Disk; save(disk: Disk): void };
 
 /** The content of a machine's disk, as its owner would see it over ssh: `PUT /stand-in/servers/{id}/disk/srv/state` with the content as body. */

@@ -22,7 +22,7 @@ const answerSchema = z.discriminatedUnion('kind', [
 ]);
 
 export const faultOrderSchema = z.strictObject({
-  /** Of any method when left out. */
+  /** The method that is struck; any method when left out. */
   method: z.string().optional(),
   /** Regular expression that the path has to match. */
   path: z.string(),

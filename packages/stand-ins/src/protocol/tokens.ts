@@ -6,6 +6,27 @@ export function isSame(one: string, other: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
+/** Whose token it is, and whether it may change anything. */
+export interface TokenHolder {
+  name: string;
+  mayChange: boolean;
+}
+
+/** Who holds it; undefined for a token that nobody has. */
+export function holderOf(
+  token: string,
+  tokens: ReadonlyMap<string, string>,
+  readerTokens: ReadonlyMap<string, string> = new Map(),
+): TokenHolder | undefined {
+  for (const [name, known] of tokens) if (isSame(known, token)) return { name, mayChange: true };
+  for (const [name, known] of readerTokens) if (isSame(known, token)) return { name, mayChange: false };
+  return undefined;
+}
+
+/** `name=token,name=token`; none where it is not set. */
+export const parseOptionalTokens = (text: string | undefined): ReadonlyMap<string, string> =>
+  text === undefined ? new Map() : parseTokens(text);
+
 /** `name=token,name=token` */
 export function parseTokens(text: string): ReadonlyMap<string, string> {
   const pairs = text.split(',').map((pair) => {

@@ -10,11 +10,11 @@ import { openLedger } from '../protocol/ledger';
 import { matchRoute, type Route } from '../protocol/routes';
 import { createStandInServer } from '../protocol/stand-in-server';
 import { openStateFile } from '../protocol/state-file';
-import { isSame } from '../protocol/tokens';
+import { isSame, type TokenHolder } from '../protocol/tokens';
 import { templates } from './cluster';
 import { clusterRoutes } from './cluster-routes';
 import { proxmoxAdminRoutes } from './proxmox-admin';
-import { noSuchUri, unauthorized } from './proxmox-errors';
+import { forbidden, noSuchUri, unauthorized } from './proxmox-errors';
 import { proxmoxStateSchema } from './proxmox-state';
 import { openWorld, type ProxmoxWorld } from './proxmox-world';
 import { snapshotRoutes } from './snapshot-routes';
@@ -25,6 +25,8 @@ export interface ProxmoxOptions {
   stateDir: string;
   /** Account to the secret of its API token: `PVEAPIToken=<account>@pve!drydock=<secret>`. */
   tokens: ReadonlyMap<string, string>;
+  /** The same of a token with the role PVEAuditor: `PVEAPIToken=<account>@pve!reader=<secret>`. */
+  readerTokens?: ReadonlyMap<string, string> | undefined;
   adminToken: string;
   clockScale: number;
   taskSeconds: TaskSeconds;
@@ -35,10 +37,14 @@ const refusalMs = 3_000;
 
 const apiRoutes = [...clusterRoutes, ...snapshotRoutes, ...vmRoutes];
 
-function accountOf(tokens: ProxmoxOptions['tokens'], { headers }: Call): string | undefined {
-  const [, account = '', secret = ''] = /^PVEAPIToken=([^@]+)@pve!drydock=(\S+)$/.exec(headers['authorization'] ?? '') ?? [];
-  const known = tokens.get(account);
-  return known !== undefined && isSame(known, secret) ? account : undefined;
+function holderIn(
+  { tokens, readerTokens = new Map() }: Pick<ProxmoxOptions, 'tokens' | 'readerTokens'>,
+  { headers }: Call,
+): TokenHolder | undefined {
+  const [, name = '', token, secret = ''] = /^PVEAPIToken=([^@]+)@pve!(drydock|reader)=(\S+)$/.exec(headers['authorization'] ?? '') ?? [];
+  const mayChange = token === 'drydock';
+  const known = (mayChange ? tokens : readerTokens).get(name);
+  return known !== undefined && isSame(known, secret) ? { name, mayChange } : undefined;
 }
 
 /** One account's call, on a world that is up to date. */
@@ -56,7 +62,7 @@ function answerAccount(world: ProxmoxWorld, account: string, call: Call): Reply 
 }
 
 /** Speaks the API of a Proxmox VE cluster as far as Drydock uses it, over the state in its folder. Not listening yet. */
-export function createProxmoxStandIn({ stateDir, tokens, adminToken, clockScale, taskSeconds }: ProxmoxOptions): HttpServer {
+export function createProxmoxStandIn({ stateDir, tokens, readerTokens, adminToken, clockScale, taskSeconds }: ProxmoxOptions): HttpServer {
   const file = openStateFile(stateDir, proxmoxStateSchema);
   const state = file.read(() => ({ clock: startOfClock(clockScale), lastPid: 1_000, lastEntry: null, vms: templates(), tasks: [] }));
   const clock = openClock(state.clock);
@@ -92,8 +98,9 @@ export function createProxmoxStandIn({ stateDir, tokens, adminToken, clockScale,
       ...proxmoxAdminRoutes(world),
     ].map(guarded),
     answer: async (call) => {
-      const account = accountOf(tokens, call);
-      if (account !== undefined) return answerAccount(world, account, call);
+      const holder = holderIn({ tokens, readerTokens }, call);
+      if (holder !== undefined && !holder.mayChange && call.method !== 'GET') throw forbidden(call.path, 'VM.Allocate');
+      if (holder !== undefined) return answerAccount(world, holder.name, call);
       await wait(refusalMs);
       return unauthorized();
     },

@@ -42,7 +42,9 @@ export function openWorld(
   return { state, clock, taskSeconds, downNodes: new Set(), save, settle };
 }
 
-/** Of the account, on this node; the config of any other cannot be read there. @throws Refusal 500 or 403, as the real one does */
+/**
+ * The account's VM on this node; the config of a VM on another node cannot be read there. @throws Refusal 500 or 403, as the real one does
+ */
 export function requireVm({ state, downNodes }: ProxmoxWorld, account: string, node: string, vmid: string): Vm {
   if (downNodes.has(node)) throw unreachable();
   const vm = state.vms.find((candidate) => String(candidate.vmid) === vmid && candidate.node === node);

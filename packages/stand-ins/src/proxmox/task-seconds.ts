@@ -1,7 +1,7 @@
 /** Seconds of the stand-in's time that each type of task takes. */
 export type TaskSeconds = Readonly<Record<string, number>>;
 
-/** Of the order that a small cluster takes; a type that is missing takes one second. */
+/** How many seconds each type of task takes: about as long as on a small cluster. A type that is missing takes one second. */
 export const usualTaskSeconds: TaskSeconds = {
   qmclone: 8,
   qmstart: 2,

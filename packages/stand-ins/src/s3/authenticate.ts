@@ -9,6 +9,8 @@ export interface S3Account {
   secretAccessKey: string;
   /** Names of the buckets that it sees; '*' for all. */
   buckets: readonly string[];
+  /** Default true. Without it every object's content is AccessDenied; what lists them is not. */
+  mayRead?: boolean | undefined;
   /** Default true. Without it every write is AccessDenied. */
   mayWrite?: boolean | undefined;
   /** Default true. Without it every delete is AccessDenied, locked or not. */
@@ -18,7 +20,7 @@ export interface S3Account {
 export interface Caller {
   account: S3Account;
   scope: SignatureScope;
-  /** Of the request: the first link of a chain of signed chunks. */
+  /** The request's signature: the first link of a chain of signed chunks. */
   signature: string;
   payloadHash: string;
 }

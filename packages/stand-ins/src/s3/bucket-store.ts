@@ -11,7 +11,7 @@ export interface BucketStore {
   readonly incoming: string;
   /** Newest first; empty when the key was never written. */
   versionsOf(key: string): readonly StoredVersion[];
-  /** Of keys with this prefix, in their order. */
+  /** All keys with this prefix, in the order of their bytes. */
   keys(prefix: string): string[];
   /** Adds a version; in a bucket without versions it takes the place of the one before. Files become its own. */
   add(version: NewVersion, files: readonly { file: string; bytes: number }[]): StoredVersion;

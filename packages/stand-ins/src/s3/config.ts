@@ -16,6 +16,7 @@ const accountSchema = z.strictObject({
   accessKeyId: z.string().min(1),
   secretAccessKey: z.string().min(1),
   buckets: z.array(z.string()),
+  mayRead: z.boolean().optional(),
   mayWrite: z.boolean().optional(),
   mayDelete: z.boolean().optional(),
 });
@@ -29,7 +30,7 @@ export const s3StandInConfigShape = {
     .string()
     .transform(parseJson)
     .pipe(z.array(accountSchema).min(1))
-    .meta({ description: 'JSON: [{accessKeyId, secretAccessKey, buckets: [name or "*"], mayWrite?, mayDelete?}]', secret: true }),
+    .meta({ description: 'JSON: [{accessKeyId, secretAccessKey, buckets: [name or "*"], mayRead?, mayWrite?, mayDelete?}]', secret: true }),
   BUCKETS: z
     .string()
     .default('[]')

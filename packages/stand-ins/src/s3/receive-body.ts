@@ -12,7 +12,7 @@ export interface ReceivedBody {
   file: string;
   bytes: number;
   md5: Buffer;
-  /** Of the algorithm that the sender used; CRC32 when it used none. */
+  /** The checksum by the algorithm that the sender used; by CRC32 when it used none. */
   checksum: Checksum;
 }
 

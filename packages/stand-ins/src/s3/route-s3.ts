@@ -63,6 +63,7 @@ export async function answerS3(world: S3World, call: S3Call, caller: Caller): Pr
   assertMayUse(caller, call.bucket);
   const isRead = call.method === 'GET' || call.method === 'HEAD';
   if (!isRead && caller.account.mayWrite === false && call.method !== 'DELETE') refuse('AccessDenied', 'Access Denied');
+  if (isRead && caller.account.mayRead === false && call.key !== '') refuse('AccessDenied', 'Access Denied');
   const unknown = unknownResources.find((name) => call.query.has(name));
   if (unknown !== undefined) refuse('NotImplemented', `${unknown} is not known here.`);
   const sub = subResources.find((name) => call.query.has(name)) ?? '';

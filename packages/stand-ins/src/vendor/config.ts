@@ -5,6 +5,7 @@ import { z } from 'zod';
 export const vendorStandInConfigShape = {
   ...processFields('vendor-stand-in'),
   STATE_DIR: z.string().min(1).meta({ description: 'Folder of its state, its ledger and the content of its packages' }),
+  ACCOUNT_READER_KEYS: z.string().min(1).optional().meta({ description: 'The same: keys that can only read', secret: true }),
   ACCOUNT_KEYS: z.string().min(1).meta({ description: 'Accounts and their keys: name=key,name=key', secret: true }),
   ADMIN_TOKEN: secretField('Bearer of the calls under /stand-in'),
   CLOCK_SCALE: z.coerce.number().min(0).default(1).meta({ description: "How much faster than ours a new stand-in's time goes" }),

@@ -10,7 +10,7 @@ const addSchema = z.object({ type: z.union([z.string(), z.int()]), domain_name: 
 const deleteSchema = z.object({ 'delete-id': z.array(z.union([z.string(), z.int()])).min(1) });
 const firstPage = (domain: string): string => `<!doctype html><title>${domain}</title><h1>${domain}</h1><p>This site is being built.</p>\n`;
 
-/** Of a body in the vendor's form. @throws Refusal 422 */
+/** Parses a JSON body in the vendor's form; an empty one counts as `{}`. @throws Refusal 422 */
 export function parseBody<T>(schema: z.ZodType<T>, call: Call): T {
   try {
     return schema.parse(JSON.parse(call.body.toString('utf8') || '{}'));

@@ -8,7 +8,7 @@ import { openLedger } from '../protocol/ledger';
 import { matchRoute, type Route } from '../protocol/routes';
 import { createStandInServer } from '../protocol/stand-in-server';
 import { openStateFile } from '../protocol/state-file';
-import { isSame } from '../protocol/tokens';
+import { holderOf, isSame } from '../protocol/tokens';
 import { openPackageContent } from './package-content';
 import { packageRoutes } from './package-routes';
 import { answerPreview, isPreview } from './preview';
@@ -21,9 +21,11 @@ export interface VendorStandInOptions {
   stateDir: string;
   /** Account to its key. */
   keys: ReadonlyMap<string, string>;
+  /** Account to a key that can only read. */
+  readerKeys?: ReadonlyMap<string, string>;
   adminToken: string;
   clockScale: number;
-  /** Of the stand-in's time, for a snapshot or a restore. */
+  /** How long a snapshot or a restore takes, in seconds of the stand-in's time. */
   jobSeconds: number;
 }
 
@@ -42,7 +44,7 @@ function answerAccount(world: VendorWorld, account: string, call: Call): Reply |
 }
 
 /** The vendor's packages and timelines over HTTP. Everything it knows survives it in `stateDir`. */
-export function createVendorStandIn({ stateDir, keys, adminToken, clockScale, jobSeconds }: VendorStandInOptions): HttpServer {
+export function createVendorStandIn({ stateDir, keys, readerKeys, adminToken, clockScale, jobSeconds }: VendorStandInOptions): HttpServer {
   const file = openStateFile(stateDir, vendorStateSchema);
   const state = file.read(() => ({ clock: startOfClock(clockScale), lastId: 1_000, lastEntry: null, packages: [] }));
   const clock = openClock(state.clock);
@@ -60,9 +62,10 @@ export function createVendorStandIn({ stateDir, keys, adminToken, clockScale, jo
     adminRoutes: [...vendorAdminRoutes(world), ...adminRoutes({ clock, faults, calls, ledger, save: () => world.save() })].map(guarded),
     answer: (call) => {
       if (isPreview(call)) return answerPreview(world, call);
-      const account = [...keys].find(([, key]) => isSame(key, bearerOf(call)))?.[0];
-      if (account === undefined) return jsonReply(401, { error: { message: 'unauthorized' }, type: 'error' });
-      return answerAccount(world, account, call);
+      const holder = holderOf(bearerOf(call), keys, readerKeys);
+      if (holder === undefined) return jsonReply(401, { error: { message: 'unauthorized' }, type: 'error' });
+      if (!holder.mayChange && call.method !== 'GET') return jsonReply(403, { error: { message: 'forbidden' }, type: 'error' });
+      return answerAccount(world, holder.name, call);
     },
   });
 }

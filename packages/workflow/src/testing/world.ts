@@ -26,7 +26,7 @@ export interface World {
   pool: Pool;
   queue: TestQueue;
   boxes: string;
-  /** Of all engines and dispatchers of this world, in this process and others. */
+  /** The log lines of all engines and dispatchers of this world, in this process and others. */
   lines: { level: string; message: string; [field: string]: unknown }[];
   log: Log;
   orgId: string;

@@ -16,6 +16,6 @@ export const createLabel = (context: HandlerContext) =>
       const label = await insertLabel(tx, { id: uuidv7(), boardId, ...request.body });
       if (label === null) throw problem('board_full');
       await noteChange(context, tx, request.caller, 'board.add_label', boardPath(boardId));
-      return { status: 201, body: viewLabel(label) };
+      return { status: 201, headers: { location: `${boardPath(boardId)}/labels/${label.id}` }, body: viewLabel(label) };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

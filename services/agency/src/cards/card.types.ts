@@ -4,7 +4,7 @@ import type { BoardLabel } from '../boards/board.types';
 export interface Card {
   id: string;
   boardId: string;
-  /** Of an archived card: where it was; the column may be gone. */
+  /** The column that the card is in. An archived card keeps the one that it was in, which may be gone. */
   columnId: string;
   title: string;
   body: string;

@@ -38,7 +38,7 @@ export interface Accepted {
   /** Null when it is already done. */
   actionId: string | null;
   machineId: string;
-  /** Of `take_snapshot` only. It may still be creating. */
+  /** The snapshot that `take_snapshot` makes, which may still be creating; null for every other change. */
   snapshotId: string | null;
 }
 

@@ -18,7 +18,7 @@ export interface ComputeReader {
   findMachine(name: string, signal?: AbortSignal): Promise<Machine | null>;
   /** All machines of the account, for reconciliation: far fewer calls than one each. A machine that is missing here has vanished. */
   listMachines(signal?: AbortSignal): Promise<readonly Machine[]>;
-  /** Of this machine, newest first. Empty when the machine is gone: ask readMachine when that matters. */
+  /** The snapshots of this machine, newest first. Empty when the machine is gone: ask readMachine when that matters. */
   listSnapshots(machineId: string, signal?: AbortSignal): Promise<readonly MachineSnapshot[]>;
   /** Null when there is none of that id that was made from this machine: another machine's is told from none by nobody. */
   readSnapshot(machineId: string, snapshotId: string, signal?: AbortSignal): Promise<MachineSnapshot | null>;

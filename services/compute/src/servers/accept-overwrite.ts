@@ -11,9 +11,9 @@ export async function acceptOverwrite(
   context: HandlerContext,
   tx: Tx,
   request: Asking & { now: Date },
-  { server, ...work }: { server: Server } & Pick<Acceptance, 'definition' | 'input'>,
+  { server, ...work }: { server: Server } & Pick<Acceptance, 'definition' | 'input' | 'action'>,
 ) {
-  const workflowId = await acceptWorkflow(context, tx, request, { ...onServer(server.id), ...work, action: null });
+  const workflowId = await acceptWorkflow(context, tx, request, { ...onServer(server.id), ...work });
   await holdMachine(tx, server.id);
   const held = { ...server, operable: false, powerState: 'rebooting' } as const;
   const headers = followHeaders(serverPath(server.id), workflowId);

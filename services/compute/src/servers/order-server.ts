@@ -36,7 +36,7 @@ export const orderServer = (context: HandlerContext) =>
         ...onServer(id),
         definition: orderServerHead,
         input: { deployTarget, spec, image, zone },
-        action: null,
+        action: 'server.order',
         id,
       });
       return { status: 202, headers: followHeaders(serverPath(id), workflowId), body: viewServer(server, context.targets, request.now) };

@@ -3,7 +3,6 @@ import type { StepContext } from '@drydock/workflow/definition';
 import { fail, retryLater } from '@drydock/workflow/step-error';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import type { z } from 'zod';
-import { auditAcceptance } from '../changes/audit-acceptance';
 import { followChange } from '../changes/follow-change';
 import { lookedAt, pollSeconds } from '../changes/provider-failure';
 import { sendOnce } from '../changes/send-once';
@@ -41,10 +40,7 @@ export const orderServerWorkflow = (context: WorkContext) =>
         return sendOnce(context, step, { driver, change, checkpoint: step.outputs.prepare.checkpoint });
       },
       undo: (step) => discardMachine(context, step, driverOf(context, step, step.input.deployTarget)),
-      commit: async (tx, step, { machineId }) => {
-        await recordMachine(tx, step.subject.id, machineId);
-        await auditAcceptance(context.database, tx, step, 'server.order');
-      },
+      commit: (tx, step, { machineId }) => recordMachine(tx, step.subject.id, machineId),
     })
     .step('follow', {
       weight: 4,

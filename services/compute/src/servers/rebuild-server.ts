@@ -24,6 +24,6 @@ export const rebuildServer = (context: HandlerContext) =>
       assertAllowed(refuseRebuild(server, machine, capabilities));
       const { deployTarget, machineId, powerState: powerBefore } = server;
       const input = { deployTarget, machineId, image: request.body.image, powerBefore };
-      return acceptOverwrite(context, tx, request, { server, definition: rebuildServerHead, input });
+      return acceptOverwrite(context, tx, request, { server, definition: rebuildServerHead, input, action: 'server.rebuild' });
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, { machine: Machine | null; capabilities: readonly string[] }>;

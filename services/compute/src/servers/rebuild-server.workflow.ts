@@ -1,7 +1,6 @@
 import type { StepContext } from '@drydock/workflow/definition';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import type { z } from 'zod';
-import { auditAcceptance } from '../changes/audit-acceptance';
 import { followChange } from '../changes/follow-change';
 import { observeMachine } from '../changes/observe-machine';
 import { lookedAt } from '../changes/provider-failure';
@@ -30,7 +29,6 @@ export const rebuildServerWorkflow = (context: WorkContext) =>
         const driver = driverOf(context, step, step.input.deployTarget);
         return sendOnce(context, step, { driver, change: changeOf(step), checkpoint: step.outputs.prepare.checkpoint });
       },
-      commit: (tx, step) => auditAcceptance(context.database, tx, step, 'server.rebuild'),
     })
     .step('follow', {
       weight: 8,

@@ -14,6 +14,7 @@ import { holdServer, readServer } from '../servers/find-server';
 import { readerOf } from '../servers/look-at-machine';
 import { onServer, serverResourceKey } from '../servers/server-names';
 import { deleteSnapshotHead } from './delete-snapshot.head';
+import { readNamedSnapshot } from './look-at-snapshot';
 import { refuseDeletion } from './snapshot.rules';
 
 /** Only a worker changes the world: the request waits for it, and answers 204 once the provider has deleted the snapshot. */
@@ -24,7 +25,8 @@ export const deleteSnapshot = (context: HandlerContext) =>
       await assertFree(context.database.sql(), serverResourceKey(server.id));
       const { machineId } = server;
       if (machineId === null) return null;
-      return lookedUp((signal) => readerOf(context, server).readSnapshot(machineId, request.params.snapshotId, signal));
+      const reader = readerOf(context, server);
+      return lookedUp((signal) => readNamedSnapshot(reader, machineId, request.params.snapshotId, signal));
     },
     act: async (tx: Tx, request, snapshot) => {
       const { deployTarget, machineId, id } = await holdServer(tx, request);

@@ -1,8 +1,18 @@
 import { lookedUp } from '../changes/provider-unavailable';
 import type { HandlerContext } from '../context';
+import type { MachineSnapshot } from '../providers/compute-machine.types';
+import type { ComputeReader } from '../providers/compute-provider';
 import { readerOf } from '../servers/look-at-machine';
 import type { Server } from '../servers/server.types';
 import type { RollbackWorld } from './snapshot.rules';
+
+/** The machine's snapshot as its provider knows it; null when it has none of that id, and for what is no id: that one is not sent. */
+export const readNamedSnapshot = async (
+  reader: ComputeReader,
+  machineId: string,
+  snapshotId: string,
+  signal: AbortSignal,
+): Promise<MachineSnapshot | null> => (snapshotId === '' ? null : reader.readSnapshot(machineId, snapshotId, signal));
 
 /** What a rollback is decided by, asked of the provider now. */
 export async function lookAtSnapshot(context: Pick<HandlerContext, 'targets'>, server: Server, snapshotId: string): Promise<RollbackWorld> {
@@ -11,7 +21,7 @@ export async function lookAtSnapshot(context: Pick<HandlerContext, 'targets'>, s
   const { machineId } = server;
   if (machineId === null) return { machine: null, snapshot: null, capabilities };
   const [machine, snapshot] = await lookedUp((signal) =>
-    Promise.all([reader.readMachine(machineId, signal), reader.readSnapshot(machineId, snapshotId, signal)]),
+    Promise.all([reader.readMachine(machineId, signal), readNamedSnapshot(reader, machineId, snapshotId, signal)]),
   );
   return { machine, snapshot, capabilities };
 }

@@ -15,12 +15,21 @@ export function viewPreflight(server: Server, world: RollbackWorld, refusal: Pre
     would: `Overwrite the disk of ${server.name} with the snapshot. Everything written since is lost, and the current state is not kept`,
     resource: serverPath(server.id),
     point: snapshot === null ? null : { id: snapshot.id, taken_at: snapshot.createdAt.toISOString(), age_seconds: ageSeconds },
-    // The disk is the machine's own: nothing is staged beside it.
-    space: null,
+    space: spaceOf(world),
     refusal,
     findings: findingsOf(server, world, ageSeconds),
     undo: false,
   };
+}
+
+const bytesInGb = 1e9;
+
+/** The disk is overwritten whole, so that all of it is free for what the snapshot holds: nothing is staged beside it. Null where the provider does not say. */
+function spaceOf({ machine, snapshot }: RollbackWorld): Preflight['space'] {
+  const neededGb = snapshot?.sizeGb ?? snapshot?.diskGb ?? null;
+  if (neededGb === null) return null;
+  const freeGb = machine?.diskGb ?? null;
+  return { needed_bytes: Math.ceil(neededGb * bytesInGb), free_bytes: freeGb === null ? null : Math.floor(freeGb * bytesInGb) };
 }
 
 function findingsOf(server: Server, { machine, snapshot, capabilities }: RollbackWorld, ageSeconds: number): Finding[] {

@@ -37,7 +37,7 @@ async function refusedAs(serverId: string, snapshotId: string): Promise<unknown>
   return told['code'];
 }
 
-it('answers 202 with the server as it is during a rollback, and notes nothing before the provider has accepted', async () => {
+it('answers 202 with the server as it is during a rollback, and notes what was accepted, whatever becomes of it', async () => {
   const { serverId, snapshotId } = await givenSnapshot();
   const answer = await rollBack(serverId, snapshotId);
   expect([answer.status, answer.json]).toMatchObject([
@@ -49,7 +49,7 @@ it('answers 202 with the server as it is during a rollback, and notes nothing be
     location: expect.stringMatching(new RegExp(`^/v1/compute/servers/${serverId}/workflows/`)),
   });
   expect((await api.call('GET', String(answer.headers['location']))).json).toMatchObject({ kind: 'roll_back_server', status: 'queued' });
-  expect(await api.rows('SELECT 1 FROM audit_outbox')).toEqual([]);
+  expect(await api.rows('SELECT action FROM audit_outbox')).toEqual([{ action: 'server.roll_back' }]);
   expect(await project.ledger('rebuild_server')).toEqual([]);
 });
 
@@ -67,7 +67,9 @@ it('says that an operation is in progress before anything else, and without aski
   const { serverId, snapshotId } = await givenSnapshot();
   await rollBack(serverId, snapshotId);
   const before = (await project.calls()).length;
-  expect((await rollBack(serverId, 'never-was')).json).toMatchObject({ code: 'operation_in_progress' });
+  for (const named of ['never-was', '%20', 'a'.repeat(300)]) {
+    expect((await rollBack(serverId, named)).json).toMatchObject({ code: 'operation_in_progress' });
+  }
   expect((await project.calls()).length).toBe(before);
   await api.rows('UPDATE workflow SET status = \'needs_attention\', error = \'{"code":"step_failed"}\' WHERE subject_id = $1', [serverId]);
   expect((await rollBack(serverId, snapshotId)).json).toMatchObject({ code: 'needs_attention', workflow_id: expect.any(String) });
@@ -83,6 +85,15 @@ it("answers another machine's snapshot, another organisation's and one that neve
   }
   expect(new Set(answers).size).toBeLessThanOrEqual(2); // `..` never reaches the route
   expect(JSON.parse(answers[0] ?? '')).toMatchObject([422, { code: 'snapshot_not_on_server' }]);
+});
+
+it('answers a malformed name as one of nothing, behind the question whose the server is', async () => {
+  const { serverId } = await givenSnapshot();
+  for (const named of ['%20', '..%5cx', 'a'.repeat(300)]) {
+    expect((await rollBack(uuidv7(), named)).json).toMatchObject({ status: 404, code: 'server_not_found' });
+    expect(await refusedAs(serverId, named)).toBe('snapshot_not_on_server');
+    expect((await api.call('DELETE', path(serverId, named))).json).toMatchObject({ code: 'snapshot_not_on_server' });
+  }
 });
 
 it('refuses a snapshot that is not ready, a machine that is locked or protected, and what does not fit', async () => {
@@ -133,7 +144,7 @@ it('shows in a preflight what would be lost, how old the point is, and changes n
       resource: `/v1/compute/servers/${serverId}`,
       refusal: null,
       undo: false,
-      space: null,
+      space: { needed_bytes: expect.any(Number), free_bytes: expect.any(Number) },
       point: { id: snapshotId, age_seconds: expect.any(Number) },
     },
   ]);

@@ -25,6 +25,6 @@ export const rollBackServer = (context: HandlerContext) =>
       assertAllowed(refuseRollback(server, world));
       const { deployTarget, machineId, powerState: powerBefore } = server;
       const input = { deployTarget, machineId, snapshotId: request.params.snapshotId, powerBefore };
-      return acceptOverwrite(context, tx, request, { server, definition: rollBackServerHead, input });
+      return acceptOverwrite(context, tx, request, { server, definition: rollBackServerHead, input, action: 'server.roll_back' });
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, RollbackWorld>;

@@ -2,7 +2,6 @@ import type { StepContext } from '@drydock/workflow/definition';
 import { conclude, retryLater } from '@drydock/workflow/step-error';
 import { workflowsIn } from '@drydock/workflow/workflow';
 import type { z } from 'zod';
-import { auditAcceptance } from '../changes/audit-acceptance';
 import { followChange } from '../changes/follow-change';
 import { observeMachine } from '../changes/observe-machine';
 import { lookedAt } from '../changes/provider-failure';
@@ -40,7 +39,6 @@ export const rollBackServerWorkflow = (context: WorkContext) =>
         if (failsRollback) throw conclude('rollback_failed', { internal: 'as the name of the sandbox server asks' });
         return sendOnce(context, step, { driver: driverOf(context, step, step.input.deployTarget), change: changeOf(step), checkpoint });
       },
-      commit: (tx, step) => auditAcceptance(context.database, tx, step, 'server.roll_back'),
     })
     .step('follow', {
       weight: 8,

@@ -14,7 +14,7 @@ import { onServer, serverPath, serverResourceKey } from '../servers/server-names
 import { refuseSnapshot } from './snapshot.rules';
 import { takeSnapshotHead } from './take-snapshot.head';
 
-/** Of the send's output, the part that is told. */
+/** The part of the send's output that is told. */
 const sentSchema = z.looseObject({ snapshotId: z.string().nullable() });
 
 /** The provider numbers a snapshot within a second or two. What takes longer is accepted all the same, and told without its number. */

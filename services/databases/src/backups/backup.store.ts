@@ -1,19 +1,24 @@
+import type { DatabaseBackupKind } from '@drydock/contracts/database-backups';
 import type { Tx } from '../database.store';
 import { nextBackupSequence } from '../databases/database.store';
+import type { Owner } from '../databases/database.types';
 import type { DatabaseBackup as Row } from '../generated/prisma/client';
 import type { DatabaseBackup, StoredArchive } from './backup.types';
 
 function toBackup(row: Row): DatabaseBackup {
-  const { storageKey, sizeBytes, manifestMac, checksumSha256, sequence, errorCode: _code, ...rest } = row;
+  const { storageKey, sizeBytes, rawBytes, manifestMac, checksumSha256, sequence, errorCode: _code, ...rest } = row;
   // A check of the table makes them all present or all absent.
   const isStored = storageKey !== null && sizeBytes !== null && manifestMac !== null && checksumSha256 !== null;
-  const archive = isStored ? { storageKey, sizeBytes: Number(sizeBytes), manifestMac, checksumSha256 } : null;
+  const archive = isStored
+    ? { storageKey, sizeBytes: Number(sizeBytes), rawBytes: rawBytes === null ? null : Number(rawBytes), manifestMac, checksumSha256 }
+    : null;
   return { ...rest, sequence: Number(sequence), archive };
 }
 
 export interface NewBackup {
   id: string;
   databaseId: string;
+  kind: DatabaseBackupKind;
   engineVersion: string;
   createdAt: Date;
 }
@@ -26,6 +31,13 @@ export async function insertBackup(tx: Tx, backup: NewBackup): Promise<void> {
 
 export async function findBackup(tx: Tx, databaseId: string, backupId: string): Promise<DatabaseBackup | null> {
   const row = await tx.databaseBackup.findFirst({ where: { id: backupId, databaseId } });
+  return row === null ? null : toBackup(row);
+}
+
+/** The owner's backup of whichever database that has not been deleted. */
+export async function findBackupOf(tx: Tx, { orgId, mode }: Owner, backupId: string): Promise<DatabaseBackup | null> {
+  const database = { orgId, mode, status: { not: 'deleted' as const } };
+  const row = await tx.databaseBackup.findFirst({ where: { id: backupId, database } });
   return row === null ? null : toBackup(row);
 }
 

@@ -1,6 +1,10 @@
+import type { DatabaseBackupKind } from '@drydock/contracts/database-backups';
+
 export interface StoredArchive {
   storageKey: string;
   sizeBytes: number;
+  /** Unpacked; null of backups from before it was kept. */
+  rawBytes: number | null;
   manifestMac: string;
   checksumSha256: string;
 }
@@ -8,6 +12,7 @@ export interface StoredArchive {
 export interface DatabaseBackup {
   id: string;
   databaseId: string;
+  kind: DatabaseBackupKind;
   status: 'queued' | 'running' | 'completed' | 'failed';
   engineVersion: string;
   sequence: number;

@@ -1,8 +1,9 @@
 import type { DatabaseBackup as View } from '@drydock/contracts/database-backups';
 import type { DatabaseBackup } from './backup.types';
 
-export const viewBackup = ({ id, status, engineVersion: engine_version, archive, createdAt, completedAt }: DatabaseBackup): View => ({
+export const viewBackup = ({ id, kind, status, engineVersion: engine_version, archive, createdAt, completedAt }: DatabaseBackup): View => ({
   id,
+  kind,
   status,
   engine_version,
   size_bytes: archive?.sizeBytes ?? null,

@@ -6,6 +6,8 @@ import { recordBackup, recordVerified } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';
 import { refOf, type WorkContext } from '../databases/work';
 import { backupPrefix } from '../providers/backup-storage';
+import { translated } from '../providers/database-errors';
+import type { UpgradeName } from '../providers/database-provider';
 import { findBackup, markCompleted } from './backup.store';
 import type { StoredArchive } from './backup.types';
 
@@ -14,34 +16,42 @@ type Step = StepContext<unknown, unknown>;
 /** Steps that move every byte of a database; failures that may pass are tried more often, since much is lost. */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
-/** Packs the instance that serves into a folder of this attempt's own; the archive counts only once it was verified. */
-export async function packBackup({ database, provider, backupStorage }: WorkContext, step: Step, backupId: string): Promise<StoredArchive> {
+/** Packs the instance that serves, or the one that `replacedBy` has replaced, into a folder of this attempt's own; the archive counts only once it was verified. */
+export async function packBackup(
+  { database, provider, backupStorage }: WorkContext,
+  step: Step,
+  backupId: string,
+  replacedBy?: UpgradeName,
+): Promise<StoredArchive> {
   const ref = refOf(step);
   const backup = await findBackup(database.pool, ref.databaseId, backupId);
   if (backup === null) throw new Error(`backup ${backupId} has no row`);
   const storageKey = `${backupPrefix(ref, backupId)}/${step.fence}`;
   const { sequence, createdAt } = backup;
   const archive = { sink: backupStorage.sink(storageKey), archiveId: backupId, sequence, createdAt };
-  const packed = await definitely(provider.pack(ref, archive, { ...orderOf(step), progress: step.progress }));
-  const { manifestMac, checksumSha256, sizeBytes } = packed;
-  return { storageKey, manifestMac, checksumSha256, sizeBytes };
+  const packed = await definitely(provider.pack(ref, archive, { ...orderOf(step), progress: step.progress }, replacedBy));
+  const { manifestMac, checksumSha256, sizeBytes, rawBytes } = packed;
+  return { storageKey, manifestMac, checksumSha256, sizeBytes, rawBytes };
 }
 
 /** Takes back whatever any attempt at the backup has written. */
 export const discardPacked = ({ backupStorage }: WorkContext, step: Step, backupId: string): Promise<void> =>
   backupStorage.removeAll(backupPrefix(refOf(step), backupId));
 
-/** Reads the whole archive back: every MAC, every index entry, and that its manifest is the one on record. The folders of earlier attempts go. */
-export async function verifyPacked(
+/** Reads a whole archive: every MAC, every index entry, and that its manifest is the one on record. `databaseId`: of which it is a backup. */
+export async function verifyStored(
   { archiveKey, backupStorage }: WorkContext,
-  step: Step,
-  backupId: string,
+  { orgId, signal }: Pick<Step, 'orgId' | 'signal'>,
+  { id: archiveId, databaseId: siteId }: { id: string; databaseId: string },
   { storageKey, manifestMac }: StoredArchive,
 ): Promise<void> {
-  const { databaseId: siteId, orgId } = refOf(step);
-  const expected = { archiveId: backupId, siteId, orgId, manifestMac };
-  await verifyArchive(backupStorage.source(storageKey), archiveKey, expected, { signal: step.signal });
-  await backupStorage.removeAll(backupPrefix(refOf(step), backupId), storageKey);
+  await translated(verifyArchive(backupStorage.source(storageKey), archiveKey, { archiveId, siteId, orgId, manifestMac }, { signal }));
+}
+
+/** The same of one that was just packed. The folders of earlier attempts go. */
+export async function verifyPacked(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<void> {
+  await verifyStored(context, step, { id: backupId, databaseId: step.subject.id }, archive);
+  await context.backupStorage.removeAll(backupPrefix(refOf(step), backupId), archive.storageKey);
 }
 
 /** Proves it restorable: into a scratch instance, and a row read back as a client. Resolves with whether a row was there to be read. */

@@ -18,7 +18,13 @@ export const takeBackup = (context: HandlerContext) =>
       const managed = await holdDatabase(tx, request);
       await assertFree(context.database.sql(tx), databaseResourceKey(managed.id));
       assertAllowed(refuseUnavailable(managed));
-      const backup = { id: uuidv7(), databaseId: managed.id, engineVersion: managed.engineVersion, createdAt: request.now };
+      const backup = {
+        id: uuidv7(),
+        databaseId: managed.id,
+        kind: 'on_demand' as const,
+        engineVersion: managed.engineVersion,
+        createdAt: request.now,
+      };
       const input = { backupId: backup.id };
       const acceptance = { ...onDatabase(managed.id), definition: takeBackupHead, input, action: 'database_backup.take' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);

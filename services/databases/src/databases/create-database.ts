@@ -1,13 +1,17 @@
 import { type CreatedDatabase, type createDatabase as endpoint, managedDatabaseSchema } from '@drydock/contracts/databases';
 import type { BodyOf } from '@drydock/contracts/endpoint';
+import { assertWithinQuota } from '@drydock/service-kit/org-quota';
 import type { ActHandlers } from '@drydock/service-kit/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
 import { assertAllowed } from '@drydock/workflow-kit/refuse';
 import { uuidv7 } from 'uuidv7';
-import { findSize, findVersion, versionsOf } from '../catalogue/catalogue';
+import { findBackupOf } from '../backups/backup.store';
+import { catalogue, findSize, findVersion, versionsOf } from '../catalogue/catalogue';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
+import { createFromBackupHead } from '../restores/create-from-backup.head';
+import { refuseOrigin } from '../restores/restore.rules';
 import { createDatabaseHead } from './create-database.head';
 import { insertDatabase } from './database.store';
 import { viewDatabase } from './database.view';
@@ -18,6 +22,9 @@ export const createDatabase = (context: HandlerContext) =>
     act: async (tx: Tx, request) => {
       const { body, caller, now } = request;
       assertAllowed(refuseOrder(body));
+      const from = body.from?.backup_id;
+      if (from !== undefined) assertAllowed(refuseOrigin(await findBackupOf(tx, ownerOf(caller), from), body.engine_version));
+      await assertWithinQuota(context.database.sql(tx), context.quota, ownerOf(caller));
       const id = uuidv7();
       const names = namesOf(id);
       const managed = await insertDatabase(tx, {
@@ -31,12 +38,12 @@ export const createDatabase = (context: HandlerContext) =>
         highAvailability: false,
         createdAt: now,
       });
-      const workflowId = await acceptWorkflow(context, tx, request, {
-        ...onDatabase(id),
-        definition: createDatabaseHead,
-        input: { major: Number(body.engine_version), size: body.size, ...names },
-        action: 'database.create',
-      });
+      const input = { major: Number(body.engine_version), size: body.size, ...names };
+      const work =
+        from === undefined
+          ? { definition: createDatabaseHead, input }
+          : { definition: createFromBackupHead, input: { ...input, backupId: from } };
+      const workflowId = await acceptWorkflow(context, tx, request, { ...onDatabase(id), ...work, action: 'database.create' });
       const created = { ...viewDatabase(managed), password: context.passwords(id) };
       return { status: 202, headers: followHeaders(databasePath(id), workflowId), body: created };
     },
@@ -52,7 +59,7 @@ export const createDatabase = (context: HandlerContext) =>
 function refuseOrder({ engine, engine_version, size, high_availability }: BodyOf<typeof endpoint>): Refusal | null {
   if (versionsOf(engine) === null) return { code: 'engine_not_offered' };
   if (findVersion(engine, engine_version) === undefined) return { code: 'version_not_offered' };
-  if (findSize(size) === undefined) return { code: 'size_not_offered' };
+  if (findSize(size) === undefined) return { code: 'size_not_offered', extra: { sizes: catalogue.sizes.map(({ code }) => code) } };
   return high_availability ? { code: 'high_availability_unavailable' } : null;
 }
 

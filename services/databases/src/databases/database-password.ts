@@ -1,6 +1,6 @@
 import { hkdfSync } from 'node:crypto';
 
-/** Of a database, by its id: 32 characters of base64url. */
+/** The password of a database, by the database's id: 32 characters of base64url. */
 export type DatabasePasswords = (databaseId: string) => string;
 
 /**

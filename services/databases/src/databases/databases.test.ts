@@ -5,7 +5,7 @@ import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
 import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { givenDatabase, startApi } from '../../test/databases-api';
+import { givenBackup, givenDatabase, startApi } from '../../test/databases-api';
 
 const owner = callerOf();
 let api: ServiceApi;
@@ -108,6 +108,17 @@ describe('endpoint 10', () => {
     expect(await auditedOf(api, `/v1/databases/${id}`)).toEqual([]);
   });
 
+  it('keeps a refused version for its Idempotency-Key, also when the version would be taken by now', async () => {
+    const id = await givenDatabase(api, owner, { version: '18' });
+    const once = () => api.call('POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '18' }, idempotencyKey: `refused-${id}` });
+    const first = await once();
+    expect([first.status, first.json]).toMatchObject([422, { code: 'version_not_newer' }]);
+    await api.rows("UPDATE managed_databases SET engine_version = '16' WHERE id = $1", [id]);
+    const again = await once();
+    expect([again.status, again.text, again.headers['idempotent-replayed']]).toEqual([422, first.text, 'true']);
+    expect((await upgrade(id, '18')).status).toBe(202);
+  });
+
   it('of fifty at once one is accepted, and forty-nine are told which', async () => {
     const id = await givenDatabase(api, owner);
     const answers = await Promise.all(Array.from({ length: 50 }, () => upgrade(id, '18')));
@@ -117,11 +128,76 @@ describe('endpoint 10', () => {
   });
 });
 
+describe('a restore', () => {
+  const restore = (id: string, backupId: string, options: object = {}) =>
+    api.call('POST', `/v1/databases/${id}/backups/${backupId}/restore`, { body: {}, ...options });
+
+  it('is accepted once for one Idempotency-Key, with its workflow and its audit entry; meanwhile there is nothing else', async () => {
+    const id = await givenDatabase(api, owner);
+    const backupId = await givenBackup(api, id);
+    const answer = await restore(id, backupId, { idempotencyKey: 'restore-once' });
+    expect([answer.status, answer.json]).toMatchObject([202, { id, status: 'provisioning', engine_version: '16' }]);
+    const workflow = (await api.call('GET', String(answer.headers['location']))).json;
+    expect(workflow).toMatchObject({ kind: 'restore_database', status: 'queued', subject: { type: 'database', id } });
+    const again = await restore(id, backupId, { idempotencyKey: 'restore-once' });
+    expect([again.text, again.headers['idempotent-replayed']]).toEqual([answer.text, 'true']);
+    expect(await auditedOf(api, `/v1/databases/${id}`)).toEqual(['database_backup.restore']);
+    const workflow_id = workflowIdOf(answer);
+    expect((await restore(id, backupId)).json).toMatchObject({ status: 422, code: 'operation_in_progress', workflow_id });
+  });
+
+  it.each([
+    ['a backup that there is not', {}, () => uuidv7(), 'backup_not_found'],
+    ['a malformed id', {}, () => 'no-id', 'backup_not_found'],
+    ['a backup that has not completed', {}, (id: string) => givenBackup(api, id, 'running'), 'backup_not_completed'],
+    ['a backup that failed', {}, (id: string) => givenBackup(api, id, 'failed'), 'backup_not_completed'],
+    ['another database’s backup', {}, async () => givenBackup(api, await givenDatabase(api, owner)), 'backup_not_found'],
+    ['a failed database', { status: 'failed' }, (id: string) => givenBackup(api, id), 'database_not_available'],
+  ])('refuses %s, changes nothing, and the preflight says so', async (_what, given, backupOf, code) => {
+    const id = await givenDatabase(api, owner, given);
+    const backupId = await backupOf(id);
+    const before = await api.rows('SELECT * FROM managed_databases WHERE id = $1', [id]);
+    expect((await restore(id, backupId)).json).toMatchObject({ status: 422, code });
+    const preflight = await api.call('POST', `/v1/databases/${id}/backups/${backupId}/restore/preflight`, { body: {} });
+    expect([preflight.status, preflight.json]).toMatchObject([200, { refusal: { code }, undo: false }]);
+    expect(await api.rows('SELECT * FROM managed_databases WHERE id = $1', [id])).toEqual(before);
+    expect(await auditedOf(api, `/v1/databases/${id}`)).toEqual([]);
+  });
+});
+
+describe('a database made from a backup', () => {
+  const createFrom = (backup_id: string, change: object = {}) => create(wanted({ from: { backup_id }, ...change }));
+
+  it('is accepted for a backup of its major or an older one', async () => {
+    const backupId = await givenBackup(api, await givenDatabase(api, owner));
+    const answer = await createFrom(backupId, { engine_version: '18' });
+    expect([answer.status, answer.json]).toMatchObject([
+      202,
+      { engine_version: '18', status: 'provisioning', password: expect.any(String) },
+    ]);
+    const workflow = (await api.call('GET', String(answer.headers['location']))).json;
+    expect(workflow).toMatchObject({ kind: 'create_database_from_backup', status: 'queued' });
+  });
+
+  it.each([
+    ['another organisation’s backup', async () => givenBackup(api, await givenDatabase(api, callerOf())), 'backup_not_found'],
+    ['the other mode’s', async () => givenBackup(api, await givenDatabase(api, { ...owner, mode: 'sandbox' })), 'backup_not_found'],
+    ['a deleted database’s', async () => givenBackup(api, await givenDatabase(api, owner, { status: 'deleted' })), 'backup_not_found'],
+    ['one that has not completed', async () => givenBackup(api, await givenDatabase(api, owner), 'queued'), 'backup_not_completed'],
+    ['a newer major’s', async () => givenBackup(api, await givenDatabase(api, owner), 'completed', '17'), 'backup_version_newer'],
+    ['what is no id', async () => 'no-id', 'invalid_request'],
+  ])('is refused for %s', async (_what, backupOf, code) => {
+    expect((await createFrom(await backupOf())).json).toMatchObject({ status: 422, code });
+  });
+});
+
 describe('every endpoint of databases', () => {
   const ours = endpointsOf('databases');
   const bodies: Record<string, object> = {
     createDatabase: wanted(),
     takeDatabaseBackup: {},
+    restoreDatabaseBackup: {},
+    preflightDatabaseBackupRestore: {},
     upgradeDatabase: { engine_version: '18' },
     preflightDatabaseUpgrade: { engine_version: '18' },
   };

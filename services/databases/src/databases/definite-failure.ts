@@ -9,14 +9,16 @@ const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
   precheck_failed: 'upgrade_precheck_failed',
   major_not_installed: 'version_not_offered',
   moved: 'upgrade_failed',
+  content_refused: 'database_content_refused',
 };
 
-/** The same work, with what no repetition can mend as the failure of the step; everything else may pass and is tried again. */
-export function definitely<T>(work: Promise<T>): Promise<T> {
+/** The same work, with what no repetition can mend as the failure of the step; everything else may pass and is tried again. `codes`: those of this work's own. */
+export function definitely<T>(work: Promise<T>, codes: typeof codeOf = {}): Promise<T> {
   return work.catch((error: unknown) => {
-    const code = error instanceof DatabaseProviderError ? codeOf[error.refusal] : undefined;
+    const code = error instanceof DatabaseProviderError ? (codes[error.refusal] ?? codeOf[error.refusal]) : undefined;
     if (code === undefined || !(error instanceof DatabaseProviderError)) throw error;
-    const extra = error.findings.length === 0 ? {} : { extra: { findings: error.findings } };
-    throw fail(code, { internal: error.message, cause: error, ...extra });
+    const findings =
+      error.refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail: error.detail }] : error.findings;
+    throw fail(code, { internal: error.message, cause: error, ...(findings.length > 0 && { extra: { findings } }) });
   });
 }

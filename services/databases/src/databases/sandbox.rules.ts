@@ -3,5 +3,6 @@ import type { Mode } from '@drydock/contracts/values';
 /** What a sandbox database's label asks for (decisions.md 5), so that a client can try its own error paths. A live one's asks for nothing. */
 export const sandboxBehaviour = ({ mode, label }: { mode: Mode; label: string }) => ({
   failsUpgrade: mode === 'sandbox' && label.includes('fail_upgrade'),
+  failsRestore: mode === 'sandbox' && label.includes('fail_restore'),
   isSlow: mode === 'sandbox' && label.includes('slow'),
 });

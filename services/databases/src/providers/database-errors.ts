@@ -1,6 +1,6 @@
 import { ArchiveError, systemErrorCode } from '@drydock/archive/archive-error';
 import { DatabaseHostError, type DatabaseHostErrorCode } from '@drydock/database-host/database-host-error';
-import { TransferError, type TransferErrorCode } from '@drydock/pg-transfer/transfer-error';
+import { JobProblem } from '@drydock/host-kit/job-protocol';
 import { DatabaseProviderError, type DatabaseRefusal } from './database-provider';
 
 const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> = {
@@ -12,30 +12,42 @@ const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> 
   major_not_installed: 'major_not_installed',
 };
 
-/** A dump that no repetition makes better; the other codes may be a connection that was lost. */
-const refusedDumps: readonly TransferErrorCode[] = [
-  'meta_command',
-  'statement_refused',
-  'extension_untrusted',
-  'dump_malformed',
-  'counts_differ',
-];
+/** The refusals by a job's error code that no repetition makes better. The other codes may be a connection that was lost. */
+const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
+  ...refusalOfControl,
+  no_space: 'no_space',
+  content_refused: 'content_refused',
+  'upgrade.rights_differ': 'content_refused',
+  'transfer.meta_command': 'archive_refused',
+  'transfer.statement_refused': 'archive_refused',
+  'transfer.extension_untrusted': 'archive_refused',
+  'transfer.dump_malformed': 'archive_refused',
+  'transfer.counts_differ': 'archive_refused',
+};
 
-const fullDiskCodes = new Set(['53100', 'ENOSPC', 'EDQUOT']);
+const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT']);
+const passingReasons = ['write_failed', 'source_unreadable'];
 
-/** Postgres says 53100 when its disk is full, the file system ENOSPC or EDQUOT, wrapped or not. */
+/** The file system of the backups says ENOSPC or EDQUOT, wrapped or not. */
 function isDiskFull(error: unknown, depth = 0): boolean {
   if (fullDiskCodes.has(systemErrorCode(error))) return true;
   return depth < 5 && error instanceof Error && isDiskFull(error.cause, depth + 1);
 }
 
+/** @param reason of an ArchiveError */
+function refusalOfArchive(reason: string): DatabaseRefusal | undefined {
+  if (reason === 'no_space') return 'no_space';
+  return passingReasons.includes(reason) ? undefined : 'archive_refused';
+}
+
 function refusalOf(error: unknown): DatabaseRefusal | undefined {
   if (error instanceof DatabaseHostError) return refusalOfControl[error.code];
+  if (error instanceof JobProblem) {
+    const [, reason] = /^archive\.(.+)$/.exec(error.code) ?? [];
+    return reason === undefined ? refusalOfJob[error.code] : refusalOfArchive(reason);
+  }
   if (isDiskFull(error)) return 'no_space';
-  if (error instanceof TransferError) return refusedDumps.includes(error.code) ? 'archive_refused' : undefined;
-  if (!(error instanceof ArchiveError)) return undefined;
-  if (error.reason === 'no_space') return 'no_space';
-  return error.reason === 'write_failed' || error.reason === 'source_unreadable' ? undefined : 'archive_refused';
+  return error instanceof ArchiveError ? refusalOfArchive(error.reason) : undefined;
 }
 
 /** The same work, with what no repetition can mend as a {@link DatabaseProviderError}. */

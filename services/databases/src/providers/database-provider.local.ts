@@ -1,22 +1,20 @@
-import type { DatabaseHostClient } from '@drydock/database-host/client';
-import type { DatabaseDescription } from '@drydock/database-host/protocol';
-import { catchUp } from '@drydock/pg-upgrade/catch-up';
-import { compareDatabases } from '@drydock/pg-upgrade/compare';
-import { copyData } from '@drydock/pg-upgrade/copy-data';
-import { copySchema } from '@drydock/pg-upgrade/copy-schema';
-import { finishTarget } from '@drydock/pg-upgrade/finish';
+import { randomUUID } from 'node:crypto';
+import type { DatabaseHostClient, DatabaseHostReaderClient } from '@drydock/database-host/client';
+import type { DatabaseDescription, UpgradeStage } from '@drydock/database-host/protocol';
 import { claimOf } from './claim-of';
 import { translated, unavailableIfDown, unknownAsNull } from './database-errors';
-import {
-  type DatabaseProvider,
-  DatabaseProviderError,
-  type DatabaseReader,
-  type HostedDatabase,
-  type Order,
-  type Upgrade,
+import type {
+  DatabaseProvider,
+  DatabaseReader,
+  DatabaseRef,
+  HostedDatabase,
+  MovingOrder,
+  Order,
+  Upgrade,
+  UpgradeName,
 } from './database-provider';
-import { type LocalTools, packDatabase, verifyRestore } from './local-backup';
-import { createTarget, openMove, readPlan } from './local-upgrade';
+import { type LocalTools, packDatabase, stageRestore, verifyRestore } from './local-backup';
+import { createTarget, readPlan } from './local-upgrade';
 
 function toHosted(description: DatabaseDescription): HostedDatabase {
   const { upgrade } = description;
@@ -40,17 +38,18 @@ function toHosted(description: DatabaseDescription): HostedDatabase {
 }
 
 /** What handlers may ask the database-host process. */
-export function localDatabaseReader(client: DatabaseHostClient): DatabaseReader {
+export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'close'>): DatabaseReader {
   return {
     describe: async ({ databaseId }, signal) => {
       const description = await unknownAsNull(client.readDatabase(databaseId, signal));
       return description === null ? null : toHosted(description);
     },
-    planUpgrade: ({ databaseId }, toMajor, signal) => translated(unavailableIfDown(readPlan(client, databaseId, toMajor, signal))),
+    planUpgrade: ({ databaseId }, toMajor, signal) =>
+      translated(unavailableIfDown(readPlan(client, databaseId, { toMajor, withTrial: true }, signal))),
   };
 }
 
-/** Real instances of the database-host process on the worker's own machine: rows are carried directly, everything else is asked of the process. */
+/** Real instances of a database-host process, which does all the work: this worker submits jobs, serves their archives and watches them. */
 export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
   const { client } = tools;
   return {
@@ -62,8 +61,9 @@ export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
       return toHosted(await translated(client.ensureDatabase(databaseId, wanted, claimOf(order))));
     },
     destroy: ({ databaseId }, order) => translated(client.destroyDatabase(databaseId, claimOf(order))),
-    pack: (database, archive, order) => translated(packDatabase(tools, database, archive, order)),
+    pack: (database, archive, order, replacedBy) => translated(packDatabase(tools, database, archive, order, replacedBy)),
     verifyRestore: (database, major, archive, order) => translated(verifyRestore(tools, database, major, archive, order)),
+    stageRestore: (database, restore, order) => translated(stageRestore(tools, database, restore, order)),
     createTarget: (database, upgrade, order) => translated(createTarget(client, database, upgrade, order)),
     ...localMoves(client),
   };
@@ -72,44 +72,36 @@ export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
 /** The stages between two instances. */
 function localMoves(
   client: DatabaseHostClient,
-): Omit<DatabaseProvider, keyof DatabaseReader | 'create' | 'destroy' | 'pack' | 'verifyRestore' | 'createTarget'> {
-  /** A stage that was done before the switch has nothing to do behind it. */
-  const beforeSwitch =
-    (stage: typeof copyData) =>
-    async (...[database, upgrade, order]: Parameters<DatabaseProvider['copyData']>) => {
-      const { move, access } = await openMove(client, database, upgrade, order);
-      if (access.phase === 'prepared') await stage(move);
-    };
+): Omit<DatabaseProvider, keyof DatabaseReader | 'create' | 'destroy' | 'pack' | 'verifyRestore' | 'stageRestore' | 'createTarget'> {
+  const wantedOf = ({ upgradeId }: UpgradeName, { progress }: Order & Partial<MovingOrder>) => ({
+    jobId: randomUUID(),
+    upgradeId,
+    onProgress: (share: number): void => progress?.(share),
+  });
+  const run =
+    (stage: Exclude<UpgradeStage, 'compare'>) => (database: DatabaseRef, upgrade: UpgradeName, order: Order & Partial<MovingOrder>) =>
+      client.runStage(database.databaseId, { ...wantedOf(upgrade, order), stage }, claimOf(order));
   const block = (databaseId: string, upgrade: Upgrade, order: Order): Promise<void> =>
     client.blockWrites(databaseId, upgrade.upgradeId, claimOf(order));
   return {
-    copySchema: (...stage) => translated(beforeSwitch(copySchema)(...stage)),
+    copySchema: (...stage) => translated(run('copy_schema')(...stage)),
     copyData: (database, upgrade, order) =>
       translated(
         (async () => {
           if (upgrade.path === 'offline') await block(database.databaseId, upgrade, order);
-          await beforeSwitch(copyData)(database, upgrade, order);
+          await run('copy_data')(database, upgrade, order);
         })(),
       ),
-    catchUp: (...stage) => translated(beforeSwitch(catchUp)(...stage)),
+    catchUp: (...stage) => translated(run('catch_up')(...stage)),
     cutover: async ({ databaseId }, upgrade, order) => {
       const { writes_blocked_ms: writesBlockedMs } = await translated(client.cutover(databaseId, upgrade.upgradeId, claimOf(order)));
       return { writesBlockedMs };
     },
-    compare: (database, upgrade, order) =>
-      translated(
-        (async () => {
-          const { move, access } = await openMove(client, database, upgrade, order);
-          if (access.phase !== 'switched') throw new DatabaseProviderError('moved', `the upgrade is ${access.phase}`);
-          return compareDatabases(move, access.snapshot_id);
-        })(),
-      ),
+    compare: ({ databaseId }, upgrade, order) => translated(client.compare(databaseId, wantedOf(upgrade, order), claimOf(order))),
     finish: (database, upgrade, order) =>
       translated(
         (async () => {
-          const { move, access } = await openMove(client, database, upgrade, order);
-          if (access.phase === 'prepared') throw new DatabaseProviderError('moved', 'the database has not been switched');
-          await finishTarget(move);
+          await run('finish')(database, upgrade, order);
           await client.restOld(database.databaseId, upgrade.upgradeId, claimOf(order));
         })(),
       ),

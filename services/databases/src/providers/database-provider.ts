@@ -39,13 +39,13 @@ export interface HostedDatabase {
   caCertificate: string;
   databaseName: string;
   username: string;
-  /** Of the instance that the one durable pointer names: it alone takes writes. */
+  /** The major of the instance that the one durable pointer names: it alone takes writes. */
   major: number;
   /** Whether that instance answers a query now. */
   isUp: boolean;
   /** Bytes on disk of the customer's database; null while it is not up. */
   sizeBytes: number | null;
-  /** Of the file system that a target instance would be made on, in bytes. */
+  /** How many bytes are free on the file system that a target instance would be made on. */
   freeBytes: number;
   /** The upgrade that is under way or whose old instance is still kept; null when there is none. */
   upgrade: { upgradeId: string; toMajor: number; phase: UpgradePhase; areWritesBlocked: boolean } | null;
@@ -115,6 +115,20 @@ export interface Upgrade {
   path: UpgradePath;
 }
 
+/** One replacement of what a database holds by a backup of its own or of another one; `upgradeId` is the workflow's id. */
+export interface Restore extends UpgradeName {
+  /** The major of the target instance: the backup's or a newer one. */
+  major: number;
+  /** The id of the database that the archive was made of. */
+  sourceId: string;
+  archive: ArchiveToVerify;
+}
+
+/** `findings`: what of the backup is not there, or could not be proven, though all else is. For the log and staff. */
+export interface StagedRestore extends VerifiedRestore {
+  findings: readonly { kind: 'not_validated' | 'not_restored'; object: string; reason: string }[];
+}
+
 /** Which upgrade, for whoever brings it to its end. */
 export type UpgradeName = Pick<Upgrade, 'upgradeId'>;
 
@@ -160,13 +174,23 @@ export interface DatabaseProvider extends DatabaseReader {
   /** Instances, data and address are gone. Not there is no error. Also while an upgrade is half done. */
   destroy(database: DatabaseRef, order: Order): Promise<void>;
 
-  /** One moment of the database into an archive, read from the instance that serves; reads and writes go on. */
-  pack(database: DatabaseRef, archive: ArchiveToWrite, order: MovingOrder): Promise<PackedArchive>;
+  /**
+   * One moment of the database into an archive, read from the instance that serves; reads and writes go on. With `replacedBy`: from the instance that this restore
+   * has replaced, between `cutover` and `finish`.
+   */
+  pack(database: DatabaseRef, archive: ArchiveToWrite, order: MovingOrder, replacedBy?: UpgradeName): Promise<PackedArchive>;
   /**
    * Proves an archive restorable: into a scratch instance of this major, counts compared, a row read back over TLS as an ordinary client, and everything
    * removed again. DatabaseProviderError `archive_refused` when it is not what it must be, `no_space`.
    */
   verifyRestore(database: DatabaseRef, major: number, archive: ArchiveToVerify, order: MovingOrder): Promise<VerifiedRestore>;
+
+  /**
+   * The backup as a whole instance beside the serving one, with the serving one's roles; the counts compared and a row read back. It begins again from empty. Then `cutover` puts it
+   * behind the address, `finish` stops the replaced instance and keeps it, `retireOld` removes it; until the cutover `abandon` takes everything back. Null when it has been switched to
+   * already. DatabaseProviderError `archive_refused`, `content_refused` (an object of the backup's), `no_space`, `moved`, `major_not_installed`.
+   */
+  stageRestore(database: DatabaseRef, restore: Restore, order: MovingOrder): Promise<StagedRestore | null>;
 
   /**
    * The prechecks again, then an empty instance of the new major beside the serving one. DatabaseProviderError `precheck_failed` (findings with ERROR, in
@@ -188,7 +212,7 @@ export interface DatabaseProvider extends DatabaseReader {
    * sessions go on at the new instance. When it cannot come level in seconds the old one serves on and this rejects (try `catchUp` and it again);
    * DatabaseProviderError `moved` when there is no such upgrade. Resolves at once when the pointer has moved already.
    */
-  cutover(database: DatabaseRef, upgrade: Upgrade, order: Order): Promise<Cutover>;
+  cutover(database: DatabaseRef, upgrade: UpgradeName, order: Order): Promise<Cutover>;
   /** Old against new, as of the cutover: every row of every table, sequences, large objects. The customer reads and writes meanwhile. */
   compare(database: DatabaseRef, upgrade: Upgrade, order: MovingOrder): Promise<Comparison>;
   /** ANALYZE, what the move needed is removed from the new instance, the old one is stopped and kept, frozen. */
@@ -211,18 +235,23 @@ export type DatabaseRefusal =
   | 'moved'
   | 'switched'
   | 'archive_refused'
+  /** Postgres refuses an object or a row of the customer's, and will again. The message names the object and the reason, for the customer. */
+  | 'content_refused'
   | 'major_not_installed';
 
 /** A definite refusal. `message` is for the log. */
 export class DatabaseProviderError extends Error {
   readonly refusal: DatabaseRefusal;
-  /** Of `precheck_failed`; else empty. */
+  /** The message without the refusal. */
+  readonly detail: string;
+  /** What the prechecks found, for `precheck_failed`; else empty. */
   readonly findings: readonly Finding[];
 
   constructor(refusal: DatabaseRefusal, message: string, options?: ErrorOptions & { findings?: readonly Finding[] }) {
     super(`${refusal}: ${message}`, options);
     this.name = 'DatabaseProviderError';
     this.refusal = refusal;
+    this.detail = message;
     this.findings = options?.findings ?? [];
   }
 }

@@ -1,99 +1,77 @@
-import { openEntries } from '@drydock/archive/open-entries';
-import { pack } from '@drydock/archive/pack';
-import { streamRoot } from '@drydock/archive/pack-roots';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { deriveKeys, encodeKeys } from '@drydock/archive/archive-keys';
+import { deriveKeysOf } from '@drydock/archive/open-archive';
 import type { DatabaseHostClient } from '@drydock/database-host/client';
-import { dumpDatabase } from '@drydock/pg-transfer/dump-database';
-import { qualify } from '@drydock/pg-transfer/list-tables';
-import { loadDatabase } from '@drydock/pg-transfer/load-database';
-import type { DumpManifest } from '@drydock/pg-transfer/manifest';
-import { sectionsInTurn } from '@drydock/pg-transfer/sections-in-turn';
-import pg from 'pg';
 import { claimOf } from './claim-of';
-import {
-  type ArchiveToVerify,
-  type ArchiveToWrite,
-  DatabaseProviderError,
-  type DatabaseRef,
-  type MovingOrder,
-  type PackedArchive,
-  type VerifiedRestore,
+import type {
+  ArchiveToVerify,
+  ArchiveToWrite,
+  DatabaseRef,
+  MovingOrder,
+  PackedArchive,
+  Restore,
+  StagedRestore,
+  UpgradeName,
+  VerifiedRestore,
 } from './database-provider';
-
-/** The one root of every archive of a database. */
-const root = 'database';
 
 export interface LocalTools {
   client: DatabaseHostClient;
   archiveKey: Buffer;
 }
 
-const withDatabase = (url: string, database: string): string => Object.assign(new URL(url), { pathname: `/${database}` }).href;
+const saltBytes = 16;
 
-/** One snapshot of the database that serves, straight into the archive. Memory does not grow with it. */
+/** The host dumps and packs, with the keys of this one archive; its objects come here and are stored from here. */
 export async function packDatabase(
   { client, archiveKey }: LocalTools,
   { databaseId, orgId }: DatabaseRef,
   { sink, archiveId, sequence, createdAt }: ArchiveToWrite,
   order: MovingOrder,
+  replacedBy: UpgradeName | undefined,
 ): Promise<PackedArchive> {
-  const { signal, progress } = order;
-  const access = await client.access(databaseId, claimOf(order));
-  const expectedBytes = (await client.readDatabase(databaseId, signal)).size_bytes ?? 0;
-  const { manifestMac, manifestSha256, sizeBytes, rawBytes } = await pack({
-    roots: [streamRoot(root, dumpDatabase({ url: withDatabase(access.url, access.database_name), signal }))],
-    sink,
-    key: archiveKey,
-    // The archive format names its subject a site.
-    identity: { archiveId, siteId: databaseId, orgId, sequence },
-    createdAt,
-    signal,
-    onProgress: (packed) => progress(packed.rawBytes / Math.max(expectedBytes, packed.rawBytes, 1)),
-  });
-  return { major: access.major, manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes };
+  const keys = encodeKeys(deriveKeys(archiveKey, randomBytes(saltBytes), archiveId));
+  const of = replacedBy === undefined ? {} : { replaced_by: replacedBy.upgradeId };
+  const spec = { org_id: orgId, archive_id: archiveId, keys, sequence, created_at: createdAt.toISOString(), ...of };
+  const wanted = { jobId: randomUUID(), spec, served: { sources: [], sink }, onProgress: (share: number) => order.progress(share) };
+  const packed = await client.dump(databaseId, wanted, claimOf(order));
+  return {
+    major: packed.major,
+    manifestMac: packed.manifest_mac,
+    checksumSha256: packed.checksum_sha256,
+    sizeBytes: packed.size_bytes,
+    rawBytes: packed.raw_bytes,
+  };
 }
 
-/** Into a scratch instance, which is removed whatever happens; the counts are compared by the load, the row is read as a customer would. */
+/** Into a scratch instance of the host's, which is removed whatever happens. The host is given the keys of this archive once its manifest was found to be the right one. */
 export async function verifyRestore(
-  { client, archiveKey: key }: LocalTools,
+  { client, archiveKey }: LocalTools,
   { databaseId, orgId }: DatabaseRef,
   major: number,
   { source, archiveId, manifestMac }: ArchiveToVerify,
   order: MovingOrder,
 ): Promise<VerifiedRestore> {
-  const { signal, progress } = order;
-  const scratchId = `verify-${order.fence}`;
-  const scratch = await client.makeScratch(databaseId, { scratchId, major }, claimOf(order));
-  try {
-    const chain = [{ source, expected: { archiveId, siteId: databaseId, orgId, manifestMac } }];
-    const onProgress = ({ tablesLoaded, tablesTotal }: { tablesLoaded: number; tablesTotal: number }): void =>
-      progress(tablesLoaded / Math.max(tablesTotal, 1));
-    const sections = sectionsInTurn(openEntries({ chain, key, root, signal }));
-    const makeRoles = (roles: string[]): Promise<void> => client.makeScratchRoles(databaseId, { scratchId, roles }, claimOf(order));
-    const manifest = await loadDatabase({ url: scratch.url, sections, makeRoles, signal, onProgress });
-    const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
-    return { tables: manifest.tables.length, rows, readFrom: await readOneRow(scratch, manifest) };
-  } finally {
-    // Not with the order's signal: what was made is removed also when the work is stopped.
-    await client.dropScratch(databaseId, scratchId, { fence: order.fence, workflowId: order.workflowId });
-  }
+  const expected = { archiveId, siteId: databaseId, orgId, manifestMac };
+  const keys = encodeKeys(await deriveKeysOf({ source, expected }, archiveKey));
+  const spec = { org_id: orgId, archive_id: archiveId, keys, manifest_mac: manifestMac, major };
+  const wanted = { jobId: randomUUID(), spec, served: { sources: [source] }, onProgress: (share: number) => order.progress(share) };
+  const { tables, rows, read_from: readFrom } = await client.verifyDump(databaseId, wanted, claimOf(order));
+  return { tables, rows, readFrom };
 }
 
-async function readOneRow(scratch: { url: string; ca_certificate: string }, { tables }: DumpManifest): Promise<string | null> {
-  const filled = tables.filter((table) => table.rows > 0).map(qualify);
-  if (filled.length === 0) return null;
-  const client = new pg.Client({ connectionString: scratch.url, ssl: { ca: scratch.ca_certificate }, connectionTimeoutMillis: 10_000 });
-  client.on('error', () => undefined);
-  await client.connect();
-  try {
-    for (const table of filled) {
-      const { rowCount } = await client.query(`select * from only ${table} limit 1`);
-      if (rowCount === 1) return table;
-      // Row security that holds for owners too may hide every row from this one.
-      const { rowCount: hidden } = await client.query('select where pg_catalog.row_security_active($1::regclass)', [table]);
-      if (hidden === 0) throw new DatabaseProviderError('archive_refused', `no row could be read back from ${table}`);
-    }
-    return null;
-  } finally {
-    await client.end();
-  }
+/** A target instance, and the archive into it. */
+export async function stageRestore(
+  { client, archiveKey }: LocalTools,
+  { databaseId, orgId }: DatabaseRef,
+  { upgradeId, major, sourceId, archive: { source, archiveId, manifestMac } }: Restore,
+  order: MovingOrder,
+): Promise<StagedRestore | null> {
+  const keys = encodeKeys(await deriveKeysOf({ source, expected: { archiveId, siteId: sourceId, orgId, manifestMac } }, archiveKey));
+  const claim = claimOf(order);
+  await client.prepareTarget(databaseId, { upgrade_id: upgradeId, to_major: major, path: 'restore' }, claim);
+  const spec = { org_id: orgId, archive_id: archiveId, keys, manifest_mac: manifestMac, source_id: sourceId, upgrade_id: upgradeId };
+  const wanted = { jobId: randomUUID(), spec, served: { sources: [source] }, onProgress: (share: number) => order.progress(share) };
+  const loaded = await client.loadDump(databaseId, wanted, claim);
+  return loaded && { tables: loaded.tables, rows: loaded.rows, readFrom: loaded.read_from, findings: loaded.findings };
 }

@@ -72,7 +72,7 @@ it('an upgrade that staff abandon behind its switch is ended with the new versio
   const made = await makeDatabase(world);
   const location = await parkedUpgrade(made, 'upgrade_database.cutover.after_effect');
   expect(await hostedOf(made.id)).toMatchObject({ phase: 'switched' });
-  // Of an upgrade of this very day.
+  // The schedule that an upgrade of this very day has left.
   await world.api.rows(
     `INSERT INTO workflow_schedule (name, kind, resource_key, subject_type, subject_id, org_id, mode, input, interval_seconds, next_run_at)
      SELECT 'retire_old_instance:' || $1, 'retire_old_instance', resource_key, subject_type, subject_id, org_id, mode, '{"upgradeId":"earlier"}', 3600,

@@ -1,29 +1,34 @@
+import type { ProblemCode } from '@drydock/contracts/problems';
 import type { StepContext } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
 import { conclude } from '@drydock/workflow/step-error';
 import { refOf, type WorkContext } from '../databases/work';
-import { type Cutover, DatabaseProviderError, type Upgrade } from '../providers/database-provider';
+import { type Cutover, DatabaseProviderError, type UpgradeName } from '../providers/database-provider';
 
 type Step = StepContext<unknown, unknown>;
 
 const attemptsMax = 4;
 
 /**
- * Level, and then over. While the pointer has not moved the old instance serves on and nothing is lost: after a few tries the upgrade is taken back
- * by itself. Behind it only forward is left.
+ * Level, and then over. While the pointer has not moved the old instance serves on and nothing is lost: after a few tries the upgrade or restore is taken back
+ * by itself, with the code `takenBack`. Behind it only forward is left.
  */
-export async function cutOver({ provider }: WorkContext, step: Step, upgrade: Upgrade): Promise<Cutover> {
+export async function cutOver(
+  { provider }: WorkContext,
+  step: Step,
+  upgrade: UpgradeName,
+  { prepare, takenBack }: { prepare?: () => Promise<void>; takenBack: ProblemCode },
+): Promise<Cutover> {
   const ref = refOf(step);
-  const order = { ...orderOf(step), progress: step.progress };
   try {
-    await provider.catchUp(ref, upgrade, order);
-    return await provider.cutover(ref, upgrade, order);
+    await prepare?.();
+    return await provider.cutover(ref, upgrade, orderOf(step));
   } catch (error) {
     step.signal.throwIfAborted();
     const isFinal = error instanceof DatabaseProviderError && error.refusal !== 'stale_fence';
     if (!isFinal && step.attempt < attemptsMax) throw error;
     const hosted = await provider.describe(ref, step.signal);
     if (hosted?.upgrade?.phase !== 'prepared') throw error;
-    throw conclude('upgrade_failed', { internal: error instanceof Error ? error.message : String(error) });
+    throw conclude(takenBack, { internal: error instanceof Error ? error.message : String(error) });
   }
 }

@@ -10,7 +10,7 @@ import { endAbandonedUpgradeHead } from './end-abandoned-upgrade.head';
 import { retireLater } from './retire-later';
 
 /**
- * What an upgrade that staff gave up has left: taken back before its switch, finished behind it. The claim's fence keeps out whoever still works on it, and
+ * What an upgrade or a restore that staff gave up has left: taken back before its switch, finished behind it. The claim's fence keeps out whoever still works on it, and
  * the host alone says on which side it is.
  */
 export const endAbandonedUpgradeWorkflow = (context: WorkContext) =>
@@ -43,6 +43,6 @@ export const endAbandonedUpgradeWorkflow = (context: WorkContext) =>
     .settle({
       succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
       failed: (tx, run) =>
-        changeStatus(tx, run.subject.id, 'failed', 'An upgrade was given up and could not be brought to an end. Ask support.'),
+        changeStatus(tx, run.subject.id, 'failed', 'An upgrade or a restore was given up and could not be brought to an end. Ask support.'),
     })
     .build();

@@ -30,7 +30,13 @@ export const upgradeDatabase = (context: HandlerContext) =>
         input: { toMajor: Number(asked.engine_version), fromVersion: managed.engineVersion, backupId, newBackupId },
         action: 'database.upgrade',
       });
-      await insertBackup(tx, { id: backupId, databaseId: managed.id, engineVersion: managed.engineVersion, createdAt: now });
+      await insertBackup(tx, {
+        id: backupId,
+        databaseId: managed.id,
+        kind: 'upgrade',
+        engineVersion: managed.engineVersion,
+        createdAt: now,
+      });
       await changeStatus(tx, managed.id, 'provisioning');
       const body = viewDatabase({ ...managed, status: 'provisioning' });
       return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };

@@ -89,11 +89,21 @@ export const upgradeDatabaseWorkflow = (context: WorkContext) =>
     .pointOfNoReturn()
     .step('cutover', {
       timeoutSeconds: 120,
-      do: (step) => cutOver(context, step, upgradeOf(step)),
+      do: (step) => {
+        const catchUp = (): Promise<void> =>
+          context.provider.catchUp(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress });
+        return cutOver(context, step, upgradeOf(step), { prepare: catchUp, takenBack: 'upgrade_failed' });
+      },
       commit: async (tx, step) => {
         const { toMajor, newBackupId } = step.input;
         await recordVersion(tx, step.subject.id, String(toMajor));
-        await insertBackup(tx, { id: newBackupId, databaseId: step.subject.id, engineVersion: String(toMajor), createdAt: context.now() });
+        await insertBackup(tx, {
+          id: newBackupId,
+          databaseId: step.subject.id,
+          kind: 'upgrade',
+          engineVersion: String(toMajor),
+          createdAt: context.now(),
+        });
       },
     })
     .step('compare', {

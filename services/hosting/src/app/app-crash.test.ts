@@ -3,7 +3,7 @@ import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { crashBackends, crashScope } from '@drydock/test-kit/crash-scope';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
-import { pidOf, putApp } from '../../test/site-app';
+import { processOf, putApp } from '../../test/site-app';
 import { lookAtRun, type SiteRun } from '../../test/site-run';
 import type { WorkContext } from '../sites/work';
 import { restartAppWorkflow } from './restart-app.workflow';
@@ -21,14 +21,14 @@ it('restart_app survives its crash at every step', async () => {
     const maker = world.spawnWorker();
     const siteId = await makeSite(world).finally(() => maker.kill('SIGKILL'));
     await putApp(world, siteId);
-    const pid = await pidOf(world, siteId);
+    const pid = await processOf(world, siteId);
     void world.api.call('POST', `/v1/sites/${siteId}/app/restart`).catch(() => undefined);
     return { siteId, pid, workflowId: await workflowOf(world.api, siteId, 'restart_app') };
   };
   const look = (run: Run) => lookAtRun(world, run);
   /** A failed restart may have restarted all the same, which harms nobody; a successful one has. */
   const judge = async (run: Run): Promise<'old' | 'new'> => {
-    const isFresh = (await pidOf(world, run.siteId)) !== run.pid;
+    const isFresh = (await processOf(world, run.siteId)) !== run.pid;
     const { status } = await look(run);
     const audited = await world.api.rows("SELECT 1 FROM audit_outbox WHERE workflow_id = $1 AND action = 'app.restart'", [run.workflowId]);
     if (status === 'succeeded' && (!isFresh || audited.length !== 1)) throw new Error(`fresh ${isFresh}, ${audited.length} audit entries`);

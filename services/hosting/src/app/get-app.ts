@@ -1,8 +1,11 @@
 import type { getSiteApp as endpoint } from '@drydock/contracts/site-app';
 import type { ReadHandlers } from '@drydock/service-kit/route';
+import { findUnfinished } from '@drydock/workflow/find-unfinished';
+import { isInProgress } from '@drydock/workflow-kit/refusal.rules';
 import type { HandlerContext } from '../context';
 import { describeApp } from '../providers/site-host';
 import { readSite } from '../sites/find-site';
+import { siteResourceKey } from '../sites/site-names';
 import { hostUnavailable } from './host-unavailable';
 
 export const getApp = (context: HandlerContext) =>
@@ -15,6 +18,7 @@ export const getApp = (context: HandlerContext) =>
         has_app: app !== null,
         generation: app?.generation ?? 0,
         last_restart_at: app?.lastRestartAt?.toISOString() ?? null,
+        in_progress: isInProgress(await findUnfinished(context.database.sql(), siteResourceKey(site.id))),
       };
       return { status: 200, body };
     },

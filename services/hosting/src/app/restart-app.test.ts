@@ -9,7 +9,7 @@ import { until } from '@drydock/test-kit/wait';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
-import { pidOf, putApp } from '../../test/site-app';
+import { processOf, putApp } from '../../test/site-app';
 
 describe.each(crashBackends())('restarting an application, with the queue on %s', (backend) => {
   let world: HostingWorld;
@@ -29,28 +29,36 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
   const restartOf = async (id: string): Promise<string> => `/v1/sites/${id}/workflows/${await workflowOf(world.api, id, 'restart_app')}`;
 
   it('answers 200 once the host has confirmed; the next request is answered by a fresh process, the neighbour keeps its own', async () => {
-    const [before, beside] = [await pidOf(world, siteId), await pidOf(world, neighbourId)];
-    expect(await appOf(siteId)).toEqual({ site_id: siteId, has_app: true, generation: 1, last_restart_at: null });
+    const [before, beside] = [await processOf(world, siteId), await processOf(world, neighbourId)];
+    expect(await appOf(siteId)).toEqual({ site_id: siteId, has_app: true, generation: 1, last_restart_at: null, in_progress: false });
     const answer = await restart(siteId);
     expect([answer.status, answer.json]).toEqual([
       200,
       { site_id: siteId, restarted_at: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/), takes_effect: 'next_request' },
     ]);
-    expect(await pidOf(world, siteId)).not.toBe(before);
-    expect(await pidOf(world, neighbourId)).toBe(beside);
+    expect(await processOf(world, siteId)).not.toBe(before);
+    expect(await processOf(world, neighbourId)).toBe(beside);
     expect(await ended(world, await restartOf(siteId))).toMatchObject({ status: 'succeeded' });
     const { restarted_at } = answer.json as { restarted_at: string };
-    expect(await appOf(siteId)).toEqual({ site_id: siteId, has_app: true, generation: 2, last_restart_at: restarted_at });
+    expect(await appOf(siteId)).toMatchObject({ site_id: siteId, has_app: true, generation: 2, last_restart_at: restarted_at });
     expect((await auditedOf(world.api, `/v1/sites/${siteId}`)).filter((action) => action === 'app.restart')).toHaveLength(1);
+  });
+
+  it('is possible again as soon as the surface says that nothing is in progress', async () => {
+    for (const time of [1, 2, 3]) {
+      expect([time, (await restart(siteId)).status]).toEqual([time, 200]);
+      await until(async () => !((await appOf(siteId)) as { in_progress: boolean }).in_progress, { everyMs: 1 });
+    }
+    await ended(world, await restartOf(siteId));
   });
 
   it('replays the first answer for the same Idempotency-Key and restarts once', async () => {
     const first = await restart(siteId, { idempotencyKey: 'once' });
     await ended(world, await restartOf(siteId));
-    const pid = await pidOf(world, siteId);
+    const pid = await processOf(world, siteId);
     const again = await restart(siteId, { idempotencyKey: 'once' });
     expect([again.status, again.text, again.headers['idempotent-replayed']]).toEqual([200, first.text, 'true']);
-    expect(await pidOf(world, siteId)).toBe(pid);
+    expect(await processOf(world, siteId)).toBe(pid);
   });
 
   it('an application that does not come back is told by its workflow, and can be mended and restarted', async () => {
@@ -66,7 +74,13 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
   it('refuses a site without an application, a suspended one, and one that somebody is at work on, before everything else', async () => {
     const bare = await makeSite(world, 'Bare');
     expect((await restart(bare)).json).toMatchObject({ status: 422, code: 'no_app' });
-    expect(await appOf(bare)).toEqual({ site_id: bare, has_app: false, generation: 0, last_restart_at: null });
+    expect(await appOf(bare)).toEqual({
+      site_id: bare,
+      has_app: false,
+      generation: 0,
+      last_restart_at: null,
+      in_progress: expect.any(Boolean),
+    });
     await putApp(world, bare);
     await world.api.rows("UPDATE sites SET status = 'suspended' WHERE id = $1", [bare]);
     expect((await restart(bare)).json).toMatchObject({ status: 422, code: 'site_suspended' });
@@ -100,7 +114,7 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
 
   it('without a worker for 10 s it answers 503, and nothing is restarted afterwards', async () => {
     worker.kill('SIGKILL');
-    const pid = await pidOf(world, siteId);
+    const pid = await processOf(world, siteId);
     const answer = await restart(siteId);
     expect([answer.status, answer.json, answer.headers['retry-after']]).toMatchObject([
       503,
@@ -109,6 +123,6 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     ]);
     worker = world.spawnWorker();
     await until(async () => (await restart(neighbourId)).status === 200, { timeoutMs: 20_000, what: 'a worker' });
-    expect(await pidOf(world, siteId)).toBe(pid);
+    expect(await processOf(world, siteId)).toBe(pid);
   });
 });

@@ -14,6 +14,7 @@ const triesMax = 3;
 const codeOfRefusal: Partial<Record<SiteHostRefusal, ProblemCode>> = {
   no_app: 'no_app',
   restart_blocked: 'app_restart_blocked',
+  sandbox_unavailable: 'sandbox_unavailable',
   unsupported: 'platform_unsupported',
 };
 

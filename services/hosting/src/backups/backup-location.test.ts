@@ -9,8 +9,8 @@ beforeAll(async () => {
   api = await startApi(owner, {
     BACKUPS_S3_ENDPOINT: 'http://127.0.0.1:1',
     BACKUPS_S3_BUCKET: 'backups',
-    BACKUPS_S3_ACCESS_KEY_ID: 'drydock',
-    BACKUPS_S3_SECRET_ACCESS_KEY: 'a secret of tests',
+    BACKUPS_S3_READER_ACCESS_KEY_ID: 'drydock',
+    BACKUPS_S3_READER_SECRET_ACCESS_KEY: 'a secret of tests',
   });
 });
 afterAll(() => api.close());

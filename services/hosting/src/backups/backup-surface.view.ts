@@ -1,35 +1,39 @@
-import { immutableDays, type SiteBackupSurface } from '@drydock/contracts/backups';
+import { immutableDays, type SiteBackup, type SiteBackupSurface } from '@drydock/contracts/backups';
+import type { PageMeta } from '@drydock/contracts/values';
 import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
+import { isInProgress } from '@drydock/workflow-kit/refusal.rules';
 import { immutabilityOf, restoreDrillOf } from '../proofs/proof.rules';
 import type { BackupProofs } from '../proofs/proof.types';
 import { retentionDaysOf, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
-import { allowanceOf, refuseBackup } from './backup.rules';
+import { allowanceOf, noAllowance, refuseBackup } from './backup.rules';
 import type { Backup } from './backup.types';
-import { viewBackup } from './backup.view';
 
 export interface SurfaceFacts {
   site: Site;
-  /** All of the site's, newest first. */
-  backups: readonly Backup[];
+  /** A page of the site's, newest first. */
+  backups: SiteBackup[];
+  page: PageMeta;
+  /** What the allowance counts. */
+  onDemand: readonly Backup[];
   unfinished: UnfinishedWorkflow | null;
   proofs: BackupProofs;
 }
 
-/** Whatever takes a backup of the site or overwrites it with one. */
-const kindsShown: readonly string[] = ['take_backup', 'restore_backup', 'restore_offsite', 'restore_deleted_site', 'delete_site'];
-
 /** interface.md 2.2. Nothing is claimed that was not proved, and recently. */
-export function viewSurface({ site, backups, unfinished, proofs }: SurfaceFacts, now: Date): SiteBackupSurface {
-  const allowance = allowanceOf(backups, now);
+export function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
+  const { site, backups, page, onDemand, unfinished, proofs } = facts;
+  const unsupportedReason = unsupportedReasonOf(site.platform);
+  const allowance = unsupportedReason === '' ? allowanceOf(onDemand, now) : noAllowance;
   const [immutability, drill] = [immutabilityOf(proofs, now), restoreDrillOf(proofs, site.platform, now)];
   return {
     site_id: site.id,
-    backups: backups.map((backup) => viewBackup(backup, now)),
+    backups,
+    page,
     can_backup: refuseBackup({ site, unfinished }, allowance, now) === null,
-    in_progress: unfinished !== null && unfinished.status !== 'needs_attention' && kindsShown.includes(unfinished.kind),
+    in_progress: isInProgress(unfinished),
     on_demand_backups: true,
-    unsupported_reason: unsupportedReasonOf(site.platform),
+    unsupported_reason: unsupportedReason,
     on_demand_limit: allowance.limit,
     on_demand_used: allowance.used,
     on_demand_remaining: allowance.remaining,

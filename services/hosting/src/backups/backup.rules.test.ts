@@ -20,6 +20,7 @@ const backup: Backup = {
   includesDatabase: true,
   archive: null,
   errorCode: '',
+  skipped: { count: 0, sample: [] },
   createdAt: hoursAgo(1),
   completedAt: hoursAgo(1),
   expiresAt: null,

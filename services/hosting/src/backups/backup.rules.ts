@@ -24,6 +24,9 @@ export interface Allowance {
 /** Since when on-demand backups count. */
 export const allowanceWindowStart = (now: Date): Date => new Date(now.getTime() - dayMs);
 
+/** The allowance of a site whose platform takes no backups: there is nothing to wait for. */
+export const noAllowance: Allowance = { limit: onDemandLimit, used: 0, remaining: 0, nextAt: null };
+
 /** On-demand backups of the last 24 hours that did not fail; safety copies and scheduled ones count against nobody. */
 export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | 'createdAt'>[], now: Date): Allowance {
   const since = allowanceWindowStart(now);
@@ -48,9 +51,13 @@ export function refuseBackup(world: BackupWorld, allowance: Allowance, now: Date
   };
 }
 
-/** May the site be overwritten with `backup`? First the point that was named, then the state of the site, whoever is at work on it first. */
+/**
+ * May the site be overwritten with `backup`? First whether there is such a backup, then who is at work on the site: on the very backup, perhaps. Then what
+ * state the backup is in, and the site.
+ */
 export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Date): Refusal | null {
-  return refusePoint(backup, now) ?? refusalByWorkflow(world.unfinished) ?? refuseByPlatform(world);
+  const isAtWork = backup === null ? null : refusalByWorkflow(world.unfinished);
+  return isAtWork ?? refusePoint(backup, now) ?? refuseByPlatform(world);
 }
 
 /** What the backup alone says: asked again by the workflow, whose site is then in `restoring`. */

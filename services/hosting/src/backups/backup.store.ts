@@ -5,8 +5,9 @@ import type { BackupLocation } from '../providers/backup-storage';
 import { nextBackupSequence } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
 import type { Backup, KeptBackup, StoredArchive } from './backup.types';
+import { listSkippedOfSite } from './skipped.store';
 
-function toBackup(row: BackupRow): Backup {
+function toBackup(row: BackupRow, skipped: Backup['skipped'] = { count: 0, sample: [] }): Backup {
   const {
     storageKey,
     sizeBytes,
@@ -18,7 +19,12 @@ function toBackup(row: BackupRow): Backup {
     purgedAt: _purgedAt,
     ...rest
   } = row;
-  return { ...rest, sequence: Number(sequence), archive: toArchive({ storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac }) };
+  return {
+    ...rest,
+    sequence: Number(sequence),
+    skipped,
+    archive: toArchive({ storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac }),
+  };
 }
 
 /** A check of the table makes the five all present or all absent. */
@@ -48,13 +54,16 @@ export async function insertBackup(tx: Tx, owner: Owner, backup: NewBackup): Pro
 /** The backup if it is this site's; null when it is not there or another's. */
 export async function findBackup(tx: Tx, site: Owner & { id: string }, backupId: string): Promise<Backup | null> {
   const row = await tx.backup.findFirst({ where: { id: backupId, siteId: site.id, orgId: site.orgId, mode: site.mode } });
-  return row === null ? null : toBackup(row);
+  if (row === null) return null;
+  return toBackup(row, (await listSkippedOfSite(tx, row.siteId)).get(row.id));
 }
 
-/** All of the site's, newest first. */
-export async function listBackups(tx: Tx, siteId: string): Promise<Backup[]> {
-  const rows = await tx.backup.findMany({ where: { siteId }, orderBy: { id: 'desc' } });
-  return rows.map(toBackup);
+/** The site's, newest first, behind `after`. */
+export async function listBackups(tx: Tx, siteId: string, { after, take }: { after: string | null; take: number }): Promise<Backup[]> {
+  const where = { siteId, ...(after === null ? {} : { id: { lt: after } }) };
+  const rows = await tx.backup.findMany({ where, orderBy: { id: 'desc' }, take });
+  const skipped = await listSkippedOfSite(tx, siteId);
+  return rows.map((row) => toBackup(row, skipped.get(row.id)));
 }
 
 /** How much the site's newest completed backup holds, unpacked; null without one. */
@@ -66,7 +75,7 @@ export async function findLastRawBytes(tx: Tx, siteId: string): Promise<number |
 /** The on-demand backups made after `since`: what the allowance counts. */
 export async function listOnDemand(tx: Tx, siteId: string, since: Date): Promise<Backup[]> {
   const rows = await tx.backup.findMany({ where: { siteId, kind: 'on_demand', createdAt: { gt: since } } });
-  return rows.map(toBackup);
+  return rows.map((row) => toBackup(row));
 }
 
 export async function markRunning(tx: Tx, backupId: string): Promise<void> {
@@ -82,7 +91,8 @@ export async function markCompleted(
 ): Promise<void> {
   const { completedAt, expiresAt, lockedUntil, location } = kept;
   const times = { completedAt: new Date(completedAt), expiresAt, lockedUntil: lockedUntil === null ? null : new Date(lockedUntil) };
-  const data = { status: 'completed' as const, ...archive, ...times, location };
+  const { storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac } = archive;
+  const data = { status: 'completed' as const, storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac, ...times, location };
   const { count } = await tx.backup.updateMany({ where: { id: backupId, status: { in: ['queued', 'running', 'completed'] } }, data });
   if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
 }

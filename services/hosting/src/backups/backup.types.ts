@@ -1,5 +1,6 @@
 import type { BackupKind, BackupStatus } from '@drydock/contracts/backups';
 import type { Mode } from '@drydock/contracts/values';
+import type { SkippedPath } from '@drydock/site-host/skipped-paths';
 import type { BackupLocation } from '../providers/backup-storage';
 
 /** Where a completed backup lies and what its archive must be; any other archive in its place is refused. */
@@ -33,6 +34,7 @@ export interface Backup {
   /** Null until it has completed. */
   archive: StoredArchive | null;
   errorCode: string;
+  skipped: { count: number; sample: SkippedPath[] };
   createdAt: Date;
   completedAt: Date | null;
   /** Null: kept as long as the deleted site that needs it. */

@@ -14,6 +14,7 @@ export function viewBackup(backup: Backup, now: Date): SiteBackup {
     status,
     restorable: status === 'completed',
     includes: { files: backup.includesFiles, database: backup.includesDatabase },
+    skipped: backup.skipped,
     size_bytes: backup.archive?.sizeBytes ?? null,
     checksum_sha256: backup.archive?.checksumSha256 ?? null,
     location: backup.location,

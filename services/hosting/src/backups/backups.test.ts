@@ -18,11 +18,34 @@ const take = (siteId: string, options: object = {}) => api.call('POST', `/v1/sit
 const surfaceOf = async (siteId: string) => (await api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
 
 describe('the surface', () => {
+  it('pages its backups as every list does, counts the allowance over all of them, and goes on from the first page that a restore answers', async () => {
+    const siteId = await givenSite(api, owner);
+    const ids: string[] = [];
+    for (let made = 0; made < 5; made += 1) ids.unshift(await givenBackup(api, owner, siteId, { kind: 'on_demand' }));
+    const pageOf = async (search: string): Promise<SiteBackupSurface> =>
+      (await api.call('GET', `/v1/sites/${siteId}/backups?${search}`)).json as SiteBackupSurface;
+    const seen: string[][] = [];
+    for (let cursor: string | null = ''; cursor !== null && seen.length < 5; ) {
+      const surface: SiteBackupSurface = await pageOf(`limit=2${cursor}`);
+      expect(surface).toMatchObject({ on_demand_used: 5, on_demand_remaining: 0, page: { limit: 2, has_more: seen.length < 2 } });
+      seen.push(surface.backups.map(({ id }) => id));
+      cursor = surface.page.next_cursor === null ? null : `&cursor=${surface.page.next_cursor}`;
+    }
+    expect(seen).toEqual([ids.slice(0, 2), ids.slice(2, 4), ids.slice(4)]);
+    const { next_cursor } = (await pageOf('limit=2')).page;
+    const other = { ...owner, keyId: uuidv7() };
+    const refused = await api.call('GET', `/v1/sites/${siteId}/backups?cursor=${next_cursor}`, { caller: other });
+    expect(refused.json).toMatchObject({ status: 422, code: 'invalid_cursor' });
+    const accepted = (await restore(siteId, ids[4] ?? '')).json as SiteBackupSurface;
+    expect([accepted.backups.map(({ id }) => id), accepted.page]).toEqual([ids, { limit: 50, has_more: false, next_cursor: null }]);
+  });
+
   it('of a new site claims nothing that was not proved', async () => {
     const siteId = await givenSite(api, owner);
     expect(await surfaceOf(siteId)).toEqual({
       site_id: siteId,
       backups: [],
+      page: { next_cursor: null, has_more: false, limit: 50 },
       can_backup: true,
       in_progress: false,
       on_demand_backups: true,
@@ -128,7 +151,7 @@ describe('POST /v1/sites/{siteId}/backups/restore', () => {
     for (const { status, json } of answers) expect([status, json]).toMatchObject([422, { code: 'backup_not_found' }]);
   });
 
-  it('asks about the point first, then about who is at work, then about the site', async () => {
+  it('asks whether there is such a point first, then who is at work, then about the state of the point and the site', async () => {
     const siteId = await givenSite(api, owner);
     const good = await givenBackup(api, owner, siteId);
     const failed = await givenBackup(api, owner, siteId, { status: 'failed' });
@@ -136,13 +159,35 @@ describe('POST /v1/sites/{siteId}/backups/restore', () => {
     expect((await take(siteId)).status).toBe(202);
     await api.rows("UPDATE sites SET status = 'suspended' WHERE id = $1", [siteId]);
     expect((await restore(siteId, uuidv7())).json).toMatchObject({ code: 'backup_not_found' });
-    expect((await restore(siteId, failed)).json).toMatchObject({ code: 'backup_not_completed' });
-    expect((await restore(siteId, expired)).json).toMatchObject({ code: 'backup_expired' });
-    expect((await restore(siteId, good)).json).toMatchObject({ code: 'operation_in_progress' });
+    const { backups } = await surfaceOf(siteId);
+    // The one that is being taken, too.
+    for (const point of [good, failed, expired, backups[0]?.id ?? '']) {
+      expect((await restore(siteId, point)).json).toMatchObject({ code: 'operation_in_progress', workflow_id: expect.any(String) });
+    }
     await api.rows(`UPDATE workflow SET status = 'needs_attention', error = '{"code":"step_failed"}' WHERE subject_id = $1`, [siteId]);
     expect((await restore(siteId, good)).json).toMatchObject({ code: 'needs_attention' });
     expect(await surfaceOf(siteId)).toMatchObject({ in_progress: false, can_backup: false });
+    await api.rows("UPDATE workflow SET status = 'failed', finished_at = now() WHERE subject_id = $1", [siteId]);
+    expect((await restore(siteId, failed)).json).toMatchObject({ code: 'backup_not_completed' });
+    expect((await restore(siteId, expired)).json).toMatchObject({ code: 'backup_expired' });
   });
+
+  it.each(['restart_app', 'copy_offsite', 'vendor_restore', 'delete_site'])(
+    'every surface says that %s is in progress exactly while the guards do',
+    async (kind) => {
+      const siteId = await givenSite(api, owner);
+      const point = await givenBackup(api, owner, siteId);
+      await take(siteId);
+      await api.rows('UPDATE workflow SET kind = $2 WHERE subject_id = $1', [siteId, kind]);
+      const flagOf = async (path: string) =>
+        ((await api.call('GET', `/v1/sites/${siteId}/${path}`)).json as { in_progress: boolean }).in_progress;
+      expect((await restore(siteId, point)).json).toMatchObject({ code: 'operation_in_progress' });
+      expect([await flagOf('backups'), await flagOf('offsite')]).toEqual([true, true]);
+      await api.rows("UPDATE workflow SET status = 'succeeded', finished_at = now() WHERE subject_id = $1", [siteId]);
+      expect([await flagOf('backups'), await flagOf('offsite')]).toEqual([false, false]);
+      expect((await restore(siteId, point)).status).toBe(202);
+    },
+  );
 
   it.each([
     [{}],

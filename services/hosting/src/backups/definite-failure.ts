@@ -1,7 +1,7 @@
 import { ArchiveError, type ArchiveReason } from '@drydock/archive/archive-error';
 import type { ProblemCode } from '@drydock/contracts/problems';
 import { fail, type StepFailure } from '@drydock/workflow/step-error';
-import { SiteHostError, type SiteHostRefusal } from '../providers/site-host';
+import { type RefusedContent, SiteHostError, type SiteHostRefusal } from '../providers/site-host';
 
 /** What a refused archive is to the customer; reasons that are left out may pass and are tried again. */
 const codeOfArchive: Partial<Record<ArchiveReason, ProblemCode>> = {
@@ -17,11 +17,14 @@ const codeOfArchive: Partial<Record<ArchiveReason, ProblemCode>> = {
   hostile_entry: 'backup_tampered',
   unknown_root: 'backup_tampered',
   limit_exceeded: 'backup_tampered',
+  unnameable: 'backup_content_refused',
   no_space: 'storage_full',
 };
 
 const codeOfHost: Partial<Record<SiteHostRefusal, ProblemCode>> = {
   archive_refused: 'backup_tampered',
+  content_not_packed: 'site_content_refused',
+  content_not_loaded: 'backup_content_refused',
   no_space: 'storage_full',
   moved: 'step_failed',
   current: 'step_failed',
@@ -29,10 +32,24 @@ const codeOfHost: Partial<Record<SiteHostRefusal, ProblemCode>> = {
   domain_taken: 'domain_in_use',
 };
 
-function definiteFailure(error: unknown): StepFailure | undefined {
+/** Postgres' words may quote a whole statement. */
+const reasonCharsMax = 500;
+
+function describeContent({ object, reason }: RefusedContent): string {
+  const words = reason.length > reasonCharsMax ? `${reason.slice(0, reasonCharsMax)}…` : reason;
+  return object === null ? words : `${object}: ${words}`;
+}
+
+/** For the customer: which of their objects is refused, and why. Empty where the error is about none. */
+export function contentDetail(error: unknown): { detail?: string } {
+  return error instanceof SiteHostError && error.content !== null ? { detail: describeContent(error.content) } : {};
+}
+
+/** The failure that no repetition mends, or undefined for an error that may pass. */
+export function definiteFailure(error: unknown): StepFailure | undefined {
   const code =
     error instanceof ArchiveError ? codeOfArchive[error.reason] : error instanceof SiteHostError ? codeOfHost[error.refusal] : undefined;
-  return code === undefined ? undefined : fail(code, { internal: String(error), cause: error });
+  return code === undefined ? undefined : fail(code, { ...contentDetail(error), internal: String(error), cause: error });
 }
 
 /** The same work, whose refusals that no repetition can mend end the workflow. */

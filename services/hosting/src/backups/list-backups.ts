@@ -2,12 +2,14 @@ import type { listSiteBackups as endpoint } from '@drydock/contracts/backups';
 import type { ReadHandlers } from '@drydock/service-kit/route';
 import type { HandlerContext } from '../context';
 import { readSite } from '../sites/find-site';
-import { readSurface } from './backup-surface';
+import { readListPage } from '../sites/site-list';
+import { backupList, readSurface } from './backup-surface';
 
 export const listBackups = (context: HandlerContext) =>
   ({
     read: async (request) => {
+      const page = readListPage(context, backupList, request);
       const site = await readSite(context, request);
-      return { status: 200, body: await readSurface(context, context.database.pool, site, request.now) };
+      return { status: 200, body: await readSurface(context, context.database.pool, site, page) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

@@ -1,3 +1,4 @@
+import type { Finding } from '@drydock/contracts/preflight';
 import type { SitePlatform } from '@drydock/contracts/sites';
 import type { StepContext } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
@@ -7,6 +8,8 @@ import { refOf, type WorkContext } from '../sites/work';
 import { findBackup, findLastRawBytes } from './backup.store';
 import type { StoredArchive } from './backup.types';
 import { definitely } from './definite-failure';
+import { replaceSkipped } from './skipped.store';
+import { findingsOfSkipped, sampleSize } from './skipped.view';
 
 export interface BackupToPack {
   backupId: string;
@@ -15,14 +18,13 @@ export interface BackupToPack {
   releaseId: string;
 }
 
+/** `findings`: the engine shows them as the workflow's findings. */
+export type PackedBackup = StoredArchive & { findings: Finding[] };
+
 type Step = StepContext<unknown, unknown>;
 
 /** Packs a release into a folder of this attempt's own. Fails for good with `storage_full`; the archive counts only once it was verified. */
-export async function packBackup(
-  context: WorkContext,
-  step: Step,
-  { backupId, platform, releaseId }: BackupToPack,
-): Promise<StoredArchive> {
+export async function packBackup(context: WorkContext, step: Step, { backupId, platform, releaseId }: BackupToPack): Promise<PackedBackup> {
   const { database, siteHosts, backupStorage } = context;
   const site = refOf(step);
   const backup = await findBackup(database.pool, { ...site, id: site.siteId }, backupId);
@@ -38,8 +40,10 @@ export async function packBackup(
   const order = { ...orderOf(step), progress: step.progress };
   const packed = await definitely(hostOf(siteHosts, platform).pack(site, releaseId, archive, order));
   const { manifestMac, checksumSha256, sizeBytes, rawBytes, skipped } = packed;
-  if (skipped > 0) step.log.warn({ skipped }, 'some paths cannot be in a backup');
-  return { storageKey, manifestMac, checksumSha256, sizeBytes, rawBytes };
+  await database.transaction((tx) => replaceSkipped(tx, backupId, skipped));
+  if (skipped.count > 0) step.log.warn({ skipped: skipped.count }, 'some paths cannot be in a backup');
+  const findings = findingsOfSkipped({ count: skipped.count, sample: skipped.paths.slice(0, sampleSize) });
+  return { storageKey, manifestMac, checksumSha256, sizeBytes, rawBytes, findings };
 }
 
 /** Takes back whatever any attempt at the backup has written. */

@@ -26,7 +26,14 @@ export const preflightRestore = (context: HandlerContext) =>
       ]);
       const archive = backup?.archive ?? null;
       const isMissing = archive !== null && !isStored;
-      const facts = { site, point: backup, rawBytes: archive?.rawBytes ?? null, freeBytes: hosted?.freeBytes ?? null, isMissing };
+      const facts = {
+        site,
+        point: backup,
+        rawBytes: archive?.rawBytes ?? null,
+        freeBytes: hosted?.freeBytes ?? null,
+        isMissing,
+        ...(backup !== null && { skipped: backup.skipped }),
+      };
       return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

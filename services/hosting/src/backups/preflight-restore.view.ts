@@ -1,6 +1,8 @@
 import type { Preflight } from '@drydock/contracts/preflight';
 import type { Site } from '../sites/site.types';
 import { sitePath } from '../sites/site-names';
+import type { Backup } from './backup.types';
+import { findingsOfSkipped } from './skipped.view';
 import { hasSpace, neededBytes } from './space.rules';
 
 type Finding = Preflight['findings'][number];
@@ -13,6 +15,8 @@ export interface PreflightFacts {
   rawBytes: number | null;
   /** On the site's host; null when it does not answer. */
   freeBytes: number | null;
+  /** What the point does not hold; left out for a point that knows of no such thing. */
+  skipped?: Backup['skipped'];
   /** The archive should lie in our storage and does not. */
   isMissing: boolean;
 }
@@ -35,7 +39,7 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   };
 }
 
-function findingsOf({ site, point, freeBytes, isMissing }: PreflightFacts, needed: number | null, ageSeconds: number): Finding[] {
+function findingsOf({ site, point, freeBytes, isMissing, skipped }: PreflightFacts, needed: number | null, ageSeconds: number): Finding[] {
   const findings: Array<Finding | false> = [
     ageSeconds > oldAfterSeconds && {
       level: 'WARNING',
@@ -50,6 +54,7 @@ function findingsOf({ site, point, freeBytes, isMissing }: PreflightFacts, neede
         code: 'storage_full',
         detail: `${needed} bytes are needed and ${freeBytes} are free.`,
       },
+    ...(skipped === undefined ? [] : findingsOfSkipped(skipped)),
     isMissing && { level: 'ERROR', code: 'backup_data_missing', detail: "The backup's data was not found in the storage." },
     site.status === 'suspended' && { level: 'INFO', code: 'site_suspended', detail: 'The site stays suspended.' },
   ];

@@ -8,10 +8,11 @@ import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { holdSite } from '../sites/find-site';
 import { changeStatus } from '../sites/site.store';
+import { readListPage } from '../sites/site-list';
 import { onSite, sitePath, siteResourceKey } from '../sites/site-names';
 import { refuseRestore } from './backup.rules';
-import { listBackups } from './backup.store';
-import { viewSurface } from './backup-surface.view';
+import { findBackup } from './backup.store';
+import { backupList, readSurface } from './backup-surface';
 import { restoreBackupHead } from './restore-backup.head';
 
 /** Endpoint 3: accepts that the site is overwritten with the named backup; {@link restoreBackupHead} does it. */
@@ -20,12 +21,10 @@ export const restoreBackup = (context: HandlerContext) =>
     act: async (tx: Tx, request) => {
       const { now, body } = request;
       const site = await holdSite(tx, request);
-      // All of them, because the answer shows them: one look instead of two while the site is held.
-      const [backups, unfinished] = await Promise.all([
-        listBackups(tx, site.id),
+      const [backup, unfinished] = await Promise.all([
+        findBackup(tx, site, body.backup_id),
         findUnfinished(context.database.sql(tx), siteResourceKey(site.id)),
       ]);
-      const backup = backups.find(({ id }) => id === body.backup_id) ?? null;
       assertAllowed(refuseRestore({ site, unfinished }, backup, now));
       const input = {
         backupId: body.backup_id,
@@ -40,15 +39,8 @@ export const restoreBackup = (context: HandlerContext) =>
         action: 'backup.restore',
       });
       await changeStatus(tx, site.id, 'restoring');
-      const surface = viewSurface(
-        {
-          site: { ...site, status: 'restoring' },
-          backups,
-          unfinished: { id: workflowId, kind: restoreBackupHead.kind, status: 'queued' },
-          proofs: await context.proofs.read(site.mode),
-        },
-        now,
-      );
+      const page = readListPage(context, backupList, request);
+      const surface = await readSurface(context, tx, { ...site, status: 'restoring' }, page);
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: surface };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

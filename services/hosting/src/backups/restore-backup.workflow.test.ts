@@ -38,6 +38,8 @@ describe.each(queueBackends())('a restore, with the queue on %s', (backend) => {
     ]);
     expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ status: 'active' });
     const [safetyCopy] = surface.backups;
+    // Its id holds the moment at which it began, in milliseconds since 1970.
+    expect(Date.parse(safetyCopy?.created_at ?? '')).toBe(Number.parseInt((safetyCopy?.id ?? '').replaceAll('-', '').slice(0, 12), 16));
     await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: safetyCopy?.id ?? '' } });
     expect(await stateOf(world, siteId)).toEqual(changed);
     await until(async () => (await world.host.readSite(siteId)).releases.length === 1, { what: 'old releases to be retired' });
@@ -72,7 +74,7 @@ describe.each(queueBackends())('a restore, with the queue on %s', (backend) => {
   it('switches back by itself when the restored site does not answer', async () => {
     const siteId = await makeSite(world);
     await fillSite(world, siteId, 1);
-    await runSql((await world.host.readSite(siteId)).database_url, 'DROP TABLE version');
+    await runSql((await world.placeOf(siteId)).databaseUrl, 'DROP TABLE version');
     const backupId = await makeBackup(world, siteId);
     await fillSite(world, siteId, 2);
     const before = await stateOf(world, siteId);
@@ -110,6 +112,18 @@ describe.each(queueBackends())('a restore, with the queue on %s', (backend) => {
     const view = await ended(world, (await restore(siteId, backupId)).headers['location']);
     expect(view).toMatchObject({ status: 'failed', error: { code: 'storage_full' } });
     expect(await stateOf(world, siteId)).toEqual(before);
+  });
+
+  it('deletes a site without packing it when its owner says so, and keeps the backup that there is', async () => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    const backupId = await makeBackup(world, siteId);
+    await succeed(world, 'DELETE', `/v1/sites/${siteId}?last_backup=none`);
+    await expect(world.host.readSite(siteId)).rejects.toMatchObject({ code: 'unknown_site' });
+    const rows = await world.api.rows('SELECT id, kind, expires_at FROM backups WHERE site_id = $1', [siteId]);
+    expect(rows).toEqual([{ id: backupId, kind: 'on_demand', expires_at: null }]);
+    const [row] = await world.api.rows('SELECT backup_id FROM deleted_sites WHERE site_id = $1', [siteId]);
+    expect(row).toEqual({ backup_id: backupId });
   });
 
   it('leaves nothing of a deleted site but its last backup, and frees its domain', async () => {

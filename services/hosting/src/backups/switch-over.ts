@@ -1,4 +1,5 @@
 import type { SitePlatform, SiteStatus } from '@drydock/contracts/sites';
+import { timeOfId } from '@drydock/contracts/values';
 import type { SettleHooks } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
 import type { WorkflowBuilder } from '@drydock/workflow/workflow';
@@ -9,8 +10,8 @@ import { refOf, type WorkContext } from '../sites/work';
 import { expiryOf } from './backup.rules';
 import { insertBackup, markCompleted, markFailed } from './backup.store';
 import { definitely } from './definite-failure';
-import { packBackup } from './pack-backup';
 import { assertServes } from './restore-probe';
+import { packSafetyCopy, provePackable, retireReplaced } from './safety-copy';
 import { freezeTtlMs, frozenLimits, movingLimits } from './step-limits';
 import { verifyWritten } from './verify-stored';
 
@@ -30,7 +31,8 @@ interface Staged {
 
 /**
  * The second half of every restore: a staged release becomes the live one, and what it replaced a safety copy. Until `thaw` has succeeded
- * everything can be taken back, and is. After it the site is the restored one, and what remains is to keep the replaced state before it is removed.
+ * everything can be taken back, and is. After it the site is the restored one, and what remains is to keep the replaced state before it is removed. That it can be
+ * kept is proven before anything is frozen.
  */
 export function switchOver<Input extends SwitchOverInput, Outputs extends Staged>(
   context: WorkContext,
@@ -42,6 +44,11 @@ export function switchOver<Input extends SwitchOverInput, Outputs extends Staged
 
 function goLive<Input extends SwitchOverInput, Outputs extends Staged>(context: WorkContext, staged: WorkflowBuilder<Tx, Input, Outputs>) {
   return staged
+    .step('prove_safety_copy', {
+      ...movingLimits,
+      weight: 5,
+      do: (step) => provePackable(context, step, step.outputs.recheck.oldRelease),
+    })
     .step('freeze', {
       ...frozenLimits,
       weight: 0.2,
@@ -72,7 +79,9 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(context: 
       commit: async (tx, step) => {
         const { workflowId, input, subject } = step;
         const location = context.backupStorage.locationIn(step.mode);
-        const copy = { id: input.safetyCopyId, siteId: subject.id, kind: 'pre_restore', workflowId, createdAt: context.now() } as const;
+        const { safetyCopyId: id } = input;
+        // Backups are listed by their ids: the times that are shown go with them.
+        const copy = { id, siteId: subject.id, kind: 'pre_restore', workflowId, createdAt: timeOfId(id) } as const;
         await insertBackup(tx, step, { ...copy, location });
       },
     })
@@ -87,24 +96,30 @@ function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged>(
     .step('pack_safety_copy', {
       ...movingLimits,
       weight: 6,
-      do: (step) => {
-        const { safetyCopyId: backupId, platform } = step.input;
-        return packBackup(context, step, { backupId, platform, releaseId: step.outputs.recheck.oldRelease });
-      },
+      do: (step) => packSafetyCopy(context, step, step.outputs.recheck.oldRelease),
     })
     .step('verify_safety_copy', {
       ...movingLimits,
       weight: 3,
-      do: (step) => verifyWritten(context, step, step.input.safetyCopyId, step.outputs.pack_safety_copy),
+      do: async (step) => {
+        const { pack_safety_copy: packed } = step.outputs;
+        return 'refused' in packed ? null : verifyWritten(context, step, step.input.safetyCopyId, packed);
+      },
       commit: async (tx, step, kept) => {
-        const expiresAt = expiryOf(new Date(kept.completedAt), step.outputs.recheck.retentionDays);
-        await markCompleted(tx, step.input.safetyCopyId, step.outputs.pack_safety_copy, { ...kept, expiresAt });
+        const { pack_safety_copy: packed, recheck } = step.outputs;
+        const { safetyCopyId } = step.input;
+        if ('refused' in packed || kept === null)
+          return markFailed(tx, safetyCopyId, 'refused' in packed ? packed.refused.code : 'step_failed');
+        const expiresAt = expiryOf(new Date(kept.completedAt), recheck.retentionDays);
+        await markCompleted(tx, safetyCopyId, packed, { ...kept, expiresAt });
       },
     })
     .step('retire', {
       weight: 0.2,
-      do: (step) =>
-        definitely(hostOf(context.siteHosts, step.input.platform).retire(refOf(step), step.outputs.recheck.oldRelease, orderOf(step))),
+      do: (step) => {
+        const { pack_safety_copy: packed, recheck } = step.outputs;
+        return retireReplaced(context, step, 'refused' in packed ? recheck.oldRelease : null);
+      },
     });
 }
 

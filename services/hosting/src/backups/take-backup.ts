@@ -7,10 +7,11 @@ import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { holdSite } from '../sites/find-site';
+import { readListPage } from '../sites/site-list';
 import { onSite, sitePath, siteResourceKey } from '../sites/site-names';
 import { allowanceOf, allowanceWindowStart, refuseBackup } from './backup.rules';
 import { insertBackup, listOnDemand } from './backup.store';
-import { readSurface } from './backup-surface';
+import { backupList, readSurface } from './backup-surface';
 import { takeBackupHead } from './take-backup.head';
 
 export const takeBackup = (context: HandlerContext) =>
@@ -27,6 +28,7 @@ export const takeBackup = (context: HandlerContext) =>
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       const location = context.backupStorage.locationIn(site.mode);
       await insertBackup(tx, site, { id: backupId, siteId: site.id, kind: 'on_demand', workflowId, createdAt: now, location });
-      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: await readSurface(context, tx, site, now) };
+      const surface = await readSurface(context, tx, site, readListPage(context, backupList, request));
+      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: surface };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

@@ -9,7 +9,7 @@ import type { WorkContext } from '../sites/work';
 import { checkServingHead } from './check-serving.head';
 import { admitServing, listWaiting, type WaitingSite } from './serve-check.store';
 
-/** Of one run; those that are left are due at the next one, a minute later. */
+/** How many sites one run checks at most; those that are left are due at the next one, a minute later. */
 const checksMax = 40;
 const checksAtOnce = 8;
 /** A page may take 15 s before it counts as no answer. */

@@ -9,7 +9,7 @@ export interface DeletedSiteWorld {
   record: Pick<DeletedSite, 'restoredAt' | 'purgedAt' | 'deletedAt' | 'backupRetentionDays' | 'reason'>;
   /** Whether the last backup's object was found in the storage just now. */
   hasObject: boolean;
-  /** Whether another site has the domain. */
+  /** Whether another site has the domain, as far as the owner may know. */
   isDomainHeld: boolean;
   /** Whether who asks is staff, whom an abuse hold does not stop. */
   isStaff: boolean;

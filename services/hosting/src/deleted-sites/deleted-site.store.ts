@@ -14,10 +14,21 @@ export interface Deletion {
 
 /** The site stops being one; its domain is free from then on. Its backups stay. */
 export async function moveToDeleted(tx: Tx, siteId: string, deletion: Deletion): Promise<void> {
-  const { orgId, mode, name, primaryDomain, platform, dailyBackups, backupRetentionDays, backupSequence } = await tx.site.delete({
-    where: { id: siteId },
-  });
-  const site = { siteId, orgId, mode, name, primaryDomain, platform, dailyBackups, backupRetentionDays, backupSequence };
+  const { orgId, mode, name, primaryDomain, domainProvenAt, platform, dailyBackups, backupRetentionDays, backupSequence, createdAt } =
+    await tx.site.delete({ where: { id: siteId } });
+  const site = {
+    siteId,
+    siteCreatedAt: createdAt,
+    orgId,
+    mode,
+    name,
+    primaryDomain,
+    domainProvenAt,
+    platform,
+    dailyBackups,
+    backupRetentionDays,
+    backupSequence,
+  };
   await forgetVendorPackage(tx, siteId);
   await tx.deletedSite.create({ data: { ...site, ...deletion } });
 }
@@ -37,15 +48,6 @@ export const listDeletedSites = (tx: Tx, { orgId, mode }: Owner, page: { after: 
   const behind = page.after === null ? {} : { id: { lt: page.after } };
   return tx.deletedSite.findMany({ where: { orgId, mode, ...behind }, orderBy: { id: 'desc' }, take: page.take });
 };
-
-/** Those of `domains` that a site of this mode holds, whoever's it is. */
-export async function listHeldDomains(tx: Tx, mode: Owner['mode'], domains: readonly string[]): Promise<Set<string>> {
-  const rows = await tx.site.findMany({
-    where: { mode, holdsDomain: true, primaryDomain: { in: [...domains] } },
-    select: { primaryDomain: true },
-  });
-  return new Set(rows.map(({ primaryDomain }) => primaryDomain));
-}
 
 export async function setRestoredAt(tx: Tx, id: string, restoredAt: Date | null): Promise<void> {
   await tx.deletedSite.update({ where: { id }, data: { restoredAt } });

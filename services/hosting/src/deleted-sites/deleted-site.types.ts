@@ -10,10 +10,14 @@ export interface DeletedSite {
   mode: Mode;
   name: string;
   primaryDomain: string;
+  /** As the site had it: whoever had only claimed the domain comes back with a claim. */
+  domainProvenAt: Date | null;
   platform: SitePlatform;
   dailyBackups: boolean;
   backupRetentionDays: number;
-  /** Of its last backup: a newer archive always has a greater one. */
+  /** When the site was made; null of what was deleted before this was kept. */
+  siteCreatedAt: Date | null;
+  /** The sequence number of its last backup: a newer archive always has a greater one. */
   backupSequence: bigint;
   /** Null: there was nothing to back up. */
   backupId: string | null;

@@ -158,7 +158,8 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => restore(id)));
     expect(answers.filter(({ status }) => status === 202)).toHaveLength(1);
     for (const { status, json } of answers.filter((answer) => answer.status !== 202))
-      expect([status, json]).toMatchObject([422, { code: 'already_restored' }]);
+      expect([status, json]).toMatchObject([422, { code: 'operation_in_progress', workflow_id: expect.any(String) }]);
+    expect((await preflight(id)).json).toMatchObject({ refusal: { code: 'operation_in_progress' }, space: null });
     expect(await api.rows('SELECT 1 FROM sites WHERE id = $1', [siteId])).toHaveLength(1);
     expect(await api.rows('SELECT 1 FROM workflow WHERE subject_id = $1', [id])).toHaveLength(1);
   });

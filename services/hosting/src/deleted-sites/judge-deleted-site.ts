@@ -1,8 +1,8 @@
 import type { DeletedSiteReason } from '@drydock/contracts/deleted-sites';
 import type { Caller } from '@drydock/service-kit/internal-token';
 import type { Tx } from '../database.store';
+import { isHeld, listHeldDomains } from '../domains/domain.store';
 import { reasonNotRestorable } from './deleted-site.rules';
-import { listHeldDomains } from './deleted-site.store';
 import type { DeletedSite } from './deleted-site.types';
 import { isStaff } from './find-deleted-site';
 
@@ -12,6 +12,6 @@ export async function judgeDeletedSite(
   record: DeletedSite,
   { caller, hasObject, now }: { caller: Caller; hasObject: boolean; now: Date },
 ): Promise<DeletedSiteReason> {
-  const held = await listHeldDomains(tx, record.mode, [record.primaryDomain]);
-  return reasonNotRestorable({ record, hasObject, isDomainHeld: held.size > 0, isStaff: isStaff(caller) }, now);
+  const held = await listHeldDomains(tx, record, [record.primaryDomain]);
+  return reasonNotRestorable({ record, hasObject, isDomainHeld: isHeld(held, record), isStaff: isStaff(caller) }, now);
 }

@@ -1,8 +1,9 @@
 import { listDeletedSites as endpoint } from '@drydock/contracts/deleted-sites';
 import type { ReadHandlers } from '@drydock/service-kit/route';
 import { type HandlerContext, ownerOf } from '../context';
+import { isHeld, listHeldDomains } from '../domains/domain.store';
 import { reasonNotRestorable } from './deleted-site.rules';
-import { listHeldDomains, listDeletedSites as listRows } from './deleted-site.store';
+import { listDeletedSites as listRows } from './deleted-site.store';
 import type { DeletedSite } from './deleted-site.types';
 import { viewDeletedSite } from './deleted-site.view';
 import { isStaff } from './find-deleted-site';
@@ -20,12 +21,12 @@ export const listDeletedSites = (context: HandlerContext) =>
       const rows = await listRows(database.pool, ownerOf(caller), { after: page.after, take: page.limit + 1 });
       const held = await listHeldDomains(
         database.pool,
-        caller.mode,
+        ownerOf(caller),
         rows.map(({ primaryDomain }) => primaryDomain),
       );
       const found = await lookForObjects(context, rows.slice(0, page.limit), { caller, now });
       const view = (record: DeletedSite) => {
-        const world = { record, hasObject: found.has(record.id), isDomainHeld: held.has(record.primaryDomain), isStaff: isStaff(caller) };
+        const world = { record, hasObject: found.has(record.id), isDomainHeld: isHeld(held, record), isStaff: isStaff(caller) };
         return viewDeletedSite(record, reasonNotRestorable(world, now));
       };
       return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view }) };

@@ -2,6 +2,7 @@ import type { preflightDeletedSiteRestore as endpoint } from '@drydock/contracts
 import type { Preflight } from '@drydock/contracts/preflight';
 import type { ReadHandlers } from '@drydock/service-kit/route';
 import { problemOf } from '@drydock/workflow-kit/refuse';
+import { neededBytes } from '../backups/space.rules';
 import type { HandlerContext } from '../context';
 import { purgeDueAt } from './deleted-site.rules';
 import { deletedSitePath } from './deleted-site-names';
@@ -21,7 +22,7 @@ export const preflightDeletedSite = (context: HandlerContext) =>
       const record = await readDeletedSite(context, request);
       const { backup, hasObject } = await lookForObject(context, record, request);
       const reason = await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now });
-      const refusal = refuseRevival(context, record, reason);
+      const refusal = await refuseRevival(context, context.database.pool, record, reason);
       const dueAt = purgeDueAt(record);
       const isSoon = reason === '' && dueAt.getTime() - now.getTime() < soonMs;
       const body: Preflight = {
@@ -35,8 +36,8 @@ export const preflightDeletedSite = (context: HandlerContext) =>
                 taken_at: backup.createdAt.toISOString(),
                 age_seconds: Math.max(0, Math.floor((now.getTime() - backup.createdAt.getTime()) / 1_000)),
               },
-        // A site that is not there has no host yet whose space could be told.
-        space: null,
+        // A site that is not there has no host yet whose free space could be told.
+        space: backup?.archive == null ? null : { needed_bytes: neededBytes(backup.archive), free_bytes: null },
         refusal: refusal === null ? null : problemOf(refusal).body(requestId),
         findings: isSoon ? [{ level: 'WARNING', code: 'purge_due_soon', detail: `Its backup is purged at ${dueAt.toISOString()}.` }] : [],
         undo: false,

@@ -25,7 +25,7 @@ export const restoreDeletedSite = (context: HandlerContext) =>
       const { caller, now } = request;
       const record = await holdDeletedSite(tx, request);
       const reason = await judgeDeletedSite(tx, record, { caller, hasObject, now });
-      assertAllowed(refuseRevival(context, record, reason));
+      assertAllowed(await refuseRevival(context, tx, record, reason));
       if (!(await reviveSite(tx, record))) throw problem('domain_in_use', { extra: { reason_code: 'domain_in_use' } });
       const { siteId, backupId, platform, primaryDomain: domain } = record;
       const workflowId = await acceptWorkflow(context, tx, request, {

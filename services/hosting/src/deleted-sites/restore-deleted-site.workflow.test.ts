@@ -41,6 +41,8 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
   const before = await stateOf(world, siteId);
   const id = await deletedSite(siteId);
   expect(await read(id)).toMatchObject({ restorable: true, reason: 'customer', deleted_by: world.caller.keyId });
+  const space = { needed_bytes: expect.any(Number) };
+  expect((await world.api.call('POST', `/v1/sites/deleted/${id}/restore/preflight`)).json).toMatchObject({ refusal: null, space });
   await succeed(world, 'POST', `/v1/sites/deleted/${id}/restore`);
   expect(await siteOf(siteId)).toMatchObject({ id: siteId, status: 'active' });
   const after = await stateOf(world, siteId);
@@ -90,7 +92,7 @@ it('a rebuild that fails gives the record and the domain back, and leaves nothin
 });
 
 describe('a site that was broken when it was deleted', () => {
-  const pageOf = async (siteId: string): Promise<string> => path.join((await world.host.readSite(siteId)).files_dir, 'index.html');
+  const pageOf = async (siteId: string): Promise<string> => path.join((await world.placeOf(siteId)).filesDir, 'index.html');
   /** Its page fails, its database does not. */
   const brokenSite = async (): Promise<string> => {
     const siteId = await makeSite(world);
@@ -158,7 +160,7 @@ it('a site whose database does not have it is taken down again, and its record g
   faults.arm('restore_deleted_site.probe.before', 'stop');
   const { headers } = await world.api.call('POST', `/v1/sites/deleted/${id}/restore`);
   await until(() => faults.left().length === 0, { what: 'the probe' });
-  const { username } = new URL((await world.host.readSite(siteId)).database_url);
+  const { username } = new URL((await world.placeOf(siteId)).databaseUrl);
   await runSql(readSharedCluster().adminUrl, `ALTER ROLE "${username}" NOLOGIN`);
   worker.kill('SIGCONT');
   const view = await ended(world, headers['location']);
@@ -192,12 +194,15 @@ it('a site whose deletion was given up half-way comes back out of the backup tha
   faults.arm('delete_site.destroy.after_effect', 'throw');
   const { headers } = await world.api.call('DELETE', `/v1/sites/${siteId}`);
   expect(await ended(world, headers['location'])).toMatchObject({ status: 'needs_attention' });
-  expect((await world.api.call('POST', `${String(headers['location'])}/abandon`)).status).toBe(202);
-  await until(async () => ((await siteOf(siteId)) as { status: string }).status === 'failed', { timeoutMs: 30_000, what: 'its end' });
+  const made = await siteOf(siteId);
+  expect(await world.api.call('POST', `${String(headers['location'])}/abandon`)).toMatchObject({ status: 202, json: { status: 'failed' } });
+  // Answered once it is true: the next look at the site sees it.
+  expect(await siteOf(siteId)).toMatchObject({ status: 'failed' });
   const id = await deletedSite(siteId);
   expect(await read(id)).toMatchObject({ restorable: true, reason_code: '' });
   await succeed(world, 'POST', `/v1/sites/deleted/${id}/restore`);
   expect((await stateOf(world, siteId)).page).toBe(before.page);
+  expect(await siteOf(siteId)).toMatchObject({ created_at: Reflect.get(made as object, 'created_at') });
 });
 
 it('a site that its host has lost comes back out of the newest backup there is', async () => {

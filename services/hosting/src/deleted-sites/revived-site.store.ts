@@ -1,3 +1,4 @@
+import { timeOfId } from '@drydock/contracts/values';
 import type { Tx } from '../database.store';
 import type { DeletedSite } from './deleted-site.types';
 
@@ -6,8 +7,21 @@ import type { DeletedSite } from './deleted-site.types';
  * whatever was read before.
  */
 export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {
-  const { siteId, orgId, mode, name, primaryDomain, platform, dailyBackups, backupRetentionDays, backupSequence } = record;
-  const site = { id: siteId, orgId, mode, name, primaryDomain, platform, dailyBackups, backupRetentionDays, backupSequence };
+  const { siteId, orgId, mode, name, primaryDomain, domainProvenAt, platform, dailyBackups, backupRetentionDays, backupSequence } = record;
+  const site = {
+    id: siteId,
+    orgId,
+    mode,
+    name,
+    primaryDomain,
+    domainProvenAt,
+    platform,
+    dailyBackups,
+    backupRetentionDays,
+    backupSequence,
+    // The id was made with the site.
+    createdAt: record.siteCreatedAt ?? timeOfId(siteId),
+  };
   const { count } = await tx.site.createMany({ data: [{ ...site, status: 'suspended' }], skipDuplicates: true });
   return count === 1;
 }

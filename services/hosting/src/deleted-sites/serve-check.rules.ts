@@ -1,5 +1,5 @@
 const minuteMs = 60_000;
-/** Of the time that it has waited already. */
+/** The pause before the next check, as a share of the time that the site has waited already. */
 const share = 1 / 20;
 const pauseMsMax = 60 * minuteMs;
 

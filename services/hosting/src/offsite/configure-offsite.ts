@@ -9,11 +9,12 @@ import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { holdSite, readSite } from '../sites/find-site';
+import { readListPage } from '../sites/site-list';
 import { onSite, siteResourceKey } from '../sites/site-names';
 import { configureOffsiteHead } from './configure-offsite.head';
 import { dropPending, insertPending } from './destination.store';
 import { probeSeconds } from './offsite-limits';
-import { readOffsiteState } from './offsite-state';
+import { copyList, readOffsiteState } from './offsite-state';
 import { storageUnavailable } from './storage-problem';
 
 /** A probe that was taken up at the last moment still ends in time, and the gateway waits no longer than 20 s. */
@@ -55,7 +56,8 @@ export const configureOffsite = (context: HandlerContext) =>
         dropPending(tx, configureOffsiteHead.input.parse(run.input).destinationId);
       const waited = await waitForStep(database, workflowId, 'probe', waitMs, { listener, settleFailed });
       assertConfigured(waited);
-      return { status: 200, body: await readOffsiteState(context, database.pool, await readSite(context, request)) };
+      const site = await readSite(context, request);
+      return { status: 200, body: await readOffsiteState(context, database.pool, site, readListPage(context, copyList, request)) };
     },
   }) satisfies SettleHandlers<typeof endpoint, Tx, undefined, Accepted>;
 

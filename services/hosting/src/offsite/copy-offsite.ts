@@ -6,11 +6,12 @@ import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { holdSite } from '../sites/find-site';
+import { readListPage } from '../sites/site-list';
 import { onSite, sitePath } from '../sites/site-names';
 import { insertCopy } from './copy.store';
 import { copyOffsiteHead } from './copy-offsite.head';
 import { chainToContinue, refuseCopy } from './offsite.rules';
-import { readOffsiteState, readOffsiteWorld } from './offsite-state';
+import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
 
 export const copyOffsite = (context: HandlerContext) =>
   ({
@@ -30,6 +31,7 @@ export const copyOffsite = (context: HandlerContext) =>
       });
       const parentId = kind === 'full' ? null : (chainToContinue(world.copies)?.at(-1)?.id ?? null);
       await insertCopy(tx, destination, { id: copyId, kind, parentId, workflowId, createdAt: request.now });
-      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: await readOffsiteState(context, tx, site) };
+      const state = await readOffsiteState(context, tx, site, readListPage(context, copyList, request));
+      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: state };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

@@ -3,10 +3,10 @@ import type { OffsiteDeadlines } from '../providers/offsite-storage';
 /** A whole probe of a customer's bucket: what a customer waits for an answer, with room for a slow handshake. */
 export const probeSeconds = 7;
 
-/** Of one call of a probe. */
+/** The deadlines of one call of a probe, in milliseconds. */
 export const probeDeadlines: OffsiteDeadlines = { connectMs: 3_000, idleMs: 3_000, objectMs: 5_000 };
 
-/** Of the look that a request takes at the manifests of a chain, in milliseconds: all of them together. */
+/** How long a request may look at the manifests of a chain, all of them together, in milliseconds. */
 export const lookMs = 8_000;
 
 /** Steps that move a site to or from a customer's storage: 200 GB over a line of 100 Mbit/s; failures that may pass are tried more often. */

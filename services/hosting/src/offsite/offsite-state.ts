@@ -1,15 +1,19 @@
-import type { SiteOffsite } from '@drydock/contracts/offsite';
+import { getSiteOffsite, type SiteOffsite } from '@drydock/contracts/offsite';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { readWorkflowById } from '@drydock/workflow/read-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import type { Site } from '../sites/site.types';
+import type { ListPage } from '../sites/site-list';
 import { siteResourceKey } from '../sites/site-names';
 import { listCopies } from './copy.store';
 import { findActive } from './destination.store';
 import type { OffsiteWorld } from './offsite.rules';
 import { viewOffsite } from './offsite.view';
 import { findLastRestore } from './restore.store';
+
+/** The list that its cursors belong to, whoever answered with them. */
+export const copyList = getSiteOffsite.id;
 
 /** What the rules ask about, as `tx` sees it. */
 export async function readOffsiteWorld({ database }: Pick<HandlerContext, 'database'>, tx: Tx, site: Site): Promise<OffsiteWorld> {
@@ -19,10 +23,15 @@ export async function readOffsiteWorld({ database }: Pick<HandlerContext, 'datab
 }
 
 /** SiteOffsite as `tx` sees it: within a request's transaction, with what it has just accepted. */
-export async function readOffsiteState(context: Pick<HandlerContext, 'database'>, tx: Tx, site: Site): Promise<SiteOffsite> {
+export async function readOffsiteState(
+  context: Pick<HandlerContext, 'database'>,
+  tx: Tx,
+  site: Site,
+  page: ListPage,
+): Promise<SiteOffsite> {
   const world = await readOffsiteWorld(context, tx, site);
   const last = await findLastRestore(tx, site);
   const found = last === null ? undefined : await readWorkflowById(context.database.sql(tx), last.workflowId);
   const restore = last === null || found === undefined ? null : { view: found.view, copyId: last.copyId };
-  return viewOffsite({ ...world, restore });
+  return viewOffsite({ ...world, restore }, page);
 }

@@ -51,15 +51,22 @@ export function chainToContinue(copies: readonly Copy[]): StoredCopy[] | null {
 
 /** May a copy be taken? */
 export function refuseCopy(world: OffsiteWorld, kind: Copy['kind']): Refusal | null {
+  const isAtWork = refusalByWorkflow(world.unfinished);
+  if (isAtWork !== null) return isAtWork;
   if (world.destination === null) return { code: 'offsite_not_configured' };
-  const refusal = refusalByWorkflow(world.unfinished) ?? refuseByPlatform(world);
+  const refusal = refuseByPlatform(world);
   if (refusal !== null) return refusal;
   return kind === 'incremental' && chainToContinue(world.copies) === null ? { code: 'copy_chain_incomplete' } : null;
 }
 
-/** May the site be overwritten with `copy`? First the point that was named, then the state of the site, whoever is at work on it first. */
+/**
+ * May the site be overwritten with `copy`? First whether there is such a copy where there is a storage to look in, then who is at work on the site: on the very
+ * copy, perhaps. Then what state the copy is in, and the site.
+ */
 export function refuseRestore(world: OffsiteWorld, copy: Copy | null): Refusal | null {
-  return refuseCopyPoint(world, copy) ?? refusalByWorkflow(world.unfinished) ?? refuseByPlatform(world);
+  const isUnknown = world.destination !== null && copy === null;
+  const isAtWork = isUnknown ? null : refusalByWorkflow(world.unfinished);
+  return isAtWork ?? refuseCopyPoint(world, copy) ?? refuseByPlatform(world);
 }
 
 function refuseCopyPoint({ destination, copies }: OffsiteWorld, copy: Copy | null): Refusal | null {

@@ -35,6 +35,7 @@ describe('a site without a storage of its customer’s', () => {
         last_copy_at: null,
         last_error_code: '',
         copies: [],
+        page: { next_cursor: null, has_more: false, limit: 50 },
         restore: null,
       },
     ]);

@@ -1,6 +1,8 @@
 import { type OffsiteCopyView, type OffsiteRestorePhase, offsiteEncryptionScheme, type SiteOffsite } from '@drydock/contracts/offsite';
 import type { WorkflowView } from '@drydock/contracts/workflows';
 import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
+import { isInProgress } from '@drydock/workflow-kit/refusal.rules';
+import type { ListPage } from '../sites/site-list';
 import { ancestryOf, restorableChain } from './offsite.rules';
 import type { Copy, Destination } from './offsite.types';
 
@@ -13,19 +15,20 @@ export interface OffsiteFacts {
   restore: { view: WorkflowView; copyId: string } | null;
 }
 
-const kindsShown: readonly string[] = ['configure_offsite', 'copy_offsite', 'restore_offsite'];
-
-export function viewOffsite({ destination, copies, unfinished, restore }: OffsiteFacts): SiteOffsite {
+export function viewOffsite({ destination, copies, unfinished, restore }: OffsiteFacts, { asked, pageOf }: ListPage): SiteOffsite {
   const finished = copies.filter(({ status }) => status !== 'running');
+  const behind = finished.filter(({ id }) => asked.after === null || id < asked.after).slice(0, asked.limit + 1);
+  const shown = pageOf(behind, (copy) => viewCopy(copies, copy));
   const last = finished.find(({ status }) => status === 'completed');
   return {
     configured: destination !== null,
     destination: destination === null ? null : viewPlace(destination),
     encryption: destination?.encryptionKeyId == null ? null : { scheme: offsiteEncryptionScheme, key_id: destination.encryptionKeyId },
-    in_progress: unfinished !== null && unfinished.status !== 'needs_attention' && kindsShown.includes(unfinished.kind),
+    in_progress: isInProgress(unfinished),
     last_copy_at: last?.completedAt?.toISOString() ?? null,
     last_error_code: destination?.lastErrorCode ?? '',
-    copies: finished.map((copy) => viewCopy(copies, copy)),
+    copies: shown.data,
+    page: shown.page,
     restore: restore === null ? null : viewRestore(restore.view, restore.copyId),
   };
 }

@@ -36,7 +36,7 @@ export function packCopy(
     };
     const packed = await hostOf(context.siteHosts, platform).pack(site, releaseId, archive, { ...orderOf(step), progress: step.progress });
     const { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes, skipped } = packed;
-    if (skipped > 0) step.log.warn({ skipped }, 'some paths cannot be in a copy');
+    if (skipped.count > 0) step.log.warn({ skipped: skipped.count }, 'some paths cannot be in a copy');
     return { objectKey, manifestMac, manifestSha256, sizeBytes, rawBytes };
   });
 }

@@ -8,10 +8,11 @@ import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { holdSite, readSite } from '../sites/find-site';
 import { changeStatus } from '../sites/site.store';
+import { readListPage } from '../sites/site-list';
 import { onSite, sitePath } from '../sites/site-names';
 import { findNamed, lookAtStorage } from './look-at-storage';
 import { refuseRestore } from './offsite.rules';
-import { readOffsiteState, readOffsiteWorld } from './offsite-state';
+import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
 import { restoreOffsiteHead } from './restore-offsite.head';
 
 /** Endpoint 5: accepts that the site is overwritten with the named copy and all that it depends on; {@link restoreOffsiteHead} does it. */
@@ -38,7 +39,7 @@ export const restoreOffsite = (context: HandlerContext) =>
         action: 'offsite.restore',
       });
       await changeStatus(tx, site.id, 'restoring');
-      const state = await readOffsiteState(context, tx, site);
+      const state = await readOffsiteState(context, tx, site, readListPage(context, copyList, request));
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: { workflow_id: workflowId, state } };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, Refusal | null>;

@@ -18,7 +18,7 @@ describe.each(queueBackends())('copies in the customer’s own storage, with the
 
   /** A small change: one file, one row. */
   const touch = async (siteId: string, version: number): Promise<void> => {
-    const { files_dir: filesDir, database_url: databaseUrl } = await world.host.readSite(siteId);
+    const { filesDir, databaseUrl } = await world.placeOf(siteId);
     writeFileSync(path.join(filesDir, 'index.html'), `file=${version} row=<?sql select v from version ?>`);
     await runSql(databaseUrl, `UPDATE version SET v = ${version}`);
   };

@@ -1,15 +1,23 @@
 import { ArchiveError, type ArchiveReason } from '@drydock/archive/archive-error';
 import type { ProblemCode } from '@drydock/contracts/problems';
+import { isDiskFull } from '@drydock/site-host/disk-full';
 import { fail, StepFailure } from '@drydock/workflow/step-error';
-import { isDiskFull } from '../providers/local-errors';
+import { contentDetail } from '../backups/definite-failure';
 import { OffsiteError, type OffsiteRefusal } from '../providers/offsite-storage';
-import { SiteHostError } from '../providers/site-host';
+import { SiteHostError, type SiteHostRefusal } from '../providers/site-host';
 
 export const codeOfRefusal = {
   endpoint_refused: 'offsite_endpoint_refused',
   credentials_rejected: 'offsite_credentials_rejected',
   bucket_unusable: 'offsite_bucket_unusable',
 } as const satisfies Record<OffsiteRefusal, ProblemCode>;
+
+const codeOfHost: Partial<Record<SiteHostRefusal, ProblemCode>> = {
+  archive_refused: 'copy_tampered',
+  content_not_packed: 'site_content_refused',
+  content_not_loaded: 'backup_content_refused',
+  no_space: 'storage_full',
+};
 
 /** A storage that does not answer, as the caller gets it: 503, and when to try again (decisions.md 1). */
 export const storageUnavailable = { extra: { dependency: 'customer_storage' }, retryAfterSeconds: 60 } as const;
@@ -21,11 +29,11 @@ const mayPass: readonly ArchiveReason[] = ['write_failed', 'source_unreadable', 
 function definiteCode(error: unknown): ProblemCode | undefined {
   if (error instanceof OffsiteError) return codeOfRefusal[error.refusal];
   if (error instanceof SiteHostError) {
-    if (error.refusal === 'archive_refused') return 'copy_tampered';
-    return error.refusal === 'no_space' ? 'storage_full' : undefined;
+    return codeOfHost[error.refusal];
   }
   if (error instanceof ArchiveError) {
     if (error.reason === 'no_space') return 'storage_full';
+    if (error.reason === 'unnameable') return 'backup_content_refused';
     return mayPass.includes(error.reason) ? undefined : 'copy_tampered';
   }
   return isDiskFull(error) ? 'storage_full' : undefined;
@@ -45,7 +53,7 @@ export async function onStorage<T>(
   } catch (error) {
     if (error instanceof StepFailure) throw error;
     const code = definiteCode(error);
-    if (code !== undefined) throw fail(code, { internal: String(error), cause: error });
+    if (code !== undefined) throw fail(code, { ...contentDetail(error), internal: String(error), cause: error });
     if (step.signal.aborted || step.attempt < attemptsMax) throw error;
     throw fail('dependency_unavailable', { extra: storageUnavailable.extra, internal: String(error), cause: error });
   }

@@ -28,7 +28,10 @@ export interface DrillClaim {
 /** Whose backups are drilled. Only these have a site of the platform's own that they can be restored onto, and rows that can be counted before it. */
 export const drilledPlatforms: readonly SitePlatform[] = ['local'];
 
-/** Of the backups of a site on `platform`: what was proven of another platform's restores says nothing about this one's. */
+/**
+ * What a drill has proven for the backups of a site on `platform`: what was proven of another platform's restores says nothing about this
+ * one's.
+ */
 export function restoreDrillOf({ drill }: BackupProofs, platform: SitePlatform, now: Date): DrillClaim {
   if (!drilledPlatforms.includes(platform)) return { hasPassed: false, finishedAt: null, reason: 'no_drill_site' };
   const reason = reasonOf(drill, 'never_drilled', drillAgeMaxMs, now);

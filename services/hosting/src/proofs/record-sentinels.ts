@@ -5,7 +5,7 @@ import { textOfBytes } from '@drydock/archive/path-bytes';
 import { readBlocks } from '@drydock/archive/read-blocks';
 import { manifestSchema, readJson } from '@drydock/pg-transfer/manifest';
 import { sectionPaths } from '@drydock/pg-transfer/section';
-import { archiveRoots } from '../providers/local-pack';
+import { archiveRoots } from '@drydock/site-host/site-jobs.protocol';
 import { appEntry, createSample, isServedAsItIs, type Sentinels, sentinelsMax } from './sentinel.rules';
 
 /**

@@ -5,7 +5,7 @@ export interface Sentinels {
   tables: Array<{ schema: string; name: string; rows: number }>;
 }
 
-/** Of each kind; enough to notice what was mixed up, few enough to be asked for within seconds. */
+/** How many sentinels of each kind are kept; enough to notice what was mixed up, few enough to be asked for within seconds. */
 export const sentinelsMax = 8;
 
 /** Larger ones are compared by their hash while they are restored; asking for them again proves no more. */

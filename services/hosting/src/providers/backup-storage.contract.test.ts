@@ -9,7 +9,7 @@ import { attemptKey, type BackupStorage, backupPrefix, prefixOfKey } from './bac
 import { storageByMode } from './backup-storage.by-mode';
 import { localBackupStorage } from './backup-storage.local';
 import { movedStorage } from './backup-storage.moved';
-import { type S3BackupStorage, s3BackupStorage } from './backup-storage.s3';
+import { type S3BackupStorage, s3BackupReader, s3BackupStorage } from './backup-storage.s3';
 import { openS3Client } from './s3-place';
 
 interface Opened {
@@ -274,3 +274,27 @@ describe('the backup storage s3 when the storage fails', () => {
     expect(opened.s3.world.buckets.get('backups').keys('')).not.toContain(`${key}/index-00000000`);
   });
 });
+
+it.each([[false], [true]])(
+  'whoever may only list the bucket sees what is there and hidden, and can neither read nor remove (lock: %s)',
+  async (hasObjectLock) => {
+    const lister = { accessKeyId: 'lister', secretAccessKey: 'another secret of tests', buckets: ['backups'] };
+    const accounts = [account, { ...lister, mayRead: false, mayWrite: false, mayDelete: false }];
+    const s3 = await startS3({ accounts, buckets: [{ name: 'backups', hasObjectLock }] });
+    const storage = s3BackupStorage(placeIn(s3, 'deep'));
+    const place = { ...placeIn(s3, 'deep'), ...lister };
+    const [reader, thief] = [s3BackupReader(place), s3BackupStorage(place)];
+    const prefix = newPrefix();
+    const key = attemptKey(prefix, '1');
+    expect(await reader.has(key)).toBe(false);
+    await storage.sink(key).write('manifest', Buffer.from('sealed'));
+    const there = await storage.has(key);
+    expect([await reader.has(key), await reader.has(attemptKey(prefix, '11'))]).toEqual([there, false]);
+    await expect(thief.source(key).read('manifest')).rejects.toBeInstanceOf(Error);
+    await thief.removeAll(prefix).catch(() => undefined);
+    await expect(thief.sink(key).write('manifest', Buffer.from('forged'))).rejects.toBeInstanceOf(Error);
+    expect((await storage.source(key).read('manifest')).toString()).toBe('sealed');
+    for (const { close } of [storage, reader, thief]) close();
+    await s3.close();
+  },
+);

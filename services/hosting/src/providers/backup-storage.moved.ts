@@ -1,8 +1,15 @@
 import { ArchiveError } from '@drydock/archive/archive-error';
 import type { ArchiveSource } from '@drydock/archive/archive-objects';
-import type { BackupStorage } from './backup-storage';
+import type { BackupReader, BackupStorage } from './backup-storage';
 
 const isMissing = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'truncated';
+
+/** Looks in `current`, and then where backups were before. */
+export const movedReader = (current: BackupReader, former: BackupReader): BackupReader => ({
+  locationIn: (mode) => current.locationIn(mode),
+  placeIn: (mode) => current.placeIn(mode),
+  has: async (key) => (await current.has(key)) || (await former.has(key)),
+});
 
 /** Writes to `current`; what was written to `former` before stays there and is found there, so that object storage can be configured any day. */
 export function movedStorage(current: BackupStorage, former: BackupStorage): BackupStorage {
@@ -18,7 +25,7 @@ export function movedStorage(current: BackupStorage, former: BackupStorage): Bac
           }),
       };
     },
-    has: async (key) => (await current.has(key)) || (await former.has(key)),
+    ...movedReader(current, former),
     removeAll: async (prefix, keep) => {
       await former.removeAll(prefix, keep);
       return current.removeAll(prefix, keep);

@@ -2,7 +2,7 @@ import { GetObjectCommand, HeadObjectCommand, PutObjectCommand, type S3Client } 
 import { Upload } from '@aws-sdk/lib-storage';
 import { refuse } from '@drydock/archive/archive-error';
 import { isObjectName, manifestName } from '@drydock/archive/archive-objects';
-import { assertStorageKey, type BackupStorage } from './backup-storage';
+import { assertStorageKey, type BackupReader, type BackupStorage } from './backup-storage';
 import { s3CanaryStorage } from './canary-storage.s3';
 import { readAhead } from './read-ahead';
 import { readObjectBody } from './read-object-body';
@@ -24,6 +24,26 @@ export interface S3BackupStorage extends BackupStorage {
   close(): void;
 }
 
+const placeName = (place: S3Place): string =>
+  `${place.endpoint ?? place.region}/${keyAt({ ...place, prefix: place.bucket }, place.prefix)}`;
+
+/** For a key that may list the bucket and its versions, and neither read nor change an object. */
+export function s3BackupReader(place: S3Place): BackupReader & { close(): void } {
+  const client = openS3Client(place);
+  return {
+    locationIn: () => 'object_storage',
+    placeIn: () => placeName(place),
+    has: async (key) => {
+      assertStorageKey(key);
+      const manifest = `${keyAt(place, key)}/${manifestName}`;
+      for await (const found of listVersions(client, place.bucket, manifest))
+        if (found.key === manifest && !found.isDeleteMarker) return true;
+      return false;
+    },
+    close: () => client.destroy(),
+  };
+}
+
 /** Archives as objects of a bucket of ours. A bucket with Object Lock keeps them from everybody once they are locked. */
 export function s3BackupStorage(place: S3Place): S3BackupStorage {
   const client = openS3Client(place);
@@ -39,7 +59,7 @@ export function s3BackupStorage(place: S3Place): S3BackupStorage {
   };
   return {
     locationIn: () => 'object_storage',
-    placeIn: () => `${place.endpoint ?? place.region}/${keyAt({ ...place, prefix: bucket }, place.prefix)}`,
+    placeIn: () => placeName(place),
     sink: (key) => {
       const folder = folderOf(key);
       return { write: (name, bytes) => writeObject(client, bucket, `${folder}/${objectName(name)}`, bytes) };

@@ -5,17 +5,12 @@ import type { CanaryStorage } from './canary-storage';
 /** What the surface calls a place of backups. */
 export type BackupLocation = 'worker_host' | 'object_storage';
 
-/**
- * Where archives are kept: a key names a folder of objects. Each archive is written under a key of its own that is never written again,
- * so that a worker which lost its lease cannot change what another one has verified.
- */
+/** Whether backups are there, for whoever may not read them. */
 export interface BackupReader {
   /** Where backups of this world are written. */
   locationIn(mode: Mode): BackupLocation;
   /** Names that place, without any secret: what was proven of one says nothing about the next. */
   placeIn(mode: Mode): string;
-  /** Reads objects; one that is missing rejects with ArchiveError `truncated`, a storage that cannot be asked with anything else. */
-  source(storageKey: string): ArchiveSource;
   /** Whether a finished archive (one with a manifest) lies there. Rejects when that cannot be known. */
   has(storageKey: string): Promise<boolean>;
 }
@@ -25,7 +20,13 @@ export interface Removal {
   lockedObjects: number;
 }
 
+/**
+ * Where archives are kept: a key names a folder of objects. Each archive is written under a key of its own that is never written again,
+ * so that a worker which lost its lease cannot change what another one has verified.
+ */
 export interface BackupStorage extends BackupReader {
+  /** Reads objects; one that is missing rejects with ArchiveError `truncated`, a storage that cannot be asked with anything else. */
+  source(storageKey: string): ArchiveSource;
   /** Writes objects; each is durable once its write resolves. The manifest comes last: without it there is no archive. */
   sink(storageKey: string): ArchiveSink;
   /** Removes every archive whose key begins with the folder `prefix`, except `keep` and what is locked. Not there is no error. */

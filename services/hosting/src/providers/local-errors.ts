@@ -1,7 +1,9 @@
-import { ArchiveError, systemErrorCode } from '@drydock/archive/archive-error';
-import { TransferError, type TransferErrorCode } from '@drydock/pg-transfer/transfer-error';
+import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archive/archive-error';
+import { JobProblem } from '@drydock/host-kit/job-protocol';
+import { TransferError, transferCodes } from '@drydock/pg-transfer/transfer-error';
+import { isDiskFull } from '@drydock/site-host/disk-full';
 import { SiteHostError as ControlError, type SiteHostErrorCode } from '@drydock/site-host/site-host-error';
-import { SiteHostError, type SiteHostRefusal } from './site-host';
+import { type RefusedContent, SiteHostError, type SiteHostRefusal } from './site-host';
 
 const refusalOfControl: Partial<Record<SiteHostErrorCode, SiteHostRefusal>> = {
   stale_fence: 'stale_fence',
@@ -9,43 +11,58 @@ const refusalOfControl: Partial<Record<SiteHostErrorCode, SiteHostRefusal>> = {
   release_is_current: 'current',
   no_app: 'no_app',
   restart_blocked: 'restart_blocked',
+  sandbox_unavailable: 'sandbox_unavailable',
 };
 
-/** A dump that no repetition makes better; the other codes may be a connection that was lost. */
-const refusedDumps: readonly TransferErrorCode[] = [
-  'meta_command',
-  'statement_refused',
-  'extension_untrusted',
-  'loader_too_powerful',
-  'dump_malformed',
-  'counts_differ',
-];
+const refusalOfJob: Partial<Record<string, SiteHostRefusal>> = { no_space: 'no_space', superseded: 'stale_fence', ...refusalOfControl };
 
-function refusalOf(error: unknown): SiteHostRefusal | undefined {
+/** Which way a site's content was going. */
+type Direction = 'pack' | 'stage';
+
+function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRefusal | undefined {
   if (error instanceof ControlError) return refusalOfControl[error.code];
-  if (error instanceof TransferError)
-    return isDiskFull(error) ? 'no_space' : refusedDumps.includes(error.code) ? 'archive_refused' : undefined;
-  if (!(error instanceof ArchiveError)) return isDiskFull(error) ? 'no_space' : undefined;
-  if (error.reason === 'no_space') return 'no_space';
+  if (error instanceof JobProblem) return refusalOfJob[error.code];
+  if (isDiskFull(error)) return 'no_space';
+  if (contentOf(error, direction) !== undefined) return direction === 'pack' ? 'content_not_packed' : 'content_not_loaded';
+  if (!(error instanceof ArchiveError)) return undefined;
   const mayPass = error.reason === 'write_failed' || error.reason === 'source_unreadable' || error.reason === 'staging_not_empty';
   return mayPass ? undefined : 'archive_refused';
 }
 
-const fullDiskCodes = new Set(['53100', 'ENOSPC', 'EDQUOT']);
-
-/** Postgres says 53100 when its disk is full, the file system ENOSPC or EDQUOT, wrapped or not. */
-export function isDiskFull(error: unknown, depth = 0): boolean {
-  if (fullDiskCodes.has(systemErrorCode(error))) return true;
-  return depth < 5 && error instanceof Error && isDiskFull(error.cause, depth + 1);
+/** The customer's content that is refused each time; undefined where something else has failed, or where it may pass. */
+function contentOf(error: unknown, direction: Direction | undefined): RefusedContent | undefined {
+  if (error instanceof TransferError) return error.isPermanent ? { object: error.object, reason: error.reason } : undefined;
+  if (!(error instanceof ArchiveError)) return undefined;
+  const isContent = error.reason === 'unnameable' || (direction === 'pack' && error.reason === 'limit_exceeded');
+  return isContent ? { object: null, reason: reasonOf(error) } : undefined;
 }
 
-/** The same work, with what no repetition can mend as a {@link SiteHostError}. */
-export function translated<T>(work: Promise<T>): Promise<T> {
-  return work.catch((error: unknown) => {
-    const refusal = refusalOf(error);
-    throw refusal === undefined
-      ? error
-      : new SiteHostError(refusal, error instanceof Error ? error.message : String(error), { cause: error });
+const reasonOf = ({ message, reason }: ArchiveError): string => message.replace(`${reason}: `, '');
+
+/** A job's problem as the error that it was in the child. */
+function errorOfJob(error: unknown): unknown {
+  if (!(error instanceof JobProblem)) return error;
+  const [source, name = ''] = error.code.split('.', 2);
+  if (source === 'archive' && isReason(name)) return new ArchiveError(name, error.message.replace(`${name}: `, ''), { cause: error });
+  const code = transferCodes.find((known) => known === name);
+  if (source === 'transfer' && code !== undefined) {
+    const { object, reason = error.message, permanent } = error.facts;
+    return new TransferError(code, error.message, { object, isPermanent: permanent === 'yes', cause: new Error(reason, { cause: error }) });
+  }
+  return error;
+}
+
+const isReason = (text: string): text is ArchiveReason => Object.hasOwn(archiveReasons, text);
+
+/** The same work, with what no repetition can mend as a {@link SiteHostError}. `direction`: of work that moves a site's content. */
+export function translated<T>(work: Promise<T>, direction?: Direction): Promise<T> {
+  return work.catch((thrown: unknown) => {
+    const error = errorOfJob(thrown);
+    const refusal = refusalOf(error, direction);
+    if (refusal === undefined) throw error;
+    const content = contentOf(error, direction);
+    const message = error instanceof Error ? error.message : String(error);
+    throw new SiteHostError(refusal, message, { cause: error, ...(content === undefined ? {} : { content }) });
   });
 }
 

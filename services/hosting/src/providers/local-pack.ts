@@ -1,42 +1,47 @@
-import { type PackOptions, pack } from '@drydock/archive/pack';
-import { directoryRoot, streamRoot } from '@drydock/archive/pack-roots';
-import { dumpDatabase } from '@drydock/pg-transfer/dump-database';
+import { randomBytes } from 'node:crypto';
+import { deriveKeys, encodeKeys, saltBytes } from '@drydock/archive/archive-keys';
+import { type ArchiveLink, deriveKeysOf } from '@drydock/archive/open-archive';
 import type { SiteHostClient } from '@drydock/site-host/client';
+import type { PackSpec } from '@drydock/site-host/site-jobs.protocol';
 import { type ArchiveToWrite, linksOf, type MovingOrder, type PackedArchive, type SiteRef } from './site-host';
-
-/** The two roots of every site archive. */
-export const archiveRoots = { files: 'files', database: 'database' } as const;
 
 export interface LocalTools {
   client: SiteHostClient;
   archiveKey: Buffer;
 }
 
-/** Where the bar is half-way when nobody knows how much there is. */
-const guessedBytes = 64 * 2 ** 20;
+/** An archive as a job of the host is told of it: what our records say, and the keys that open it and no other. */
+export async function describeArchive(link: ArchiveLink, archiveKey: Buffer): Promise<PackSpec['parents'][number]> {
+  const { archiveId, manifestMac } = link.expected;
+  return { archive_id: archiveId, manifest_mac: manifestMac, keys: encodeKeys(await deriveKeysOf(link, archiveKey)) };
+}
 
-/** Files straight from the release's folder, then its database out of one snapshot, into one archive. Memory does not grow with either. */
+/** The host packs, in the site's box; its objects come here and go to the storage. */
 export async function packRelease(
   { client, archiveKey }: LocalTools,
   site: SiteRef,
   releaseId: string,
-  { sink, archiveId, sequence, createdAt, expectedRawBytes, parents }: ArchiveToWrite,
-  { signal, progress }: MovingOrder,
+  { sink, archiveId, sequence, createdAt, expectedRawBytes, parents = [] }: ArchiveToWrite,
+  { fence, workflowId, signal, progress }: MovingOrder,
 ): Promise<PackedArchive> {
-  const release = await client.readRelease(site.siteId, releaseId, signal);
-  const options: PackOptions = {
-    roots: [
-      directoryRoot(archiveRoots.files, release.files_dir),
-      streamRoot(archiveRoots.database, dumpDatabase({ url: release.database_url, signal })),
-    ],
-    sink,
-    key: archiveKey,
-    identity: { archiveId, siteId: site.siteId, orgId: site.orgId, sequence },
-    createdAt,
-    ...(parents === undefined ? {} : { parent: linksOf(site, parents) }),
-    signal,
-    onProgress: ({ rawBytes }) => progress(rawBytes / Math.max(expectedRawBytes ?? rawBytes + guessedBytes, rawBytes, 1)),
+  const links = linksOf(site, parents);
+  const spec: PackSpec = {
+    release_id: releaseId,
+    archive_id: archiveId,
+    origin: { site_id: site.siteId, organisation_id: site.orgId },
+    sequence,
+    created_at: createdAt.toISOString(),
+    keys: encodeKeys(deriveKeys(archiveKey, randomBytes(saltBytes), archiveId)),
+    parents: await Promise.all(links.map((link) => describeArchive(link, archiveKey))),
+    expected_raw_bytes: expectedRawBytes,
   };
-  const { manifestMac, manifestSha256, sizeBytes, rawBytes, skipped } = await pack(options);
-  return { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes, skipped };
+  const archives = { sources: links.map(({ source }) => source), sink };
+  const packed = await client.pack(site.siteId, spec, archives, { claim: { fence, workflowId, signal }, onProgress: progress });
+  return {
+    manifestMac: packed.manifest_mac,
+    checksumSha256: packed.manifest_sha256,
+    sizeBytes: packed.size_bytes,
+    rawBytes: packed.raw_bytes,
+    skipped: packed.skipped,
+  };
 }

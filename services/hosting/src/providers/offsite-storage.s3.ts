@@ -19,7 +19,10 @@ export interface S3OffsiteOptions {
 /** Twice the largest object of an archive over a line of 4 Mbit/s. */
 const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
 
-/** Of a thousand keys each: an archive of 4 TB comes to 820, and its folder holds what a few attempts at it have left. */
+/**
+ * How many pages of a thousand keys a listing has at most: an archive of 4 TB comes to 820, and its folder holds what a few attempts at it
+ * have left.
+ */
 const pagesMax = 5_000;
 
 /** Objects deleted at once; each is one small call. */

@@ -45,7 +45,7 @@ function forgetOldest(kept: Map<number, unknown> | Set<number>, max: number): vo
   for (const oldest of kept.keys()) if (kept.size > max) kept.delete(oldest);
 }
 
-/** Of a segment; null for any other object. */
+/** The number of a segment; null for any other object. */
 function numberOf(name: string): number | null {
   const match = /^segment-(\d+)$/.exec(name);
   return match === null ? null : Number(match[1]);

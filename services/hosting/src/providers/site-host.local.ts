@@ -1,4 +1,4 @@
-import type { SiteHostClient } from '@drydock/site-host/client';
+import type { SiteHostClient, SiteHostReaderClient } from '@drydock/site-host/client';
 import type { SiteDescription } from '@drydock/site-host/protocol';
 import { withSpan } from './driver-span';
 import { translated, unknownAsNull } from './local-errors';
@@ -23,7 +23,7 @@ function requireHosted(description: SiteDescription): HostedSite {
 }
 
 /** What handlers may ask the site-host process. */
-export function localSiteHostReader(client: SiteHostClient): SiteHostReader {
+export function localSiteHostReader(client: Pick<SiteHostReaderClient, 'readSite' | 'readApp'>): SiteHostReader {
   return {
     describe: async ({ siteId }, signal) => {
       const description = await unknownAsNull(client.readSite(siteId, signal));
@@ -48,9 +48,11 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
       requireHosted(await translated(client.ensureSite(siteId, { domain, mode }, claimOf(order)))),
     destroy: ({ siteId }, order) => translated(client.destroySite(siteId, claimOf(order))),
     pack: (site, releaseId, archive, order) =>
-      withSpan('site_host.pack', { 'site.id': site.siteId }, () => translated(packRelease(tools, site, releaseId, archive, order))),
+      withSpan('site_host.pack', { 'site.id': site.siteId }, () => translated(packRelease(tools, site, releaseId, archive, order), 'pack')),
     stage: (site, releaseId, archive, order) =>
-      withSpan('site_host.stage', { 'site.id': site.siteId }, () => translated(stageArchive(tools, site, releaseId, archive, order))),
+      withSpan('site_host.stage', { 'site.id': site.siteId }, () =>
+        translated(stageArchive(tools, site, releaseId, archive, order), 'stage'),
+      ),
     freeze: async ({ siteId }, ttlMs, order) => {
       await translated(client.freezeSite(siteId, ttlMs, claimOf(order)));
     },

@@ -2,6 +2,7 @@ import type { ArchiveSink, ArchiveSource } from '@drydock/archive/archive-object
 import type { ArchiveLink } from '@drydock/archive/open-archive';
 import type { SitePlatform } from '@drydock/contracts/sites';
 import type { Mode } from '@drydock/contracts/values';
+import type { Skipped } from '@drydock/site-host/skipped-paths';
 import type { MovingOrder, Order } from '@drydock/workflow/order';
 
 export type { MovingOrder, Order };
@@ -20,9 +21,9 @@ export interface HostedSite {
   currentRelease: string;
   /** Every release that is there, the current one included. */
   releases: readonly string[];
-  /** Of the file system that a new release would be staged on. */
+  /** How many bytes are free on the file system that a new release would be staged on. */
   freeBytes: number;
-  /** Of a site that is a hosting package at a vendor: the vendor's id of it. */
+  /** The vendor's id of the site, when it is a hosting package at a vendor. */
   vendorPackageId?: string;
 }
 
@@ -70,8 +71,8 @@ export interface PackedArchive {
   checksumSha256: string;
   sizeBytes: number;
   rawBytes: number;
-  /** Paths that cannot be in a backup, such as sockets. */
-  skipped: number;
+  /** Paths that are not in the archive, such as sockets, or not as they were at one moment. */
+  skipped: Skipped;
 }
 
 export interface Probe {
@@ -103,11 +104,11 @@ export interface SiteHost extends SiteHostReader {
   create(site: SiteRef, domain: string, order: Order): Promise<HostedSite>;
   /** Serving ends, everything is removed. A site that is not there is no error. */
   destroy(site: SiteRef, order: Order): Promise<void>;
-  /** Files and database of one release into one archive, as a snapshot of each; the site goes on serving. */
+  /** Files and database of one release into one archive, as a snapshot of each; the site goes on serving. SiteHostError `content_not_packed`. */
   pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, order: MovingOrder): Promise<PackedArchive>;
   /**
    * A whole new release beside the live one, verified while it is written and synced to disk before this resolves; nothing that is served changes.
-   * Begins again from empty. SiteHostError `archive_refused`, `no_space`.
+   * Begins again from empty. SiteHostError `archive_refused`, `content_not_loaded`, `no_space`.
    */
   stage(site: SiteRef, releaseId: string, archive: ArchiveToStage, order: MovingOrder): Promise<void>;
   /** New requests and database sessions wait, running ones end; it ends by itself after `ttlMs`. */
@@ -119,7 +120,7 @@ export interface SiteHost extends SiteHostReader {
   probe(site: SiteRef, order: Order): Promise<Probe>;
   /**
    * Has the next request answered by a fresh process of the application; resolves once the host would do so. Again: another fresh one, which harms
-   * nobody. SiteHostError `no_app`, `restart_blocked`.
+   * nobody. SiteHostError `no_app`, `restart_blocked`, `sandbox_unavailable`.
    */
   restartApp(site: SiteRef, order: Order): Promise<AppRestarted>;
   /** Out of the way at once, removed slowly afterwards. Never the current one: SiteHostError `current`. Not there is no error. */
@@ -132,6 +133,8 @@ export const linksOf = ({ siteId, orgId }: Pick<SiteRef, 'siteId' | 'orgId'>, ar
 
 export type SiteHostRefusal =
   | 'archive_refused'
+  | 'content_not_packed'
+  | 'content_not_loaded'
   | 'no_space'
   | 'moved'
   | 'current'
@@ -139,16 +142,27 @@ export type SiteHostRefusal =
   | 'unsupported'
   | 'domain_taken'
   | 'no_app'
-  | 'restart_blocked';
+  | 'restart_blocked'
+  | 'sandbox_unavailable';
 
-/** A definite refusal. `message` is for the log. */
+/** What in a site or an archive is refused each time, in words for the customer whose content it is. */
+export interface RefusedContent {
+  /** `table "public"."orders"`; null when nobody can tell which it is. */
+  object: string | null;
+  reason: string;
+}
+
+/** A definite refusal. `message` is for the log, `content` for the customer. */
 export class SiteHostError extends Error {
   readonly refusal: SiteHostRefusal;
+  /** What of the content was refused; only `content_not_packed` and `content_not_loaded` have it. */
+  readonly content: RefusedContent | null;
 
-  constructor(refusal: SiteHostRefusal, message: string, options?: ErrorOptions) {
+  constructor(refusal: SiteHostRefusal, message: string, { content, ...options }: ErrorOptions & { content?: RefusedContent } = {}) {
     super(`${refusal}: ${message}`, options);
     this.name = 'SiteHostError';
     this.refusal = refusal;
+    this.content = content ?? null;
   }
 }
 

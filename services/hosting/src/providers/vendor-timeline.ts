@@ -9,7 +9,10 @@ export interface VendorPackage {
 
 export interface VendorRestore {
   item: VendorItemRef;
-  /** Of a mailbox: what the one beside it is called after. One of that name is overwritten. */
+  /**
+   * The name of the mailbox beside the original, before `temp-` is put in front of it. A mailbox of that name is overwritten. Only
+   * `isBeside` uses it.
+   */
   name: string;
   handle: string;
   /** Into a mailbox beside the original, whose name begins with temp-. */
@@ -27,7 +30,7 @@ export interface VendorTimelineReader {
  * whether a job has come of it.
  */
 export interface VendorTimeline extends VendorTimelineReader {
-  /** Of one timeline, oldest first; one that was reported twice is told once, by its furthest status. */
+  /** The jobs of one timeline, oldest first. A job that was reported twice is told once, by its furthest status. */
   listJobs(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<VendorJob[]>;
   takeSnapshot(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<void>;
   restore(packageId: string, restore: VendorRestore, signal?: AbortSignal): Promise<void>;

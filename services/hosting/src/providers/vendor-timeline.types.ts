@@ -40,7 +40,7 @@ export interface VendorJob {
   id: string;
   kind: 'snapshot' | 'restore';
   status: 'running' | 'finished' | 'failed';
-  /** Of a restore. */
+  /** The point that a restore goes back to; null for a snapshot. */
   handle: string | null;
   /** Whether it makes a mailbox beside the original. */
   isBeside: boolean;

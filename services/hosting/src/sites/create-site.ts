@@ -1,5 +1,6 @@
 import { problem } from '@drydock/contracts/problem';
 import type { createSite as endpoint } from '@drydock/contracts/sites';
+import { assertWithinQuota } from '@drydock/service-kit/org-quota';
 import type { ActHandlers } from '@drydock/service-kit/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { uuidv7 } from 'uuidv7';
@@ -13,14 +14,25 @@ import { onSite, sitePath } from './site-names';
 
 export const createSite = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    look: async ({ caller, body }) => {
+      const { orgId, mode } = caller;
+      const { platform, primary_domain: domain } = body;
+      if (!offersPlatform(context, platform, mode)) throw problem('platform_unavailable');
+      if (!context.domainProofs.isRequired(mode)) return { isProven: true };
+      // A vendor gives a domain to the first who names it, so that there nobody may name one that is not theirs.
+      if (platform !== 'vendor') return { isProven: false };
+      if (await context.domainProofs.isShown({ orgId, domain })) return { isProven: true };
+      throw problem('domain_not_proven', { extra: { proofs: context.domainProofs.proofOf({ orgId, domain }) } });
+    },
+    act: async (tx: Tx, request, { isProven }) => {
       const { name, primary_domain: primaryDomain, platform, plan } = request.body;
-      if (!offersPlatform(context, platform, request.caller.mode)) throw problem('platform_unavailable');
+      await assertWithinQuota(context.database.sql(tx), context.quota, ownerOf(request.caller));
       const site = await insertSite(tx, {
         id: uuidv7(),
         ...ownerOf(request.caller),
         name,
         primaryDomain,
+        domainProvenAt: isProven ? request.now : null,
         platform,
         status: 'provisioning',
         dailyBackups: plan.daily_backups,
@@ -32,4 +44,4 @@ export const createSite = (context: HandlerContext) =>
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: viewSite(site) };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ActHandlers<typeof endpoint, Tx, { isProven: boolean }>;

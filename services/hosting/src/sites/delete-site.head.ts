@@ -10,6 +10,8 @@ export const deleteSiteHead = {
     statusBefore: siteStatusSchema,
     deletedSiteId: z.uuid(),
     deletedBy: z.string(),
+    /** False: nothing is packed, since the customer has said so. Left out by what was accepted before it could be said. */
+    takesBackup: z.boolean().default(true),
   }),
   steps: [{ name: 'inspect' }, { name: 'pack' }, { name: 'verify' }, { name: 'destroy' }],
 } as const;

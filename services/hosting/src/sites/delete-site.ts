@@ -22,6 +22,7 @@ export const deleteSite = (context: HandlerContext) =>
         deletedBy: request.caller.keyId,
         platform: site.platform,
         statusBefore: site.status,
+        takesBackup: request.query.last_backup === 'required',
       };
       const acceptance = { ...onSite(site.id), definition: deleteSiteHead, input, action: 'site.delete' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);

@@ -21,8 +21,8 @@ interface Inspected {
 }
 
 /**
- * A last verified backup, then the site goes: destroy last. A site that its host has lost keeps the newest backup that there is; one that never came to
- * be has nothing to come back from.
+ * A last verified backup, then the site goes: destroy last. A site that its host has lost, or whose owner wants no last
+ * backup, keeps the newest one that there is; one that never came to be has nothing to come back from.
  */
 export const deleteSiteWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(deleteSiteHead)
@@ -33,9 +33,12 @@ export const deleteSiteWorkflow = (context: WorkContext) =>
         const left = await findLeftBackup(context.database.pool, step.subject.id);
         // What an earlier deletion has left of the site is no site to back up: what it comes back from was taken before.
         if (left !== null) return { releaseId: null, keptBackupId: left };
+        const newest = () => findNewestBackup(context.database.pool, step.subject.id, context.now());
+        // What cannot be packed must not keep its owner from removing it.
+        if (!step.input.takesBackup) return { releaseId: null, keptBackupId: await newest() };
         const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
         if (hosted !== null) return { releaseId: hosted.currentRelease, keptBackupId: null };
-        return { releaseId: null, keptBackupId: await findNewestBackup(context.database.pool, step.subject.id, context.now()) };
+        return { releaseId: null, keptBackupId: await newest() };
       },
       commit: async (tx, step, { releaseId }) => {
         const { input, subject, workflowId } = step;

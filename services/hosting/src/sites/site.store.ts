@@ -4,11 +4,17 @@ import type { Site as SiteRow } from '../generated/prisma/client';
 import type { Owner, Site } from './site.types';
 import { statusesBefore } from './site-transitions';
 
-const toSite = ({ holdsDomain: _holdsDomain, backupSequence: _sequence, serveCheckAt: _serveCheckAt, ...row }: SiteRow): Site => row;
+const toSite = ({
+  holdsDomain: _holdsDomain,
+  domainProvenAt: _provenAt,
+  backupSequence: _sequence,
+  serveCheckAt: _serveCheckAt,
+  ...row
+}: SiteRow): Site => row;
 
-export type NewSite = Omit<Site, 'createdAt' | 'url'>;
+export type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null };
 
-/** Resolves with null when another site of that mode holds the domain. */
+/** Resolves with null when another site of the organisation has the domain, or, for one that was proven, anybody else's. */
 export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {
   // ON CONFLICT DO NOTHING: a violation would end the transaction, and with it the stored refusal.
   const inserted = await tx.site.createManyAndReturn({ data: [site], skipDuplicates: true });

@@ -57,9 +57,9 @@ it('the sandbox’s packages are another account’s', async () => {
 });
 
 it('in a mode without a vendor the platform is not offered', async () => {
-  const { VENDOR_URL = '', VENDOR_KEY = '' } = world.vendor.environment;
+  const { VENDOR_URL = '', VENDOR_READER_KEY = '' } = world.vendor.environment;
   const caller = callerOf();
-  const api = await startApi(caller, { VENDOR_URL, VENDOR_KEY });
+  const api = await startApi(caller, { VENDOR_URL, VENDOR_READER_KEY });
   const body = { name: 'Test', primary_domain: 'a.example.com', platform: 'vendor' };
   expect((await api.call('POST', '/v1/sites', { body })).status).toBe(202);
   const answer = await api.call('POST', '/v1/sites', { body, caller: { ...caller, mode: 'sandbox' } });

@@ -38,32 +38,41 @@ export function nameBeside({ mailboxes }: VendorListing, itemId: string): string
   return name;
 }
 
-/** May it be restored? In the order of decisions.md: first the point, then what is wrong with the wish, then who is at work. */
+/** May it be restored? First what is wrong with the wish whatever the vendor lists, then the point, then who is at work, then the state of the timeline. */
 export function refuseVendorRestore({ listing, unfinished }: VendorWorld, wish: VendorWish): Refusal | null {
-  return refuseVendorPoint(listing, wish) ?? refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
+  const refusal = refuseVendorWish(wish) ?? refuseUnlisted(listing, wish);
+  if (refusal !== null) return refusal;
+  const isAtWork = refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
+  return isAtWork ?? refuseVendorPoint(listing, wish);
 }
 
-/** What the listing alone says of the wish. */
-export function refuseVendorPoint(listing: VendorListing, { scope, itemId, handle, isBeside }: VendorWish): Refusal | null {
-  const named = itemsOf(listing, scope).filter(({ id }) => scope === 'web' || itemId === '' || id === itemId);
-  const holders = named.filter(({ points }) => points.some((point) => point.handle === handle));
-  if (holders.length === 0) return { code: 'restore_point_stale' };
-  if (!holders.some(({ isDead, isRestorable }) => isRestorable && !isDead)) return { code: 'scope_not_restorable' };
+function refuseVendorWish({ scope, itemId, isBeside }: VendorWish): Refusal | null {
   if (scope !== 'web' && itemId === '') return { code: 'item_required' };
   if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
   return isBeside && scope !== 'mailbox' ? { code: 'temp_mailbox_not_allowed' } : null;
 }
 
+function refuseUnlisted(listing: VendorListing, wish: VendorWish): Refusal | null {
+  const item = findItem(listing, wish);
+  return item?.points.some(({ handle }) => handle === wish.handle) === true ? null : { code: 'restore_point_stale' };
+}
+
+/** What the listing alone says of the point: that it is gone, or that its timeline cannot be restored. */
+export function refuseVendorPoint(listing: VendorListing, wish: VendorWish): Refusal | null {
+  const item = findItem(listing, wish);
+  return refuseUnlisted(listing, wish) ?? (item?.isRestorable === true && !item.isDead ? null : { code: 'scope_not_restorable' });
+}
+
 /** May a snapshot be taken? What `can_back_up` says is the vendor's own word. */
 export function refuseVendorSnapshot({ listing, unfinished }: VendorWorld, wish: Pick<VendorWish, 'scope' | 'itemId'>): Refusal | null {
   const { scope, itemId } = wish;
-  if (scope === 'mailbox') return { code: 'snapshot_unavailable' };
   if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
   if (scope === 'database' && itemId === '') return { code: 'item_required' };
   // A website without a point yet is not listed and can have its first one taken.
   if (scope === 'database' && findItem(listing, wish) === undefined) return { code: 'item_not_found' };
-  const busy = refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
-  return busy ?? (listing.canBackUp ? null : { code: 'snapshot_unavailable' });
+  const isAtWork = refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
+  if (isAtWork !== null) return isAtWork;
+  return scope !== 'mailbox' && listing.canBackUp ? null : { code: 'snapshot_unavailable' };
 }
 
 /** A job that was begun at the vendor itself: no workflow of ours to follow. */

@@ -27,7 +27,7 @@ describe('can_back_up', () => {
     ['vendor_take_snapshot', 'running', true],
     ['vendor_restore', 'running', true],
     ['vendor_restore', 'needs_attention', false],
-    ['delete_site', 'running', false],
+    ['delete_site', 'running', true],
   ] as const)('is false while %s is %s, for a snapshot would be refused, and in_progress is %s', (kind, status, isInProgress) => {
     expect(viewVendorSurface(idle, work(kind, status))).toMatchObject({ can_back_up: false, in_progress: isInProgress });
   });

@@ -1,8 +1,7 @@
 import type { SiteVendorSnapshotItem, VendorSnapshotSurface } from '@drydock/contracts/vendor-snapshots';
 import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
+import { isInProgress } from '@drydock/workflow-kit/refusal.rules';
 import type { VendorItem, VendorListing } from '../providers/vendor-timeline.types';
-
-const kindsShown: readonly string[] = ['vendor_restore', 'vendor_take_snapshot'];
 
 const viewItem = (item: VendorItem, itemId: string): SiteVendorSnapshotItem => ({
   item_id: itemId,
@@ -31,17 +30,13 @@ export function viewVendorSurface(listing: VendorListing, unfinished: Unfinished
   return amendByWork(said, unfinished);
 }
 
-/**
- * in_progress for as long as a workflow of ours about a job there is not at its end, and no snapshot while a workflow of any kind holds the site: the
- * vendor knows nothing of them, and its job ends before ours does.
- */
+/** in_progress, and no snapshot, for as long as a workflow of ours holds the site: the vendor knows nothing of it, and its job ends before ours does. */
 export function amendByWork(surface: VendorSnapshotSurface, unfinished: UnfinishedWorkflow | null): VendorSnapshotSurface {
   if (unfinished === null) return surface;
-  const isAtWork = unfinished.status !== 'needs_attention' && kindsShown.includes(unfinished.kind);
-  return { ...surface, can_back_up: false, in_progress: surface.in_progress || isAtWork };
+  return { ...surface, can_back_up: false, in_progress: surface.in_progress || isInProgress(unfinished) };
 }
 
-/** Of a site whose platform has no timelines. */
+/** The surface of a site whose platform has no timelines. */
 export const noTimelines: VendorSnapshotSurface = {
   available: false,
   permitted: false,

@@ -141,11 +141,15 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
     await refusedAs({ scope: 'web', timestamp: '12345' }, 'restore_point_stale');
     await refusedAs({ scope: 'database', timestamp: shop.timestamp, item_id: 'none' }, 'restore_point_stale');
     await refusedAs({ scope: 'database', timestamp: shop.timestamp }, 'item_required');
+    // What is wrong with the request is told before what the vendor lists.
+    await refusedAs({ scope: 'database', timestamp: '12345' }, 'item_required');
+    await refusedAs({ scope: 'web', timestamp: '12345', item_id: 'x' }, 'item_not_allowed');
     await refusedAs({ scope: 'web', timestamp: web, item_id: shop.item_id }, 'item_not_allowed');
     await refusedAs({ scope: 'web', timestamp: web, temp_mailbox: true }, 'temp_mailbox_not_allowed');
     await refusedAs({ scope: 'database', ...shop, temp_mailbox: true }, 'temp_mailbox_not_allowed');
     await world.vendor.change(packageId, { item: { scope: 'database', id: shop.item_id, isRestorable: false } });
-    await refusedAs({ scope: 'database', ...shop, temp_mailbox: true }, 'scope_not_restorable');
+    await refusedAs({ scope: 'database', ...shop, temp_mailbox: true }, 'temp_mailbox_not_allowed');
+    await refusedAs({ scope: 'database', ...shop }, 'scope_not_restorable');
     expect(await donesOf(world, packageId)).toEqual([]);
     expect(await auditOf(world, siteId, 'vendor_snapshot.restore')).toBe(0);
     expect(await world.api.rows("SELECT 1 FROM workflow WHERE subject_id = $1 AND kind = 'vendor_restore'", [siteId])).toHaveLength(0);

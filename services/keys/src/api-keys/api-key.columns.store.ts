@@ -1,6 +1,6 @@
 import { Prisma } from '../generated/prisma/client';
 
-/** Of `api_keys k`, as an ApiKeyRecord. */
+/** The columns of `api_keys k` that make an ApiKeyRecord. */
 export const shownColumns = Prisma.sql`k.id, k.org_id AS "orgId", k.name, k.prefix, k.scopes, k.mode, k.created_at AS "createdAt",
   k.last_used_at AS "lastUsedAt", k.valid_until AS "validUntil", k.revoked_at AS "revokedAt"`;
 

@@ -30,6 +30,13 @@ export function refuseMint({ callerMode, held, targetAllows, scopes, sandbox }: 
   if (unknown.length > 0) return problem('unknown_scope', { errors: unknown });
   if (callerMode === 'sandbox' && !sandbox) return problem('sandbox_key');
   if (targetAllows === null) return problem('org_out_of_scope');
+  if (!targetAllows.has('apikeys.manage')) {
+    const errors = [{ pointer: '/org_id', code: 'permission_missing', detail: 'apikeys.manage' }];
+    return problem('org_out_of_scope', {
+      detail: 'The organisation is not allowed keys that manage keys, so none is minted for it.',
+      errors,
+    });
+  }
   const isMissing = (scope: string): boolean => !held.includes(scope) || !targetAllows.has(scope);
   const missing = fields(scopes, isMissing, 'scope_not_held', 'you do not hold it in that organisation');
   return missing.length > 0 ? problem('scope_not_held', { errors: missing }) : null;

@@ -34,7 +34,7 @@ async function crawl(caller: Caller, query: Record<string, string> = {}): Promis
   const found: ApiKey[] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {
     const search = new URLSearchParams({ ...query, ...(cursor === '' ? {} : { cursor }) });
-    const answer = await get(caller, `?${search}`);
+    const answer = await get(caller, `?${search.toString()}`);
     if (answer.status !== 200) throw new Error(answer.text);
     const { data, page } = answer.json as { data: ApiKey[]; page: PageMeta };
     expect(page.has_more).toBe(page.next_cursor !== null);

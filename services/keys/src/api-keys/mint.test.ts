@@ -36,6 +36,17 @@ test('a key is minted with a token that is shown once, well formed, and good', a
   });
 });
 
+test('a key is minted for an organisation below only where the right to manage keys is held there', async () => {
+  const [without, withIt] = await Promise.all([
+    api.createOrg(root.caller, { name: 'Without', permissions: ['sites.view'] }),
+    api.createOrg(root.caller, { name: 'With', permissions: ['sites.view', 'apikeys.manage'] }),
+  ]);
+  const refused = await post(root.caller, { name: 'x', scopes: ['sites.view'], org_id: without.id });
+  expect(refusalOf(refused)).toBe('403 org_out_of_scope');
+  expect(refused.json).toMatchObject({ errors: [{ code: 'permission_missing', detail: 'apikeys.manage' }] });
+  expect((await post(root.caller, { name: 'x', scopes: ['sites.view'], org_id: withIt.id })).status).toBe(201);
+});
+
 test('without scopes a key may do nothing', async () => {
   for (const body of [{}, { scopes: [] }]) {
     const { caller } = await api.mint(root.caller, body);
@@ -112,7 +123,7 @@ test('a sandbox key mints sandbox keys only; a live key mints both', async () =>
 });
 
 test('a key for an organisation below holds no more than that organisation is allowed', async () => {
-  const child = await api.createOrg(root.caller, { name: 'Child', permissions: ['sites.view'] });
+  const child = await api.createOrg(root.caller, { name: 'Child', permissions: ['apikeys.manage', 'sites.view'] });
   const made = await api.mint(root.caller, { org_id: child.id.toUpperCase(), scopes: ['sites.view'] });
   expect(made.caller).toMatchObject({ orgId: child.id, scopes: ['sites.view'] });
   const answer = await post(root.caller, { name: 'x', org_id: child.id, scopes: ['databases.view'] });

@@ -33,7 +33,7 @@ beforeAll(async () => {
     `INSERT INTO api_key_listings (key_id, org_id, mode) SELECT k.id, unnest(o.path), k.mode FROM api_keys k JOIN orgs o ON o.id = k.org_id
      ON CONFLICT DO NOTHING`,
   );
-  smallOrgId = (await api.createOrg(root.caller, { name: 'small', permissions: [] })).id;
+  smallOrgId = (await api.createOrg(root.caller, { name: 'small', permissions: ['apikeys.manage'] })).id;
   await api.mint(root.caller, { org_id: smallOrgId });
   await api.rows('ANALYZE');
 }, 120_000);

@@ -33,6 +33,37 @@ test('a revocation commits, waits longer than a gateway may trust, and only then
   expect((await api.call(root.caller, 'GET', '/v1/api-keys')).text).not.toContain(id);
 });
 
+/** Whether `happened` is true by the time `answered` settles: an answer that goes out with the commit comes before a look after it. */
+async function looksBefore(answered: Promise<unknown>, happened: () => Promise<boolean>): Promise<number> {
+  let isAnswered = false;
+  const settled = answered.finally(() => {
+    isAnswered = true;
+  });
+  await until(happened, { everyMs: 5 });
+  let looks = 0;
+  // A second at most: a gateway trusts what it heard for as long.
+  while (!isAnswered && looks < 1_000) {
+    looks += 1;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  await settled;
+  return looks;
+}
+
+test('without a grace time the old token is refused by every gateway once the rotation is answered', async () => {
+  const old = await api.mint(root.caller);
+  expect(await looksBefore(rotate(old.id, { grace_seconds: 0 }), async () => !(await isGood(old.token)))).toBeGreaterThan(10);
+});
+
+test('a right that is taken from an organisation is gone at every gateway once the change is answered', async () => {
+  const rights = ['apikeys.manage', 'sites.view'];
+  const child = await api.createOrg(root.caller, { name: 'Loses a right', permissions: rights });
+  const key = await api.mint(root.caller, { org_id: child.id, scopes: rights });
+  const change = api.call(root.caller, 'PATCH', `/v1/orgs/${child.id}`, { body: { permissions: ['apikeys.manage'] } });
+  const isGone = async () => !(await api.callerOf(key.token)).scopes.includes('sites.view');
+  expect(await looksBefore(change, isGone)).toBeGreaterThan(10);
+});
+
 test('two revocations at once: one is accepted', async () => {
   const { id } = await api.mint(root.caller);
   const answers = await Promise.all([1, 2, 3].map(() => api.call(root.caller, 'DELETE', `/v1/api-keys/${id}`)));
@@ -46,7 +77,7 @@ test('a key may revoke itself', async () => {
 });
 
 test('a rotation gives a new key of the same rights, and the old one lives for the grace time', async () => {
-  const child = await api.createOrg(root.caller, { name: 'Below', permissions: ['sites.view'] });
+  const child = await api.createOrg(root.caller, { name: 'Below', permissions: ['apikeys.manage', 'sites.view'] });
   const old = await api.mint(root.caller, { name: 'app', org_id: child.id, scopes: ['sites.view'], sandbox: true });
   const answer = await rotate(old.id, { grace_seconds: 1 });
   const made = answer.json as MintedApiKey;
@@ -89,7 +120,7 @@ test('rotating a key is no way to rights that the caller does not hold', async (
 });
 
 test('what its organisation has lost does not come back with a rotation', async () => {
-  const child = await api.createOrg(root.caller, { name: 'Shrunk', permissions: ['sites.view', 'databases.view'] });
+  const child = await api.createOrg(root.caller, { name: 'Shrunk', permissions: ['apikeys.manage', 'sites.view', 'databases.view'] });
   const old = await api.mint(root.caller, { org_id: child.id, scopes: ['sites.view', 'databases.view'] });
   await api.call(root.caller, 'PATCH', `/v1/orgs/${child.id}`, { body: { permissions: ['sites.view'] } });
   const { token } = (await rotate(old.id)).json as MintedApiKey;

@@ -4,6 +4,7 @@ import type { ActHandlers } from '@drydock/service-kit/route';
 import { recordAudit } from '../audit/audit.store';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
+import { seenEverywhere } from '../seen-everywhere';
 import { effectiveScopes, refuseRotation } from './api-key.rules';
 import { expireApiKey, lockApiKey } from './api-key.store';
 import { holdCreator } from './hold-creator';
@@ -11,7 +12,7 @@ import { mintKey } from './mint-key';
 import { replayToken } from './replay-token';
 
 /** A new key of the rights that the old one has right now; the old one lives on for the grace time. */
-export const rotateApiKey = ({ secrets }: HandlerContext) =>
+export const rotateApiKey = (context: HandlerContext) =>
   ({
     act: async (tx, request) => {
       const { params, caller, body, now } = request;
@@ -23,10 +24,13 @@ export const rotateApiKey = ({ secrets }: HandlerContext) =>
       const refusal = refuseRotation(scopes, held);
       if (refusal !== null) throw refusal;
       const { orgId, name, mode } = old;
-      const minted = await mintKey(tx, secrets, request, { orgId, name, scopes, mode });
+      const minted = await mintKey(tx, context.secrets, request, { orgId, name, scopes, mode });
       await expireApiKey(tx, old.id, body.grace_seconds);
       await recordAudit(tx, caller, { orgId, action: 'api_key.rotate', target: `/v1/api-keys/${old.id}`, at: now });
       return minted;
     },
-    replaySecret: replayToken(secrets),
+    beforeAnswer: async ({ body }) => {
+      if (body.grace_seconds === 0) await seenEverywhere(context);
+    },
+    replaySecret: replayToken(context.secrets),
   }) satisfies ActHandlers<typeof endpoint, Tx, void>;

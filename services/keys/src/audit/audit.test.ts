@@ -33,7 +33,7 @@ const deliver = (entries: unknown[], service = 'hosting', signed = { issuer: 'ho
   api.internal('/internal/audit', { service, entries }, signed);
 
 test('each accepted change is one entry, and a refused one is none', async () => {
-  const child = await api.createOrg(root.caller, { name: 'Child', permissions: ['sites.view'] });
+  const child = await api.createOrg(root.caller, { name: 'Child', permissions: ['apikeys.manage', 'sites.view'] });
   await api.call(root.caller, 'PATCH', `/v1/orgs/${child.id}`, { body: { name: 'Renamed' } });
   const { id } = await api.mint(root.caller, { scopes: ['sites.view'] }, { idempotencyKey: 'once' });
   await api.mint(root.caller, { scopes: ['sites.view'] }, { idempotencyKey: 'once' });

@@ -23,7 +23,8 @@ export const createOrg = () =>
       const path = [...parent.path, id];
       const org = await insertOrg(tx, { id, parentId: parent.id, path, name: body.name, permissions, createdAt: now });
       if (org === null) throw new Error('the organisation was not inserted');
-      await recordAudit(tx, caller, { orgId: parent.id, action: 'org.create', target: `/v1/orgs/${id}`, at: now });
-      return { status: 201, body: viewOrg(org) };
+      const location = `/v1/orgs/${id}`;
+      await recordAudit(tx, caller, { orgId: parent.id, action: 'org.create', target: location, at: now });
+      return { status: 201, headers: { location }, body: viewOrg(org) };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, void>;

@@ -2,13 +2,15 @@ import type { updateOrg as endpoint } from '@drydock/contracts/orgs';
 import { problem } from '@drydock/contracts/problem';
 import type { ActHandlers } from '@drydock/service-kit/route';
 import { recordAudit } from '../audit/audit.store';
+import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
+import { seenEverywhere } from '../seen-everywhere';
 import { assertLiveCaller } from './live-caller';
 import { allowedOf, refusePermissions } from './org.rules';
 import { lockForChange, updateOrg as updateRow } from './org.store';
 import { viewOrg } from './org.view';
 
-export const updateOrg = () =>
+export const updateOrg = (context: HandlerContext) =>
   ({
     act: async (tx, { params, caller, body, now }) => {
       assertLiveCaller(caller);
@@ -26,5 +28,8 @@ export const updateOrg = () =>
       });
       await recordAudit(tx, caller, { orgId: org.id, action: 'org.update', target: `/v1/orgs/${org.id}`, at: now });
       return { status: 200, body: viewOrg(changed) };
+    },
+    beforeAnswer: async ({ body }) => {
+      if (body.permissions !== undefined) await seenEverywhere(context);
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, void>;

@@ -2,7 +2,7 @@ import { type ApiOptions, openProviderApi, type ProviderApi } from '../http/prov
 import { refusalIn } from './hetzner-refusals';
 
 export interface HetznerOptions extends ApiOptions {
-  /** Of one project. */
+  /** The API token of one project. */
   token: string;
 }
 

@@ -35,7 +35,7 @@ async function readPages<T>(api: ProviderApi, name: string, query: Query, item: 
   return items;
 }
 
-/** Of the machine, newest first; empty when it is gone. */
+/** The actions of the machine, newest first; empty when the machine is gone. */
 export async function readActions(api: ProviderApi, machineId: string, query: Query, signal?: AbortSignal): Promise<HetznerAction[]> {
   const schema = z.object({ actions: z.array(actionSchema) });
   const page = await api.read(['servers', machineId, 'actions'], [...query, ['sort', 'id:desc'], perPage], schema, signal);

@@ -1,7 +1,7 @@
 import { ComputeError } from '../compute-error';
 import { createRateBudget } from './rate-budget';
 
-/** Of a 429 that says all is used up. */
+/** The headers of a 429 that says all is used up. */
 const headersOf = (limit: string, reset: string): Record<string, string> => ({
   'ratelimit-limit': limit,
   'ratelimit-remaining': '0',

@@ -57,7 +57,10 @@ async function readMachine(api: ProviderApi, machineId: string, signal?: AbortSi
   return moved === null ? null : await look(api, moved, true, signal);
 }
 
-/** Of one that cannot be looked at nothing is known, and the others are told all the same. When none can be, it is the cluster that does not answer. */
+/**
+ * All machines. One that cannot be looked at is told as unknown, and the others as they are. When none can be looked at, it is the cluster
+ * that does not answer.
+ */
 async function listMachines(api: ProviderApi, signal?: AbortSignal): Promise<Machine[]> {
   const vms = (await listVms(api, signal)).filter(({ template }) => template !== 1);
   const failures: ComputeError[] = [];

@@ -5,7 +5,7 @@ import type { ProviderApi } from '../http/provider-api';
 import { reasonOf } from './proxmox-refusals';
 import { dataOf, type Task, taskSchema, taskStatusSchema, upidSchema } from './proxmox-schemas';
 
-/** Of UPID:node:pid:pstart:starttime:type:id:user: */
+/** The parts of a UPID that are used. Its form is UPID:node:pid:pstart:starttime:type:id:user: */
 function partsOf(upid: string): { node: string; type: string; id: string } {
   const [, node = '', , , , type = '', id = ''] = upid.split(':');
   return { node, type, id };
@@ -14,7 +14,7 @@ function partsOf(upid: string): { node: string; type: string; id: string } {
 /** A clone is filed under the VM that was cloned. */
 const concerns = (upid: string, machineId: string): boolean => partsOf(upid).id === machineId || partsOf(upid).type === 'qmclone';
 
-/** Of the VM on one node, newest first: each node keeps its own, for weeks. */
+/** The VM's tasks on one node, newest first, 50 at most: each node keeps its own, for weeks. */
 export async function listTasks(
   api: ProviderApi,
   { node, machineId }: { node: string; machineId: string },

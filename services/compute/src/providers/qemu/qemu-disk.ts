@@ -42,7 +42,7 @@ export async function listInside(machineFolder: string): Promise<ReadonlySet<str
   return new Set((await readInfo(machineFolder, disk)).snapshots.map(({ name }) => name));
 }
 
-/** Of the disk as it is at this moment, whether the machine runs or not. Harmless when there is one of this name. */
+/** Takes a snapshot of the disk as it is at this moment, whether the machine runs or not. Harmless when there is one of this name. */
 export async function takeInside(machineFolder: string, name: string): Promise<void> {
   if ((await listInside(machineFolder)).has(name)) return;
   if ((await readStatus(machineFolder)) === 'off') await image(machineFolder, 'snapshot', '-c', name, disk);

@@ -16,7 +16,7 @@ export interface QemuSize {
 }
 
 export interface QemuOptions {
-  /** Of one deploy target in one mode, absolute: its machines, their disks and what was done to them. */
+  /** The folder of one deploy target in one mode, an absolute path: its machines, their disks and what was done to them. */
   folder: string;
   zone: string;
   images: Readonly<Record<string, QemuImage>>;

@@ -28,13 +28,13 @@ export const jobRecordSchema = z.strictObject({
   kind: z.enum(['create', 'start', 'delete', 'take_snapshot', 'delete_snapshot', 'rollback']),
   reference: z.string(),
   state: z.enum(['running', 'succeeded', 'failed']),
-  /** Of a rollback: the disk is the snapshot's. From here on the guest may write again, so it is never done a second time. */
+  /** Whether a rollback has made the disk the snapshot's. From here on the guest may write again, so it is never done a second time. */
   isApplied: z.boolean(),
-  /** Of a rollback: whether the machine ran before it. */
+  /** Whether the machine ran before its rollback. */
   startsAfter: z.boolean(),
-  /** Of a snapshot's deletion and a rollback. */
+  /** The snapshot that is deleted or rolled back to; null for every other kind. */
   snapshotId: z.string().nullable(),
-  /** Of a snapshot. */
+  /** The description of the snapshot that is taken; empty for every other kind. */
   description: z.string(),
   failure: z.strictObject({ reason: z.enum(['rejected', 'incompatible', 'snapshot_not_found']), internal: z.string() }).nullable(),
   begunAt: z.iso.datetime(),

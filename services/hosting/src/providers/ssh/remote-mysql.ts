@@ -45,7 +45,7 @@ kill_where() { echo "SELECT CONCAT('KILL ', id, ';') FROM information_schema.pro
 end_sessions() { kill_where "user = '$role'"; }
 end_sessions_in() { kill_where "db = '$1'"; }
 dump_database() {
-  as_site "$dumper" --single-transaction --quick --skip-lock-tables --no-tablespaces --hex-blob --routines --triggers --events "$1"
+  as_site "$dumper" --single-transaction --quick --skip-lock-tables --no-tablespaces --hex-blob --routines --triggers --events "$1" || refuse_content $?
 }
 load_database() { as_site "$client" --binary-mode --connect-timeout=10 --database="$1" || refuse_dump $?; }
 ask_database() { as_site "$client" --batch --skip-column-names --connect-timeout=10 --database="$1" -e 'SELECT count(*) FROM information_schema.tables'; }

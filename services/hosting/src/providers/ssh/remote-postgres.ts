@@ -24,7 +24,7 @@ DROP ROLE IF EXISTS "$role";
 SQL
 }
 end_sessions() { echo "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '$role'" | as_admin >/dev/null; }
-dump_database() { as_site pg_dump --format=custom --compress=0 --no-owner --no-privileges --dbname="$1"; }
+dump_database() { as_site pg_dump --format=custom --compress=0 --no-owner --no-privileges --dbname="$1" || refuse_content $?; }
 load_database() {
   as_site pg_restore --exit-on-error --single-transaction --no-owner --no-privileges --dbname="$1" || refuse_dump $?
 }

@@ -1,7 +1,7 @@
 /**
  * What every script on the host begins with. Constants: a site's words reach them as "$1" only. Secrets come by stdin and go to programs by their
  * environment, which only the same account may read: no list of processes shows them. First line of stdin: password of the database's administrator.
- * A script ends with 90 to 95 where no repetition mends it (ssh-errors.ts).
+ * A script ends with 90 to 96 where no repetition mends it (ssh-errors.ts).
  */
 export const remotePrelude = String.raw`
 set -eu
@@ -48,6 +48,11 @@ point() {
 # An application as Passenger finds one, in the folder where we are.
 is_app() { [ -f app.js ] || [ -f passenger_wsgi.py ] || [ -f config.ru ]; }
 restart_seconds() { stat -c %Y tmp/restart.txt 2>/dev/null || echo 0; }
+# What cannot be read out of a database; the caller decides by its words whether it may pass.
+refuse_content() {
+  [ "$1" -lt 126 ] || exit 1
+  exit 96
+}
 # A program that was killed says nothing about the dump.
 refuse_dump() {
   [ "$1" -lt 126 ] || exit 1

@@ -42,10 +42,10 @@ claim
 discard "$site"
 drop_role
 `,
-  /** A file that changes or goes while it is read is no failure: the site goes on serving. */
+  /** A file that changes or goes while it is read, or that another account has closed, is no failure: the site goes on serving. */
   readFiles: `
 cd "$site/releases/$release/files"
-tar --create --format=posix --numeric-owner --file=- . || [ $? -eq 1 ]
+tar --create --format=posix --numeric-owner --ignore-failed-read --file=- . || [ $? -eq 1 ]
 `,
   /** $1 database. */
   readDatabase: `

@@ -48,7 +48,7 @@ describe.each(sshRigs)('the site host $name', (host) => {
       const dump = await sealed(site, 'database.dump', 'no dump');
       const sql = await sealed(site, 'database.sql', 'CREATE nonsense;');
       const [own, foreign] = isText ? [sql, dump] : [dump, sql];
-      await expect(rig.driver.stage(site, 'next', own, nextOrder())).rejects.toMatchObject({ refusal: 'archive_refused' });
+      await expect(rig.driver.stage(site, 'next', own, nextOrder())).rejects.toMatchObject({ refusal: 'content_not_loaded' });
       await expect(rig.driver.stage(site, 'next', foreign, nextOrder())).rejects.toMatchObject({ refusal: 'unsupported' });
       expect(await rig.driver.describe(site)).toMatchObject({ currentRelease: 'first', releases: ['first'] });
       expect(await rig.stateOf(site)).toEqual(before);
@@ -69,11 +69,11 @@ describe.each(sshRigs)('the site host $name', (host) => {
         const before = await rig.stateOf(other);
         for (const line of [`\\! touch ${mark}`, `system touch ${mark}`, `\\T ${mark}`, `tee ${mark}`, 'source /etc/passwd']) {
           const archive = await sealed(site, 'database.sql', `SELECT 1;\n${line}\n;`);
-          await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({ refusal: 'archive_refused' });
+          await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({ refusal: 'content_not_loaded' });
         }
         const elsewhere = `DROP TABLE \`${rig.loginOf(other).database}\`.version;`;
         const archive = await sealed(site, 'database.sql', elsewhere);
-        await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({ refusal: 'archive_refused' });
+        await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({ refusal: 'content_not_loaded' });
         expect(existsSync(mark)).toBe(false);
         expect(await rig.stateOf(other)).toEqual(before);
       });

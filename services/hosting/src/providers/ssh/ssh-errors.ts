@@ -1,4 +1,4 @@
-import { SiteHostError, type SiteHostRefusal } from '../site-host';
+import { type RefusedContent, SiteHostError, type SiteHostRefusal } from '../site-host';
 
 /** What our scripts end with when no repetition can mend it. */
 const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
@@ -7,13 +7,26 @@ const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
   92: 'current',
   93: 'no_app',
   94: 'restart_blocked',
-  95: 'archive_refused',
+  95: 'content_not_loaded',
+  96: 'content_not_packed',
 };
 
 const fullDisk = /No space left on device|Disk quota exceeded|Disk full|ERROR 1114 /;
 /** The database server went away under a dump that may be good. */
 const lostServer =
   /connection to server|server closed the connection|terminating connection|could not connect|database system is|ERROR (?:1040|1053|1152|1205|1213|1927|2002|2003|2006|2013) /;
+
+/** What a dump says of content that it will not read the next time either. The rest of its errors may be a lock, a limit or a table that was just dropped. */
+const unreadable =
+  /query would be affected by row-level security|permission denied|must be owner of|invalid byte sequence|invalid internal value for enum|invalid memory alloc request|\((?:1142|1143|1227|1356|1449)\)|error: (?:1142|1143|1227|1356|1449):/;
+
+/** Which object the tools name, and the server's own words about it. */
+function contentIn(errors: string): RefusedContent {
+  const object =
+    /from TOC entry \d+; \d+ \d+ (.+) \S+$/m.exec(errors)?.[1] ?? /Dumping the contents of (table ".+") failed/.exec(errors)?.[1] ?? null;
+  const reason = /ERROR:\s+(.+)/.exec(errors)?.[1] ?? /^ERROR \d+.*$/m.exec(errors)?.[0] ?? /(?:dump|restore): (.+)/.exec(errors)?.[1];
+  return { object, reason: reason ?? 'the database server refuses it' };
+}
 
 /** A remote command that ended with something else than success; it may pass. */
 export class RemoteError extends Error {
@@ -28,6 +41,8 @@ export function remoteFailure(exitCode: number | null, errors: string): Error {
   const detail = `the host's command ended with ${exitCode ?? 'a lost connection'}: ${errors.trim()}`;
   if (fullDisk.test(errors)) return new SiteHostError('no_space', detail);
   const refusal = exitCode === null ? undefined : refusalOfExit[exitCode];
-  if (refusal === undefined || (refusal === 'archive_refused' && lostServer.test(errors))) return new RemoteError(detail);
-  return new SiteHostError(refusal, detail);
+  if (refusal === undefined) return new RemoteError(detail);
+  if (refusal !== 'content_not_loaded' && refusal !== 'content_not_packed') return new SiteHostError(refusal, detail);
+  const mayPass = lostServer.test(errors) || (refusal === 'content_not_packed' && !unreadable.test(errors));
+  return mayPass ? new RemoteError(detail) : new SiteHostError(refusal, detail, { content: contentIn(errors) });
 }

@@ -1,5 +1,6 @@
 import { pack } from '@drydock/archive/pack';
 import { type StreamEntry, streamRoot } from '@drydock/archive/pack-roots';
+import { changedWhileRead, type SkippedPath, SkippedPaths } from '@drydock/site-host/skipped-paths';
 import { type ArchiveToWrite, linksOf, type MovingOrder, type PackedArchive, type SiteRef } from '../site-host';
 import type { DatabaseEngine } from './remote-scripts';
 import { databaseServerOf } from './ssh-database';
@@ -16,6 +17,14 @@ export const databaseStream = (engine: DatabaseEngine) => ({ root: 'database', p
 /** Where the bar is half-way when nobody knows how much there is. */
 const guessedBytes = 64 * 2 ** 20;
 
+/** The path that a line of the host's tar says is not in it, or not as it was at one moment; null for any other line. */
+export function skippedIn(line: string): SkippedPath | null {
+  const [, path, word] = /^tar: \.\/(.+): (socket ignored|file changed as we read it|Warning: Cannot .+)$/.exec(line) ?? [];
+  if (path === undefined || word === undefined) return null;
+  if (word === 'socket ignored') return { path, reason: 'neither file, directory nor link' };
+  return { path, reason: word.startsWith('file changed') ? changedWhileRead : word.replace('Warning: ', '') };
+}
+
 async function* oneEntry(path: string, content: AsyncIterable<Buffer>): AsyncGenerator<StreamEntry> {
   yield { path, content };
 }
@@ -28,9 +37,10 @@ export async function packOverSsh(
   { sink, archiveId, sequence, createdAt, expectedRawBytes, parents }: ArchiveToWrite,
   { signal, progress }: MovingOrder,
 ): Promise<PackedArchive> {
-  let skipped = 0;
+  const skipped = new SkippedPaths();
   const onErrorLine = (line: string): void => {
-    if (line.endsWith(': socket ignored')) skipped += 1;
+    const path = skippedIn(line);
+    if (path !== null) skipped.add(path);
   };
   const database = databaseStream(databaseServerOf(tools.config).engine);
   const readFiles = streamFromSite(tools, { script: 'readFiles', site, releaseId, signal, onErrorLine });
@@ -49,5 +59,5 @@ export async function packOverSsh(
     signal,
     onProgress: ({ rawBytes: bytes }) => progress(bytes / Math.max(expectedRawBytes ?? bytes + guessedBytes, bytes, 1)),
   });
-  return { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes, skipped };
+  return { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes, skipped: skipped.result };
 }

@@ -1,0 +1,134 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
+import { until } from '@drydock/test-kit/wait';
+import { repoRoot } from '../repo-root';
+import { type Block, complaintsOf, isParsable, listBlocks, runBlock } from './readme-blocks';
+
+/** What a new user does, as the README says it: by npm, in a folder of the clone, with nothing set up before. */
+jest.setTimeout(1_500_000);
+
+const blocks = listBlocks();
+/** Pages whose blocks change the same sites, databases and processes are run one after the other; the groups side by side. */
+const groupOf = ({ page }: Block): string => (/^README|hosting/.test(page) ? 'sites' : page);
+
+let folder: string;
+let environment: NodeJS.ProcessEnv;
+
+/** The clone with a data folder of its own: links to everything that is there, and an empty `.data`. */
+beforeAll(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-first-hour-'));
+  fs.chmodSync(folder, 0o711);
+  for (const name of fs.readdirSync(repoRoot)) {
+    if (name !== '.data' && name !== '.git') fs.symlinkSync(path.join(repoRoot, name), path.join(folder, name));
+  }
+  const { PATH, HOME, LANG } = process.env;
+  const dataDir = path.join(folder, '.data');
+  const forTests = { DRYDOCK_PORT: '0', DRYDOCK_DATA_DIR: dataDir, DRYDOCK_EPHEMERAL: '1', DRYDOCK_RATE_LIMIT_SCALE: '1000', CI: '1' };
+  environment = { PATH, HOME, LANG, ...forTests };
+});
+afterAll(async () => {
+  for (const npm of started) npm.process.kill('SIGTERM');
+  await Promise.all(started.map(({ ended }) => ended));
+  fs.rmSync(folder, { recursive: true, force: true });
+});
+
+interface Npm {
+  process: ChildProcess;
+  output(): string;
+  ended: Promise<unknown>;
+}
+
+/** Everything that was started, so that nothing outlives a test that failed. */
+const started: Npm[] = [];
+
+async function runNpm(args: readonly string[], readyText: string): Promise<Npm> {
+  const child = spawn('npm', args, { cwd: folder, env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  }
+  const ended = new Promise((resolve) => child.once('close', resolve));
+  const npm: Npm = { process: child, output: () => output, ended };
+  started.push(npm);
+  await until(() => output.includes(readyText) || child.exitCode !== null, { timeoutMs: 400_000, what: `npm ${args.join(' ')}` });
+  if (!output.includes(readyText)) throw new Error(output);
+  return npm;
+}
+
+function provenProcesses(): ProcessProof[] {
+  const table = JSON.parse(fs.readFileSync(path.join(folder, '.data/processes.json'), 'utf8')) as Record<string, { pid: number }>;
+  return Object.values(table).flatMap(({ pid }) => proveProcess(pid) ?? []);
+}
+
+/** Command lines that name our data folder: every process of ours has it in its arguments or its environment. */
+function leftovers(): string[] {
+  const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  return pids.filter((pid) => {
+    try {
+      const files = ['cmdline', 'environ'].map((name) => fs.readFileSync(`/proc/${pid}/${name}`, 'utf8'));
+      return files.some((text) => text.includes(path.join(folder, '.data')));
+    } catch {
+      return false; // it has ended, or is somebody else's
+    }
+  });
+}
+
+async function expectWholeEnd(npm: Npm, signal: NodeJS.Signals): Promise<void> {
+  const proofs = provenProcesses();
+  expect(proofs.length).toBeGreaterThan(10);
+  npm.process.kill(signal);
+  await npm.ended;
+  expect(proofs.filter((proof) => isSameProcess(proof))).toEqual([]);
+  await until(() => leftovers().length === 0, { what: `the end of ${leftovers().join(', ')}` });
+}
+
+describe('npm start', () => {
+  let npm: Npm;
+  const said = new Map<string, string[]>();
+
+  beforeAll(async () => {
+    npm = await runNpm(['start'], 'Ctrl-C stops everything.');
+    const beside = [...new Set(blocks.flatMap((block) => block.beside ?? []))];
+    const others = await Promise.all(beside.map((command) => runNpm(command.split(' ').slice(1), 'listens on')));
+    const runnable = blocks.filter(({ needs }) => needs === undefined);
+    const groups = [...new Set(runnable.map(groupOf))];
+    await Promise.all(
+      groups.map(async (group) => {
+        for (const block of runnable.filter((one) => groupOf(one) === group)) {
+          for (const time of ['first', 'second']) {
+            const complaints = complaintsOf(block, await runBlock(block, folder, environment));
+            said.set(`${block.page}:${block.line} ${time}`, complaints);
+          }
+        }
+      }),
+    );
+    for (const other of others) other.process.kill('SIGTERM');
+    await Promise.all(others.map(({ ended }) => ended));
+  });
+
+  test('says where its documentation is', async () => {
+    const address = /http:\/\/\S+\/docs/.exec(npm.output())?.[0];
+    expect((await fetch(address ?? '')).status).toBe(200);
+  });
+
+  test.each(blocks.filter(({ needs }) => needs === undefined).map((block) => `${block.page}:${block.line}`))(
+    'the block at %s does what it says as it is pasted, and again when it is pasted twice',
+    (at) => {
+      expect([said.get(`${at} first`), said.get(`${at} second`)]).toEqual([[], []]);
+    },
+  );
+
+  test('every block that needs what no test brings along can at least be parsed', () => {
+    expect(blocks.filter((block) => !isParsable(block))).toEqual([]);
+  });
+
+  test('ends wholly at a SIGINT to npm, and at a SIGTERM; nothing is left but its data', async () => {
+    await expectWholeEnd(npm, 'SIGINT');
+    await expectWholeEnd(await runNpm(['start'], 'Ctrl-C stops everything.'), 'SIGTERM');
+  });
+});

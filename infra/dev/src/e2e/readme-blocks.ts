@@ -1,0 +1,81 @@
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { repoRoot } from '../repo-root';
+
+/** A block that a reader would paste into a shell: fenced as `sh` in a README or a guide. */
+export interface Block {
+  page: string;
+  line: number;
+  text: string;
+  /** `<!-- needs: docker -->` above it: what no test brings along. It is only parsed. */
+  needs: string | undefined;
+  /** `<!-- beside: npm run dev keys -->` above it: what has to run beside it. */
+  beside: string | undefined;
+}
+
+export interface Outcome {
+  exitCode: number;
+  stdout: string;
+  stderr: string;
+}
+
+const blockPattern = /(?:^<!-- (needs|beside): (.+) -->\n)?^```sh\n([\s\S]*?)^```$/gm;
+const blockTimeoutMs = 240_000;
+
+function readBlocks(page: string): Block[] {
+  const text = fs.readFileSync(path.join(repoRoot, page), 'utf8');
+  return [...text.matchAll(blockPattern)].map((match) => ({
+    page,
+    line: text.slice(0, match.index).split('\n').length,
+    text: match[3] ?? '',
+    needs: match[1] === 'needs' ? match[2] : undefined,
+    beside: match[1] === 'beside' ? match[2] : undefined,
+  }));
+}
+
+/** Every block of every README and guide. `npm start` and `npm test` themselves are left to whoever runs the others beside them. */
+export function listBlocks(): Block[] {
+  const pages = execFileSync(
+    'git',
+    ['ls-files', '--cached', '--others', '--exclude-standard', 'README.md', '*/README.md', 'docs/guides/*.md'],
+    {
+      cwd: repoRoot,
+      encoding: 'utf8',
+    },
+  );
+  const blocks = pages.split('\n').filter(Boolean).flatMap(readBlocks);
+  return blocks.filter(({ text }) => !text.startsWith('npm start'));
+}
+
+/** Runs a block as a shell runs what is pasted into it: a line that fails does not end it. */
+export function runBlock(block: Block, folder: string, environment: NodeJS.ProcessEnv): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const options = { cwd: folder, env: environment, timeout: blockTimeoutMs, maxBuffer: 64 << 20 };
+    execFile('bash', ['-c', block.text], options, (error, stdout, stderr) => {
+      const exitCode = error === null ? 0 : typeof error.code === 'number' ? error.code : 1;
+      resolve({ exitCode, stdout, stderr });
+    });
+  });
+}
+
+const broken = /^\s+at .+:\d+:\d+\)?$|\w*Error:|command not found|curl: \(\d+\)|syntax error/m;
+
+/** Whether a shell can parse it. */
+export function isParsable({ text }: Block): boolean {
+  return spawnSync('bash', ['-n'], { input: text }).status === 0;
+}
+
+/** What a reader would stumble over; empty when the block did what it says. A refusal is fine where the block names its code. */
+export function complaintsOf(block: Block, { exitCode, stdout, stderr }: Outcome): string[] {
+  const refusals = [...stdout.matchAll(/"type":\s*"\/problems\/([a-z_]+)"/g)].map((match) => match[1] ?? '');
+  const complaints = [
+    ...(exitCode === 0 ? [] : [`ends with ${exitCode}`]),
+    ...(broken.test(stderr) ? [`says ${stderr.slice(0, 1_000)}`] : []),
+    ...refusals.filter((code) => !block.text.includes(code)).map((code) => `is refused with ${code}`),
+    ...(/"status":"(failed|cancelled|needs_attention)"|^(failed|cancelled|undefined)$/m.test(stdout)
+      ? [`fails: ${stdout.slice(-1_000)}`]
+      : []),
+  ];
+  return complaints.map((complaint) => `${block.page}:${block.line} ${complaint}`);
+}

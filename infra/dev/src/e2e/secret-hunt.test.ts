@@ -1,0 +1,113 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mintedApiKeySchema } from '@drydock/contracts/api-keys';
+import { siteBackupSurfaceSchema } from '@drydock/contracts/backups';
+import { managedDatabaseSchema } from '@drydock/contracts/databases';
+import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { startStack, type TestStack } from '@drydock/test-kit/stack';
+import { until } from '@drydock/test-kit/wait';
+import { z } from 'zod';
+import { type Collector, startCollector } from './collector';
+import { Customer } from './customer';
+import { huntSecrets, type KnownSecret, knownSecrets, placesOf } from './secret-hunt';
+
+/** With everything that the demo has; in every run keys, sites and their restores. */
+const isFull = process.env['DRYDOCK_CHAOS'] === 'full';
+const backends = isFull ? queueBackends() : queueBackends().slice(0, 1);
+const locationOf = (answer: { headers: Headers }): string => answer.headers.get('location') ?? '';
+
+describe.each(backends)('after every operation has been used, queue on %s', (queueBackend) => {
+  let collector: Collector;
+  let stack: TestStack;
+  let customer: Customer;
+  const shownOnce: KnownSecret[] = [];
+  const answers: string[] = [];
+  jest.setTimeout(900_000);
+
+  beforeAll(async () => {
+    collector = await startCollector();
+    stack = await startStack({ queueBackend, otlpEndpoint: collector.url, environment: { DRYDOCK_DEMO: isFull ? 'whole' : 'sites' } });
+    customer = new Customer(stack.demo.base_url, stack.demo.live_key);
+  });
+  afterAll(async () => {
+    await stack?.stop();
+    collector.close();
+  });
+
+  const useKeys = async (): Promise<void> => {
+    const mint = await customer.call(
+      'POST',
+      '/v1/api-keys',
+      { name: 'hunted', scopes: ['sites.view'] },
+      { 'idempotency-key': randomUUID() },
+    );
+    const minted = mintedApiKeySchema.parse(mint.body);
+    const rotated = await customer.call('POST', `/v1/api-keys/${minted.id}/rotate`, { grace_seconds: 0 });
+    for (const answer of [mint, rotated]) shownOnce.push({ name: 'a minted key', value: mintedApiKeySchema.parse(answer.body).token });
+    await customer.call('DELETE', `/v1/api-keys/${mintedApiKeySchema.parse(rotated.body).id}`);
+    answers.push((await customer.call('GET', '/v1/api-keys')).text, (await customer.call('GET', '/v1/audit-log')).text);
+  };
+
+  const useSites = async (): Promise<void> => {
+    const [site] = stack.demo.sites;
+    const backupId = await customer.takeBackup(site?.id ?? '');
+    const restored = await customer.insist('POST', `/v1/sites/${site?.id}/backups/restore`, { backup_id: backupId });
+    expect((await customer.follow(locationOf(restored))).status).toBe('succeeded');
+    const secret = randomBytes(30).toString('base64url');
+    shownOnce.push({ name: 'a customer’s storage secret', value: secret });
+    const storage = { endpoint: 'https://storage.example.com', region: 'eu', bucket: 'b', prefix: 'p', access_key_id: 'id' };
+    answers.push((await customer.call('PUT', `/v1/sites/${site?.id}/offsite`, { ...storage, secret_access_key: secret })).text);
+    const surface = await customer.call('GET', `/v1/sites/${site?.id}/backups`);
+    siteBackupSurfaceSchema.parse(surface.body);
+    answers.push(surface.text, (await customer.call('GET', '/v1/sites')).text);
+    const made = await customer.call('POST', '/v1/sites', {
+      name: 'Hunted',
+      primary_domain: `hunted-${randomUUID()}.example.com`,
+      platform: 'local',
+      plan: { daily_backups: true, backup_retention_days: 7 },
+    });
+    expect((await customer.follow(locationOf(made))).status).toBe('succeeded');
+    const deleted = await customer.call('DELETE', `/v1/sites/${z.object({ id: z.string() }).parse(made.body).id}`);
+    expect((await customer.follow(locationOf(deleted))).status).toBe('succeeded');
+  };
+
+  const useDatabases = async (): Promise<void> => {
+    const made = await customer.call('POST', '/v1/databases', { label: 'Hunted', engine: 'postgres', engine_version: '16', size: 'small' });
+    const { id, password } = z.object({ id: z.string(), password: z.string() }).parse(made.body);
+    shownOnce.push({ name: 'a database’s password', value: password });
+    const database = async () => managedDatabaseSchema.parse((await customer.insist('GET', `/v1/databases/${id}`)).body);
+    const settled = (what: string) => until(async () => (await database()).status === 'available', { timeoutMs: 180_000, what });
+    await settled('the database');
+    const backup = await customer.call('POST', `/v1/databases/${id}/backups`, {});
+    expect((await customer.follow(locationOf(backup))).status).toBe('succeeded');
+    const upgrade = await customer.call('POST', `/v1/databases/${id}/upgrade`, { engine_version: '17' });
+    expect((await customer.follow(locationOf(upgrade))).status).toBe('succeeded');
+    answers.push((await customer.call('GET', `/v1/databases/${id}`)).text);
+    const deleted = await customer.call('DELETE', `/v1/databases/${id}`);
+    expect((await customer.follow(locationOf(deleted))).status).toBe('succeeded');
+  };
+
+  const useBadly = async (): Promise<void> => {
+    for (const token of [stack.demo.live_key, stack.demo.staff_key])
+      await fetch(`${stack.demo.base_url}/v1/sites?access_token=${token}`, {
+        headers: { 'x-api-key': token, authorization: `Basic ${token}` },
+      });
+    await fetch(`${stack.demo.base_url}/v1/sites/${stack.demo.live_key}`, { headers: { authorization: `Bearer ${stack.demo.live_key}` } });
+  };
+
+  test('no secret is in spans, metrics, logs, the queue, tables, answers or what is seen of processes', async () => {
+    await Promise.all([useKeys(), useSites(), useDatabases(), useBadly()]);
+    // Spans leave within a second, metrics every fifteen.
+    await until(() => collector.paths.has('/v1/metrics'), { timeoutMs: 60_000, what: 'metrics' });
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    const secrets = await knownSecrets(stack, shownOnce);
+    expect(secrets.length).toBeGreaterThan(40);
+    const places = [
+      ...(await placesOf(stack)),
+      { name: 'telemetry', text: collector.raw() },
+      { name: 'answers', text: answers.join('\n') },
+    ];
+    expect(places.length).toBeGreaterThan(60);
+    expect(collector.raw()).toContain('db.query.text');
+    expect(huntSecrets(places, secrets)).toEqual([]);
+  });
+});

@@ -1,0 +1,66 @@
+import fs from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
+import { inRepo } from './repo-root';
+
+export interface TypeWatch {
+  stop(): Promise<void>;
+}
+
+/** An editor writes a file in several steps. */
+const quietMs = 100;
+const stopTimeoutMs = 5_000;
+
+/**
+ * Compiles a project whenever a file of `sources` changes, and shows every type error. The compiler writes nothing while there is one
+ * (`noEmitOnError`), so a process that runs the project goes on with the last code that had none, and the developer is told so.
+ * It compiles by itself because the watch mode of TypeScript 7 misses changes.
+ */
+export function watchTypes(name: string, project: string, sources: readonly string[], say: (line: string) => void): TypeWatch {
+  const stopping = new AbortController();
+  let compiler: GuardedChild | undefined;
+  let hadErrors = false;
+  let isCompiling = false;
+  let hasChanged = false;
+
+  async function compileOnce(): Promise<void> {
+    compiler = await spawnGuarded(inRepo('node_modules/.bin/tsc'), ['-b', '--pretty', 'false'], {
+      cwd: project,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      signalOnOrphan: 'SIGTERM',
+      isWrapper: true,
+    });
+    let output = '';
+    compiler.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+    const { code } = await compiler.exited;
+    if (stopping.signal.aborted) return;
+    if (code !== 0) say(`${output.trimEnd()}\n${name} has type errors: it goes on with the last code that had none`);
+    else if (hadErrors) say(`${name} has no type errors any more`);
+    hadErrors = code !== 0;
+  }
+
+  /** One compiler at a time; what changes while it runs is compiled after it. */
+  async function compile(): Promise<void> {
+    hasChanged = true;
+    if (isCompiling) return;
+    isCompiling = true;
+    while (hasChanged && !stopping.signal.aborted) {
+      await sleep(quietMs);
+      hasChanged = false;
+      await compileOnce().catch((error: unknown) => say(`The compiler does not start: ${String(error)}`));
+    }
+    isCompiling = false;
+  }
+
+  const watchers = sources.map((folder) => fs.watch(folder, { recursive: true }, () => void compile()));
+  void compile();
+  return {
+    stop: async () => {
+      stopping.abort();
+      for (const watcher of watchers) watcher.close();
+      await compiler?.stop('SIGTERM', stopTimeoutMs);
+    },
+  };
+}

@@ -1,0 +1,87 @@
+import { TransferError } from './transfer-error';
+
+const headerBytes = 5;
+/** Authentication messages say in their first four bytes what they ask for. */
+const authenticationBytes = 9;
+
+export interface MessageCaps {
+  /** The most bytes that one row of a result may have. */
+  rowBytes: number;
+  /** The most bytes that all rows may have between two moments at which the server waits for us. */
+  resultBytes: number;
+  /** The most bytes that any other message may have: a notice, an error, a notification, a setting that the server reports. */
+  otherBytes: number;
+}
+
+export const defaultCaps: MessageCaps = { rowBytes: 64 * 2 ** 20, resultBytes: 256 * 2 ** 20, otherBytes: 2 ** 20 };
+
+const names: Record<string, string> = { D: 'result', N: 'notice', E: 'error', A: 'notification', S: 'setting' };
+
+/**
+ * MessageMeter reads the headers in a stream of the server's messages and keeps nothing of their bodies. The length comes before the body, so a message that is
+ * too large is refused before it arrives. COPY data has no cap: its readers take it as it comes.
+ */
+export class MessageMeter {
+  private readonly caps: MessageCaps;
+  private readonly header = Buffer.alloc(authenticationBytes);
+  private filled = 0;
+  private wanted = headerBytes;
+  private bodyLeft = 0;
+  private resultBytes = 0;
+  private handsOver = false;
+
+  constructor(caps: MessageCaps) {
+    this.caps = caps;
+  }
+
+  /**
+   * True when the chunk ends on a message that hands the turn to the client: ReadyForQuery, a COPY in, or a question of authentication. A client that
+   * reads synchronously must read up to exactly there: less loses an answer, more waits for ever. Throws `message_too_large`.
+   */
+  push(chunk: Buffer): boolean {
+    for (let at = 0; at < chunk.length; ) {
+      if (this.bodyLeft > 0) {
+        const taken = Math.min(this.bodyLeft, chunk.length - at);
+        this.bodyLeft -= taken;
+        at += taken;
+        continue;
+      }
+      const taken = Math.min(this.wanted - this.filled, chunk.length - at);
+      chunk.copy(this.header, this.filled, at, at + taken);
+      this.filled += taken;
+      at += taken;
+      if (this.filled === this.wanted) this.readHeader();
+    }
+    return this.filled === 0 && this.bodyLeft === 0 && this.handsOver;
+  }
+
+  private readHeader(): void {
+    const type = String.fromCharCode(this.header[0] ?? 0);
+    const bytes = this.header.readUInt32BE(1) - 4;
+    if (type === 'R' && this.wanted === headerBytes && bytes >= 4) {
+      this.wanted = authenticationBytes;
+      return;
+    }
+    this.bodyLeft = bytes - (this.wanted - headerBytes);
+    this.handsOver = this.isHandOver(type);
+    this.filled = 0;
+    this.wanted = headerBytes;
+    this.admit(type, bytes);
+  }
+
+  private isHandOver(type: string): boolean {
+    if (type !== 'R') return type === 'Z' || type === 'G' || type === 'W';
+    const code = this.header.readUInt32BE(headerBytes);
+    return code !== 0 && code !== 12;
+  }
+
+  private admit(type: string, bytes: number): void {
+    if (type === 'd') return;
+    if (type === 'Z') this.resultBytes = 0;
+    if (type === 'D') this.resultBytes += bytes;
+    const isTooLarge = bytes > (type === 'D' ? this.caps.rowBytes : this.caps.otherBytes);
+    if (!isTooLarge && this.resultBytes <= this.caps.resultBytes) return;
+    const size = Math.max(bytes, this.resultBytes);
+    throw new TransferError('message_too_large', `Postgres sends a ${names[type] ?? 'message'} of ${size} bytes`);
+  }
+}

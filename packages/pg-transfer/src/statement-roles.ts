@@ -1,0 +1,56 @@
+const identifier = String.raw`(?:"(?:[^"]|"")+"|[a-z_\u0080-\uffff][a-z0-9_$\u0080-\uffff]*)`;
+const granted = new RegExp(String.raw`^((?:GRANT|REVOKE) [\s\S]* (?:TO|FROM) )(${identifier}|PUBLIC)( WITH GRANT OPTION)?$`);
+const defaults = new RegExp(
+  String.raw`^(ALTER DEFAULT PRIVILEGES FOR ROLE )(${identifier})( [\s\S]* (?:TO|FROM) )(${identifier}|PUBLIC)( WITH GRANT OPTION)?$`,
+);
+const policy = new RegExp(
+  String.raw`^(CREATE POLICY ${identifier} ON (?:ONLY )?${identifier}(?:\.${identifier})?(?: AS [A-Z]+)?(?: FOR [A-Z]+)? TO )((?:${identifier}|PUBLIC)(?:, (?:${identifier}|PUBLIC))*)((?: USING | WITH CHECK )[\s\S]*)?$`,
+);
+
+const read = (quoted: string): string => (quoted.startsWith('"') ? quoted.slice(1, -1).replaceAll('""', '"') : quoted);
+const quote = (role: string): string => `"${role.replaceAll('"', '""')}"`;
+
+export interface RoleNames {
+  /** Who owned everything in the database that was dumped; null where the dump does not say. */
+  dumpedOwner: string | null;
+  owner: string;
+  /** Those of the target. */
+  existing: ReadonlySet<string>;
+}
+
+/** Every role that a statement of pg_dump names, but PUBLIC. */
+export function rolesOf(text: string): string[] {
+  const inPolicy = policy.exec(text)?.[2]?.match(new RegExp(identifier, 'g'));
+  const inDefaults = defaults.exec(text);
+  const found = inPolicy ?? (inDefaults ? [inDefaults[2] ?? '', inDefaults[4] ?? ''] : [granted.exec(text)?.[2] ?? '']);
+  return found.filter((role) => role !== '' && role !== 'PUBLIC').map(read);
+}
+
+/**
+ * The statement with the dumped database's owner replaced by that of the target. Null when it concerns nobody whom the target has: such a grant gives nothing to anybody,
+ * and such a policy holds for nobody.
+ */
+export function withRolesOf(text: string, { dumpedOwner, owner, existing }: RoleNames): string | null {
+  const translate = (role: string): string | null => {
+    if (role === 'PUBLIC') return role;
+    const translated = read(role) === dumpedOwner ? owner : read(role);
+    return existing.has(translated) || translated === owner ? quote(translated) : null;
+  };
+  const inPolicy = policy.exec(text);
+  if (inPolicy) {
+    const roles = (inPolicy[2] ?? '').match(new RegExp(`${identifier}|PUBLIC`, 'g')) ?? [];
+    const known = roles.map(translate).filter((role) => role !== null);
+    return known.length === 0 ? null : `${inPolicy[1]}${known.join(', ')}${inPolicy[3] ?? ''}`;
+  }
+  const inDefaults = defaults.exec(text);
+  if (inDefaults) {
+    const [maker, grantee] = [translate(inDefaults[2] ?? ''), translate(inDefaults[4] ?? '')];
+    // Nobody but the role itself sets its defaults, and the loader is the owner only.
+    if (maker !== quote(owner) || grantee === null) return null;
+    return `${inDefaults[1]}${maker}${inDefaults[3]}${grantee}${inDefaults[5] ?? ''}`;
+  }
+  const inGrant = granted.exec(text);
+  if (!inGrant) return text;
+  const grantee = translate(inGrant[2] ?? '');
+  return grantee === null ? null : `${inGrant[1]}${grantee}${inGrant[3] ?? ''}`;
+}

@@ -1,0 +1,50 @@
+import { TransferError } from './transfer-error';
+
+const rowBytesPerMs = 512;
+const schemaBytesPerMs = 8;
+
+/**
+ * TimeBudget bounds how long Postgres may keep us waiting: a fixed time, and more for each byte that has moved. A customer's code can lift every time limit of a
+ * session, so the clock is ours. Time in which Postgres waits for us does not count.
+ */
+export class TimeBudget {
+  private allowedMs: number;
+  private spentMs = 0;
+  private readonly onStalled: (error: TransferError) => void;
+
+  /** `onStalled` must break whatever is waited for. */
+  constructor(baseMs: number, onStalled: (error: TransferError) => void) {
+    this.allowedMs = baseMs;
+    this.onStalled = onStalled;
+  }
+
+  allowRows(bytes: number): void {
+    this.allowedMs += bytes / rowBytesPerMs;
+  }
+
+  allowSchema(bytes: number): void {
+    this.allowedMs += bytes / schemaBytesPerMs;
+  }
+
+  /** Waits for Postgres. Throws `stalled`, with the object that was worked on. */
+  async spend<T>(object: string, work: Promise<T>): Promise<T> {
+    const startedMs = performance.now();
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(
+        () => {
+          const error = new TransferError('stalled', `${object} made no progress in ${Math.round(this.allowedMs / 1000)} s`, { object });
+          this.onStalled(error);
+          reject(error);
+        },
+        Math.max(0, this.allowedMs - this.spentMs),
+      );
+    });
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      clearTimeout(timer);
+      this.spentMs += performance.now() - startedMs;
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { z } from 'zod';
+
+const iterations = 4096;
+const name = pg.escapeIdentifier;
+
+/** A login of our own to one database of a customer's. */
+export interface TransferLogin {
+  role: string;
+  password: string;
+}
+
+/** Names of the roles that this module makes; no customer may be given one. */
+export const transferRolePattern = /^(?:rd|ld|pb|rp|sb)_[0-9a-f]{24}$/;
+
+/** What a server needs for checking a password, and nobody can log in with. Only ASCII passwords, which need no SASLprep. */
+export function scramVerifier(password: string, salt: Buffer = randomBytes(16)): string {
+  const salted = pbkdf2Sync(password, salt, iterations, 32, 'sha256');
+  const hmac = (text: string): Buffer => createHmac('sha256', salted).update(text).digest();
+  const storedKey = createHash('sha256').update(hmac('Client Key')).digest('base64');
+  return `SCRAM-SHA-256$${iterations}:${salt.toString('base64')}$${storedKey}:${hmac('Server Key').toString('base64')}`;
+}
+
+/** No statement's text holds the verifier: it comes as a parameter, and only the server puts it into the command. */
+const withSecret = (command: string): string => `do $body$ begin
+  execute pg_catalog.format(${pg.escapeLiteral(command)}, pg_catalog.current_setting('drydock.role_name'), pg_catalog.current_setting('drydock.role_secret'));
+exception when others then
+  raise exception using errcode = sqlstate, message = pg_catalog.format('the role %I was refused (%s)', pg_catalog.current_setting('drydock.role_name'), sqlstate);
+end $body$`;
+
+/** A superuser's session keeps the parameter out of the server's log too, however much that is told to hold. */
+const quietSql = `select pg_catalog.set_config(setting, value, true)
+  from (values ('log_statement', 'none'), ('log_min_duration_statement', '-1'), ('log_parameter_max_length', '0')) as quiet (setting, value)
+  where (select r.rolsuper from pg_catalog.pg_roles r where r.rolname = current_user)`;
+const setSecretSql = `select pg_catalog.set_config('drydock.role_name', $1, true), pg_catalog.set_config('drydock.role_secret', $2, true)`;
+
+async function inTransaction(client: pg.ClientBase, work: () => Promise<void>): Promise<void> {
+  await client.query('begin');
+  try {
+    await work();
+    await client.query('commit');
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined);
+    throw error;
+  }
+}
+
+interface PasswordChange {
+  verb: 'create' | 'alter';
+  role: string;
+  /** Our own words, never a customer's. */
+  options?: string;
+  /** In clear, or a verifier. */
+  password: string;
+}
+
+async function changePassword(admin: pg.ClientBase, { verb, role, options = '', password }: PasswordChange): Promise<void> {
+  const verifier = /^(?:SCRAM-SHA-256\$|md5[0-9a-f]{32}$)/.test(password) ? password : scramVerifier(password);
+  await admin.query(quietSql);
+  await admin.query(setSecretSql, [role, verifier]);
+  await admin.query(withSecret(`${verb} role %I ${options.replaceAll('%', '%%')} password %L`));
+}
+
+/**
+ * Runs CREATE ROLE or ALTER ROLE with a password. No statement's text, error, span or line of the server's log holds it. Needs a client of its own, in no transaction.
+ */
+export function setRolePassword(admin: pg.ClientBase, change: PasswordChange): Promise<void> {
+  return inTransaction(admin, () => changePassword(admin, change));
+}
+
+const rights = 'login nosuperuser nocreatedb nocreaterole noreplication';
+
+/** `admin` is a session in the database `postgres`; `tag` says whose role it is, for sweeping. */
+interface NewRole {
+  admin: pg.ClientBase;
+  database: string;
+  tag: string;
+}
+
+/** The name is random and CREATE fails when it is taken, so nobody can have prepared a role of that name. */
+async function makeLogin(prefix: 'rd' | 'ld', options: string, request: NewRole, grant: (role: string) => string): Promise<TransferLogin> {
+  const { admin, database, tag } = request;
+  const login = { role: `${prefix}_${randomBytes(12).toString('hex')}`, password: randomBytes(24).toString('hex') };
+  await inTransaction(admin, async () => {
+    await changePassword(admin, { verb: 'create', ...login, options: `${rights} ${options}` });
+    await admin.query(`comment on role ${name(login.role)} is ${pg.escapeLiteral(tag)}`);
+    await grantConnect(admin, login.role, database);
+    await admin.query(grant(name(login.role)));
+  });
+  return login;
+}
+
+/**
+ * Makes a role that reads everything in one database, row security or not, and changes nothing. It can read every other database that it may connect to, so CONNECT is
+ * revoked from PUBLIC on each; and it can read all verifiers of the cluster, so its password stays with the host.
+ */
+export function makeReader(request: NewRole): Promise<TransferLogin> {
+  return makeLogin(
+    'rd',
+    'inherit bypassrls connection limit 16',
+    request,
+    (role) => `grant pg_read_all_data to ${role} with inherit true, set false`,
+  );
+}
+
+/**
+ * Makes a role that acts as `owner` and as nobody else: it logs in with the startup option `role=owner`. Where a customer's code says RESET ROLE, it becomes
+ * a role that owns nothing. Such code can change the role's own password, so a loader is dropped after its load.
+ */
+export function makeLoader(request: NewRole & { owner: string }): Promise<TransferLogin> {
+  return makeLogin(
+    'ld',
+    'inherit nobypassrls connection limit 16',
+    request,
+    (role) => `grant ${name(request.owner)} to ${role} with inherit true, set true`,
+  );
+}
+
+/** To be said again before each use: the database's owner can take it back. */
+export async function grantConnect(admin: pg.ClientBase, role: string, database: string): Promise<void> {
+  await admin.query(`grant connect on database ${name(database)} to ${name(role)}`);
+}
+
+const endSessionsSql =
+  'select pg_catalog.pg_terminate_backend(pid, 5000) from pg_catalog.pg_stat_activity where usename = $1 and pid <> pg_catalog.pg_backend_pid()';
+const grantedSql = `select datname as name from pg_catalog.pg_database d where exists (select from pg_catalog.aclexplode(d.datacl) a
+  join pg_catalog.pg_roles r on r.oid = a.grantee where r.rolname = $1)`;
+const existsSql = 'select rolname as name from pg_catalog.pg_roles where rolname = $1';
+const namesSchema = z.array(z.object({ name: z.string() }));
+/** Something depends on the role. */
+const dependentsCode = '2BP01';
+
+/**
+ * Ends the role's sessions and drops it. What a customer's code has made as a loader keeps that role: it can then no longer log in, and it goes when `dropTransferRole`
+ * is called again after its database has gone. Resolves to whether the role has gone.
+ */
+export async function dropTransferRole(admin: pg.ClientBase, role: string): Promise<boolean> {
+  if (!transferRolePattern.test(role)) throw new Error(`${role} is no transfer role`);
+  if ((await admin.query(existsSql, [role])).rowCount === 0) return true;
+  await admin.query(`alter role ${name(role)} nologin`);
+  await admin.query(endSessionsSql, [role]);
+  for (const granted of namesSchema.parse((await admin.query(grantedSql, [role])).rows)) {
+    await admin.query(`revoke all on database ${name(granted.name)} from ${name(role)}`);
+  }
+  try {
+    await admin.query(`drop role ${name(role)}`);
+    return true;
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && error.code === dependentsCode) return false;
+    throw error;
+  }
+}
+
+/** Only a superuser comments on a role that nobody was made an administrator of; a customer's role of such a name has its maker as administrator. */
+const taggedSql = `select r.rolname as name from pg_catalog.pg_roles r where r.rolname ~ $1
+  and pg_catalog.shobj_description(r.oid, 'pg_authid') = $2 and not exists (select from pg_catalog.pg_auth_members m where m.roleid = r.oid)`;
+
+/** Drops the roles of `tag` that were left behind, but those in `kept`. */
+export async function sweepTransferRoles(admin: pg.ClientBase, tag: string, kept: ReadonlySet<string> = new Set()): Promise<void> {
+  const { rows } = await admin.query(taggedSql, [transferRolePattern.source, tag]);
+  for (const found of namesSchema.parse(rows)) if (!kept.has(found.name)) await dropTransferRole(admin, found.name);
+}
+
+/** The URL of a login to a database on the server of `serverUrl`. */
+export function loginUrl(serverUrl: string, { role, password }: TransferLogin, database: string): string {
+  const url = new URL(serverUrl);
+  url.username = encodeURIComponent(role);
+  url.password = encodeURIComponent(password);
+  url.pathname = `/${encodeURIComponent(database)}`;
+  return url.href;
+}

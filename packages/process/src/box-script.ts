@@ -1,0 +1,91 @@
+/**
+ * The script that makes a box. It runs as the first process of new mount and process namespaces and stays there as their init: when the command
+ * ends it ends, and the kernel ends all that is left. No text of a caller is part of the script; everything comes as an argument:
+ *
+ *   SIZE_OF_TMP UID GID WORKDIR NUMBER_OF_MOUNTS (FROM TO ro|rw)… COMMAND…
+ *
+ * Descriptor 9 is a socket to the process that asked for the box. What goes wrong is written there; then comes "ready" from the process that is
+ * to be the command, which waits for the answer "go". Without it (the asking process has died) nothing is started. Names begin with `_box_`,
+ * since the environment of the command is here already.
+ *
+ * The new root is a tmpfs over /sys: a folder that every machine has and nobody wants to show.
+ */
+export const boxScript = `
+set -eu
+_box_path=\${PATH-}
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+_box_tmp_bytes=$1 _box_uid=$2 _box_gid=$3 _box_workdir=$4 _box_mounts=$5
+shift 5
+
+_box_system() {
+  mount -t tmpfs -o mode=755,size=4m,nr_inodes=2k,nosuid,nodev box /sys
+  cd /sys
+  mkdir -p usr etc/ssl etc/pki dev proc tmp
+  mount -o bind,ro,nosuid,nodev /usr usr
+  set --
+  for _box_name in bin sbin lib lib32 lib64 libx32; do
+    if [ -L "/$_box_name" ]; then set -- "$@" "/$_box_name"
+    elif [ -d "/$_box_name" ]; then mkdir "$_box_name"; mount -o bind,ro,nosuid,nodev "/$_box_name" "$_box_name"; fi
+  done
+  if [ $# -gt 0 ]; then cp -P -- "$@" .; fi
+  set --
+  for _box_name in resolv.conf hosts nsswitch.conf services localtime ld.so.cache; do
+    if [ -f "/etc/$_box_name" ]; then set -- "$@" "/etc/$_box_name"; fi
+  done
+  if [ $# -gt 0 ]; then cp -L -- "$@" etc/; fi
+  for _box_name in ssl/certs pki/tls/certs pki/ca-trust alternatives; do
+    if [ -d "/etc/$_box_name" ]; then mkdir -p "etc/$_box_name"; mount -o bind,ro,nosuid,nodev "/etc/$_box_name" "etc/$_box_name"; fi
+  done
+  printf 'root:x:0:0:root:/:/bin/false\\napp:x:%s:%s:app:/tmp:/bin/sh\\n' "$_box_uid" "$_box_gid" > etc/passwd
+  printf 'root:x:0:\\napp:x:%s:\\n' "$_box_gid" > etc/group
+  for _box_name in null zero random urandom; do
+    : > "dev/$_box_name"
+    mount -o bind,nosuid "/dev/$_box_name" "dev/$_box_name"
+  done
+  ln -s /proc/self/fd dev/fd
+  ln -s /proc/self/fd/0 dev/stdin
+  ln -s /proc/self/fd/1 dev/stdout
+  ln -s /proc/self/fd/2 dev/stderr
+  ln -s /tmp dev/shm
+  mount -t tmpfs -o "mode=1777,size=$_box_tmp_bytes,nr_inodes=16k,nosuid,nodev" tmp tmp
+  mount -t proc -o hidepid=2,nosuid,nodev,noexec proc proc
+}
+
+_box_mount() {
+  case $3 in
+    rw) _box_options=bind,nosuid,nodev ;;
+    *) _box_options=bind,ro,nosuid,nodev ;;
+  esac
+  if [ -d "$1" ]; then mkdir -p ".$2"; else mkdir -p ".\${2%/*}"; : > ".$2"; fi
+  mount -o "$_box_options" -- "$1" ".$2"
+}
+
+_box_enter() {
+  pivot_root . .
+  umount -l .
+  cd /
+  mount -o remount,bind,ro,nosuid,nodev /
+}
+
+_box_system >&9 2>&9
+while [ "$_box_mounts" -gt 0 ]; do
+  _box_mount "$1" "$2" "$3" >&9 2>&9
+  shift 3
+  _box_mounts=$((_box_mounts - 1))
+done
+_box_enter >&9 2>&9
+cd "$_box_workdir" 2>&9
+# What the shell itself says of a command that a signal ended is for nobody.
+exec 8>&2 2>/dev/null
+PATH=$_box_path
+set +e
+(
+  echo ready >&9
+  read -r _box_answer <&9
+  [ "$_box_answer" = go ] || exit 1
+  exec 9>&-
+  unset PWD OLDPWD
+  exec "$@"
+) 2>&8 8>&-
+exit $?
+`;

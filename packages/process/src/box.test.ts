@@ -1,0 +1,175 @@
+import { once } from 'node:events';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { accountIn, type Kind, kinds, ownerOf, removeCompiled, runAs, startAs } from '../test/run-as';
+import { BoxError, spawnInBox } from './box';
+import { detectIsolation } from './isolation';
+import { isSameProcess, proveProcess } from './process-proof';
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-box-'));
+chmodSync(folder, 0o711);
+afterAll(() => {
+  removeCompiled();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function makeFolder(name: string, uid: number): string {
+  const made = path.join(folder, name);
+  mkdirSync(made, { mode: 0o700 });
+  if (process.getuid?.() === 0) chownSync(made, uid, uid);
+  return made;
+}
+
+const system = ['bin', 'dev', 'etc', 'lib', 'lib32', 'lib64', 'libx32', 'proc', 'sbin', 'tmp', 'usr'];
+
+describe.each(kinds)('a box by %s', (kind: Kind) => {
+  test('shows system folders and what it is given, no other process, and nothing of its parent', async () => {
+    const site = makeFolder(`seen-${kind}`, accountIn(kind));
+    const look = `const fs = require('fs');
+      const attempt = (work) => { try { return String(work()); } catch (error) { return error.code; } };
+      console.log(JSON.stringify({ root: fs.readdirSync('/'), tmp: fs.readdirSync('/tmp'), uid: process.getuid(), env: Object.keys(process.env).sort(),
+        processes: fs.readdirSync('/proc').filter((name) => /^\\d+$/.test(name) && Number(name) !== process.pid).length,
+        parent: attempt(() => fs.readFileSync('/proc/' + process.ppid + '/environ')), init: attempt(() => fs.readFileSync('/proc/1/environ')),
+        canary: attempt(() => fs.readFileSync('${folder}/canary')), shadow: attempt(() => fs.readFileSync('/etc/shadow')),
+        status: fs.readFileSync('/proc/self/status', 'utf8').match(/^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs):.*$/gm) }))`;
+    writeFileSync(path.join(folder, 'canary'), 'canary', { mode: 0o600 });
+    if (process.getuid?.() === 0) chownSync(path.join(folder, 'canary'), ownerOf(kind), ownerOf(kind));
+    const script = `const mounts = [{ from: '${site}', to: '/site', writable: false }];
+      console.log((await inBox(${JSON.stringify(look)}, { mounts, env: { GIVEN: 'x' } })).text);`;
+    const seen = (await runAs(kind, script, { SECRET_OF_PARENT: 'canary' })) as { root: string[] };
+    expect(seen.root.filter((name) => !system.includes(name) && !process.execPath.startsWith(`/${name}/`))).toEqual(['site']);
+    const nothing = 'CapInh CapPrm CapEff CapBnd CapAmb'.split(' ').map((name) => `${name}:\t0000000000000000`);
+    expect(seen).toMatchObject({ tmp: [], uid: accountIn(kind), processes: 0, canary: 'ENOENT', shadow: 'ENOENT' });
+    expect(seen).toMatchObject({ parent: 'ENOENT', init: 'ENOENT', status: [...nothing, 'NoNewPrivs:\t1'] });
+    expect(seen).toMatchObject({ env: ['GIVEN'] });
+  });
+
+  test('a folder is writable or not as told, and so is nothing else', async () => {
+    const mine = makeFolder(`mine-${kind}`, accountIn(kind));
+    const shown = makeFolder(`shown-${kind}`, accountIn(kind));
+    const look = `const fs = require('fs'); const attempt = (file) => { try { fs.writeFileSync(file, 'x'); return 'written'; } catch (error) { return error.code; } };
+      console.log(JSON.stringify(['/mine/x', '/shown/x', '/tmp/x', '/x', '/usr/x', '/etc/x', '/dev/x'].map(attempt)))`;
+    const script = `const mounts = [{ from: '${mine}', to: '/mine', writable: true }, { from: '${shown}', to: '/shown', writable: false }];
+      console.log((await inBox(${JSON.stringify(look)}, { mounts })).text);`;
+    const [own, readOnly, tmp, ...rest] = (await runAs(kind, script)) as string[];
+    expect([own, readOnly, tmp]).toEqual(['written', 'EROFS', 'written']);
+    expect(rest.filter((answer) => answer !== 'EROFS' && answer !== 'EACCES')).toEqual([]);
+    expect(readFileSync(path.join(mine, 'x'), 'utf8')).toBe('x');
+  });
+
+  test('exit codes, signals and descriptors pass', async () => {
+    const script = `
+      const code = (await inBox('process.exit(7)')).exit;
+      const own = (await inBox('process.kill(process.pid, "SIGKILL"); setInterval(() => undefined, 1000)')).exit;
+      const child = await box({ command: [process.execPath, '-e', 'process.on("SIGTERM", () => process.exit(3)); require("fs").writeSync(1, "ready"); setInterval(() => undefined, 1000)'] });
+      await new Promise((resolve) => child.process.stdout.once('data', resolve));
+      await child.stop('SIGTERM', 20000);
+      const echo = await box({ command: ['/bin/sh', '-c', 'read -r line; echo "$line" >&4'], stdio: ['pipe', 'ignore', 'inherit', 'ignore', 'pipe'] });
+      echo.process.stdin.end('carried\\n');
+      const carried = await new Promise((resolve) => echo.process.stdio[4].once('data', (part) => resolve(String(part))));
+      console.log(JSON.stringify({ code, own, stopped: await child.exited, carried, echo: await echo.exited }));`;
+    expect(await runAs(kind, script)).toEqual({
+      code: { code: 7, signal: null },
+      own: { code: null, signal: 'SIGKILL' },
+      stopped: { code: 3, signal: null },
+      carried: 'carried\n',
+      echo: { code: 0, signal: null },
+    });
+  });
+
+  test('a command that ignores the signal is killed after its grace, with all that it started', async () => {
+    const script = `const child = await box({ command: ['/bin/sh', '-c', 'trap "" TERM; setsid sleep 61 & echo ready; while :; do sleep 1; done'] });
+      await new Promise((resolve) => child.process.stdout.once('data', resolve));
+      await child.stop('SIGTERM', 100);
+      console.log(JSON.stringify([await child.exited, require('fs').existsSync('/proc/' + child.proof.pid)]));`;
+    expect(await runAs(kind, script)).toEqual([{ code: null, signal: 'SIGKILL' }, false]);
+  });
+
+  test('everything in it ends when its parent is killed with -9, also what left its process group', async () => {
+    const mark = `${61 + Math.floor(Math.random() * 1e6)}.${process.pid}`;
+    const parent = startAs(
+      kind,
+      `const child = await box({ command: ['/bin/sh', '-c', 'setsid sleep ${mark} & exec sleep 62'] }); console.log(child.proof.pid); setInterval(() => undefined, 1000);`,
+    );
+    const [line]: unknown[] = parent.stdout ? await once(parent.stdout, 'data') : [];
+    const proof = proveProcess(Number(String(line)));
+    if (proof === null) throw new Error('the command is not there');
+    const pids = (): number[] => listCommands(mark);
+    while (pids().length === 0) await sleep(20);
+    if (ownerOf(kind) === process.getuid?.()) parent.kill('SIGKILL');
+    else process.kill(parent.pid ?? 0, 'SIGKILL');
+    const until = performance.now() + 10_000;
+    while ((isSameProcess(proof) || pids().length > 0) && performance.now() < until) await sleep(20);
+    expect([isSameProcess(proof), pids()]).toEqual([false, []]);
+  });
+
+  test('limits hold: memory, processes, size of a file', async () => {
+    const look = `const fs = require('fs'); const { spawnSync } = require('child_process');
+      let file = 'written'; process.on('SIGXFSZ', () => undefined);
+      try { fs.writeFileSync('/tmp/large', Buffer.alloc(2 ** 21)); } catch (error) { file = error.code; }
+      let memory = 'had'; try { Buffer.alloc(2 ** 30, 1); } catch { memory = 'refused'; }
+      const children = spawnSync('/bin/sh', ['-c', 'n=0; while [ $n -lt 99 ]; do sleep 1 & n=$((n+1)); done'], { encoding: 'utf8' });
+      console.log(JSON.stringify([file, memory, children.status !== 0]))`;
+    const limits = '{ memoryBytes: 2 ** 29, processes: 40, fileBytes: 2 ** 20 }';
+    const script = `console.log((await inBox(${JSON.stringify(look)}, { env: { PATH: '/usr/bin:/bin' }, limits: ${limits} })).text)`;
+    expect(await runAs(kind, script)).toEqual(['EFBIG', 'refused', true]);
+  });
+});
+
+function listCommands(mark: string): number[] {
+  const { execFileSync } = require('node:child_process') as typeof import('node:child_process');
+  const lines = execFileSync('ps', ['-eo', 'pid=,args='], { encoding: 'utf8' }).split('\n');
+  return lines.filter((line) => line.trim().endsWith(`sleep ${mark}`)).map((line) => Number.parseInt(line, 10));
+}
+
+test('what a path or an argument is made of is never a command', async () => {
+  const isolation = await detectIsolation();
+  const isRoot = process.getuid?.() === 0;
+  const odd = makeFolder(`odd $(touch struck) ; 'x" %`, isRoot ? 200_001 : (process.getuid?.() ?? 0));
+  const child = await spawnInBox({
+    isolation,
+    command: ['/bin/sh', '-c', 'printf %s "$1" > "$2"/told', 'sh', '$(touch /tmp/x); `id`', `/odd $(id) "'`],
+    env: { PATH: '/usr/bin:/bin' },
+    account: isRoot ? 200_001 : null,
+    mounts: [{ from: odd, to: `/odd $(id) "'`, writable: true }],
+    workdir: '/',
+    stdio: 'ignore',
+    onOrphan: 'SIGKILL',
+  });
+  expect(await child.exited).toEqual({ code: 0, signal: null });
+  expect(readFileSync(path.join(odd, 'told'), 'utf8')).toBe('$(touch /tmp/x); `id`');
+});
+
+test('what would act outside of the box is refused: variables of the tools, mounts over and below others', async () => {
+  const isolation = await detectIsolation();
+  const base = { isolation, command: ['/bin/true'], account: 200_001, workdir: '/', stdio: 'ignore', onOrphan: 'SIGKILL' } as const;
+  for (const name of ['LD_PRELOAD', 'BASH_ENV', 'ENV', '_box_path', 'A B', 'A=B']) {
+    await expect(spawnInBox({ ...base, env: { [name]: 'x' }, mounts: [] })).rejects.toThrow(BoxError);
+  }
+  for (const places of [['/etc'], ['/usr/share/x'], ['/'], ['/site/../etc'], ['site'], ['/site', '/site/x'], ['/site', '/site']]) {
+    const mounts = places.map((to) => ({ from: folder, to, writable: false }));
+    await expect(spawnInBox({ ...base, env: {}, mounts })).rejects.toThrow(BoxError);
+  }
+  await expect(spawnInBox({ ...base, isolation: { kind: 'none', reason: 'no' }, env: {}, mounts: [] })).rejects.toThrow(
+    'no box can be made here',
+  );
+});
+
+test('a box that cannot be made says why and leaves no process', async () => {
+  const isolation = await detectIsolation();
+  const account = process.getuid?.() === 0 ? 200_001 : null;
+  const mounts = [{ from: path.join(folder, 'missing'), to: '/site', writable: false }];
+  const options = {
+    isolation,
+    command: ['/bin/true'],
+    env: {},
+    account,
+    mounts,
+    workdir: '/',
+    stdio: 'ignore',
+    onOrphan: 'SIGKILL',
+  } as const;
+  await expect(spawnInBox(options)).rejects.toThrow(/could not be made.*missing/s);
+});

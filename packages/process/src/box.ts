@@ -1,0 +1,245 @@
+import { type ChildProcess, type IOType, type StdioOptions, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { boxScript } from './box-script';
+import { sendSignal } from './end-process';
+import type { ChildExit, GuardedChild } from './guarded-child';
+import type { Isolation } from './isolation';
+import { isSameProcess, type ProcessProof, proveProcess } from './process-proof';
+
+/** A file or folder of the machine that a box shows. `to` is its path inside. */
+export interface BoxMount {
+  from: string;
+  to: string;
+  writable: boolean;
+}
+
+/** The most that the box's processes may take, where the kernel counts it for each process (`processes`: for the account). */
+export interface BoxLimits {
+  /** Private writable memory of one process. Address space is not counted: WebAssembly reserves gigabytes that it never touches. */
+  memoryBytes?: number;
+  /** Processes and threads; Node alone has about a dozen threads. */
+  processes?: number;
+  openFiles?: number;
+  /** Size of the largest file that can be written. */
+  fileBytes?: number;
+  /** Size of the box's own /tmp, which lives in memory; 64 MB when not given. */
+  tmpBytes?: number;
+}
+
+export interface BoxOptions {
+  isolation: Isolation;
+  /** Program and arguments; paths as seen inside. Anybody on this machine can read them, so they hold no secret. */
+  command: readonly string[];
+  /** The whole environment: nothing is inherited. */
+  env: Readonly<Record<string, string>>;
+  /** uid and gid of the box's processes where we are root; null otherwise (they are then our own, seen from outside). */
+  account: number | null;
+  /** What is shown besides read-only system folders, four devices, a /proc and a /tmp of its own, and Node itself. */
+  mounts: readonly BoxMount[];
+  workdir: string;
+  limits?: BoxLimits;
+  /** As for `spawn`, eight descriptors at most. A descriptor that the command closes is seen as closed when the command ends. */
+  stdio: StdioOptions;
+  /** All processes of the box end when this process does, in whatever way. */
+  onOrphan: 'SIGKILL';
+}
+
+/** A child in a box. */
+export interface BoxedChild extends GuardedChild {
+  /**
+   * The root that the box shows, as a path of ours: by its first process, whose root the command cannot change. What lies below it is the
+   * command's: a path may only end in a name that is opened without following a link.
+   */
+  root: string;
+}
+
+/** Why a box could not be made. */
+export class BoxError extends Error {
+  override readonly name = 'BoxError';
+}
+
+/** The script takes descriptors of one digit, and needs two of them. */
+const stdioMax = 8;
+/** Between us and the script. */
+const controlFd = 9;
+const setUpMs = 15_000;
+const tmpBytesUsual = 64 * 2 ** 20;
+const toolFolders = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+/** Names that would change what the tools do which make the box, outside of it and with all rights. */
+const forbiddenEnv = /^(?:_box_.*|LD_.*|BASH.*|ENV|SHELLOPTS|IFS|PS4|LIBMOUNT_.*|GLIBC_TUNABLES|GCONV_PATH)$/;
+/** What every box has; nothing can be shown over it. */
+const ownFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/etc', '/dev', '/proc', '/tmp', '/sys'];
+
+/**
+ * Starts a program in a box: namespaces of its own, in which nothing of this machine is to be seen but what `mounts` says. Everything that a
+ * customer writes runs this way, and so do our own programs where they work on a customer's content. A link, a rename or a race inside leads
+ * to nothing that is not the customer's own. The network is shared with the machine.
+ *
+ * `proof` and `stop` mean the command itself, under the pid that we see; inside it has another. When the command ends, all that it started
+ * ends, and `exited` resolves after that. A command that a signal ended, and one that exits with 128 and that signal's number, look the same.
+ * @throws BoxError
+ */
+export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
+  const child = startScript(options);
+  const exited = new Promise<ChildExit>((resolve) => child.once('exit', (code, signal) => resolve(exitOf(code, signal))));
+  const control = controlOf(child);
+  control.on('error', () => undefined); // the script has gone, which `exited` tells
+  try {
+    await readReady(child, control);
+    const init = onlyChildOf(child.pid ?? 0);
+    const proof = proveProcess(onlyChildOf(init));
+    if (proof === null) throw new BoxError('the first process of the box has gone');
+    const target: Target = { wrapper: child, command: proof, exited };
+    // Last of all: whoever called us listens to the child before it can have ended.
+    control.write('go\n', () => control.destroy());
+    const stop = (signal: NodeJS.Signals, graceMs: number): Promise<void> => stopBox(target, signal, graceMs);
+    return { process: child, proof, exited, stop, root: `/proc/${init}/root` };
+  } catch (error) {
+    child.kill('SIGKILL');
+    control.destroy();
+    throw error;
+  }
+}
+
+/** Node gives both ends of what it calls a pipe, whose type knows of five descriptors only. */
+function controlOf({ stdio }: { stdio: readonly unknown[] }): Duplex {
+  const control = stdio[controlFd];
+  if (!(control instanceof Duplex)) throw new BoxError('the box has no control descriptor');
+  return control;
+}
+
+interface Target {
+  wrapper: ChildProcess;
+  command: ProcessProof;
+  exited: Promise<ChildExit>;
+}
+
+/** Signals go to the command. Its end is the end of the box's init, and so of whatever the command has started. */
+async function stopBox({ wrapper, command, exited }: Target, signal: NodeJS.Signals, graceMs: number): Promise<void> {
+  const send = (name: NodeJS.Signals): void => {
+    if (isSameProcess(command)) sendSignal(command.pid, name);
+  };
+  if (wrapper.exitCode !== null || wrapper.signalCode !== null) return;
+  send(signal);
+  const timer = new AbortController();
+  const late = sleep(graceMs, 'late', { signal: timer.signal }).catch(() => 'ended');
+  if ((await Promise.race([exited, late])) === 'late') send('SIGKILL');
+  await exited;
+  timer.abort();
+}
+
+function startScript(options: BoxOptions): ChildProcess {
+  checkOptions(options);
+  const [program = '', ...args] = commandLineOf(options);
+  const stdio = stdioOf(options.stdio);
+  // A session of its own: a Ctrl-C in our terminal reaches only us, and the box has no terminal to write to.
+  return spawn(program, args, { cwd: '/', env: { ...options.env }, stdio, detached: true });
+}
+
+/** setpriv (ends with us) → unshare → the script → [unshare, back to our uid] → prlimit → setpriv (no rights) → the command. */
+function commandLineOf({ isolation, account, mounts, workdir, limits = {}, command }: BoxOptions): string[] {
+  const isRoot = isolation.kind === 'accounts';
+  const user = os.userInfo();
+  const [uid, gid] = isRoot ? [account ?? 0, account ?? 0] : [user.uid, user.gid];
+  const shown = [...nodeMount(), ...mounts];
+  return [
+    ...[toolPath('setpriv'), '--pdeathsig', 'KILL', '--', toolPath('unshare'), ...(isRoot ? [] : ['--user', '--map-root-user'])],
+    ...['--mount', '--pid', '--ipc', '--fork', '--kill-child', '--propagation', 'private', '--'],
+    ...['/bin/sh', '-c', boxScript, 'drydock-box', String(limits.tmpBytes ?? tmpBytesUsual), String(uid), String(gid), workdir],
+    ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],
+    // Postgres and others refuse to run as root, and this also takes the last right over the namespaces that show the box.
+    ...(isRoot ? [] : [toolPath('unshare'), '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps', '--']),
+    ...[toolPath('prlimit'), '--core=0', ...limitOptions(limits), '--', toolPath('setpriv')],
+    ...(isRoot ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : []),
+    ...['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all', '--ambient-caps=-all', '--', ...command],
+  ];
+}
+
+function limitOptions({ memoryBytes, processes, openFiles, fileBytes }: BoxLimits): string[] {
+  const given = { data: memoryBytes, nproc: processes, nofile: openFiles, fsize: fileBytes };
+  return Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`]));
+}
+
+/** Node where it does not lie in /usr: the program alone, under its own path. */
+function nodeMount(): BoxMount[] {
+  const file = fs.realpathSync(process.execPath);
+  return file.startsWith('/usr/') ? [] : [{ from: file, to: file, writable: false }];
+}
+
+function toolPath(name: string): string {
+  const file = toolFolders.map((folder) => path.join(folder, name)).find((candidate) => fs.existsSync(candidate));
+  if (file === undefined) throw new BoxError(`${name} of util-linux is not installed`);
+  return file;
+}
+
+function stdioOf(stdio: StdioOptions): StdioOptions {
+  const given = typeof stdio === 'string' ? [stdio, stdio, stdio] : [...stdio];
+  if (given.length > stdioMax) throw new BoxError(`a box takes ${stdioMax} descriptors at most`);
+  const padding = Array.from({ length: controlFd - given.length }, (): IOType => 'ignore');
+  return [...given, ...padding, 'pipe'];
+}
+
+function checkOptions({ isolation, account, env, mounts, workdir, command }: BoxOptions): void {
+  if (isolation.kind === 'none') throw new BoxError(`no box can be made here: ${isolation.reason}`);
+  if (isolation.kind === 'accounts' && (account === null || !Number.isInteger(account) || account < 1)) {
+    throw new BoxError('as root a box needs an account');
+  }
+  if (command.length === 0) throw new BoxError('a box needs a command');
+  for (const name of Object.keys(env)) {
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || forbiddenEnv.test(name)) throw new BoxError(`no box takes a variable called ${name}`);
+  }
+  for (const given of [workdir, ...mounts.flatMap(({ from, to }) => [from, to])]) {
+    if (!path.isAbsolute(given) || path.normalize(given) !== given) throw new BoxError(`${given} is no plain absolute path`);
+  }
+  const shown = mounts.map(({ to }) => to);
+  for (const [at, to] of shown.entries()) {
+    // A mount point below another one would be made in a folder that may be a customer's, and by us.
+    const others = [...ownFolders, ...shown.slice(0, at), ...shown.slice(at + 1)];
+    if (to === '/' || others.some((other) => to === other || to.startsWith(`${other}/`)))
+      throw new BoxError(`nothing can be shown at ${to}`);
+  }
+}
+
+/** Resolves when the script has made the box. Throws what it complains about instead. */
+async function readReady(child: ChildProcess, control: Duplex): Promise<void> {
+  let told = '';
+  let timer: NodeJS.Timeout | undefined;
+  const end = (why: string): BoxError => new BoxError(`a box could not be made: ${told.trim() || why}`);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      timer = setTimeout(() => reject(end('it took too long')), setUpMs);
+      control.on('data', (part: Buffer) => {
+        told += part.toString();
+        if (told.endsWith('ready\n')) resolve();
+      });
+      child.once('error', (error) => reject(end(error.message)));
+      // After the last of the output: what the tools say is the reason.
+      child.once('exit', (code) => setImmediate(() => setImmediate(() => reject(end(`its first process ended with ${code}`)))));
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Each of the processes that make a box has one child; 0 when it has gone. */
+function onlyChildOf(pid: number): number {
+  try {
+    return Number(fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0]);
+  } catch {
+    return 0;
+  }
+}
+
+const signalNames = new Map(Object.entries(os.constants.signals).map(([name, number]) => [number, name]));
+
+/** The script exits as shells do: with 128 and the number of the signal that ended the command. */
+function exitOf(code: number | null, signal: NodeJS.Signals | null): ChildExit {
+  const name = code === null ? undefined : signalNames.get(code - 128);
+  return isSignal(name) ? { code: null, signal: name } : { code, signal };
+}
+
+const isSignal = (name: string | undefined): name is NodeJS.Signals => name !== undefined && name in os.constants.signals;

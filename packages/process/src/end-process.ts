@@ -1,0 +1,33 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isSameProcess, type ProcessProof } from './process-proof';
+
+/**
+ * Ends that very process and nothing that took its pid since: each signal in turn, waiting `graceMs` after each.
+ * Resolves true once it has gone, false when it outlived them all (a process in an uninterruptible wait).
+ */
+export async function endProcess(proof: ProcessProof, signals: readonly NodeJS.Signals[], graceMs: number): Promise<boolean> {
+  for (const signal of signals) {
+    if (!isSameProcess(proof)) return true;
+    sendSignal(proof.pid, signal);
+    if (await hasGone(proof, graceMs)) return true;
+  }
+  return !isSameProcess(proof);
+}
+
+async function hasGone(proof: ProcessProof, withinMs: number): Promise<boolean> {
+  const until = performance.now() + withinMs;
+  while (performance.now() < until) {
+    if (!isSameProcess(proof)) return true;
+    await sleep(20);
+  }
+  return !isSameProcess(proof);
+}
+
+/** Sends a signal; a process that has just gone is no error. */
+export function sendSignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

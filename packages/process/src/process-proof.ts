@@ -1,0 +1,73 @@
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+
+/**
+ * What tells one process from a later one that was given the same pid.
+ * `startedTicks` is the kernel's own start time: clock ticks since boot on Linux, the text of `ps -o lstart` elsewhere.
+ */
+export interface ProcessProof {
+  pid: number;
+  startedTicks: string;
+}
+
+/** The start time of a live process; null when there is none with this pid (or only its zombie). */
+export function readStartedTicks(pid: number): string | null {
+  if (process.platform !== 'linux') return readColumn(pid, 'lstart');
+  try {
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The second field is the command in parentheses and may itself hold spaces and parentheses: count from its end.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return fields[0] === 'Z' || fields[0] === 'X' ? null : (fields[19] ?? null);
+  } catch {
+    return null;
+  }
+}
+
+/** The whole command line of a live process, its arguments separated by spaces; empty when it cannot be read. */
+export function readCommandLine(pid: number): string {
+  if (process.platform !== 'linux') return readColumn(pid, 'command') ?? '';
+  try {
+    return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+  } catch {
+    return '';
+  }
+}
+
+/** Names a process that is running now, so that it can be recognised later; null when it has gone already. */
+export function proveProcess(pid: number): ProcessProof | null {
+  const startedTicks = readStartedTicks(pid);
+  return startedTicks === null ? null : { pid, startedTicks };
+}
+
+/** Whether that very process is still there: same pid, same start, and every given text in its command line. */
+export function isSameProcess(proof: ProcessProof, commandLineContains: readonly string[] = []): boolean {
+  if (readStartedTicks(proof.pid) !== proof.startedTicks) return false;
+  const commandLine = readCommandLine(proof.pid);
+  return commandLineContains.every((text) => commandLine.includes(text));
+}
+
+/** The live processes whose working directory is this folder, whatever path a process in a box sees it under. Linux only; elsewhere empty. */
+export function listProcessesIn(folder: string): number[] {
+  if (process.platform !== 'linux') return [];
+  const here = identityOf(folder);
+  const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return here === null ? [] : pids.filter((pid) => identityOf(`/proc/${pid}/cwd`) === here).map(Number);
+}
+
+/** What a folder is, whatever its path; null when it is not there, or not ours to ask. */
+function identityOf(folder: string): string | null {
+  try {
+    const { dev, ino } = fs.statSync(folder, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch {
+    return null;
+  }
+}
+
+function readColumn(pid: number, column: string): string | null {
+  try {
+    return execFileSync('ps', ['-o', `${column}=`, '-p', String(pid)], { encoding: 'utf8' }).trim() || null;
+  } catch {
+    return null;
+  }
+}

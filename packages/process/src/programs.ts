@@ -1,0 +1,18 @@
+import path from 'node:path';
+import type { BoxMount } from './box';
+
+/** The root folder of this repository, or of the folder that the image was made from. It is the same from src/ and from dist/. */
+const root = path.resolve(__dirname, '../../..');
+const inside = '/drydock';
+
+/** For boxes that run our own programs: the compiled packages and what they need, read-only. Never a folder of data. */
+export function programMounts(): BoxMount[] {
+  return ['packages', 'node_modules'].map((name) => ({ from: path.join(root, name), to: path.join(inside, name), writable: false }));
+}
+
+/** Where one of our compiled files lies in a box that has {@link programMounts}. */
+export function programInBox(file: string): string {
+  const relative = path.relative(root, file);
+  if (!relative.startsWith('packages/')) throw new Error(`${file} is no program of a package`);
+  return path.join(inside, relative);
+}

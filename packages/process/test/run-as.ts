@@ -1,0 +1,61 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+
+/** As root both kinds are tested: the second by a process of an account that has nothing. */
+export const kinds = process.getuid?.() === 0 ? (['accounts', 'user_namespaces'] as const) : (['user_namespaces'] as const);
+export type Kind = (typeof kinds)[number];
+
+const nobody = 65_534;
+
+/** The compiled package where every account can read it, whatever the clone lies in. */
+export const compiled = mkdtempSync(path.join(os.tmpdir(), 'drydock-process-'));
+cpSync(path.join(__dirname, '../dist'), path.join(compiled, 'dist'), { recursive: true });
+chmodSync(compiled, 0o755);
+
+export const removeCompiled = (): void => rmSync(compiled, { recursive: true, force: true });
+
+/** Who runs the scripts of a kind, and whose files a box of that kind can have. */
+export const ownerOf = (kind: Kind): number => (kind === 'accounts' || process.getuid?.() !== 0 ? (process.getuid?.() ?? 0) : nobody);
+/** Whose files the box's own processes can have. */
+export const accountIn = (kind: Kind): number => (kind === 'accounts' ? 200_001 : ownerOf(kind));
+
+const prelude = `
+const { spawnInBox } = require(${JSON.stringify(path.join(compiled, 'dist/box.js'))});
+const box = (options) => spawnInBox({
+  isolation: { kind: process.getuid() === 0 ? 'accounts' : 'user_namespaces' }, account: process.getuid() === 0 ? 200001 : null,
+  env: {}, mounts: [], workdir: '/', stdio: ['ignore', 'pipe', 'inherit'], onOrphan: 'SIGKILL', ...options });
+const inBox = async (source, options = {}) => {
+  const child = await box({ command: [process.execPath, '-e', source], ...options });
+  let text = '';
+  child.process.stdout.on('data', (part) => { text += part; });
+  await new Promise((resolve) => child.process.once('close', resolve));
+  return { text, exit: await child.exited };
+};
+`;
+
+/** Starts a script as the kind's owner; it has `box(options)` and `inBox(source, options)`. */
+export function startAs(kind: Kind, script: string, env: Record<string, string> = {}): ChildProcess {
+  const command = [
+    process.execPath,
+    '-e',
+    `${prelude}(async () => { ${script} })().catch((error) => { console.error(error); process.exit(1); })`,
+  ];
+  const asOther = ownerOf(kind) === process.getuid?.() ? [] : ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups', '--'];
+  const [program = '', ...args] = [...asOther, ...command];
+  return spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { PATH: process.env['PATH'], ...env } });
+}
+
+/** What the script has printed, as JSON. */
+export async function runAs(kind: Kind, script: string, env: Record<string, string> = {}): Promise<unknown> {
+  const child = startAs(kind, script, env);
+  let text = '';
+  child.stdout?.on('data', (part: Buffer) => {
+    text += part.toString();
+  });
+  const [code]: unknown[] = await once(child, 'close');
+  if (code !== 0) throw new Error(`the script ended with ${String(code)}: ${text}`);
+  return JSON.parse(text);
+}

@@ -1,0 +1,56 @@
+/** What a secret is replaced by, wherever text leaves the process. */
+export const struckOut = '[redacted]';
+
+/** Names of variables whose value is a secret, whole or in parts (`name=secret,name=secret`, JSON). */
+const secretVariable = /SECRET|TOKEN|PASSWORD|(?:^|_)KEYS?$/;
+/** A part this long is a secret if it has a digit in it, and otherwise a word or a name. */
+const secretPart = /[A-Za-z0-9+/_-]{16,}/g;
+const shortestPassword = 8;
+
+/**
+ * Forms that are secrets whoever made them: API keys, JSON web tokens, credentials of headers and URLs, verifiers and
+ * passwords of Postgres, signatures of S3, private keys. What stands in the first group is kept, so that the text can
+ * still be read.
+ */
+const secretForms: readonly RegExp[] = [
+  /()dd_(?:live|test)_[0-9a-z]{12}_[0-9a-z]{49}/gi,
+  /()eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*/g,
+  /()SCRAM-SHA-256\$[\w+/=:$]+/gi,
+  /()\bmd5[0-9a-f]{32}\b/gi,
+  /(\b(?:Bearer|Basic) +)[\w+/=.~-]{8,}/gi,
+  /(:\/\/[^\s/:@'"\\]*:)[^\s/@'"\\]+(?=@)/g,
+  // Quoted, as SQL and JSON have it, also when quoted once more; then unquoted, as connection strings have it.
+  /(\b(?:password|passwd|pwd)(?:\\*["'])?\s*(?:[=:]\s*|\s(?=\\*["']))(?:\\*["'])+)(?:[^"'\\]|''(?=[^\s'",);]))+/gi,
+  /(\b(?:password|passwd|pwd)\s*=\s*)[^\s"'&\\,;}]+/gi,
+  /(X-Amz-(?:Signature|Security-Token)=)[^&\s"\\]+/gi,
+  /()-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g,
+];
+
+/** One of these is in every text that has such a form; most texts have none and are passed on as they are. */
+const sign = /dd_(?:live|test)_|eyJ|scram-|md5[0-9a-f]|bearer |basic |:\/\/[^/\s]*@|passw|pwd|x-amz-s|private key/i;
+
+/** The secrets that this process was given, as they stand in its environment. */
+export function secretsOf(environment: Readonly<Record<string, string | undefined>>): string[] {
+  const found = new Set<string>();
+  for (const [name, value = ''] of Object.entries(environment)) {
+    if (secretVariable.test(name)) for (const [part] of value.matchAll(secretPart)) if (/\d/.test(part)) found.add(part);
+    const password = URL.canParse(value) ? new URL(value).password : '';
+    if (password.length >= shortestPassword) found.add(password).add(decodeURIComponent(password));
+  }
+  return [...found];
+}
+
+const escapeForPattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
+/** Strikes secrets out of text: those known by name and everything that has the form of one. JSON stays JSON. */
+export function createRedaction(secrets: readonly string[]): (text: string) => string {
+  const known = secrets.length === 0 ? undefined : new RegExp(secrets.map(escapeForPattern).join('|'), 'g');
+  return (text) => {
+    let shown = known === undefined || text.search(known) < 0 ? text : text.replace(known, struckOut);
+    if (sign.test(shown)) for (const form of secretForms) shown = shown.replace(form, `$1${struckOut}`);
+    return shown;
+  };
+}
+
+/** With the secrets of this very process. It is what leaves by logs and by telemetry. */
+export const redact = createRedaction(secretsOf(process.env));

@@ -1,0 +1,53 @@
+import type { Attributes, AttributeValue } from '@opentelemetry/api';
+import type { tracing } from '@opentelemetry/sdk-node';
+import { maskSql } from './mask-sql';
+import { redact } from './redact';
+
+/**
+ * The one way out of this process for spans: whatever an instrumentation wrote, of a statement only its shape leaves,
+ * of a URL neither query nor credentials, and no text with a secret in it.
+ */
+export function createSafeExporter(exporter: tracing.SpanExporter): tracing.SpanExporter {
+  return {
+    export: (spans, done) => exporter.export(spans.map(safeSpan), done),
+    shutdown: () => exporter.shutdown(),
+    forceFlush: async () => exporter.forceFlush?.(),
+  };
+}
+
+/** Spans have getters and a class of their own: a view on one shows the changed members and everything else as it is. */
+function safeSpan(span: tracing.ReadableSpan): tracing.ReadableSpan {
+  const { message } = span.status;
+  const safe = {
+    name: redact(span.name),
+    attributes: safeAttributes(span.attributes),
+    events: span.events.map((event) => ({ ...event, name: redact(event.name), attributes: safeAttributes(event.attributes ?? {}) })),
+    links: span.links.map((link) => ({ ...link, attributes: safeAttributes(link.attributes ?? {}) })),
+    status: message === undefined ? span.status : { ...span.status, message: redact(message) },
+  };
+  const values = Object.entries(safe).map(([name, value]) => [name, { value, enumerable: true }] as const);
+  return Object.create(span, Object.fromEntries(values));
+}
+
+const statementNames: ReadonlySet<string> = new Set(['db.query.text', 'db.statement']);
+const urlNames: ReadonlySet<string> = new Set(['url.full', 'http.url', 'http.target', 'url.path']);
+/** Never shown: what a client sends in them is its own. */
+const hiddenNames =
+  /^(?:http\.(?:request|response)\.header\.|url\.query$|db\.(?:query\.parameter|operation\.parameter|postgresql\.values))/;
+
+export function safeAttributes(attributes: Attributes): Attributes {
+  const safe: Attributes = {};
+  for (const [name, value] of Object.entries(attributes)) if (!hiddenNames.test(name)) safe[name] = safeValue(name, value);
+  return safe;
+}
+
+function safeValue(name: string, value: AttributeValue | undefined): AttributeValue | undefined {
+  if (typeof value === 'string') return safeText(name, value);
+  if (!Array.isArray(value)) return value;
+  return value.map((item) => (typeof item === 'string' ? safeText(name, item) : item)) as AttributeValue;
+}
+
+function safeText(name: string, text: string): string {
+  if (statementNames.has(name)) return redact(maskSql(text));
+  return redact(urlNames.has(name) ? text.replace(/[?#][\s\S]*$/, '') : text);
+}

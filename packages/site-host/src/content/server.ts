@@ -1,0 +1,141 @@
+/**
+ * The child that has one release's files, in the site's box and account. Everything that follows a path of the customer's, reads a page of
+ * theirs or runs their queries happens here: what goes wrong costs this child, and what it can be led to is the site's own.
+ *
+ * `node server.js ROOT`, with descriptor 3 as the way to the host, and PAGES_DATABASE_URL. It ends when the host closes that.
+ */
+import type { FileHandle } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
+import { Socket } from 'node:net';
+import path from 'node:path';
+import { encodeFrame, FrameReader } from './frames';
+import { isTemplate } from './page-template';
+import { chunkBytes, type Found, firstBytes, type Question, questionSchema, type Visit } from './protocol';
+import { PageRenderer } from './render-page';
+import { type Resolved, resolveFile } from './resolve-file';
+import { readRestartSeconds, restartsAlways, touchRestartFile } from './restart-file';
+
+/** Larger ones are no templates but data, and are streamed. */
+const pageBytesMax = 1_048_576n;
+/** The file that makes a release an application. */
+const appEntry = 'app.js';
+
+interface Answer {
+  value: unknown;
+  body?: Buffer;
+}
+
+class ContentServer {
+  private readonly root: string;
+  private readonly pages: PageRenderer;
+  private readonly open = new Map<number, FileHandle>();
+  private lastHandle = 0;
+
+  constructor(root: string, pages: PageRenderer) {
+    this.root = root;
+    this.pages = pages;
+  }
+
+  async answer(question: Question): Promise<Answer> {
+    switch (question.ask) {
+      case 'visit':
+        return this.visit(question);
+      case 'bytes':
+        return { value: {}, body: await this.read(question.handle, question.start, question.length) };
+      case 'close': {
+        const handle = this.open.get(question.handle);
+        this.open.delete(question.handle);
+        await handle?.close();
+        return { value: {} };
+      }
+      case 'describe':
+        return { value: { has_app: await this.hasApp() } };
+      case 'touch_restart':
+        return { value: { seconds: await touchRestartFile(this.root, question.now_ms) } };
+    }
+  }
+
+  private hasApp(): Promise<boolean> {
+    return stat(path.join(this.root, appEntry)).then(
+      (found) => found.isFile(),
+      () => false,
+    );
+  }
+
+  private async visit(asked: Extract<Question, { ask: 'visit' }>): Promise<Answer> {
+    const isApp = asked.app_runs || (await this.hasApp());
+    const app = isApp ? { restart_seconds: await readRestartSeconds(this.root), restarts_always: await restartsAlways(this.root) } : null;
+    // What lies in public/ is sent as it is; the rest of an application, its code above all, is its own to answer for.
+    const root = isApp ? path.join(this.root, 'public') : this.root;
+    const resolved: Resolved = asked.is_read ? await resolveFile(root, asked.path) : { kind: 'none' };
+    const { found, body } = resolved.kind === 'file' ? await this.present(resolved, asked.is_whole) : { found: resolved, body: undefined };
+    const visit: Visit = { app, found };
+    return body === undefined ? { value: visit } : { value: visit, body };
+  }
+
+  private async present(file: Extract<Resolved, { kind: 'file' }>, isWhole: boolean): Promise<{ found: Found; body?: Buffer }> {
+    const { handle, stats, extension } = file;
+    const size = Number(stats.size);
+    let isKept = false;
+    try {
+      if (extension === '.html' && stats.size <= pageBytesMax) {
+        const page = await handle.readFile('utf8');
+        if (isTemplate(page)) return await this.pages.render(page);
+        isWhole = isWhole && size <= firstBytes;
+      }
+      const body = isWhole && size > 0 ? await readAt(handle, 0, Math.min(size, firstBytes)) : Buffer.alloc(0);
+      isKept = body.length < size;
+      const found = {
+        kind: 'file' as const,
+        handle: isKept ? this.keep(handle) : null,
+        size,
+        mtime: stats.mtimeNs.toString(36),
+        extension,
+      };
+      return { found, body };
+    } finally {
+      if (!isKept) await handle.close();
+    }
+  }
+
+  private keep(handle: FileHandle): number {
+    this.lastHandle += 1;
+    this.open.set(this.lastHandle, handle);
+    return this.lastHandle;
+  }
+
+  private async read(number: number, start: number, length: number): Promise<Buffer> {
+    const handle = this.open.get(number);
+    if (handle === undefined) throw new Error('no such handle');
+    return readAt(handle, start, Math.min(length, chunkBytes));
+  }
+}
+
+async function readAt(handle: FileHandle, start: number, length: number): Promise<Buffer> {
+  const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(length), 0, length, start);
+  return buffer.subarray(0, bytesRead);
+}
+
+function main(root: string, databaseUrl: string): void {
+  const host = new Socket({ fd: 3 });
+  const frames = new FrameReader();
+  const tell = (backendPid: number, isOverrun: boolean): void => {
+    host.write(encodeFrame(0, { backend_pid: backendPid, is_overrun: isOverrun }));
+  };
+  const pages = new PageRenderer(databaseUrl, { onOpen: (pid) => tell(pid, false), onOverrun: (pid) => tell(pid, true) });
+  const server = new ContentServer(root, pages);
+  const reply = async (id: number, value: unknown): Promise<void> => {
+    try {
+      const { value: told, body } = await server.answer(questionSchema.parse(value));
+      host.write(encodeFrame(id, told, body));
+    } catch (error) {
+      host.write(encodeFrame(id, { failure: error instanceof Error ? error.message : String(error) }));
+    }
+  };
+  host.on('data', (piece: Buffer) => {
+    for (const { id, value } of frames.read(piece)) void reply(id, value);
+  });
+  host.on('error', () => process.exit(0)).on('close', () => process.exit(0));
+}
+
+main(process.argv[2] ?? '', process.env['PAGES_DATABASE_URL'] ?? '');

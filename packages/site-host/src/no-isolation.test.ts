@@ -1,0 +1,34 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { claim, clearHost, hostConfig, newSiteId, startHost } from '../test/host';
+
+// What a machine answers on which neither way works; there is none among those that run this.
+jest.mock('@drydock/process/isolation', () => ({
+  detectIsolation: () => Promise.resolve({ kind: 'none', reason: 'unshare failed' }),
+}));
+
+const app = "require('http').createServer((_, answer) => answer.end('runs')).listen(1)";
+
+test('where nothing keeps sites apart, files are served and applications are refused', async () => {
+  const host = await startHost(await hostConfig());
+  const [siteId, appId] = [newSiteId(), newSiteId()];
+  const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
+  await writeFile(path.join(site.files_dir, 'index.html'), '<?sql select 7 ?>');
+  expect(await (await fetch(site.url)).text()).toBe('7');
+  const withApp = await host.client.ensureSite(appId, { domain: 'b.org' }, claim(1));
+  await writeFile(path.join(withApp.files_dir, 'app.js'), app);
+  const answer = await fetch(withApp.url);
+  expect([answer.status, await answer.text()]).toEqual([503, expect.stringContaining('sandbox_unavailable')]);
+  expect(await host.client.readApp(appId)).toMatchObject({ has_app: true, refusal: 'sandbox_unavailable', pid: null });
+  await expect(host.client.restartApp(appId, claim(2))).rejects.toMatchObject({ code: 'sandbox_unavailable' });
+  await clearHost(host, [siteId, appId]);
+});
+
+test('a flag that says what it risks lets a developer run their own', async () => {
+  const host = await startHost({ ...(await hostConfig()), DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: 'sites-may-take-over-this-machine' });
+  const siteId = newSiteId();
+  const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
+  await writeFile(path.join(site.files_dir, 'app.js'), app);
+  expect(await (await fetch(site.url)).text()).toBe('runs');
+  await clearHost(host, [siteId]);
+});

@@ -1,0 +1,60 @@
+import { decodeKeys } from '@drydock/archive/archive-keys';
+import type { ArchiveLink } from '@drydock/archive/open-archive';
+import { remoteArchives } from '@drydock/host-kit/archive-channel';
+import { type NameProblem, runJobProgram } from '@drydock/host-kit/job-program';
+import { isPermanentSqlState, TransferError } from '@drydock/pg-transfer/transfer-error';
+import { countRows } from './count-rows';
+import { isDiskFull } from './disk-full';
+import { packRelease } from './pack-release';
+import { programSetupSchema } from './site-jobs.protocol';
+import { stageRelease } from './stage-release';
+
+/**
+ * The program that carries out one job on a site's content: in the site's box, as the site's account. It sees the files of one release and nothing else
+ * of this machine, holds the keys of the archives at hand and no others, and logs in to one database.
+ */
+const nameProblem: NameProblem = (error) => {
+  const detail = error instanceof Error ? error.message : String(error);
+  if (isDiskFull(error)) return { code: 'no_space', detail };
+  if (!(error instanceof TransferError)) {
+    const isPermanent = error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
+    return isPermanent ? { code: 'transfer.dump_failed', detail, facts: { reason: detail, permanent: 'yes' } } : null;
+  }
+  const { code, object, reason, isPermanent } = error;
+  return {
+    code: `transfer.${code}`,
+    detail,
+    facts: { reason, ...(object !== null && { object }), ...(isPermanent && { permanent: 'yes' }) },
+  };
+};
+
+runJobProgram(async (sent, { openChannel, progress }) => {
+  const setup = programSetupSchema.parse(sent);
+  if (setup.work === 'count_rows') return countRows(setup.database.url, setup.spec);
+  const archives = remoteArchives(openChannel());
+  const linksOf = (listed: readonly { archive_id: string; manifest_mac: string }[]): ArchiveLink[] =>
+    listed.map(({ archive_id: archiveId, manifest_mac: manifestMac }, at) => ({
+      source: archives.source(at),
+      expected: { archiveId, siteId: setup.spec.origin.site_id, orgId: setup.spec.origin.organisation_id, manifestMac },
+    }));
+  try {
+    if (setup.work === 'pack') {
+      const { spec, files_dir: filesDir, database } = setup;
+      const key = [...spec.parents, spec].map(({ keys }) => decodeKeys(keys));
+      return await packRelease({
+        spec,
+        filesDir,
+        databaseUrl: database.url,
+        key,
+        parents: linksOf(spec.parents),
+        sink: archives.sink,
+        progress,
+      });
+    }
+    const { spec, files_dir: filesDir, database } = setup;
+    const key = spec.chain.map(({ keys }) => decodeKeys(keys));
+    return await stageRelease({ chain: linksOf(spec.chain), key, filesDir, database, progress });
+  } finally {
+    archives.end();
+  }
+}, nameProblem);

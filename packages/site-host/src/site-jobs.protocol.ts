@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { releaseIdSchema } from './protocol';
+
+/** The two roots of every archive of a site. */
+export const archiveRoots = { files: 'files', database: 'database' } as const;
+
+const key = z.base64().max(64);
+/** The keys of one archive, which open no other. */
+const keysSchema = z.strictObject({ salt: key, archiveTag: key, encryption: key, authentication: key, manifest: key, check: key });
+const id = z.string().min(1).max(200);
+const mac = z.string().regex(/^[0-9a-f]{64}$/);
+
+/** An archive as our records say it must be; its objects come by the channel, under its place in the list. */
+const expectedArchiveSchema = z.strictObject({ archive_id: id, manifest_mac: mac, keys: keysSchema });
+/** Whose archives they are: those of a drill are not of the site that they are staged on. */
+const originSchema = z.strictObject({ site_id: id, organisation_id: id });
+
+export const packSpecSchema = z.strictObject({
+  release_id: releaseIdSchema,
+  archive_id: id,
+  origin: originSchema,
+  sequence: z.int().min(0),
+  created_at: z.iso.datetime(),
+  keys: keysSchema,
+  /** The chain that is continued, full one first; empty for a full archive. */
+  parents: z.array(expectedArchiveSchema),
+  /** About how much there is, for the progress. */
+  expected_raw_bytes: z.int().min(0).nullable(),
+});
+export type PackSpec = z.infer<typeof packSpecSchema>;
+
+export const stageSpecSchema = z.strictObject({
+  release_id: releaseIdSchema,
+  origin: originSchema,
+  /** Full one first, at least one. */
+  chain: z.array(expectedArchiveSchema).min(1),
+});
+export type StageSpec = z.infer<typeof stageSpecSchema>;
+
+export const countRowsSpecSchema = z.strictObject({ schema: z.string().min(1).max(200), name: z.string().min(1).max(200) });
+export type CountRowsSpec = z.infer<typeof countRowsSpecSchema>;
+
+const count = z.int().min(0);
+
+export const packResultSchema = z.strictObject({
+  manifest_mac: mac,
+  manifest_sha256: mac,
+  size_bytes: count,
+  raw_bytes: count,
+  entries: count,
+  /** Paths that are not in the archive, or not as they were at one moment: how many, and a list of them within the bounds of `SkippedPaths`. */
+  skipped: z.strictObject({ count, paths: z.array(z.strictObject({ path: z.string(), reason: z.string() })) }),
+});
+export type PackResult = z.infer<typeof packResultSchema>;
+
+export const stageResultSchema = z.strictObject({ entries: count, raw_bytes: count });
+/** Null: there is no such table. */
+export const countRowsResultSchema = z.strictObject({ rows: count.nullable() });
+
+/** What the program of a job is told. Paths are those that it sees. */
+export const programSetupSchema = z.discriminatedUnion('work', [
+  z.strictObject({ work: z.literal('pack'), spec: packSpecSchema, files_dir: z.string(), database: z.strictObject({ url: z.string() }) }),
+  z.strictObject({
+    work: z.literal('stage'),
+    spec: stageSpecSchema,
+    files_dir: z.string(),
+    database: z.strictObject({ url: z.string(), role: z.string() }),
+  }),
+  z.strictObject({ work: z.literal('count_rows'), spec: countRowsSpecSchema, database: z.strictObject({ url: z.string() }) }),
+]);
+export type ProgramSetup = z.infer<typeof programSetupSchema>;

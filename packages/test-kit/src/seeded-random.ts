@@ -1,0 +1,58 @@
+/** Random choices that come again with the same seed. */
+export class SeededRandom {
+  private state: number;
+
+  constructor(seed: number) {
+    this.state = seed >>> 0;
+  }
+
+  /** From 0 to below 1 (mulberry32). */
+  next(): number {
+    this.state = (this.state + 0x6d2b79f5) >>> 0;
+    let mixed = this.state;
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  /** A whole number from 0 to below `end`. */
+  below(end: number): number {
+    return Math.floor(this.next() * end);
+  }
+
+  isChosen(probability: number): boolean {
+    return this.next() < probability;
+  }
+
+  pick<T>(from: readonly T[]): T {
+    const picked = from[this.below(from.length)];
+    if (picked === undefined) throw new Error('nothing to pick from');
+    return picked;
+  }
+
+  /** Some of them, each at most once, in random order. */
+  pickSome<T>(from: readonly T[], count: number): T[] {
+    const left = [...from];
+    const picked: T[] = [];
+    while (picked.length < count && left.length > 0) picked.push(...left.splice(this.below(left.length), 1));
+    return picked;
+  }
+}
+
+export interface Sample {
+  seed: number;
+  /** How many cases to take. */
+  count: number;
+}
+
+/**
+ * What a test with generated cases takes: in CI always the same few, so that a failure comes from the change at hand; in `npm run chaos` many, of a new seed each time.
+ * The seed is printed. DRYDOCK_SEED and DRYDOCK_CASES repeat a run.
+ */
+export function sampleOf(what: string, { inCi, inChaos }: { inCi: number; inChaos: number }): Sample {
+  const isChaos = process.env['DRYDOCK_CHAOS'] === 'full';
+  const seed = Number(process.env['DRYDOCK_SEED'] ?? (isChaos ? Date.now() % 2 ** 32 : 1));
+  const count = Number(process.env['DRYDOCK_CASES'] ?? (isChaos ? inChaos : inCi));
+  process.stderr.write(`${what}: ${count} cases of DRYDOCK_SEED=${seed}\n`);
+  return { seed, count };
+}

@@ -1,0 +1,45 @@
+import { type ConformanceWorld, conformanceChecks } from '@drydock/service-kit/testing/conformance';
+import { givenWorkflow, statusFor } from '@drydock/service-kit/testing/conformance-workflow';
+import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { startApi } from '../test/compute-api';
+import { givenServer } from '../test/given-server';
+import { type HetznerProject, openHetznerProject } from '../test/hetzner-project';
+import { serverSubject } from './servers/server-names';
+
+const owner = callerOf();
+let project: HetznerProject;
+let api: ServiceApi;
+let world: ConformanceWorld;
+beforeAll(async () => {
+  project = await openHetznerProject();
+  api = await startApi(owner, {
+    targets: { fsn: project.target() },
+    sandboxTargets: { fsn: project.target({}, 'sandbox') },
+  });
+  world = {
+    call: api.call,
+    owner,
+    strangers: [callerOf(), { ...owner, mode: 'sandbox' }],
+    makeThings: async (caller, endpoint) => {
+      const { mode } = caller;
+      const machineId = await project.makeMachine({ mode });
+      const snapshotId = await project.makeSnapshot(machineId, '', mode);
+      const serverId = await givenServer(api, caller, { machineId });
+      const subject = serverSubject(serverId);
+      const workflowId = await givenWorkflow(api, caller, { kind: 'take_snapshot', subject, input: {}, status: statusFor(endpoint) });
+      return { params: { serverId, snapshotId, workflowId } };
+    },
+    // It waits for a worker, and none is up.
+    cannotSucceed: { deleteServerSnapshot: '503 dependency_unavailable' },
+  };
+});
+afterAll(async () => {
+  await api.close();
+  await project.close();
+});
+
+describe('every operation of compute', () => {
+  // Each check has its own expectations.
+  // oxlint-disable-next-line jest/expect-expect
+  it.each(conformanceChecks('compute').map((check) => [check.name, check] as const))('%s', (_name, check) => check.run(world));
+});

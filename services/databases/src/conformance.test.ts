@@ -1,0 +1,34 @@
+import { type ConformanceWorld, conformanceChecks } from '@drydock/service-kit/testing/conformance';
+import { givenWorkflow, statusFor } from '@drydock/service-kit/testing/conformance-workflow';
+import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { givenBackup, givenDatabase, startApi } from '../test/databases-api';
+import { databaseSubject } from './databases/database-names';
+
+const owner = callerOf();
+let api: ServiceApi;
+let world: ConformanceWorld;
+beforeAll(async () => {
+  api = await startApi(owner);
+  await api.rows("INSERT INTO org_quotas (org_id, mode, max_count) VALUES ($1, 'live', 10000)", [owner.orgId]);
+  world = {
+    call: api.call,
+    owner,
+    strangers: [callerOf(), { ...owner, mode: 'sandbox' }],
+    makeThings: async (caller, endpoint) => {
+      const databaseId = await givenDatabase(api, caller);
+      const subject = databaseSubject(databaseId);
+      const workflowId = await givenWorkflow(api, caller, { kind: 'take_backup', subject, input: {}, status: statusFor(endpoint) });
+      const backupId = await givenBackup(api, databaseId);
+      return { params: { databaseId, backupId, workflowId, orgId: caller.orgId } };
+    },
+    // No host is up that could say how large the database is.
+    cannotSucceed: { preflightDatabaseUpgrade: '503 dependency_unavailable' },
+  };
+});
+afterAll(() => api.close());
+
+describe('every operation of databases', () => {
+  // Each check has its own expectations.
+  // oxlint-disable-next-line jest/expect-expect
+  it.each(conformanceChecks('databases').map((check) => [check.name, check] as const))('%s', (_name, check) => check.run(world));
+});

@@ -1,0 +1,57 @@
+import type { SettleHooks, StepContext, WorkflowRun } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
+import { removeSchedule, saveSchedule } from '@drydock/workflow/schedules';
+import { fail } from '@drydock/workflow/step-error';
+import type { z } from 'zod';
+import { verifyRestoreHead, verifyScheduleOf } from '../backups/verify-restore.head';
+import { findSize } from '../catalogue/catalogue';
+import type { Tx } from '../database.store';
+import type { createDatabaseHead } from './create-database.head';
+import { changeStatus, recordAddress } from './database.store';
+import { databaseResourceKey } from './database-names';
+import { definitely } from './definite-failure';
+import { refOf, type WorkContext } from './work';
+
+interface Address {
+  host: string;
+  port: number;
+}
+
+/** An instance of its own with an empty database, at an address that stays. */
+export async function provision(
+  context: WorkContext,
+  step: StepContext<z.infer<typeof createDatabaseHead.input>, unknown>,
+): Promise<Address> {
+  const { major, databaseName, username, size: code } = step.input;
+  const size = findSize(code);
+  if (size === undefined) throw fail('size_not_offered');
+  const { vcpu, ram_gb: ramGb, storage_gb: storageGb } = size;
+  const spec = { major, databaseName, username, password: context.passwords(step.subject.id), size: { vcpu, ramGb, storageGb } };
+  const { host, port } = await definitely(context.provider.create(refOf(step), spec, orderOf(step)));
+  return { host, port };
+}
+
+/** Its customer is told where it is, and its backups are proved every week from now on. */
+export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unknown>, address: Address): Promise<void> {
+  const { id } = run.subject;
+  await recordAddress(tx, id, address);
+  await saveSchedule(context.database.sql(tx), {
+    name: verifyScheduleOf(id),
+    kind: verifyRestoreHead.kind,
+    resourceKey: databaseResourceKey(id),
+    subject: run.subject,
+    orgId: run.orgId,
+    mode: run.mode,
+    input: {},
+    rhythm: { intervalSeconds: context.verifyRestoreSeconds },
+    firstRunAt: new Date(context.now().getTime() + context.verifyRestoreSeconds * 1_000),
+  });
+}
+
+/** One that could not be made is failed, and can be deleted. */
+export const settleCreation = (context: WorkContext): SettleHooks<Tx, unknown> => ({
+  failed: async (tx, run) => {
+    await removeSchedule(context.database.sql(tx), verifyScheduleOf(run.subject.id));
+    await changeStatus(tx, run.subject.id, 'failed', 'The database could not be created. Delete it and create another one.');
+  },
+});

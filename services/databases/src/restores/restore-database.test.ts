@@ -1,0 +1,135 @@
+import type { DatabaseBackup } from '@drydock/contracts/database-backups';
+import type { CreatedDatabase, ManagedDatabase } from '@drydock/contracts/databases';
+import type { Preflight } from '@drydock/contracts/preflight';
+import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
+
+let world: DatabasesWorld;
+jest.setTimeout(180_000);
+beforeAll(async () => {
+  world = await openWorld(queueBackends()[0] ?? 'postgres', callerOf());
+  world.spawnWorker();
+});
+afterAll(() => world.close());
+
+const read = async (id: string) => (await world.api.call('GET', `/v1/databases/${id}`)).json as ManagedDatabase;
+const backUp = (id: string, caller = world.caller) =>
+  succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, { body: {}, caller });
+const restorePath = (id: string, backupId: string): string => `/v1/databases/${id}/backups/${backupId}/restore`;
+const restore = (id: string, backupId: string) => succeed<ManagedDatabase>(world, 'POST', restorePath(id, backupId), { body: {} });
+const backupsOf = async (id: string) =>
+  ((await world.api.call('GET', `/v1/databases/${id}/backups`)).json as { data: DatabaseBackup[] }).data;
+const textsOf = async (url: string) => (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
+/** The url of somebody else at the same address. */
+const as = (url: string, username: string, password: string): string => {
+  const changed = new URL(url);
+  changed.username = username;
+  changed.password = password;
+  return changed.href;
+};
+const createFrom = async (backup: DatabaseBackup, engine_version: string) => {
+  const body = { label: 'Copy', engine: 'postgres', engine_version, size: 'small', from: { backup_id: backup.id } };
+  const accepted = await world.api.call('POST', '/v1/databases', { body });
+  return { accepted, view: accepted.status === 202 ? await ended(world, accepted.headers['location']) : null };
+};
+
+it('a restore brings back rows, sequences and rights behind the same address; roles stay as they are, and what it replaced becomes a backup', async () => {
+  const { id, url } = await makeDatabase(world);
+  const [first] = [await read(id)];
+  await query(url, "CREATE ROLE reader LOGIN PASSWORD 'the-first-password'");
+  await query(url, `GRANT CONNECT ON DATABASE ${first.database_name} TO reader`);
+  await query(url, `GRANT SELECT ON notes TO reader; ALTER DATABASE ${first.database_name} SET work_mem = '5MB'`);
+  const backup = await backUp(id);
+  expect(backup).toMatchObject({ kind: 'on_demand', engine_version: '16' });
+
+  await query(url, "UPDATE notes SET text = 'broken'; REVOKE SELECT ON notes FROM reader; CREATE TABLE later AS SELECT 1 AS n");
+  await query(url, `ALTER ROLE reader PASSWORD 'the-second-password'; ALTER DATABASE ${first.database_name} RESET work_mem`);
+  const { json } = await world.api.call('POST', `${restorePath(id, backup.id)}/preflight`, { body: {} });
+  expect(json as Preflight).toMatchObject({
+    refusal: null,
+    point: { id: backup.id },
+    space: { needed_bytes: expect.any(Number), free_bytes: expect.any(Number) },
+    findings: [],
+    undo: false,
+  });
+  expect(await restore(id, backup.id)).toMatchObject({ id, status: 'provisioning' });
+
+  const after = await read(id);
+  expect(after).toMatchObject({ status: 'available', engine_version: '16', host: first.host, port: first.port });
+  expect(await textsOf(url)).toEqual(['one', 'two', 'three']);
+  expect(await query(url, "SELECT to_regclass('later') AS later, current_setting('work_mem') AS work_mem")).toEqual([
+    { later: null, work_mem: '5MB' },
+  ]);
+  expect(await textsOf(as(url, 'reader', 'the-second-password'))).toEqual(['one', 'two', 'three']);
+  await expect(query(as(url, 'reader', 'the-first-password'), 'SELECT 1')).rejects.toMatchObject({ code: '28P01' });
+  await query(url, "INSERT INTO notes (text) VALUES ('four'); CREATE ROLE another");
+  expect(await textsOf(url)).toEqual(['one', 'two', 'three', 'four']);
+
+  const [replaced] = await backupsOf(id);
+  expect(replaced).toMatchObject({ kind: 'pre_restore', status: 'completed', engine_version: '16' });
+  const kept =
+    "SELECT next_run_at > now() + interval '23 hours' AS day FROM workflow_schedule WHERE subject_id = $1 AND kind = 'retire_old_instance'";
+  expect(await world.api.rows(kept, [id])).toEqual([{ day: true }]);
+  expect((await world.host.client.readDatabase(id)).upgrade).toMatchObject({ phase: 'finished', path: 'restore' });
+
+  await restore(id, replaced?.id ?? '');
+  expect(await textsOf(url)).toEqual(['broken', 'broken', 'broken']);
+  expect(await query(url, 'SELECT n FROM later')).toEqual([{ n: 1 }]);
+});
+
+it('a backup of 16 goes into a 17 that serves, and one that 17 does not take changes nothing and names the object', async () => {
+  const { id, url } = await makeDatabase(world);
+  const good = await backUp(id);
+  // 17 has no such column.
+  await query(url, 'CREATE VIEW checkpoints AS SELECT checkpoints_timed FROM pg_stat_bgwriter');
+  const bad = await backUp(id);
+  await query(url, 'DROP VIEW checkpoints');
+  await succeed(world, 'POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '17' } });
+
+  const accepted = await world.api.call('POST', restorePath(id, bad.id), { body: {} });
+  expect(await ended(world, accepted.headers['location'])).toMatchObject({
+    status: 'failed',
+    error: { code: 'backup_not_restorable', findings: [{ level: 'ERROR', detail: expect.stringContaining('checkpoints') }] },
+  });
+  expect([(await read(id)).status, await majorOf(url), await textsOf(url)]).toEqual(['available', '17', ['one', 'two', 'three']]);
+  expect((await backupsOf(id)).map(({ kind }) => kind)).toEqual(['upgrade', 'upgrade', 'on_demand', 'on_demand']);
+
+  await query(url, 'TRUNCATE notes');
+  const preflight = (await world.api.call('POST', `${restorePath(id, good.id)}/preflight`, { body: {} })).json as Preflight;
+  expect(preflight.findings.map(({ code }) => code)).toEqual(['older_major']);
+  await restore(id, good.id);
+  expect([await majorOf(url), await textsOf(url)]).toEqual(['17', ['one', 'two', 'three']]);
+});
+
+it('a new database begins with what a backup holds, of its major or a newer one, with a password of its own', async () => {
+  const { id, url } = await makeDatabase(world);
+  const backup = await backUp(id);
+  await query(url, 'TRUNCATE notes');
+  const { accepted, view } = await createFrom(backup, '18');
+  expect(view).toMatchObject({ kind: 'create_database_from_backup', status: 'succeeded' });
+  const { id: copyId, password } = accepted.json as CreatedDatabase;
+  const copy = await read(copyId);
+  expect(copy).toMatchObject({ status: 'available', engine_version: '18', label: 'Copy' });
+  const copyUrl = new URL(url);
+  Object.assign(copyUrl, { username: copy.username, password, port: String(copy.port), pathname: `/${copy.database_name}` });
+  expect([await majorOf(copyUrl.href), await textsOf(copyUrl.href)]).toEqual(['18', ['one', 'two', 'three']]);
+  await query(copyUrl.href, "INSERT INTO notes (text) VALUES ('four'); CREATE ROLE another; DROP TABLE notes");
+  expect((await world.host.client.readDatabase(copyId)).upgrade).toBeNull();
+
+  expect((await createFrom(await backUp(copyId), '17')).accepted.json).toMatchObject({ status: 422, code: 'backup_version_newer' });
+});
+
+it('what is replaced must be able to become a backup: a restore that fails before its switch leaves the database as it was', async () => {
+  const caller = { ...world.caller, mode: 'sandbox' as const };
+  const { id, url } = await makeDatabase(world, 'fail_restore', caller);
+  const backup = await backUp(id, caller);
+  await query(url, "UPDATE notes SET text = 'later'");
+  const accepted = await world.api.call('POST', restorePath(id, backup.id), { body: {}, caller });
+  const view = await ended(world, accepted.headers['location'], { caller });
+  expect(view).toMatchObject({ status: 'failed', error: { code: 'database_restore_failed' } });
+  expect(await textsOf(url)).toEqual(['later', 'later', 'later']);
+  await query(url, 'CREATE TABLE more ()');
+  expect((await world.host.client.readDatabase(id)).upgrade).toBeNull();
+});

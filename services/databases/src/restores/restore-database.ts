@@ -1,0 +1,36 @@
+import type { restoreDatabaseBackup as endpoint } from '@drydock/contracts/database-backups';
+import type { ActHandlers } from '@drydock/service-kit/route';
+import { findUnfinished } from '@drydock/workflow/find-unfinished';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
+import { assertAllowed } from '@drydock/workflow-kit/refuse';
+import { uuidv7 } from 'uuidv7';
+import { findBackup } from '../backups/backup.store';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { changeStatus } from '../databases/database.store';
+import { viewDatabase } from '../databases/database.view';
+import { databasePath, databaseResourceKey, onDatabase } from '../databases/database-names';
+import { holdDatabase } from '../databases/find-database';
+import { refuseRestore } from './restore.rules';
+import { restoreDatabaseHead } from './restore-database.head';
+
+/** Accepts that the database is replaced by one of its backups; {@link restoreDatabaseHead} does it. */
+export const restoreDatabase = (context: HandlerContext) =>
+  ({
+    act: async (tx: Tx, request) => {
+      const { backupId } = request.params;
+      const managed = await holdDatabase(tx, request);
+      const backup = backupId === '' ? null : await findBackup(tx, managed.id, backupId);
+      const unfinished = await findUnfinished(context.database.sql(tx), databaseResourceKey(managed.id));
+      assertAllowed(refuseRestore({ managed, unfinished }, backup));
+      const workflowId = await acceptWorkflow(context, tx, request, {
+        ...onDatabase(managed.id),
+        definition: restoreDatabaseHead,
+        input: { backupId, safetyCopyId: uuidv7() },
+        action: 'database_backup.restore',
+      });
+      await changeStatus(tx, managed.id, 'provisioning');
+      const body = viewDatabase({ ...managed, status: 'provisioning' });
+      return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
+    },
+  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

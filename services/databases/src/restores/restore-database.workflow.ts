@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { timeOfId } from '@drydock/contracts/values';
+import type { StepContext } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
+import { fail } from '@drydock/workflow/step-error';
+import { workflowsIn } from '@drydock/workflow/workflow';
+import type { z } from 'zod';
+import { findBackup, insertBackup, markFailed } from '../backups/backup.store';
+import type { StoredArchive } from '../backups/backup.types';
+import { completeBackup, discardPacked, movingLimits, packBackup, verifyPacked, verifyStored } from '../backups/pack-backup';
+import type { Tx } from '../database.store';
+import { changeStatus, findDatabase } from '../databases/database.store';
+import { definitely } from '../databases/definite-failure';
+import { sandboxBehaviour } from '../databases/sandbox.rules';
+import { refOf, type WorkContext } from '../databases/work';
+import { cutOver } from '../upgrades/cut-over';
+import { beginEndOfUpgrade } from '../upgrades/end-abandoned-upgrade.head';
+import { retireLater } from '../upgrades/retire-later';
+import { neededBytes, refusePoint } from './restore.rules';
+import { restoreDatabaseHead } from './restore-database.head';
+
+interface RestorePlan {
+  archive: StoredArchive;
+  /** The major of the instance that serves: the backup is loaded into one of the same. */
+  major: number;
+  failsRestore: boolean;
+}
+
+/** Asks what the request asked again, and whether the host has room for a second instance. */
+async function recheck(context: WorkContext, step: StepContext<z.infer<typeof restoreDatabaseHead.input>, unknown>): Promise<RestorePlan> {
+  const { database, provider, slowMs } = context;
+  const managed = await findDatabase(database.pool, step, step.subject.id);
+  if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
+  const backup = await findBackup(database.pool, managed.id, step.input.backupId);
+  const refusal = refusePoint(backup);
+  if (refusal !== null || backup === null || backup.archive === null) throw fail(refusal?.code ?? 'backup_not_completed');
+  const hosted = await provider.describe(refOf(step), step.signal);
+  if (hosted === null) throw fail('database_not_available', { internal: 'the host has no such database' });
+  const needed = backup.archive.rawBytes === null ? 0 : neededBytes(backup.archive.rawBytes);
+  if (hosted.freeBytes < needed) throw fail('storage_full', { internal: `${needed} bytes needed, ${hosted.freeBytes} free` });
+  const { failsRestore, isSlow } = sandboxBehaviour(managed);
+  if (isSlow) await wait(slowMs, undefined, { signal: step.signal });
+  return { archive: backup.archive, major: hosted.major, failsRestore };
+}
+
+/** Reads all of what is about to be replaced as its backup will, and writes nothing. */
+async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<unknown, unknown>): Promise<void> {
+  const nowhere = { write: async () => undefined };
+  const archive = { sink: nowhere, archiveId: randomUUID(), sequence: 1, createdAt: now() };
+  await definitely(provider.pack(refOf(step), archive, { ...orderOf(step), progress: step.progress }));
+}
+
+/**
+ * A backup as an instance of its own beside the serving one, then behind the same address. What is replaced is exact only once nobody writes to it any more, so it is packed
+ * behind the switch; that it can be packed is proven before, by a rehearsal. The replaced instance is kept, frozen, for a day.
+ */
+export const restoreDatabaseWorkflow = (context: WorkContext) =>
+  workflowsIn<Tx>()(restoreDatabaseHead)
+    .step('recheck', { weight: 0.2, do: (step) => recheck(context, step) })
+    .step('verify', {
+      ...movingLimits,
+      weight: 2,
+      do: (step) => {
+        const backup = { id: step.input.backupId, databaseId: step.subject.id };
+        return definitely(verifyStored(context, step, backup, step.outputs.recheck.archive));
+      },
+    })
+    .step('rehearse_copy', { ...movingLimits, weight: 3, do: (step) => rehearseCopy(context, step) })
+    .step('stage', {
+      ...movingLimits,
+      weight: 8,
+      do: async (step) => {
+        const { archive: stored, major, failsRestore } = step.outputs.recheck;
+        const { storageKey, manifestMac } = stored;
+        const archive = { source: context.backupStorage.source(storageKey), archiveId: step.input.backupId, manifestMac };
+        const restore = { upgradeId: step.workflowId, major, sourceId: step.subject.id, archive };
+        const order = { ...orderOf(step), progress: step.progress };
+        const work = context.provider.stageRestore(refOf(step), restore, order);
+        const staged = await definitely(work, { content_refused: 'backup_not_restorable' });
+        if (failsRestore) throw fail('database_restore_failed', { internal: 'as the label of the sandbox database asks' });
+        if (staged !== null && staged.findings.length > 0) step.log.warn({ findings: staged.findings }, 'not all of the backup is there');
+        return { tables: staged?.tables ?? 0 };
+      },
+      // Takes back everything up to the cutover.
+      undo: (step) => context.provider.abandon(refOf(step), { upgradeId: step.workflowId }, orderOf(step)),
+    })
+    .pointOfNoReturn()
+    .step('cutover', {
+      timeoutSeconds: 120,
+      do: (step) => cutOver(context, step, { upgradeId: step.workflowId }, { takenBack: 'database_restore_failed' }),
+      commit: (tx, step) => {
+        const { safetyCopyId: id } = step.input;
+        const engineVersion = String(step.outputs.recheck.major);
+        return insertBackup(tx, { id, databaseId: step.subject.id, kind: 'pre_restore', engineVersion, createdAt: timeOfId(id) });
+      },
+    })
+    .step('pack_safety_copy', {
+      ...movingLimits,
+      weight: 4,
+      do: (step) => packBackup(context, step, step.input.safetyCopyId, { upgradeId: step.workflowId }),
+      undo: (step) => discardPacked(context, step, step.input.safetyCopyId),
+    })
+    .step('verify_safety_copy', {
+      ...movingLimits,
+      weight: 2,
+      do: async (step) => {
+        await definitely(verifyPacked(context, step, step.input.safetyCopyId, step.outputs.pack_safety_copy));
+        return { at: context.now().toISOString() };
+      },
+      commit: (tx, step, { at }) =>
+        completeBackup(tx, step.subject.id, step.input.safetyCopyId, step.outputs.pack_safety_copy, { at: new Date(at), isProven: false }),
+    })
+    .step('finish', {
+      timeoutSeconds: 1_800,
+      do: (step) => definitely(context.provider.finish(refOf(step), { upgradeId: step.workflowId }, orderOf(step))),
+      commit: (tx, step) => retireLater(context, tx, step, step.workflowId),
+    })
+    .settle({
+      succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
+      failed: async (tx, run, { code }) => {
+        await markFailed(tx, run.input.safetyCopyId, code);
+        if (code === 'abandoned') await beginEndOfUpgrade(context.database.sql(tx), run);
+        else await changeStatus(tx, run.subject.id, 'available');
+      },
+    })
+    .build();

@@ -1,0 +1,39 @@
+import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
+import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
+import type { DatabaseBackup } from '../backups/backup.types';
+import { compareVersions } from '../catalogue/version.rules';
+import { refuseUnavailable } from '../databases/database.rules';
+import type { ManagedDatabase } from '../databases/database.types';
+
+export interface RestoreWorld {
+  managed: Pick<ManagedDatabase, 'status'>;
+  unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null;
+}
+
+type Point = Pick<DatabaseBackup, 'status' | 'engineVersion' | 'archive'>;
+
+/** May the database be replaced by the backup? First whether there is such a backup, then who is at work on the database, then what state the two are in. */
+export function refuseRestore({ managed, unfinished }: RestoreWorld, backup: Point | null): Refusal | null {
+  const isAtWork = backup === null ? null : refusalByWorkflow(unfinished);
+  return isAtWork ?? refusePoint(backup) ?? refuseUnavailable(managed);
+}
+
+/** What the backup alone says. */
+export function refusePoint(backup: Point | null): Refusal | null {
+  if (backup === null) return { code: 'backup_not_found' };
+  return backup.status === 'completed' && backup.archive !== null ? null : { code: 'backup_not_completed' };
+}
+
+/** May a new database of this version begin with the backup? A dump is loaded by its own major or a newer one. */
+export function refuseOrigin(backup: Point | null, version: string): Refusal | null {
+  const refusal = refusePoint(backup);
+  if (refusal !== null || backup === null) return refusal;
+  return compareVersions(version, backup.engineVersion) < 0 ? { code: 'backup_version_newer' } : null;
+}
+
+/** Indexes and write-ahead log over the bare rows, as for an upgrade, and an empty instance. */
+const overheadFactor = 2.2;
+const instanceBytes = 128 * 2 ** 20;
+
+/** Bytes that the restored instance needs beside the one that serves. */
+export const neededBytes = (rawBytes: number): number => Math.ceil(rawBytes * overheadFactor) + instanceBytes;

@@ -1,0 +1,177 @@
+import http from 'node:http';
+import net from 'node:net';
+import { problemSchema } from '@drydock/contracts/problems';
+import { until } from '@drydock/test-kit/wait';
+import { uuidv7 } from 'uuidv7';
+import { type Bench, randomToken, startBench, type TestKey } from '../test/fixture';
+import { rawRequest } from '../test/raw';
+import { gatewayLimits } from './compose';
+
+let bench: Bench;
+const sockets = new Set<net.Socket>();
+beforeEach(async () => {
+  bench = await startBench();
+});
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
+  await bench.close();
+});
+
+const authorization = ({ token }: TestKey): string => `Authorization: Bearer ${token}`;
+const get = (key: TestKey, path = '/v1/sites') => fetch(bench.url + path, { headers: { authorization: `Bearer ${key.token}` } });
+const statusOf = async (key: TestKey, path?: string) => (await get(key, path)).status;
+const codeOf = async (response: Response) => problemSchema.parse(await response.json()).code;
+const nextTurn = () => new Promise((resolve) => setTimeout(resolve, 20));
+
+/** A connection that sends `bytes` and then nothing; what it is answered is dropped. */
+function dangle(bytes: string, localAddress = '127.0.0.1'): net.Socket {
+  const socket = net.connect({ port: bench.port, host: '127.0.0.1', localAddress });
+  sockets.add(socket);
+  socket.on('error', () => undefined).resume();
+  socket.write(bytes);
+  return socket;
+}
+const slowBody = (key: TestKey): net.Socket =>
+  dangle(rawRequest('POST /v1/sites', [authorization(key), 'Content-Type: application/json', 'Content-Length: 500'], '{'));
+
+describe('a caller who does its worst', () => {
+  it('with slow bodies keeps nobody else from a place', async () => {
+    const [one, two, other] = [bench.register(), bench.register(), bench.register()];
+    for (let count = 0; count < 205; count += 1) slowBody(count % 2 === 0 ? one : two);
+    await nextTurn();
+    const posted = await Promise.all(
+      Array.from({ length: 20 }, () =>
+        fetch(`${bench.url}/v1/sites`, {
+          method: 'POST',
+          body: '{}',
+          headers: { authorization: `Bearer ${other.token}`, 'content-type': 'application/json' },
+        }),
+      ),
+    );
+    const read = await Promise.all(Array.from({ length: 20 }, () => get(other)));
+    expect([...posted, ...read].map(({ status }) => status)).toEqual(Array.from({ length: 40 }, () => 200));
+  });
+
+  it('has a share of the bodies on their way in, whichever of its keys sends them', async () => {
+    const first = bench.register();
+    const closed: net.Socket[] = [];
+    for (let count = 0; count < gatewayLimits.bodiesMax; count += 1) {
+      const key = count % 10 === 0 ? bench.register({ orgId: first.orgId }) : first;
+      const socket = slowBody(key);
+      socket.once('close', () => closed.push(socket));
+    }
+    // Half of them are refused and their connections closed; the others are waited for.
+    await until(() => closed.length >= gatewayLimits.bodiesMax / 2);
+    expect(await statusOf(bench.register())).toBe(200);
+  });
+
+  it('with calls that a service is slow to answer keeps nobody else from a place', async () => {
+    const [greedy, other] = [bench.register(), bench.register()];
+    const held: http.ServerResponse[] = [];
+    bench.hosting.answer = (_request, response, { claims }) => {
+      if (claims.key_id === greedy.keyId) held.push(response);
+      else response.end('{}');
+    };
+    const waiting = Array.from({ length: 250 }, () => statusOf(greedy));
+    await until(() => held.length > 10);
+    expect(await Promise.all(Array.from({ length: 20 }, () => statusOf(other)))).toEqual(Array.from({ length: 20 }, () => 200));
+    expect(held.length).toBeLessThan(gatewayLimits.inFlightMax / 2);
+    const answering = setInterval(() => {
+      for (const response of held.splice(0)) response.end('{}');
+    }, 10);
+    const statuses = await Promise.all(waiting);
+    clearInterval(answering);
+    // Some waited too long for a share of their own.
+    expect(new Set(statuses)).toContain(200);
+    await until(() => bench.gateway.inFlight === 0);
+  });
+
+  it('gets its burst answered, a share at a time', async () => {
+    const key = bench.register();
+    bench.hosting.answer = (_request, response) => setTimeout(() => response.end('{}'), 5);
+    const statuses = await Promise.all(Array.from({ length: 180 }, () => statusOf(key)));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(180);
+  });
+
+  it('that leaves while it waits gives back what it was about to get', async () => {
+    const key = bench.register();
+    const held: http.ServerResponse[] = [];
+    bench.hosting.answer = (_request, response) => void held.push(response);
+    for (let count = 0; count < 100; count += 1) dangle(rawRequest('GET /v1/sites', [authorization(key)]));
+    await until(() => held.length > 10);
+    for (const socket of sockets) socket.destroy();
+    await until(() => bench.gateway.inFlight === 0);
+    bench.hosting.answer = (_request, response) => response.end('{}');
+    expect(await Promise.all(Array.from({ length: 50 }, () => statusOf(key)))).toEqual(Array.from({ length: 50 }, () => 200));
+  });
+
+  it('with event streams is told so at its share, and others still open theirs', async () => {
+    const [greedy, other] = [bench.register(), bench.register()];
+    const path = `/v1/sites/${uuidv7()}/workflows/${uuidv7()}/events`;
+    bench.hosting.answer = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.flushHeaders();
+    };
+    const opened: http.ClientRequest[] = [];
+    const open = (key: TestKey): Promise<number> =>
+      new Promise((resolve, reject) => {
+        const asking = http.get(bench.url + path, { headers: { authorization: `Bearer ${key.token}` } }, (response) => {
+          response.on('error', () => undefined);
+          resolve(response.statusCode ?? 0);
+        });
+        asking.on('error', reject);
+        opened.push(asking);
+      });
+    const statuses = await Promise.all(Array.from({ length: 200 }, () => open(greedy)));
+    expect(statuses.filter((status) => status === 200).length).toBeLessThan(gatewayLimits.streamsMax / 4);
+    expect(new Set(statuses)).toEqual(new Set([200, 429]));
+    const refused = await get(greedy, path);
+    expect([refused.headers.get('retry-after'), await codeOf(refused)]).toEqual(['5', 'too_many_streams']);
+    expect(await Promise.all(Array.from({ length: 20 }, () => open(other)))).toEqual(Array.from({ length: 20 }, () => 200));
+    for (const asking of opened) asking.on('error', () => undefined).destroy();
+  });
+});
+
+describe('callers without a key', () => {
+  it('keep no place busy while keys are asked about them', async () => {
+    const key = bench.register();
+    expect(await statusOf(key)).toBe(200);
+    bench.keys.verificationMs = 500;
+    for (let count = 0; count < 300; count += 1) dangle(rawRequest('GET /v1/sites', [`Authorization: Bearer ${randomToken()}`]));
+    await until(() => bench.keys.lookUps.length > 10);
+    expect(await Promise.all(Array.from({ length: 20 }, () => statusOf(key)))).toEqual(Array.from({ length: 20 }, () => 200));
+  });
+
+  it('have half of the connections at most from one address', async () => {
+    await bench.close();
+    bench = await startBench({ limits: { connectionsMax: 20 } });
+    const closed: net.Socket[] = [];
+    for (let count = 0; count < 30; count += 1) {
+      const socket = dangle('GET /healthz HTTP/1.1\r\n');
+      socket.once('close', () => closed.push(socket));
+    }
+    await until(() => closed.length === 20);
+    const elsewhere = dangle(rawRequest('GET /healthz'), '127.0.0.2');
+    const answer = await new Promise((resolve) => elsewhere.once('data', (part: Buffer) => resolve(part.toString('latin1'))));
+    expect(answer).toMatch(/^HTTP\/1\.1 /);
+  });
+
+  it('who ask for documents and read none keep them from nobody at another address', async () => {
+    await bench.close();
+    bench = await startBench({ limits: { pagesMax: 8 } });
+    const unread = Array.from({ length: 8 }, () => dangle(rawRequest('GET /openapi.json').repeat(30)).pause());
+    const statusFrom = (localAddress: string): Promise<number> =>
+      new Promise((resolve, reject) => {
+        const asking = http.get({ port: bench.port, host: '127.0.0.1', path: '/docs', localAddress, agent: false }, (response) => {
+          response.resume();
+          resolve(response.statusCode ?? 0);
+        });
+        asking.on('error', reject);
+      });
+    await until(async () => (await statusFrom('127.0.0.1')) === 503);
+    expect(await statusFrom('127.0.0.2')).toBe(200);
+    for (const socket of unread) socket.destroy();
+    await until(async () => (await statusFrom('127.0.0.1')) === 200);
+  });
+});

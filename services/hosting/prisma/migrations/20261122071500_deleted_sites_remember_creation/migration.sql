@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "deleted_sites" ADD COLUMN     "site_created_at" TIMESTAMPTZ(3);

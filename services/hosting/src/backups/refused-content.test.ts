@@ -1,0 +1,118 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { SiteBackupSurface } from '@drydock/contracts/backups';
+import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
+import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { createFaultTokens } from '@drydock/test-kit/fault-tokens';
+import { readSharedCluster } from '@drydock/test-kit/test-cluster';
+import { until } from '@drydock/test-kit/wait';
+import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
+import { fillSite, runSql, stateOf } from '../../test/site-state';
+
+const faults = createFaultTokens();
+let world: HostingWorld;
+beforeAll(async () => {
+  world = await openWorld('postgres', callerOf());
+});
+beforeEach(() => void world.spawnWorker({ DRYDOCK_FAULTS: faults.folder }));
+afterEach(() => world.endWorkers());
+afterAll(async () => {
+  await world.close();
+  faults.remove();
+});
+
+const restore = async (siteId: string, backupId: string) =>
+  (await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } })).headers['location'];
+const surfaceOf = async (siteId: string) => (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
+const statusOf = async (siteId: string) => ((await world.api.call('GET', `/v1/sites/${siteId}`)).json as { status: string }).status;
+
+/** A table that can be read, until {@link spoil}. */
+async function fillWithColours(siteId: string, version: number): Promise<void> {
+  await fillSite(world, siteId, version);
+  const { databaseUrl } = await world.placeOf(siteId);
+  await runSql(databaseUrl, "CREATE TYPE colour AS ENUM ('red'); CREATE TABLE paints (colour colour); INSERT INTO paints VALUES ('red')");
+}
+
+/** Takes the word away that a row has: as with any damaged page, Postgres refuses the row each time. */
+async function spoil(siteId: string, releaseId: string): Promise<void> {
+  const file = path.join(world.sitesDir, 'live', siteId, 'releases', releaseId, 'release.json');
+  const { database } = JSON.parse(readFileSync(file, 'utf8')) as { database: string };
+  await runSql(Object.assign(new URL(readSharedCluster().adminUrl), { pathname: `/${database}` }).href, 'DELETE FROM pg_catalog.pg_enum');
+}
+
+const attemptsOf = ({ steps }: { steps: { name: string; attempts: number }[] }, step: string) =>
+  steps.find(({ name }) => name === step)?.attempts;
+
+it('a site that cannot be packed fails its backup at the first attempt, by the name of the object, and can still be deleted', async () => {
+  const siteId = await makeSite(world);
+  await fillWithColours(siteId, 1);
+  await spoil(siteId, (await world.host.readSite(siteId)).current_release ?? '');
+  const accepted = await world.api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
+  const view = await ended(world, accepted.headers['location']);
+  expect(view).toMatchObject({ status: 'failed', error: { code: 'site_content_refused', detail: expect.stringContaining('paints') } });
+  expect(attemptsOf(view, 'pack')).toBe(1);
+  expect((await surfaceOf(siteId)).backups).toMatchObject([{ status: 'failed', error_code: 'site_content_refused' }]);
+  const removal = await world.api.call('DELETE', `/v1/sites/${siteId}`);
+  expect(await ended(world, removal.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'site_content_refused' } });
+  await succeed(world, 'DELETE', `/v1/sites/${siteId}?last_backup=none`);
+});
+
+it('a state that cannot be kept is not replaced: the restore fails before it changes anything', async () => {
+  const siteId = await makeSite(world);
+  await fillWithColours(siteId, 1);
+  const backupId = await makeBackup(world, siteId);
+  await fillWithColours(siteId, 2);
+  const { current_release: release } = await world.host.readSite(siteId);
+  await spoil(siteId, release ?? '');
+  const view = await ended(world, await restore(siteId, backupId));
+  expect(view).toMatchObject({ status: 'failed', error: { code: 'site_content_refused', detail: expect.stringContaining('paints') } });
+  expect(attemptsOf(view, 'prove_safety_copy')).toBe(1);
+  expect(attemptsOf(view, 'freeze')).toBe(0);
+  expect(await world.host.readSite(siteId)).toMatchObject({ current_release: release, releases: [release], frozen: false });
+  expect([await statusOf(siteId), (await surfaceOf(siteId)).backups.length]).toEqual(['active', 1]);
+});
+
+it('a state that spoils behind the switch is kept as it is, and the restore succeeds', async () => {
+  const siteId = await makeSite(world);
+  await fillWithColours(siteId, 1);
+  const wanted = await stateOf(world, siteId);
+  const backupId = await makeBackup(world, siteId);
+  const { current_release: old } = await world.host.readSite(siteId);
+  faults.arm('restore_backup.thaw.after_checkpoint', 'stop');
+  const location = await restore(siteId, backupId);
+  await until(() => faults.left().length === 0, { what: 'the switch' });
+  await spoil(siteId, old ?? '');
+  await world.endWorkers();
+  world.spawnWorker();
+  expect(await ended(world, location)).toMatchObject({
+    status: 'succeeded',
+    findings: [{ level: 'WARNING', code: 'safety_copy_not_taken', detail: expect.stringContaining('paints') }],
+  });
+  expect(await stateOf(world, siteId)).toEqual(wanted);
+  expect((await world.host.readSite(siteId)).releases).toContain(old);
+  expect((await surfaceOf(siteId)).backups).toMatchObject([
+    { kind: 'pre_restore', status: 'failed', error_code: 'site_content_refused', restorable: false },
+    { id: backupId },
+  ]);
+  expect(await statusOf(siteId)).toBe('active');
+  // The next restore keeps what it replaces itself, and makes room.
+  await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
+  expect((await world.host.readSite(siteId)).releases).toHaveLength(1);
+});
+
+it('a backup that Postgres refuses is named so, with the object, and is not called tampered', async () => {
+  const siteId = await makeSite(world);
+  await fillSite(world, siteId, 1);
+  const { databaseUrl } = await world.placeOf(siteId);
+  await runSql(
+    databaseUrl,
+    `CREATE FUNCTION share(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';
+     CREATE INDEX shares ON version (share(1)); CREATE OR REPLACE FUNCTION share(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN n / 0; END'`,
+  );
+  const backupId = await makeBackup(world, siteId);
+  const { current_release: release } = await world.host.readSite(siteId);
+  const view = await ended(world, await restore(siteId, backupId));
+  expect(view).toMatchObject({ status: 'failed', error: { code: 'backup_content_refused', detail: expect.stringContaining('shares') } });
+  expect(attemptsOf(view, 'stage')).toBe(1);
+  expect(await world.host.readSite(siteId)).toMatchObject({ current_release: release, releases: [release], frozen: false });
+});

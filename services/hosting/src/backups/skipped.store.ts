@@ -1,0 +1,51 @@
+import { isFrontPageLost, type Skipped, type SkippedPath } from '@drydock/site-host/skipped-paths';
+import type { Tx } from '../database.store';
+import type { Backup } from './backup.types';
+import { sampleSize } from './skipped.view';
+
+/** Records what an attempt at a backup has skipped, in place of what an earlier attempt has. */
+export async function replaceSkipped(tx: Tx, backupId: string, { count, paths }: Skipped): Promise<void> {
+  const list = JSON.stringify(paths.map(held));
+  await tx.$executeRaw`DELETE FROM backup_skipped_paths WHERE backup_id = ${backupId}::uuid`;
+  await tx.$executeRaw`
+    INSERT INTO backup_skipped_paths (backup_id, position, path, reason)
+    SELECT ${backupId}::uuid, number - 1, skipped->>'path', skipped->>'reason'
+    FROM jsonb_array_elements(${list}::jsonb) WITH ORDINALITY AS listed (skipped, number)`;
+  await tx.$executeRaw`
+    UPDATE backups SET skipped_count = ${count}, includes_files = ${!paths.some(isFrontPageLost)} WHERE id = ${backupId}::uuid`;
+}
+
+/** Postgres holds no NUL and no half of a surrogate pair. */
+const held = ({ path, reason }: SkippedPath): SkippedPath => ({
+  path: Buffer.from(path).toString().replaceAll('\0', '\ufffd'),
+  reason,
+});
+
+/**
+ * What each of a site's backups has skipped, by the backup's id: how much, and the sample. A backup that skipped nothing is left out. The
+ * caller has found the site to be its own.
+ */
+export async function listSkippedOfSite(tx: Tx, siteId: string): Promise<Map<string, Backup['skipped']>> {
+  const rows = await tx.$queryRaw<{ id: string; count: bigint; path: string; reason: string }[]>`
+    SELECT backup.id, skipped_count AS count, path, reason
+    FROM backups backup JOIN backup_skipped_paths skipped ON skipped.backup_id = backup.id AND position < ${sampleSize}
+    WHERE site_id = ${siteId}::uuid AND skipped_count > 0 ORDER BY backup.id, position`;
+  const found = new Map<string, Backup['skipped']>();
+  for (const { id, count, path, reason } of rows) {
+    const ofBackup = found.get(id) ?? { count: Number(count), sample: [] };
+    ofBackup.sample.push({ path, reason });
+    found.set(id, ofBackup);
+  }
+  return found;
+}
+
+export interface SkippedRow extends SkippedPath {
+  position: number;
+}
+
+/** In order, from behind `after`. The caller has found the backup to be its own. */
+export function listSkipped(tx: Tx, backupId: string, { after, take }: { after: number; take: number }): Promise<SkippedRow[]> {
+  return tx.$queryRaw<SkippedRow[]>`
+    SELECT position, path, reason FROM backup_skipped_paths
+    WHERE backup_id = ${backupId}::uuid AND position > ${after} ORDER BY position LIMIT ${take}`;
+}

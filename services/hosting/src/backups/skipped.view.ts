@@ -1,0 +1,21 @@
+import type { Finding } from '@drydock/contracts/preflight';
+import { isFrontPageLost, type SkippedPath } from '@drydock/site-host/skipped-paths';
+
+/** How many of a backup's skipped paths are shown with it. */
+export const sampleSize = 10;
+
+/** What to tell of the paths that a backup does not hold: nothing when there are none. */
+export function findingsOfSkipped({ count, sample }: { count: number; sample: readonly SkippedPath[] }): Finding[] {
+  const [first] = sample;
+  if (first === undefined) return [];
+  const paths = count === 1 ? 'One path is' : `${count} paths are`;
+  const some: Finding = {
+    level: 'WARNING',
+    code: 'paths_skipped',
+    detail: `${paths} not in the backup as it was${count === 1 ? '' : ', such as'}: ${first.path} (${first.reason}).`,
+  };
+  const front = sample.find(isFrontPageLost);
+  if (front === undefined) return [some];
+  const detail = `The front page is not in the backup: ${front.path} (${front.reason}).`;
+  return [{ level: 'ERROR', code: 'front_page_skipped', detail }, some];
+}

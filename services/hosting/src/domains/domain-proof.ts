@@ -1,0 +1,108 @@
+import { createHmac } from 'node:crypto';
+import { Resolver } from 'node:dns/promises';
+import http from 'node:http';
+import https from 'node:https';
+import { createGuardedAgents, type ResolveAll } from '../providers/guarded-agent';
+
+/** What an organisation puts up to show that it controls a domain. */
+export interface DomainProof {
+  dns: { type: 'TXT'; name: string; value: string };
+  http: { url: string; content: string };
+}
+
+/** Which claim is meant: each organisation has its own value for each domain. */
+export interface DomainClaim {
+  orgId: string;
+  domain: string;
+}
+
+/** Who has a domain. Looks at the world and changes nothing. */
+export interface DomainProofs {
+  /** Whether a claim in this mode has to be proven. Where it has not, the first to name a domain has it. */
+  isRequired(mode: 'live' | 'sandbox'): boolean;
+  proofOf(claim: DomainClaim): DomainProof;
+  /** Whether the domain shows the claim's proof now. A domain that does not answer shows none. */
+  isShown(claim: DomainClaim): Promise<boolean>;
+}
+
+export interface DomainProofOptions {
+  key: Buffer;
+  isRequired: boolean;
+  /** `address:port` of the name servers that are asked; empty: the system's. */
+  nameServers: readonly string[];
+  /** `host:port` that may be any address: for tests of ours, nothing in production. */
+  allowed?: ReadonlySet<string>;
+  resolve?: ResolveAll;
+}
+
+const valueBytes = 24;
+const answerMs = 5_000;
+const contentBytesMax = 1_024;
+const filePath = '/.well-known/drydock-verification.txt';
+
+export function createDomainProofs({ key, isRequired, nameServers, ...guard }: DomainProofOptions): DomainProofs {
+  const resolver = new Resolver({ timeout: 2_000, tries: 2 });
+  if (nameServers.length > 0) resolver.setServers(nameServers);
+  const proofOf = ({ orgId, domain }: DomainClaim): DomainProof => {
+    const mac = createHmac('sha256', key).update(`${orgId}\n${domain}`).digest().subarray(0, valueBytes).toString('base64url');
+    const value = `drydock-verification=${mac}`;
+    return {
+      dns: { type: 'TXT', name: `_drydock.${domain}`, value },
+      http: { url: `http://${domain}${filePath}`, content: value },
+    };
+  };
+  const isInDns = async ({ name, value }: DomainProof['dns']): Promise<boolean> => {
+    const records = await resolver.resolveTxt(name).catch(() => []);
+    return records.some((parts) => parts.join('') === value);
+  };
+  const isInFile = async ({ url, content }: DomainProof['http']): Promise<boolean> => {
+    const asked = [url, url.replace(/^http:/, 'https:')].map((address) => readFirstBytes(address, guard).catch(() => ''));
+    return (await Promise.all(asked)).some((text) => text.trim() === content);
+  };
+  return {
+    isRequired: (mode) => isRequired && mode === 'live',
+    proofOf,
+    isShown: async (claim) => {
+      const proof = proofOf(claim);
+      const [inDns, inFile] = await Promise.all([isInDns(proof.dns), isInFile(proof.http)]);
+      return inDns || inFile;
+    },
+  };
+}
+
+/**
+ * The beginning of a file at a stranger's address, which the customer has named: from addresses of the public internet only, without following a
+ * redirect, and never more than a proof needs. Rejects for any answer but 200.
+ */
+async function readFirstBytes(
+  address: string,
+  { allowed = new Set<string>(), resolve }: Pick<DomainProofOptions, 'allowed' | 'resolve'>,
+): Promise<string> {
+  const { origin, protocol } = new URL(address);
+  const { httpAgent, httpsAgent } = createGuardedAgents({ origin, allowed, ...(resolve === undefined ? {} : { resolve }) });
+  const signal = AbortSignal.timeout(answerMs);
+  try {
+    return await new Promise<string>((done, fail) => {
+      const agent = protocol === 'https:' ? httpsAgent : httpAgent;
+      const request = (protocol === 'https:' ? https : http).get(address, { agent, signal }, (response) => {
+        let text = '';
+        if (response.statusCode !== 200) {
+          fail(new Error(`HTTP ${response.statusCode}`));
+          return;
+        }
+        response
+          .setEncoding('latin1')
+          .on('error', fail)
+          .on('end', () => done(text));
+        response.on('data', (part: string) => {
+          text += part;
+          if (text.length > contentBytesMax) request.destroy(new Error('more than a proof'));
+        });
+      });
+      request.on('error', fail);
+    });
+  } finally {
+    httpAgent.destroy();
+    httpsAgent.destroy();
+  }
+}

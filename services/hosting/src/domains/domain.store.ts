@@ -1,0 +1,62 @@
+import type { Mode } from '@drydock/contracts/values';
+import type { Tx } from '../database.store';
+import type { Owner } from '../sites/site.types';
+
+/** Since when the site's organisation is known to control its domain; null: it only says so. */
+export async function readProvenAt(tx: Tx, siteId: string): Promise<Date | null> {
+  const { domainProvenAt } = await tx.site.findUniqueOrThrow({ where: { id: siteId }, select: { domainProvenAt: true } });
+  return domainProvenAt;
+}
+
+/** The site that has the domain, whoever's it is. */
+export const findProvenHolder = (tx: Tx, mode: Mode, domain: string): Promise<{ id: string; orgId: string } | null> =>
+  tx.site.findFirst({
+    where: { mode, primaryDomain: domain, holdsDomain: true, domainProvenAt: { not: null } },
+    select: { id: true, orgId: true },
+  });
+
+interface Taking {
+  siteId: string;
+  mode: Mode;
+  domain: string;
+  provenAt: Date;
+  /** Whose proof is not shown any more: its claim gives way. Null: nobody had the domain. */
+  formerSiteId: string | null;
+}
+
+/** The site has the domain from now on. False when somebody else has come to have it meanwhile. */
+export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, formerSiteId }: Taking): Promise<boolean> {
+  await tx.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`${mode} ${domain}`}, 0))`;
+  if (formerSiteId !== null)
+    await tx.site.updateMany({ where: { id: formerSiteId, primaryDomain: domain }, data: { domainProvenAt: null } });
+  const holder = await findProvenHolder(tx, mode, domain);
+  if (holder !== null && holder.id !== siteId) return false;
+  await tx.site.update({ where: { id: siteId }, data: { domainProvenAt: provenAt } });
+  return true;
+}
+
+/** Domains that keep a site from returning. */
+export interface HeldDomains {
+  /** Other sites of the organisation have them. */
+  own: ReadonlySet<string>;
+  /** Somebody has proven them. */
+  proven: ReadonlySet<string>;
+}
+
+export async function listHeldDomains(tx: Tx, { orgId, mode }: Owner, domains: readonly string[]): Promise<HeldDomains> {
+  const rows = await tx.site.findMany({
+    where: { mode, holdsDomain: true, primaryDomain: { in: [...domains] }, OR: [{ orgId }, { domainProvenAt: { not: null } }] },
+    select: { primaryDomain: true, orgId: true, domainProvenAt: true },
+  });
+  return {
+    own: new Set(rows.filter((row) => row.orgId === orgId).map(({ primaryDomain }) => primaryDomain)),
+    proven: new Set(rows.filter((row) => row.domainProvenAt !== null).map(({ primaryDomain }) => primaryDomain)),
+  };
+}
+
+/**
+ * Whether a site cannot have its domain back. What others have proven counts only against one who had proven it too: whoever merely claimed a domain must
+ * not learn who else is a customer here.
+ */
+export const isHeld = ({ own, proven }: HeldDomains, site: { primaryDomain: string; domainProvenAt: Date | null }): boolean =>
+  own.has(site.primaryDomain) || (site.domainProvenAt !== null && proven.has(site.primaryDomain));

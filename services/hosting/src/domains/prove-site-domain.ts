@@ -1,0 +1,42 @@
+import { problem } from '@drydock/contracts/problem';
+import type { proveSiteDomain as endpoint } from '@drydock/contracts/site-domain';
+import { audit } from '@drydock/service-kit/audit';
+import type { ActHandlers } from '@drydock/service-kit/route';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { holdSite, readSite } from '../sites/find-site';
+import { sitePath } from '../sites/site-names';
+import { findProvenHolder, readProvenAt, takeDomain } from './domain.store';
+import { viewSiteDomain } from './get-site-domain';
+
+interface Shown {
+  /** Proven before: there is nothing to do. */
+  isProven: boolean;
+  /** Who has the domain by a proof that is not shown any more. */
+  formerSiteId: string | null;
+}
+
+/** Who shows the proof has the domain. One who has it already keeps it as long as its own proof is shown. */
+export const proveSiteDomain = (context: HandlerContext) =>
+  ({
+    look: async (request): Promise<Shown> => {
+      const { database, domainProofs } = context;
+      const { id, orgId, mode, primaryDomain: domain } = await readSite(context, request);
+      if ((await readProvenAt(database.pool, id)) !== null) return { isProven: true, formerSiteId: null };
+      if (!(await domainProofs.isShown({ orgId, domain }))) throw problem('domain_not_proven');
+      const former = await findProvenHolder(database.pool, mode, domain);
+      if (former !== null && (await domainProofs.isShown({ orgId: former.orgId, domain }))) throw problem('domain_in_use');
+      return { isProven: false, formerSiteId: former?.id ?? null };
+    },
+    act: async (tx: Tx, request, { isProven, formerSiteId }) => {
+      const { caller, now } = request;
+      const site = await holdSite(tx, request);
+      const { id: siteId, mode, primaryDomain: domain } = site;
+      if (isProven) return { status: 200, body: viewSiteDomain(context, site, (await readProvenAt(tx, siteId)) ?? null) };
+      if (!(await takeDomain(tx, { siteId, mode, domain, provenAt: now, formerSiteId }))) throw problem('domain_in_use');
+      const { orgId, keyId: actorKeyId } = caller;
+      const entry = { orgId, mode, actorKeyId, action: 'site.domain.prove', target: sitePath(siteId), workflowId: null };
+      await audit(context.database.sql(tx), entry);
+      return { status: 200, body: viewSiteDomain(context, site, now) };
+    },
+  }) satisfies ActHandlers<typeof endpoint, Tx, Shown>;

@@ -1,0 +1,37 @@
+import { remoteFailure } from './ssh-errors';
+import { skippedIn } from './ssh-pack';
+
+const policy = `pg_dump: error: Dumping the contents of table "orders" failed: PQgetResult() failed.
+pg_dump: detail: Error message from server: ERROR:  query would be affected by row-level security policy for table "orders"`;
+
+it('content that a dump will not read the next time either is named with its reason', () => {
+  expect(remoteFailure(96, policy)).toMatchObject({
+    refusal: 'content_not_packed',
+    content: { object: 'table "orders"', reason: 'query would be affected by row-level security policy for table "orders"' },
+  });
+  expect(remoteFailure(96, 'mariadb-dump: Got error: 1449: "The user specified as a definer does not exist"')).toMatchObject({
+    refusal: 'content_not_packed',
+    content: { object: null, reason: expect.stringContaining('definer') },
+  });
+});
+
+it('a dump that was disturbed is tried again', () => {
+  for (const errors of ['ERROR:  canceling statement due to lock timeout', `${policy}\nserver closed the connection unexpectedly`])
+    expect(remoteFailure(96, errors)).toMatchObject({ name: 'RemoteError' });
+});
+
+it('content that does not load is named as the archive’s table of contents names it', () => {
+  const errors = `pg_restore: error: could not execute query: ERROR:  division by zero
+pg_restore: from TOC entry 3350; 1259 16390 INDEX shares s_owner`;
+  expect(remoteFailure(95, errors)).toMatchObject({
+    refusal: 'content_not_loaded',
+    content: { object: 'INDEX shares', reason: 'division by zero' },
+  });
+});
+
+it('what the host’s tar leaves out is told by its path', () => {
+  expect(skippedIn('tar: ./a/run.sock: socket ignored')).toEqual({ path: 'a/run.sock', reason: 'neither file, directory nor link' });
+  expect(skippedIn('tar: ./a: Warning: Cannot open: Permission denied')).toEqual({ path: 'a', reason: 'Cannot open: Permission denied' });
+  expect(skippedIn('tar: ./log.txt: file changed as we read it')).toEqual({ path: 'log.txt', reason: 'changed while it was read' });
+  expect(skippedIn('tar: ./gone: File removed before we read it')).toBeNull();
+});

@@ -1,0 +1,27 @@
+import type { Caller } from '@drydock/service-kit/internal-token';
+import type { Page, PageRequest } from '@drydock/service-kit/paging';
+import type { HandlerContext } from '../context';
+
+interface ListRequest {
+  caller: Caller;
+  params: { siteId: string };
+  now: Date;
+  /** A request that takes none gets the first page. */
+  query?: { limit?: string | undefined; cursor?: string | undefined } | undefined;
+}
+
+/** Which page of a site's list is asked for, and how its rows become one. */
+export interface ListPage {
+  asked: PageRequest;
+  now: Date;
+  /** Out of up to `asked.limit + 1` rows behind `asked.after`. */
+  pageOf<Row extends { id: string }, Item>(rows: readonly Row[], view: (row: Row) => Item): Page<Item>;
+}
+
+/** The page of the site's list with the id `list`. Throws 422 `invalid_limit` or `invalid_cursor`. */
+export function readListPage({ pager }: Pick<HandlerContext, 'pager'>, list: string, request: ListRequest): ListPage {
+  const { caller, params, now, query = {} } = request;
+  const binding = { list, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${params.siteId}` };
+  const asked = pager.read(query, binding, now);
+  return { asked, now, pageOf: (rows, view) => pager.pageOf(rows, asked, binding, now, { positionOf: ({ id }) => id, view }) };
+}
