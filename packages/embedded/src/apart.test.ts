@@ -27,7 +27,8 @@ async function run(server: PostgresServer | undefined, command: string): Promise
   const client = new pg.Client({ connectionString: server?.adminUrl });
   await client.connect();
   try {
-    await client.query(`copy (select 1) to program ${client.escapeLiteral(command)}`);
+    // The program reads the row first. One that ends before it was written would fail for that, not for what it tried.
+    await client.query(`copy (select 1) to program ${client.escapeLiteral(`cat > /dev/null; ${command}`)}`);
     return 'done';
   } catch (error) {
     if (error instanceof pg.DatabaseError && error.code === '38000') return 'refused';

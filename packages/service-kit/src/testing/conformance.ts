@@ -70,7 +70,7 @@ interface Sent {
 }
 
 /** What no id of ours looks like, in the forms that paths come in. */
-const malformed = ['x', '%20', '%00', '..%5cx', uuidv7().replace('-7', '-4'), `${uuidv7()}%0a`, `{${uuidv7()}}`, 'a'.repeat(300)];
+const malformed = ['x', '%20', '%00', '..%5cx', uuidv7().replace(/(?<=^.{14})7/, '4'), `${uuidv7()}%0a`, `{${uuidv7()}}`, 'a'.repeat(300)];
 
 const parametersOf = ({ path }: EndpointDefinition): string[] => [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? []);
 
