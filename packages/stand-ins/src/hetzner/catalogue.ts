@@ -7,6 +7,7 @@ export const serverTypes = [
   { id: 24, name: 'cpx31', cores: 4, memory: 8, disk: 160, architecture: 'x86' },
   { id: 45, name: 'cax11', cores: 2, memory: 4, disk: 40, architecture: 'arm' },
 ] as const;
+export type ServerType = (typeof serverTypes)[number];
 
 export const locations = [
   {

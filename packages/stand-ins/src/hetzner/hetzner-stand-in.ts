@@ -11,6 +11,7 @@ import { createStandInServer } from '../protocol/stand-in-server';
 import { openStateFile } from '../protocol/state-file';
 import { holderOf, isSame } from '../protocol/tokens';
 import { actionRoutes } from './action-routes';
+import { catalogueRoutes } from './catalogue-routes';
 import { hetznerAdminRoutes } from './hetzner-admin';
 import { errorReply, refused } from './hetzner-errors';
 import { hetznerStateSchema } from './hetzner-state';
@@ -35,7 +36,7 @@ const bearerOf = ({ headers }: Call): string => /^Bearer (\S+)$/.exec(headers['a
 
 const projectOf = (tokens: HetznerOptions['tokens'], call: Call): string | undefined => holderOf(bearerOf(call), tokens)?.name;
 
-const protocolRoutes = [...serverRoutes, ...actionRoutes, ...imageRoutes];
+const protocolRoutes = [...serverRoutes, ...actionRoutes, ...imageRoutes, ...catalogueRoutes];
 
 /** One project's call, on a world that is up to date. */
 function answerProject(world: HetznerWorld, project: string, call: Call): Reply {

@@ -6,14 +6,15 @@ const labels = z.record(
   z.string().regex(/^(?:[a-z0-9.-]{1,253}\/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/),
   z.string().regex(/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/),
 );
+const serverName = z.string().regex(/^[a-zA-Z0-9](?:[a-zA-Z0-9.-]{0,251}[a-zA-Z0-9])?$/);
 const userData = z.string().max(32 * 1024);
-/** Hetzner takes an id in a string as well as in a number here. */
-const idOrName = z.string().min(1);
+/** An id or a name. The public schema says string; clients send ids as numbers too, and Hetzner takes both. */
+const idOrName = z.union([z.string().min(1), z.int().transform(String)]);
 
 /** Fields and types of the public schema for the calls that are spoken here; others are refused, so that a driver cannot drift from it. */
 export const bodySchemas = {
   createServer: z.strictObject({
-    name: z.string().regex(/^[a-zA-Z0-9](?:[a-zA-Z0-9.-]{0,251}[a-zA-Z0-9])?$/),
+    name: serverName,
     server_type: idOrName,
     image: idOrName,
     location: idOrName.optional(),
@@ -35,6 +36,7 @@ export const bodySchemas = {
       })
       .optional(),
   }),
+  updateServer: z.strictObject({ name: serverName.optional(), labels: labels.optional() }),
   createImage: z.strictObject({
     type: z.enum(['snapshot', 'backup']).optional(),
     description: z.string().optional(),

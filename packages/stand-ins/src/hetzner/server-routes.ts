@@ -1,5 +1,5 @@
 import { type Call, jsonReply, type Reply } from '../protocol/call';
-import { pathValue } from '../protocol/routes';
+import { type PathValues, pathValue } from '../protocol/routes';
 import { locationNamed, typeNamed } from './catalogue';
 import { invalidField, refused } from './hetzner-errors';
 import type { Server } from './hetzner-state';
@@ -24,6 +24,20 @@ function listServers(world: HetznerWorld, project: string, call: Call): Reply {
   return jsonReply(200, { servers: items.map((server) => showServer(world, server)), meta });
 }
 
+function refuseUsedName({ state }: HetznerWorld, project: string, name: string): void {
+  if (state.servers.some((server) => server.project === project && server.name === name))
+    throw refused('uniqueness_error', 'server name is already used', { fields: [{ name: 'name' }] });
+}
+
+function updateServer(world: HetznerWorld, project: string, call: Call, values: PathValues): Reply {
+  const change = parseBody(bodySchemas.updateServer, call);
+  const server = requireServer(world, project, pathValue(values, 'id'));
+  if (change.name !== undefined && change.name !== server.name) refuseUsedName(world, project, change.name);
+  Object.assign(server, change);
+  world.save();
+  return jsonReply(200, { server: showServer(world, server) });
+}
+
 function createServer(world: HetznerWorld, project: string, call: Call): Reply {
   const order = parseBody(bodySchemas.createServer, call);
   const type = typeNamed(order.server_type);
@@ -35,8 +49,7 @@ function createServer(world: HetznerWorld, project: string, call: Call): Reply {
   );
   if (image === undefined || image.status !== 'available') throw invalidField('image', 'unknown image');
   if (image.diskSize > type.disk) throw invalidField('image', 'image disk is bigger than server type disk');
-  if (world.state.servers.some((server) => server.project === project && server.name === order.name))
-    throw refused('uniqueness_error', 'server name is already used', { fields: [{ name: 'name' }] });
+  refuseUsedName(world, project, order.name);
   const id = world.nextId();
   const server: Server = {
     id,
@@ -73,6 +86,7 @@ export const serverRoutes: readonly ProjectRoute[] = [
     allowQuery(call, []);
     return jsonReply(200, { server: showServer(world, requireServer(world, project, pathValue(values, 'id'))) });
   }),
+  protocolAt('PUT', '/servers/:id', updateServer),
   protocolAt('DELETE', '/servers/:id', (world, project, call, values) => {
     allowNoBody(call);
     const server = requireServer(world, project, pathValue(values, 'id'));

@@ -1,4 +1,4 @@
-import { locationNamed, typeNamed } from './catalogue';
+import { locationNamed, type ServerType, typeNamed } from './catalogue';
 import type { Action, Image, Server } from './hetzner-state';
 import { type HetznerWorld, imagesOf, isLocked } from './hetzner-world';
 
@@ -24,6 +24,21 @@ export const showAction = ({ clock }: HetznerWorld, action: Action) => ({
   error: action.status === 'error' ? { code: 'action_failed', message: 'Action failed' } : null,
 });
 
+export const showServerType = (type: ServerType) => ({
+  ...type,
+  description: type.name.toUpperCase(),
+  storage_type: 'local',
+  cpu_type: 'shared',
+  prices: [],
+  deprecated: false,
+});
+
+/** The system of an image that the provider named `debian-12`; a customer's own says nothing of it. */
+function osOf(name: string | null): { os_flavor: string; os_version: string | null } {
+  const [flavor, version] = name?.split('-') ?? [];
+  return { os_flavor: flavor ?? 'unknown', os_version: version ?? null };
+}
+
 export const showImage = (image: Image) => ({
   id: image.id,
   type: image.type,
@@ -35,8 +50,7 @@ export const showImage = (image: Image) => ({
   created: timeOf(image.created),
   created_from: image.createdFrom,
   bound_to: image.boundTo,
-  os_flavor: 'ubuntu',
-  os_version: '24.04',
+  ...osOf(image.name),
   architecture: image.architecture,
   rapid_deploy: image.type === 'system',
   protection: { delete: image.isDeleteProtected },
@@ -63,14 +77,7 @@ export function showServer(world: HetznerWorld, server: Server) {
       firewalls: [],
     },
     private_net: [],
-    server_type: {
-      ...type,
-      description: type?.name.toUpperCase(),
-      storage_type: 'local',
-      cpu_type: 'shared',
-      prices: [],
-      deprecated: false,
-    },
+    server_type: type === undefined ? null : showServerType(type),
     location: locationNamed(server.location),
     image: image === undefined ? null : showImage(image),
     iso: null,

@@ -1,17 +1,59 @@
-import { pathValue } from '../protocol/routes';
+import type { Call, Reply } from '../protocol/call';
+import { type PathValues, pathValue } from '../protocol/routes';
 import { type AccountRoute, apiAt } from './account-route';
-import { storages } from './cluster';
-import { dataReply, died } from './proxmox-errors';
+import { nodeNames, storages } from './cluster';
+import { dataReply, died, unreachable, unverified } from './proxmox-errors';
+import type { Vm } from './proxmox-state';
+import type { ProxmoxWorld } from './proxmox-world';
 import { allowQuery } from './request-schemas';
-import { showResource, showTask, showTaskStatus } from './shapes';
+import { showResource, showStatus, showTask, showTaskStatus } from './shapes';
 
-/** What is asked of the cluster as a whole, and of the tasks of one node. */
+/** The VMs and templates that the account may see. */
+const vmsOf = ({ state }: ProxmoxWorld, account: string): Vm[] => state.vms.filter((vm) => vm.account === null || vm.account === account);
+
+/** @throws Refusal 500 for a node that the cluster does not have, 595 for one that is cut off */
+function requireNode({ downNodes }: ProxmoxWorld, values: PathValues): string {
+  const node = pathValue(values, 'node');
+  if (!nodeNames.includes(node)) throw died(`hostname lookup '${node}' failed - failed to get address info for: ${node}`);
+  if (downNodes.has(node)) throw unreachable();
+  return node;
+}
+
+/** The first number that no VM has, of whoever it is; or the given one, when it is free. */
+function nextId({ state }: ProxmoxWorld, call: Call): Reply {
+  allowQuery(call, ['vmid']);
+  const isFree = (vmid: number): boolean => !state.vms.some((vm) => vm.vmid === vmid);
+  const wanted = call.query.get('vmid');
+  if (wanted !== null && !isFree(Number(wanted))) throw unverified({ vmid: `VM ${wanted} already exists` });
+  let free = 100;
+  while (!isFree(free)) free += 1;
+  return dataReply(wanted ?? String(free));
+}
+
+/** What is asked of the cluster as a whole, of its nodes, and of the tasks of one node. */
 export const clusterRoutes: readonly AccountRoute[] = [
-  apiAt('GET', '/cluster/resources', ({ state, downNodes }, account, call) => {
-    allowQuery(call, ['type']);
+  apiAt('GET', '/version', () => dataReply({ version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' })),
+  apiAt('GET', '/nodes', ({ downNodes }) =>
+    dataReply(nodeNames.map((node) => ({ node, id: `node/${node}`, type: 'node', status: downNodes.has(node) ? 'offline' : 'online' }))),
+  ),
+  apiAt('GET', '/nodes/:node/qemu', (world, account, call, values) => {
+    allowQuery(call, ['full']);
+    const node = requireNode(world, values);
     return dataReply(
-      state.vms.filter((vm) => vm.account === null || vm.account === account).map((vm) => showResource(vm, downNodes.has(vm.node))),
+      vmsOf(world, account)
+        .filter((vm) => vm.node === node)
+        .map(showStatus),
     );
+  }),
+  apiAt('GET', '/nodes/:node/storage', (world, _account, call, values) => {
+    allowQuery(call, ['storage', 'content', 'enabled', 'target', 'format']);
+    requireNode(world, values);
+    return dataReply(storages.map((storage) => ({ ...storage, active: 1, enabled: 1, shared: 0 })));
+  }),
+  apiAt('GET', '/cluster/nextid', (world, _account, call) => nextId(world, call)),
+  apiAt('GET', '/cluster/resources', (world, account, call) => {
+    allowQuery(call, ['type']);
+    return dataReply(vmsOf(world, account).map((vm) => showResource(vm, world.downNodes.has(vm.node))));
   }),
   apiAt('GET', '/storage', (_world, _account, call) => {
     allowQuery(call, ['type']);

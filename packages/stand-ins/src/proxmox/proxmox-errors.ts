@@ -1,4 +1,11 @@
-import { jsonReply, Refusal, type Reply } from '../protocol/call';
+import { Refusal, type Reply } from '../protocol/call';
+
+/** Clients compare the content type as the real one writes it. */
+const jsonReply = (status: number, body: unknown): Reply => ({
+  status,
+  headers: { 'content-type': 'application/json;charset=UTF-8' },
+  body: JSON.stringify(body),
+});
 
 /** Whatever dies in a handler is a 500 with its text. */
 export const died = (message: string): Refusal => new Refusal(jsonReply(500, { data: null, message: `${message}\n` }));
