@@ -72,8 +72,9 @@ describe('the Hetzner emulator serves a machine’s whole life', () => {
     const described: unknown = JSON.parse(await hcloud('server describe renamed -o json'));
     expect(described).toMatchObject({ name: 'renamed', status: 'running', labels: { a: 'b', c: 'd' }, image: { id: Number(snapshot) } });
     await hcloud(`image delete ${snapshot}`);
+    // The command ends when the deletion was taken on.
     await hcloud('server delete renamed');
-    expect(await hcloud('server list -o noheader')).toBe('');
+    while ((await hcloud('server list -o noheader')) !== '') await wait(50);
   });
 
   itWith('python3-hcloud', hasModule('hcloud'), 'to python3-hcloud', async () => {
