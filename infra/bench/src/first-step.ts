@@ -3,12 +3,12 @@ import path from 'node:path';
 import { pgDatabase } from '@drydock/database/pg-database';
 import { startPostgres } from '@drydock/embedded/postgres';
 import { findRedis, startRedis } from '@drydock/embedded/redis';
+import { workflowsFor } from '@drydock/workflow/definition';
 import { createDispatcher } from '@drydock/workflow/dispatcher';
 import { createEngine } from '@drydock/workflow/engine';
 import { createListener } from '@drydock/workflow/listener';
 import { prepareQueue } from '@drydock/workflow/prepare-queue';
 import { startWorkflow } from '@drydock/workflow/start-workflow';
-import { workflowsIn } from '@drydock/workflow/workflow';
 import { Pool, type PoolClient } from 'pg';
 import { z } from 'zod';
 import { median } from './measure';
@@ -27,12 +27,20 @@ async function acceptToStep(databaseUrl: string, queueUrl: string): Promise<numb
   for (const file of fragments) await pool.query(fs.readFileSync(file, 'utf8'));
   const database = pgDatabase(pool);
   let arrived: () => void = () => {};
-  const definition = workflowsIn<PoolClient>()({ kind: 'bench', input: z.strictObject({}) })
-    .step('only', { do: async () => arrived() })
+  const definition = workflowsFor<null, PoolClient>()({ kind: 'bench', input: z.strictObject({}) })
+    .step('only', { run: async () => arrived() })
     .build();
   const shared = { database, queueUrl, queueName: 'bench', log: silent };
   const listener = createListener({ connectionString: databaseUrl, log: silent });
-  const engine = createEngine({ ...shared, definitions: [definition], leaseSeconds: 15, sweepMs: 1_000, concurrency: 4, listener });
+  const engine = createEngine({
+    ...shared,
+    definitions: [definition],
+    context: null,
+    leaseSeconds: 15,
+    sweepMs: 1_000,
+    concurrency: 4,
+    listener,
+  });
   const dispatcher = createDispatcher(shared);
   engine.start();
   const taken: number[] = [];

@@ -1,5 +1,6 @@
 import { audit } from '@drydock/service-kit/audit';
 import type { Caller } from '@drydock/service-kit/internal-token';
+import type { StartableWorkflow } from '@drydock/workflow/definition';
 import { startWorkflow, type WorkflowStart } from '@drydock/workflow/start-workflow';
 import { refusalByWorkflow } from './refusal.rules';
 import { assertAllowed } from './refuse';
@@ -19,9 +20,9 @@ export interface WorkTarget extends Pick<WorkflowStart, 'resourceKey' | 'subject
   path: string;
 }
 
-export interface Acceptance extends WorkTarget {
-  definition: NonNullable<WorkflowStart['definition']>;
-  input: unknown;
+export interface Acceptance<Input> extends WorkTarget {
+  definition: StartableWorkflow<Input>;
+  input: Input;
   /** `backup.restore`: resource and verb. Null: a step notes it, in the transaction that records the platform's acceptance. */
   action: string | null;
   /** The workflow's id. A workflow that makes a thing has the thing's id. Default: a fresh one. */
@@ -34,11 +35,11 @@ export interface Acceptance extends WorkTarget {
  * Accepts work within `tx`: workflow and audit entry, and the doorbell once they are committed. Resolves with the workflow's id.
  * Throws `operation_in_progress` or `needs_attention` when another one holds the resource, whatever was read before.
  */
-export async function acceptWorkflow<Tx>(
+export async function acceptWorkflow<Tx, Input>(
   context: Pick<WorkflowContext<Tx>, 'database' | 'ring'>,
   tx: Tx,
   { caller, requestId, traceparent, afterCommit }: Asking,
-  { definition, path, action, ...start }: Acceptance,
+  { definition, path, action, ...start }: Acceptance<Input>,
 ): Promise<string> {
   const sql = context.database.sql(tx);
   const { orgId, mode, keyId: actorKeyId } = caller;

@@ -13,10 +13,12 @@ type WorkerConfig = QueueConfig & { WORKFLOW_CONCURRENCY: number } & Pick<
     'HOST' | 'PORT' | 'DATABASE_URL' | 'KEYS_URL' | 'AUDIT_TOKEN_SECRET'
   >;
 
-export interface WorkerOptions<Tx> {
+export interface WorkerOptions<Context, Tx> {
   /** The service's: of its queue, and its issuer's towards keys. */
   name: string;
-  workflows: EngineOptions<Tx>['definitions'];
+  workflows: EngineOptions<Context, Tx>['definitions'];
+  /** What every step of them is given: here are the drivers. */
+  context: Context;
   /** Writes down what the clock starts, before the engine looks for it. */
   schedule?(): unknown;
 }
@@ -25,14 +27,14 @@ export interface WorkerOptions<Tx> {
 const engineCloseMs = 15_000;
 
 /** The process that works, delivers the audit entries of its whole service and forgets its old workflows. What the steps use has been opened before, and is closed after it. */
-export function composeWorkerProcess<Tx>(
+export function composeWorkerProcess<Context, Tx>(
   foundation: Foundation<Database<Tx>>,
   config: WorkerConfig,
-  { name, workflows, schedule }: WorkerOptions<Tx>,
+  { name, workflows, context, schedule }: WorkerOptions<Context, Tx>,
 ): Process {
   const { log, lifetime, database } = foundation;
   const delivery = createAuditDelivery({ database, keysUrl: config.KEYS_URL, secret: config.AUDIT_TOKEN_SECRET, service: name, log });
-  const engine = openEngine(foundation, config, { name, workflows });
+  const engine = openEngine(foundation, config, { name, workflows, context });
   const purge = createWorkflowPurge(database, log);
   const ready = { ...databaseReady(database), queue: async () => assertConsuming(engine.isConsuming()) };
   const health = createHealthServer({ log, ready });
@@ -53,16 +55,17 @@ export function composeWorkerProcess<Tx>(
   };
 }
 
-function openEngine<Tx>(
+function openEngine<Context, Tx>(
   { log, lifetime, database }: Foundation<Database<Tx>>,
   config: WorkerConfig,
-  { name, workflows }: WorkerOptions<Tx>,
+  { name, workflows, context }: WorkerOptions<Context, Tx>,
 ): Engine {
   const listener = createListener({ connectionString: config.DATABASE_URL, log });
   lifetime.onClose('listener', () => listener.close());
   return createEngine({
     database,
     definitions: workflows,
+    context,
     queueUrl: config.QUEUE_URL,
     queueName: name,
     leaseSeconds: config.WORKFLOW_LEASE_SECONDS,

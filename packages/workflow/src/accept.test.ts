@@ -7,11 +7,11 @@ import { openQueue } from './queue';
 import { listWorkflows, readWorkflow } from './read-workflow';
 import { saveSchedule } from './schedules';
 import { takeDueWorkflows } from './sweep.store';
-import { createDawdle } from './testing/dawdle';
+import { dawdle } from './testing/dawdle';
+import { workflow } from './testing/workflow';
 import { openWorld, type World } from './testing/world';
 import { waitForStep } from './wait-for-step';
 import { watchWorkflow } from './watch-workflow';
-import { workflow } from './workflow';
 
 const [backend = 'postgres'] = queueBackends();
 
@@ -32,7 +32,7 @@ describe('accepting, waiting and watching', () => {
   });
 
   it('refuses an input that the definition refuses, and a start whose transaction is rolled back never was', async () => {
-    await expect(world.start({ kind: 'dawdle', definition: createDawdle(), input: { ms: 'soon' } })).rejects.toThrow(z.ZodError);
+    await expect(world.start({ kind: 'dawdle', definition: dawdle, input: { ms: 'soon' } })).rejects.toThrow(z.ZodError);
     await expect(world.start({ kind: 'dawdle', orgId: 'nobody' })).rejects.toThrow(z.ZodError);
     const { rows } = await world.pool.query('SELECT count(*)::int AS count FROM workflow');
     expect(rows).toEqual([{ count: 0 }]);
@@ -41,11 +41,11 @@ describe('accepting, waiting and watching', () => {
   it('cancels what nobody claimed by its start_by, once, and unlocks the resource', async () => {
     const { workflowId } = await world.start({ kind: 'dawdle', resourceKey: 'box:2', startBy: new Date(Date.now() + 300) });
     const settled: string[] = [];
-    const settleFailed = async (_tx: unknown, _run: unknown, { code }: { code: string }) => void settled.push(code);
-    const waits = await Promise.all([1, 2].map(() => waitForStep(world.database, workflowId, 'dawdle', 5_000, { settleFailed })));
+    const onFailed = async (_tx: unknown, _run: unknown, { code }: { code: string }) => void settled.push(code);
+    const waits = await Promise.all([1, 2].map(() => waitForStep(world.database, workflowId, 'dawdle', 5_000, { onFailed })));
     expect(waits).toEqual([{ state: 'cancelled' }, { state: 'cancelled' }]);
     expect(settled).toEqual(['start_by_passed']);
-    world.engine([createDawdle()]);
+    world.engine([dawdle]);
     const next = await world.start({ kind: 'dawdle', resourceKey: 'box:2', input: { ms: 1 } });
     await until(async () => (await world.status(next.workflowId)) === 'succeeded');
     expect(await world.status(workflowId)).toBe('failed');
@@ -54,8 +54,8 @@ describe('accepting, waiting and watching', () => {
   it('has the sweep cancel too, with the hook of the definition', async () => {
     const settled: string[] = [];
     const late = workflow({ kind: 'late', input: z.object({}) })
-      .step('never', { do: async () => void settled.push('ran') })
-      .settle({ failed: async (_tx, _run, { code }) => void settled.push(code) })
+      .step('never', { run: async () => void settled.push('ran') })
+      .onEnd({ failed: async (_tx, _run, { code }) => void settled.push(code) })
       .build();
     const { workflowId } = await world.start({ kind: 'late', startBy: new Date(Date.now() - 1_000) });
     world.engine([late]);
@@ -64,7 +64,7 @@ describe('accepting, waiting and watching', () => {
   });
 
   it('begins what somebody waits for although every slot is taken, whether its ring arrived or was lost', async () => {
-    world.engine([createDawdle()], { concurrency: 1 });
+    world.engine([dawdle], { concurrency: 1 });
     const long = await world.start({ kind: 'dawdle', input: { ms: 600_000 } });
     const usual = await world.start({ kind: 'dawdle', input: { ms: 1 } });
     await until(async () => (await world.status(long.workflowId)) === 'running');
@@ -82,7 +82,7 @@ describe('accepting, waiting and watching', () => {
     const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 50 } });
     expect(await waitForStep(world.database, workflowId, 'dawdle', 60)).toEqual({ state: 'pending', claimed: false });
     const listener = createListener({ connectionString: world.databaseUrl, log: world.log });
-    world.engine([createDawdle()], { listener });
+    world.engine([dawdle], { listener });
     expect(await waitForStep(world.database, workflowId, 'dawdle', 5_000, { listener })).toEqual({
       state: 'succeeded',
       output: { pid: process.pid },
@@ -91,7 +91,7 @@ describe('accepting, waiting and watching', () => {
   });
 
   it('shows each version to a watcher, and one that comes back only what it has not seen', async () => {
-    world.engine([createDawdle()]);
+    world.engine([dawdle]);
     const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 1_500 } });
     const seen: number[] = [];
     for await (const { version, view } of watchWorkflow(sql(), workflowId)) {
@@ -141,8 +141,8 @@ describe('accepting, waiting and watching', () => {
     await saveSchedule(sql(), { ...common, name: 'busy', resourceKey: 'box:busy', rhythm: { intervalSeconds: 3_600 } });
     await saveSchedule(sql(), { ...common, name: 'broken', kind: '', resourceKey: 'box:broken', rhythm: { intervalSeconds: 3_600 } });
     const holder = await world.start({ kind: 'dawdle', resourceKey: 'box:busy', input: { ms: 30_000 } });
-    world.engine([createDawdle()]);
-    world.engine([createDawdle()]);
+    world.engine([dawdle]);
+    world.engine([dawdle]);
     await until(
       async () =>
         (await world.pool.query(`SELECT FROM workflow WHERE request_id = 'schedule_nightly' AND status = 'succeeded'`)).rowCount === 1,
@@ -168,7 +168,7 @@ describe('accepting, waiting and watching', () => {
       [
         workflow({ kind: 'quick', input: z.object({}) })
           .step('count', {
-            do: async () => {
+            run: async () => {
               runs += 1;
             },
           })

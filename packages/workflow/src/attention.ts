@@ -9,7 +9,7 @@ export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => de
 
 /**
  * Staff's other way out: the resource is unlocked as it is and the workflow ends as failed with `abandoned`. A worker does the ending, within the
- * transaction of its `settle.failed`; ring afterwards. `detail`: what becomes of the resource, told from now on in place of the code's advice.
+ * transaction of its `onEnd.failed`; ring afterwards. `detail`: what becomes of the resource, told from now on in place of the code's advice.
  * Throws as {@link retryWorkflow}.
  */
 export const abandonWorkflow = (sql: Sql, workflowId: string, detail?: string): Promise<void> =>

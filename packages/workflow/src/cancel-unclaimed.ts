@@ -4,15 +4,15 @@ import type { WorkflowRun } from './definition';
 import { workflowFinished } from './metrics';
 import type { WorkflowProblem } from './step-error';
 
-/** The workflow's own `settle.failed`: it runs in the transaction that cancels. */
-export type SettleFailed<Tx> = (tx: Tx, run: WorkflowRun<unknown>, problem: WorkflowProblem, kind: string) => Promise<void>;
+/** The workflow's own `onEnd.failed`: it runs in the transaction that cancels. */
+export type OnFailed<Tx> = (tx: Tx, run: WorkflowRun<unknown>, problem: WorkflowProblem, kind: string) => Promise<void>;
 
 /**
  * Ends a workflow that nobody claimed by its `start_by` (Postgres' clock) as failed with `start_by_passed`; a claim and this exclude each other.
  * Returns false when it was claimed, has ended or still has time. Whoever looks first calls it: the waiting request or the sweep.
- * `settleFailed` must do what the definition's hook does; the sweep does so by itself.
+ * `onFailed` must do what the definition's hook does; the sweep does so by itself.
  */
-export function cancelUnclaimed<Tx>(database: Database<Tx>, workflowId: string, settleFailed?: SettleFailed<Tx>): Promise<boolean> {
+export function cancelUnclaimed<Tx>(database: Database<Tx>, workflowId: string, onFailed?: OnFailed<Tx>): Promise<boolean> {
   return database.transaction(async (tx) => {
     const [row] = await database.sql(tx).query<CancelledRow>(cancelSql, [workflowId, JSON.stringify({ code: startByPassed.code })]);
     if (row === undefined) return false;
@@ -25,7 +25,7 @@ export function cancelUnclaimed<Tx>(database: Database<Tx>, workflowId: string, 
       actorKeyId: row.actor_key_id,
       requestId: row.request_id,
     };
-    await settleFailed?.(tx, run, startByPassed, row.kind);
+    await onFailed?.(tx, run, startByPassed, row.kind);
     workflowFinished(row.kind, 'failed');
     return true;
   });

@@ -3,7 +3,7 @@ import { readLedger } from '@drydock/test-kit/ledger';
 import { queueBackends } from '@drydock/test-kit/queue-backends';
 import { readWorkflowById } from './read-workflow';
 import { currentText, ledgerFile, leftovers } from './testing/box';
-import { createRefillBox } from './testing/refill-box';
+import { refillBox } from './testing/refill-box';
 import { leaseSeconds, openWorld, type World } from './testing/world';
 
 const [backend = 'postgres'] = queueBackends();
@@ -19,7 +19,7 @@ describe('refill_box, killed, frozen, repeated and failed at every step', () => 
     const profile = process.env['DRYDOCK_CHAOS'] === 'full' ? 'full' : 'short';
     const only = process.env['DRYDOCK_CHAOS_ONLY'];
     const report = await crashEveryStep(
-      createRefillBox(world.database, world.boxes),
+      refillBox,
       {
         leaseSeconds,
         spawnWorker: (environment) => world.spawnWorker(environment),

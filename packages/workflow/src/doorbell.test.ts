@@ -8,7 +8,7 @@ import { createPostgresBackend, Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';
 import { isPostgresQueue, openQueue, queuePrefix } from './queue';
-import { createDawdle } from './testing/dawdle';
+import { dawdle } from './testing/dawdle';
 import { openWorld, type World } from './testing/world';
 
 /** The test's own hand on the queue: adds what our code would never add. */
@@ -40,7 +40,7 @@ describe.each(queueBackends())('the queue is a doorbell over %s', (backend: Queu
   it('runs once what is rung for twenty times, even after its end', async () => {
     const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 300 } });
     const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });
-    world.engine([createDawdle()]);
+    world.engine([dawdle]);
     const ringTen = (from: number) =>
       Promise.all(Array.from({ length: 10 }, (_, number) => queue.ring({ workflowId, orgId: world.orgId }, `again${from + number}`)));
     await until(() => ringTen(0).then(() => true));
@@ -54,7 +54,7 @@ describe.each(queueBackends())('the queue is a doorbell over %s', (backend: Queu
   });
 
   it('ignores, logs and removes jobs that are no doorbell', async () => {
-    world.engine([createDawdle()]);
+    world.engine([dawdle]);
     const { queue, close } = rawQueue(world.queue.url);
     const data = [
       { opId: "x'; drop table workflow" },
@@ -96,7 +96,7 @@ describe.each(queueBackends())('the queue is a doorbell over %s', (backend: Queu
     );
 
   it('loses time only, by FLUSHALL at random moments', async () => {
-    world.engine([createDawdle()], { concurrency: 2 });
+    world.engine([dawdle], { concurrency: 2 });
     const redis = new Redis(world.queue.url);
     const ids = await startMany(20);
     for (let round = 0; round < 5; round += 1) {
@@ -110,7 +110,7 @@ describe.each(queueBackends())('the queue is a doorbell over %s', (backend: Queu
   });
 
   it('loses time only, killed and started again empty; accepting goes on without it', async () => {
-    world.engine([createDawdle()], { concurrency: 2 });
+    world.engine([dawdle], { concurrency: 2 });
     const dispatcher = world.dispatcher();
     const before = await startMany(6);
     if (world.queue.pid === null) throw new Error('no pid');

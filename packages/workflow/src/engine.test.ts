@@ -2,12 +2,14 @@ import { workflowSchema } from '@drydock/contracts/workflows';
 import { type QueueBackend, queueBackends } from '@drydock/test-kit/queue-backends';
 import { until } from '@drydock/test-kit/wait';
 import { z } from 'zod';
+import { type WorkflowDefinition, workflowsFor } from './definition';
+import { createEngine } from './engine';
 import { readWorkflowById } from './read-workflow';
 import { fail } from './step-error';
 import { currentText, leftovers } from './testing/box';
-import { createRefillBox } from './testing/refill-box';
+import { refillBox } from './testing/refill-box';
+import { workflow } from './testing/workflow';
 import { openWorld, type World } from './testing/world';
-import { workflow } from './workflow';
 
 describe.each(queueBackends())('the engine over %s', (backend: QueueBackend) => {
   let world: World;
@@ -21,7 +23,7 @@ describe.each(queueBackends())('the engine over %s', (backend: QueueBackend) => 
   };
 
   it('runs the steps in order and ends with the hooks of the definition', async () => {
-    world.engine([createRefillBox(world.database, world.boxes)]);
+    world.engine([refillBox]);
     const { box, workflowId } = await world.startBox();
     world.dispatcher().ring({ workflowId, orgId: world.orgId });
     await until(async () => (await world.status(workflowId)) === 'succeeded');
@@ -45,11 +47,11 @@ describe.each(queueBackends())('the engine over %s', (backend: QueueBackend) => 
     const undone: string[] = [];
     const flaky = workflow({ kind: 'flaky', input: z.object({ passes: z.boolean() }) })
       .step('first', {
-        do: async () => 1,
+        run: async () => 1,
         undo: async () => void undone.push('first'),
       })
       .step('second', {
-        do: async ({ input, attempt }) => {
+        run: async ({ input, attempt }) => {
           attempts += 1;
           if (!input.passes || attempt < 2) throw new Error('not now');
         },
@@ -69,10 +71,45 @@ describe.each(queueBackends())('the engine over %s', (backend: QueueBackend) => 
     expect(shown.steps.map(({ status }) => status)).toEqual(['undone', 'failed']);
   });
 
+  it('gives every step and every hook the context of its worker, and refuses one that lacks something', async () => {
+    const seen: string[] = [];
+    const note = (where: string, context: { name: string }): void => void seen.push(`${where} ${context.name}`);
+    const named = workflowsFor<{ name: string }, unknown>()({ kind: 'named', input: z.object({ fails: z.boolean() }) })
+      .step('first', {
+        run: async (_step, context) => note('run', context),
+        undo: async (_step, context) => note('undo', context),
+        commit: async (_tx, _step, _output, context) => note('commit', context),
+      })
+      .step('second', {
+        run: async ({ input }) => {
+          if (input.fails) throw fail('backup_tampered');
+        },
+      })
+      .onEnd({
+        succeeded: async (_tx, _run, context) => note('succeeded', context),
+        failed: async (_tx, _run, _problem, context) => note('failed', context),
+      })
+      .build();
+    const common = { database: world.database, queueUrl: world.queue.url, queueName: 'named', log: world.log };
+    const timing = { leaseSeconds: 1, sweepMs: 50, concurrency: 1 };
+    const engine = createEngine({ ...common, ...timing, definitions: [named], context: { name: 'ours' } });
+    // Does not compile where a worker could be given steps that need more than it has.
+    type RunsIn<Context> = typeof named extends WorkflowDefinition<Context, unknown> ? true : false;
+    const runsIn: [RunsIn<{ name: string; more: Date }>, RunsIn<{ name: number }>, RunsIn<unknown>] = [true, false, false];
+    expect(runsIn).toEqual([true, false, false]);
+    engine.start();
+    for (const fails of [false, true]) {
+      const { workflowId } = await world.start({ kind: 'named', input: { fails } });
+      await until(async () => (await world.status(workflowId)) === (fails ? 'failed' : 'succeeded'));
+    }
+    await engine.stop();
+    expect(seen).toEqual(['run ours', 'commit ours', 'succeeded ours', 'run ours', 'commit ours', 'undo ours', 'failed ours']);
+  });
+
   it('fails at once and for good when a step says so, with its own code', async () => {
     const tampered = workflow({ kind: 'tampered', input: z.object({}) })
       .step('verify', {
-        do: async () => {
+        run: async () => {
           throw fail('backup_tampered', { internal: 'segment 7' });
         },
       })
@@ -89,7 +126,7 @@ describe.each(queueBackends())('the engine over %s', (backend: QueueBackend) => 
   it('ends a workflow whose failure is told in a text that Postgres cannot hold', async () => {
     const strange = workflow({ kind: 'strange', input: z.object({}) })
       .step('ask', {
-        do: async () => {
+        run: async () => {
           throw fail('step_failed', { internal: 'the provider said: a\0b' });
         },
       })

@@ -1,6 +1,6 @@
 import type { Database } from '@drydock/database/sql';
 import { announceDue, createAnnouncer } from './announce';
-import type { SettleFailed } from './cancel-unclaimed';
+import type { OnFailed } from './cancel-unclaimed';
 import type { WorkflowDefinition } from './definition';
 import type { Doorbell } from './doorbell';
 import type { RunEnd, Runner } from './execution';
@@ -16,9 +16,11 @@ import { messageOf } from './step-error';
 import { ringDeclined } from './sweep.store';
 import { loopSweeps, type SweepLoop } from './sweep-loop';
 
-export interface EngineOptions<Tx> {
+export interface EngineOptions<Context, Tx> {
   database: Database<Tx>;
-  definitions: readonly WorkflowDefinition<Tx>[];
+  definitions: readonly WorkflowDefinition<Context, Tx>[];
+  /** What every step is given beside its run: drivers, stores, the clock. */
+  context: Context;
   /** redis://, rediss:// or postgresql:// (prepared by {@link prepareQueue}). */
   queueUrl: string;
   queueName: string;
@@ -48,7 +50,7 @@ export interface Engine {
 }
 
 /** The worker side: sweep (relay, recovery, schedules), consumer, runner. */
-export function createEngine<Tx>(options: EngineOptions<Tx>): Engine {
+export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): Engine {
   const { database, log, leaseSeconds } = options;
   const definitions = byKind(options.definitions);
   const stepNamesByKind = JSON.stringify(
@@ -59,8 +61,9 @@ export function createEngine<Tx>(options: EngineOptions<Tx>): Engine {
   let inHand = 0;
   let parts: Parts | undefined;
 
-  const runner: Runner<Tx> = {
+  const runner: Runner<Context, Tx> = {
     database,
+    context: options.context,
     definitions,
     leaseSeconds,
     log,
@@ -105,7 +108,7 @@ export function createEngine<Tx>(options: EngineOptions<Tx>): Engine {
   const start = (): void => {
     if (parts !== undefined) throw new Error('the engine is running');
     const opened = lanes.map((lane) => openLane(options, lane));
-    const relay = { database, queues: opened, log, leaseSeconds, settleFailed: settleBy(definitions, log), changed };
+    const relay = { database, queues: opened, log, leaseSeconds, onFailed: failBy(definitions, options.context, log), changed };
     const loop = loopSweeps(options.sweepMs, () => sweep(relay));
     for (const own of opened) own.consume(answer, () => loop.wakeIn(refillPauseMs));
     parts = { opened, loop, unlisten: options.listener?.onDue(loop.wake) };
@@ -134,8 +137,8 @@ interface Parts {
 const silenceMaxSeconds = 30;
 const refillPauseMs = 15;
 
-function byKind<Tx>(definitions: EngineOptions<Tx>['definitions']): ReadonlyMap<string, WorkflowDefinition<Tx>> {
-  const byName = new Map<string, WorkflowDefinition<Tx>>();
+function byKind<Context, Tx>(definitions: EngineOptions<Context, Tx>['definitions']): ReadonlyMap<string, WorkflowDefinition<Context, Tx>> {
+  const byName = new Map<string, WorkflowDefinition<Context, Tx>>();
   for (const definition of definitions) {
     if (byName.has(definition.kind)) throw new Error(`two workflows of kind ${definition.kind}`);
     byName.set(definition.kind, definition);
@@ -143,8 +146,8 @@ function byKind<Tx>(definitions: EngineOptions<Tx>['definitions']): ReadonlyMap<
   return byName;
 }
 
-/** A workflow that the sweep cancels settles as its definition says; an input that cannot be read settles nothing. */
-function settleBy<Tx>(definitions: ReadonlyMap<string, WorkflowDefinition<Tx>>, log: Log): SettleFailed<Tx> {
+/** A workflow that the sweep cancels ends as its definition says; with an input that cannot be read nothing but the workflow ends. */
+function failBy<Context, Tx>(definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>, context: Context, log: Log): OnFailed<Tx> {
   return async (tx, run, problem, kind) => {
     const definition = definitions.get(kind);
     const input = definition?.input.safeParse(run.input);
@@ -152,6 +155,6 @@ function settleBy<Tx>(definitions: ReadonlyMap<string, WorkflowDefinition<Tx>>, 
       log.error({ workflow_id: run.workflowId, kind }, 'cancelled without its hook: kind or input unknown');
       return;
     }
-    await definition.settle.failed?.(tx, { ...run, input: input.data }, problem);
+    await definition.onEnd.failed?.(tx, { ...run, input: input.data }, problem, context);
   };
 }

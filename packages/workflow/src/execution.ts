@@ -9,9 +9,11 @@ import type { Outages } from './outages';
 import { percentDone } from './percent';
 
 /** What a worker process has, the same for all of its workflows. */
-export interface Runner<Tx> {
+export interface Runner<Context, Tx> {
   database: Database<Tx>;
-  definitions: ReadonlyMap<string, WorkflowDefinition<Tx>>;
+  /** What every step is given beside its run. */
+  context: Context;
+  definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>;
   leaseSeconds: number;
   /** Workers in a row that may die over one workflow before it is taken for poison. */
   deathsMax: number;
@@ -26,9 +28,9 @@ export interface Runner<Tx> {
 }
 
 /** One claim being worked on. */
-export interface Execution<Tx> {
-  runner: Runner<Tx>;
-  definition: WorkflowDefinition<Tx>;
+export interface Execution<Context, Tx> {
+  runner: Runner<Context, Tx>;
+  definition: WorkflowDefinition<Context, Tx>;
   hold: Hold;
   claim: Claim;
   run: WorkflowRun<unknown>;
@@ -57,9 +59,9 @@ export const rowOf = (claim: Claim, step: string): StepRow | undefined => claim.
 /** At most two writes a second for one step. */
 const progressPauseMs = 500;
 
-export function stepContext<Tx>(
-  execution: Execution<Tx>,
-  step: StepDefinition<Tx>,
+export function stepContext<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  step: StepDefinition<Context, Tx>,
   now: { attempt: number; signal: AbortSignal },
 ): StepContext<unknown, unknown> {
   const { definition, runner, hold, run, outputs, log } = execution;

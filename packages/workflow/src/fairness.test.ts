@@ -5,7 +5,7 @@ import { announceDue } from './announce';
 import { createListener } from './listener';
 import { openQueue } from './queue';
 import { createSlots } from './slots';
-import { createDawdle } from './testing/dawdle';
+import { dawdle } from './testing/dawdle';
 import { openWorld, type World } from './testing/world';
 
 const forEver = { ms: 600_000 };
@@ -23,8 +23,8 @@ describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
 
   it('an organisation whose work never ends takes no slot from another, on however many workers, rung or swept', async () => {
     const [victim, second] = [uuidv7(), uuidv7()];
-    world.engine([createDawdle()], { concurrency: 2 });
-    world.engine([createDawdle()], { concurrency: 2 });
+    world.engine([dawdle], { concurrency: 2 });
+    world.engine([dawdle], { concurrency: 2 });
     const endless = await Promise.all(Array.from({ length: 20 }, () => world.start({ kind: 'dawdle', input: forEver })));
     const dispatcher = world.dispatcher();
     for (const { workflowId } of endless) dispatcher.ring({ workflowId, orgId: world.orgId });
@@ -44,7 +44,7 @@ describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
     await world.pool.query('UPDATE workflow SET dispatch_after = now()');
     // A queue that is not reached yet is rung for again after a second; from the first sweep that rings on, only freed slots wake the sweep.
     const listener = createListener({ connectionString: world.databaseUrl, log: world.log });
-    world.engine([createDawdle()], { concurrency: 1, sweepMs: 60_000, listener });
+    world.engine([dawdle], { concurrency: 1, sweepMs: 60_000, listener });
     await until(async () => {
       await announceDue(world.database.sql());
       return (await running(world.orgId)) > 0;
@@ -57,7 +57,7 @@ describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
   });
 
   it('a ring that names another organisation than the workflow has starts nothing', async () => {
-    world.engine([createDawdle()], { sweepMs: 60_000 });
+    world.engine([dawdle], { sweepMs: 60_000 });
     const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 1 } });
     const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });
     await until(() => queue.ring({ workflowId, orgId: uuidv7() }, 'forged').then(() => true));

@@ -14,7 +14,7 @@ export interface HandBack {
   /** Until it is due again. */
   afterSeconds: number;
   /** What went wrong, counted against the budget of what it was. Left out: nothing did. */
-  failed?: { what: 'step' | 'undo'; step: string } | { what: 'settle' };
+  failed?: { what: 'step' | 'undo'; step: string } | { what: 'end' };
 }
 
 /** The lease ends now, so that whoever is rung next may take the workflow. The worker is alive: claims without a word are forgotten. */
@@ -22,14 +22,14 @@ export const handBack = (sql: Sql, hold: Hold, { afterSeconds, failed }: HandBac
   writeFenced(sql, hold, handBackSql, [
     afterSeconds,
     failed?.what ?? null,
-    failed === undefined || failed.what === 'settle' ? null : failed.step,
+    failed === undefined || failed.what === 'end' ? null : failed.step,
   ]);
 
 const handBackSql = `
   WITH held AS (
     UPDATE workflow SET lease_until = NULL, claims_without_word = 0, version = version + 1,
       due_at = clock_timestamp() + make_interval(secs => $3::float8), dispatch_after = clock_timestamp() + make_interval(secs => $3::float8),
-      settle_failures = settle_failures + CASE WHEN $4::text = 'settle' THEN 1 ELSE 0 END
+      settle_failures = settle_failures + CASE WHEN $4::text = 'end' THEN 1 ELSE 0 END
     WHERE ${heldByUs} RETURNING id
   ), counted AS (
     UPDATE workflow_step SET failures = failures + CASE WHEN $4::text = 'step' THEN 1 ELSE 0 END,

@@ -8,7 +8,10 @@ import { workflowParked } from './metrics';
 import type { WorkflowProblem } from './step-error';
 
 /** Gives the lease back; the workflow goes on later, here or elsewhere, under a new fence. */
-export async function handBackClaim<Tx>({ runner, hold }: Pick<Execution<Tx>, 'runner' | 'hold'>, back: HandBack): Promise<RunEnd> {
+export async function handBackClaim<Context, Tx>(
+  { runner, hold }: Pick<Execution<Context, Tx>, 'runner' | 'hold'>,
+  back: HandBack,
+): Promise<RunEnd> {
   await handBack(runner.database.sql(), hold, back);
   runner.changed(hold.id);
   runner.dueIn(back.afterSeconds);
@@ -22,7 +25,10 @@ interface Park {
 }
 
 /** Stops, keeps the resource locked and calls staff. */
-export async function parkClaim<Tx>({ runner, hold, log }: { runner: Runner<Tx>; hold: Hold; log: Log }, park: Park): Promise<RunEnd> {
+export async function parkClaim<Context, Tx>(
+  { runner, hold, log }: { runner: Runner<Context, Tx>; hold: Hold; log: Log },
+  park: Park,
+): Promise<RunEnd> {
   await parkWorkflow(runner.database.sql(), hold, park);
   workflowParked(hold.kind);
   logWith(log, { alarm: 'needs_attention' }).error(
@@ -37,5 +43,8 @@ export async function parkClaim<Tx>({ runner, hold, log }: { runner: Runner<Tx>;
 export const waitMaxSeconds = 24 * 3_600;
 
 /** Whether the trouble is that Postgres, a host or a storage cannot be reached, and has not been for long: that uses up no attempt. */
-export const isOutOfReach = <Tx>({ runner, hold }: Pick<Execution<Tx>, 'runner' | 'hold'>, step: string, error: unknown): boolean =>
-  classifyDatabaseError(error) === 'unavailable' && runner.outages.isPassing(`${hold.id} ${step}`);
+export const isOutOfReach = <Context, Tx>(
+  { runner, hold }: Pick<Execution<Context, Tx>, 'runner' | 'hold'>,
+  step: string,
+  error: unknown,
+): boolean => classifyDatabaseError(error) === 'unavailable' && runner.outages.isPassing(`${hold.id} ${step}`);

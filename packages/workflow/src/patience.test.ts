@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { retryWorkflow } from './attention';
 import { saveSchedule } from './schedules';
 import { fail, retryLater } from './step-error';
+import { workflow } from './testing/workflow';
 import { openWorld, type World } from './testing/world';
-import { workflow } from './workflow';
 
 const input = z.object({});
 const refused = () => Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
@@ -26,7 +26,7 @@ describe('work that cannot go on', () => {
 
   it('sits out what is out of reach for a while, and fails when it stays so', async () => {
     const away = workflow({ kind: 'away', input })
-      .step('ask', { do: () => Promise.reject(refused()), attemptsMax: 1 })
+      .step('ask', { run: () => Promise.reject(refused()), attemptsMax: 1 })
       .build();
     world.engine([away], { outageSecondsMax: 1 });
     const { workflowId } = await world.start({ kind: 'away' });
@@ -41,7 +41,7 @@ describe('work that cannot go on', () => {
       if (asked < 3) throw refused();
     };
     const taken = workflow({ kind: 'taken', input })
-      .step('put', { do: () => Promise.reject(fail('step_failed')), undo: back, attemptsMax: 1 })
+      .step('put', { run: () => Promise.reject(fail('step_failed')), undo: back, attemptsMax: 1 })
       .build();
     world.engine([taken]);
     const { workflowId } = await world.start({ kind: 'taken' });
@@ -51,7 +51,7 @@ describe('work that cannot go on', () => {
 
   it('ends when what a customer would be told cannot be held by Postgres', async () => {
     const strange = workflow({ kind: 'strange', input })
-      .step('ask', { do: () => Promise.reject(fail('step_failed', { detail: 'a\0b', extra: { item: ['c\ud800d'] } })) })
+      .step('ask', { run: () => Promise.reject(fail('step_failed', { detail: 'a\0b', extra: { item: ['c\ud800d'] } })) })
       .build();
     world.engine([strange]);
     const { workflowId } = await world.start({ kind: 'strange' });
@@ -66,7 +66,7 @@ describe('work that cannot go on', () => {
       .pointOfNoReturn()
       .step('follow', {
         attemptsMax: 1,
-        do: async () => {
+        run: async () => {
           if (!isReady) throw retryLater({ seconds: 0.2 });
         },
       })
@@ -92,7 +92,7 @@ describe('work that cannot go on', () => {
       if (!isReady) throw retryLater({ seconds: 0.2 });
     };
     const discards = workflow({ kind: 'discards', input })
-      .step('make', { do: () => Promise.reject(fail('step_failed')), undo: back, attemptsMax: 1 })
+      .step('make', { run: () => Promise.reject(fail('step_failed')), undo: back, attemptsMax: 1 })
       .build();
     world.engine([discards]);
     const { workflowId } = await world.start({ kind: 'discards' });
@@ -117,7 +117,7 @@ describe('work that cannot go on', () => {
     const holder = await world.start({ kind: 'unknown', resourceKey: 'busy' });
     await world.pool.query(`UPDATE workflow SET due_at = now() + interval '1 day' WHERE id = $1`, [holder.workflowId]);
     const sleeps = workflow({ kind: 'night', input })
-      .step('sleep', { do: async () => null })
+      .step('sleep', { run: async () => null })
       .build();
     world.engine([sleeps]);
     const late = `SELECT FROM workflow_schedule WHERE next_run_at > now() + interval '2 days' OR last_run_at > now()`;

@@ -6,10 +6,10 @@ import { z } from 'zod';
 import { abandonWorkflow, retryWorkflow } from './attention';
 import { readWorkflowById } from './read-workflow';
 import { conclude } from './step-error';
-import { createDawdle } from './testing/dawdle';
-import { createRefillBox } from './testing/refill-box';
+import { dawdle } from './testing/dawdle';
+import { refillBox } from './testing/refill-box';
+import { workflow } from './testing/workflow';
 import { type Definition, openWorld, type World } from './testing/world';
-import { workflow } from './workflow';
 
 const [backend = 'postgres'] = queueBackends();
 
@@ -59,7 +59,7 @@ describe('recovery', () => {
   });
 
   it('parks a row that it cannot read, and that row only', async () => {
-    world.engine([createDawdle(), createRefillBox(world.database, world.boxes)]);
+    world.engine([dawdle, refillBox]);
     const corrupt = await world.start({ kind: 'dawdle', input: 'nonsense' });
     const unknown = await world.start({ kind: 'never_heard_of' });
     const good = await world.start({ kind: 'dawdle', input: { ms: 1 } });
@@ -77,16 +77,16 @@ describe('recovery', () => {
     const calls: string[] = [];
     const failed: string[] = [];
     const oneWay: Definition = workflow({ kind: 'one_way', input: z.object({}) })
-      .step('before', { do: async () => void calls.push('before'), undo: async () => void calls.push('undo before') })
+      .step('before', { run: async () => void calls.push('before'), undo: async () => void calls.push('undo before') })
       .pointOfNoReturn()
       .step('after', {
-        do: async () => {
+        run: async () => {
           calls.push('after');
           if (isBroken) throw new Error('broken');
         },
         attemptsMax: 1,
       })
-      .settle({ failed: async (_tx, run, { code }) => void failed.push(`${run.workflowId} ${code}`) })
+      .onEnd({ failed: async (_tx, run, { code }) => void failed.push(`${run.workflowId} ${code}`) })
       .build();
     world.engine([oneWay]);
     const first = await world.start({ kind: 'one_way', resourceKey: 'box:1' });
@@ -116,8 +116,8 @@ describe('recovery', () => {
     const failed: string[] = [];
     const stubborn: Definition = workflow({ kind: 'stubborn', input: z.object({}) })
       .pointOfNoReturn()
-      .step('only', { do: async () => Promise.reject(new Error('broken')), attemptsMax: 1 })
-      .settle({
+      .step('only', { run: async () => Promise.reject(new Error('broken')), attemptsMax: 1 })
+      .onEnd({
         failed: async (_tx, _run, { code }) => {
           if (isBroken) throw new Error('the hook is broken');
           failed.push(code);
@@ -141,10 +141,10 @@ describe('recovery', () => {
   it('ends as failed, without staff, when the target itself refuses behind the point of no return', async () => {
     const calls: string[] = [];
     const refused: Definition = workflow({ kind: 'refused', input: z.object({}) })
-      .step('before', { do: async () => void calls.push('before'), undo: async () => void calls.push('undo before') })
+      .step('before', { run: async () => void calls.push('before'), undo: async () => void calls.push('undo before') })
       .pointOfNoReturn()
       .step('after', {
-        do: async () => {
+        run: async () => {
           throw conclude('backup_not_found', { internal: 'the target said so' });
         },
       })
@@ -163,14 +163,14 @@ describe('recovery', () => {
     let isStuck = true;
     const stuck = workflow({ kind: 'stuck', input: z.object({}) })
       .step('make', {
-        do: async () => 1,
+        run: async () => 1,
         undo: async () => {
           if (isStuck) throw new Error('cannot be taken back');
         },
         attemptsMax: 1,
       })
       .step('break', {
-        do: async () => {
+        run: async () => {
           throw new Error('broken');
         },
         attemptsMax: 1,
@@ -190,7 +190,7 @@ describe('recovery', () => {
     const listing = (names: readonly string[]) =>
       names
         .reduce(
-          (builder, name) => builder.step(name, { do: async () => void calls.push(name) }),
+          (builder, name) => builder.step(name, { run: async () => void calls.push(name) }),
           workflow({ kind: 'listed', input: z.object({}) }),
         )
         .build();
@@ -231,11 +231,61 @@ describe('recovery', () => {
     ]);
   });
 
+  it('carries a run past a newer step on without it, once, and only where the definition says so', async () => {
+    const calls: string[] = [];
+    const call = async ({ workflowId }: { workflowId: string }, name: string) => void calls.push(`${workflowId} ${name}`);
+    const older = (kind: string) =>
+      workflow({ kind, input: z.object({}) })
+        .step('a', { run: (step) => call(step, 'a') })
+        .step('c', { run: (step) => call(step, 'c') })
+        .step('d', { run: (step) => call(step, 'd') })
+        .build();
+    const newer = (kind: string, skipIfPassed: boolean) =>
+      workflow({ kind, input: z.object({}) })
+        .step('a', { run: (step) => call(step, 'a') })
+        .step('b', { skipIfPassed, run: (step) => call(step, 'b') })
+        .step('c', {
+          attemptsMax: 2,
+          run: async (step) => {
+            await call(step, 'c');
+            // Comes back under a second claim, which finds the same place again.
+            if (step.attempt === 2) throw new Error('not yet');
+          },
+        })
+        .step('d', { run: async (step) => call(step, `d after ${Object.keys(step.outputs).join()}`) })
+        .build();
+    const begunAtC = async (kind: string) => {
+      const { workflowId } = await world.start({ kind, definition: older(kind) });
+      await world.pool.query(
+        `UPDATE workflow_step SET status = CASE name WHEN 'a' THEN 'succeeded' ELSE 'running' END, attempts = 1
+         WHERE workflow_id = $1 AND name IN ('a', 'c')`,
+        [workflowId],
+      );
+      return workflowId;
+    };
+    const passing = await begunAtC('passing');
+    const strict = await begunAtC('strict');
+    const fresh = (await world.start({ kind: 'passing', definition: older('passing') })).workflowId;
+    world.engine([newer('passing', true), newer('strict', false)]);
+    await reaches(passing, 'succeeded');
+    await reaches(strict, 'needs_attention');
+    await reaches(fresh, 'succeeded');
+    const callsOf = (id: string) => calls.filter((line) => line.startsWith(id)).map((line) => line.slice(id.length + 1));
+    expect(callsOf(passing)).toEqual(['c', 'c', 'd after a,c']);
+    expect((await view(passing))?.steps.map(({ name, status, attempts }) => [name, status, attempts])).toEqual([
+      ['a', 'succeeded', 1],
+      ['c', 'succeeded', 3],
+      ['d', 'succeeded', 1],
+    ]);
+    expect(callsOf(strict)).toEqual([]);
+    expect(callsOf(fresh)).toEqual(['a', 'b', 'c', 'd after a,b,c']);
+  });
+
   it('lets go of a workflow whose lease somebody else has taken, at the next heartbeat', async () => {
     let reason: unknown;
     const long = workflow({ kind: 'long', input: z.object({}) })
       .step('wait', {
-        do: async ({ signal }) => {
+        run: async ({ signal }) => {
           await sleep(20_000, undefined, { signal }).catch(() => undefined);
           reason = signal.reason;
           throw new Error('told to stop');

@@ -1,6 +1,6 @@
 import type { Database } from '@drydock/database/sql';
 import { faultpoint } from '@drydock/faults/faultpoint';
-import { cancelUnclaimed, type SettleFailed } from './cancel-unclaimed';
+import { cancelUnclaimed, type OnFailed } from './cancel-unclaimed';
 import { nobody } from './doorbell';
 import { enginePoints } from './fault-points';
 import type { Lane } from './lane';
@@ -18,7 +18,7 @@ export interface RelayOptions<Tx> {
   queues: readonly LaneQueue[];
   log: Log;
   leaseSeconds: number;
-  settleFailed: SettleFailed<Tx>;
+  onFailed: OnFailed<Tx>;
   changed(workflowId: string): void;
 }
 
@@ -47,7 +47,7 @@ export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
   await apart(log, 'start_by', async () => {
     for (const id of await overdueStarts(database.sql())) {
       await apart(log, 'start_by', async () => {
-        if (await cancelUnclaimed(database, id, options.settleFailed)) changed(id);
+        if (await cancelUnclaimed(database, id, options.onFailed)) changed(id);
       });
     }
   });

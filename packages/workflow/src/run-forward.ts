@@ -3,18 +3,18 @@ import { context } from '@opentelemetry/api';
 import { type AttemptEnd, attempt } from './attempt';
 import { backoffSeconds } from './backoff';
 import { beginUndo, completeStep } from './checkpoint';
-import type { StepDefinition } from './definition';
+import type { StepContext, StepDefinition } from './definition';
+import { endWorkflow } from './end-workflow';
 import { type Execution, type RunEnd, rowOf, stepContext } from './execution';
 import { stepPoint } from './fault-points';
 import { handBackClaim, isOutOfReach, parkClaim, waitMaxSeconds } from './leave-claim';
 import { percentDone } from './percent';
 import { runUndo } from './run-undo';
-import { settleWorkflow } from './settle-workflow';
 import { LeaseLost, messageOf, StepFailure } from './step-error';
 import { markFailed, withSpan } from './trace';
 
-/** Runs the steps from `next` on, each checkpointed before the one after it starts, and settles the end. */
-export async function runForward<Tx>(execution: Execution<Tx>, next: number): Promise<RunEnd> {
+/** Runs the steps from `next` on, each checkpointed before the one after it starts, and the end after the last one. */
+export async function runForward<Context, Tx>(execution: Execution<Context, Tx>, next: number): Promise<RunEnd> {
   const { steps } = execution.definition;
   for (let index = next; index < steps.length; index += 1) {
     const step = steps[index];
@@ -24,11 +24,15 @@ export async function runForward<Tx>(execution: Execution<Tx>, next: number): Pr
     if (ended.end !== 'done') return leaveStep(execution, step, index, ended);
     faultpoint(stepPoint(execution.definition.kind, step.name, 'after_checkpoint'));
   }
-  return settleWorkflow(execution, null);
+  return endWorkflow(execution, null);
 }
 
 /** The attempt and its checkpoint, as one span. */
-function runStep<Tx>(execution: Execution<Tx>, step: StepDefinition<Tx>, index: number): Promise<AttemptEnd<void>> {
+function runStep<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  step: StepDefinition<Context, Tx>,
+  index: number,
+): Promise<AttemptEnd<void>> {
   const { definition, hold, claim } = execution;
   // A step begun by an earlier claim is counted once more by this one; those begun by a checkpoint of this claim start from what is on record.
   const attemptNumber = (rowOf(claim, step.name)?.attempts ?? 0) + 1;
@@ -42,7 +46,7 @@ function runStep<Tx>(execution: Execution<Tx>, step: StepDefinition<Tx>, index: 
     };
     const ended = await attempt(limits, async (signal) => {
       const given = stepContext(execution, step, { attempt: attemptNumber, signal });
-      const output = await effectOf(definition.kind, step, given);
+      const output = await effectOf(definition.kind, step, () => step.run(given, execution.runner.context));
       return { given, output };
     });
     const checkpointed = ended.end === 'done' ? await checkpoint(execution, step, index, ended.value) : ended;
@@ -53,21 +57,21 @@ function runStep<Tx>(execution: Execution<Tx>, step: StepDefinition<Tx>, index: 
   });
 }
 
-async function effectOf<Tx>(kind: string, step: StepDefinition<Tx>, given: Parameters<StepDefinition<Tx>['do']>[0]): Promise<unknown> {
-  faultpoint(stepPoint(kind, step.name, 'before'));
-  const output = await step.do(given);
-  const again = faultpoint(stepPoint(kind, step.name, 'after_effect')) === 'repeat';
-  return again ? step.do(given) : output;
+async function effectOf(kind: string, { name }: { name: string }, run: () => Promise<unknown>): Promise<unknown> {
+  faultpoint(stepPoint(kind, name, 'before'));
+  const output = await run();
+  const again = faultpoint(stepPoint(kind, name, 'after_effect')) === 'repeat';
+  return again ? run() : output;
 }
 
 interface Effect {
-  given: Parameters<StepDefinition<unknown>['do']>[0];
+  given: StepContext<unknown, unknown>;
   output: unknown;
 }
 
-async function checkpoint<Tx>(
-  execution: Execution<Tx>,
-  step: StepDefinition<Tx>,
+async function checkpoint<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  step: StepDefinition<Context, Tx>,
   index: number,
   effect: Effect,
 ): Promise<AttemptEnd<void>> {
@@ -81,7 +85,7 @@ async function checkpoint<Tx>(
     else
       await runner.database.transaction(async (tx) => {
         await completeStep(runner.database.sql(tx), hold, done);
-        await step.commit?.(tx, effect.given, output);
+        await step.commit?.(tx, effect.given, output, runner.context);
       });
   } catch (error) {
     if (error instanceof LeaseLost) return { end: 'left' };
@@ -94,9 +98,9 @@ async function checkpoint<Tx>(
   return { end: 'done', value: undefined };
 }
 
-async function leaveStep<Tx>(
-  execution: Execution<Tx>,
-  step: StepDefinition<Tx>,
+async function leaveStep<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  step: StepDefinition<Context, Tx>,
   index: number,
   ended: Exclude<AttemptEnd<void>, { end: 'done' }>,
 ): Promise<RunEnd> {
@@ -119,9 +123,9 @@ async function leaveStep<Tx>(
 }
 
 /** Before the point of no return the steps are taken back; past it nobody but staff knows what is right, unless the target itself has said so. */
-async function failStep<Tx>(
-  execution: Execution<Tx>,
-  step: StepDefinition<Tx>,
+async function failStep<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  step: StepDefinition<Context, Tx>,
   index: number,
   { problem, error }: Pick<Extract<AttemptEnd<void>, { end: 'failed' }>, 'problem' | 'error'>,
 ): Promise<RunEnd> {

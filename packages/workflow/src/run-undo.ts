@@ -4,15 +4,19 @@ import { type AttemptEnd, attempt } from './attempt';
 import { backoffSeconds } from './backoff';
 import { completeUndo } from './checkpoint';
 import type { StepDefinition } from './definition';
+import { endWorkflow } from './end-workflow';
 import { type Execution, type RunEnd, rowOf, stepContext } from './execution';
 import { stepPoint } from './fault-points';
 import { handBackClaim, isOutOfReach, parkClaim, waitMaxSeconds } from './leave-claim';
-import { settleWorkflow } from './settle-workflow';
 import { messageOf, type WorkflowProblem } from './step-error';
 import { markFailed, withSpan } from './trace';
 
-/** Takes steps back, `names` first to last, each recorded, then settles the workflow as failed with `problem`. An undo that fails for good calls staff. */
-export async function runUndo<Tx>(execution: Execution<Tx>, names: readonly string[], problem: WorkflowProblem): Promise<RunEnd> {
+/** Takes steps back, `names` first to last, each recorded, then ends the workflow as failed with `problem`. An undo that fails for good calls staff. */
+export async function runUndo<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  names: readonly string[],
+  problem: WorkflowProblem,
+): Promise<RunEnd> {
   for (const name of names) {
     const step = execution.definition.steps.find((candidate) => candidate.name === name);
     if (step?.undo === undefined) continue;
@@ -21,10 +25,10 @@ export async function runUndo<Tx>(execution: Execution<Tx>, names: readonly stri
     await completeUndo(execution.runner.database.sql(), execution.hold, name);
     execution.runner.changed(execution.hold.id);
   }
-  return settleWorkflow(execution, problem);
+  return endWorkflow(execution, problem);
 }
 
-function undoStep<Tx>(execution: Execution<Tx>, step: StepDefinition<Tx>): Promise<AttemptEnd<void>> {
+function undoStep<Context, Tx>(execution: Execution<Context, Tx>, step: StepDefinition<Context, Tx>): Promise<AttemptEnd<void>> {
   const { hold, claim, lease, runner } = execution;
   const attributes = { 'workflow.id': hold.id, 'workflow.kind': hold.kind, 'workflow.step': step.name };
   return withSpan(`${hold.kind}.${step.name}.undo`, attributes, context.active(), async (span) => {
@@ -32,17 +36,17 @@ function undoStep<Tx>(execution: Execution<Tx>, step: StepDefinition<Tx>): Promi
     const ended = await attempt(limits, async (signal) => {
       faultpoint(stepPoint(hold.kind, step.name, 'undo_before'));
       const given = stepContext(execution, step, { attempt: (rowOf(claim, step.name)?.undo_failures ?? 0) + 1, signal });
-      await step.undo?.(given);
-      if (faultpoint(stepPoint(hold.kind, step.name, 'undo_after_effect')) === 'repeat') await step.undo?.(given);
+      await step.undo?.(given, runner.context);
+      if (faultpoint(stepPoint(hold.kind, step.name, 'undo_after_effect')) === 'repeat') await step.undo?.(given, runner.context);
     });
     if (ended.end === 'failed' || ended.end === 'again') markFailed(span, ended.error instanceof Error ? ended.error.name : 'unknown');
     return ended;
   });
 }
 
-async function leaveUndo<Tx>(
-  execution: Execution<Tx>,
-  step: StepDefinition<Tx>,
+async function leaveUndo<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  step: StepDefinition<Context, Tx>,
   ended: Exclude<AttemptEnd<void>, { end: 'done' }>,
   problem: WorkflowProblem,
 ): Promise<RunEnd> {

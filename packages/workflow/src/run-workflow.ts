@@ -5,6 +5,7 @@ import { backoffSeconds } from './backoff';
 import { type Claim, claimWorkflow } from './claim';
 import type { WorkflowDefinition } from './definition';
 import type { Doorbell } from './doorbell';
+import { endWorkflow } from './end-workflow';
 import { type Execution, type RunEnd, type Runner, runOf } from './execution';
 import type { Hold } from './fenced';
 import { keepLease } from './lease';
@@ -15,7 +16,6 @@ import { claimedAfter } from './metrics';
 import { planRun, planUndo } from './plan-run.rules';
 import { runForward } from './run-forward';
 import { runUndo } from './run-undo';
-import { settleWorkflow } from './settle-workflow';
 import { LeaseLost, messageOf, type WorkflowProblem } from './step-error';
 import { contextForRow, withSpan } from './trace';
 
@@ -23,7 +23,7 @@ import { contextForRow, withSpan } from './trace';
  * Answers a ring: claims the workflow if there is anything to do for it and carries it as far as it goes. Any number of rings, for anything, is harmless.
  * Rejects only when the claim itself could not be asked for; then the sweep rings again.
  */
-export async function runWorkflow<Tx>(runner: Runner<Tx>, stepNamesByKind: string, bell: Doorbell): Promise<RunEnd> {
+export async function runWorkflow<Context, Tx>(runner: Runner<Context, Tx>, stepNamesByKind: string, bell: Doorbell): Promise<RunEnd> {
   const claimedAtMs = performance.now();
   const limits = { leaseSeconds: runner.leaseSeconds, deathsMax: runner.deathsMax, stepNamesByKind };
   const claim = await claimWorkflow(runner.database.sql(), bell, limits);
@@ -39,7 +39,7 @@ export async function runWorkflow<Tx>(runner: Runner<Tx>, stepNamesByKind: strin
   });
 }
 
-async function runClaim<Tx>(runner: Runner<Tx>, claim: Claim, claimedAtMs: number): Promise<RunEnd> {
+async function runClaim<Context, Tx>(runner: Runner<Context, Tx>, claim: Claim, claimedAtMs: number): Promise<RunEnd> {
   const hold: Hold = { id: claim.id, kind: claim.kind, fence: claim.fence };
   const log = logWith(runner.log, {
     workflow_id: claim.id,
@@ -68,7 +68,10 @@ async function runClaim<Tx>(runner: Runner<Tx>, claim: Claim, claimedAtMs: numbe
 }
 
 /** The definition and the parsed input, or why nobody may go on with this row. */
-function readyOf<Tx>(runner: Runner<Tx>, claim: Claim): { definition: WorkflowDefinition<Tx>; input: unknown } | string {
+function readyOf<Context, Tx>(
+  runner: Runner<Context, Tx>,
+  claim: Claim,
+): { definition: WorkflowDefinition<Context, Tx>; input: unknown } | string {
   // Staff can abandon what no code can read; there is nobody then to tell about it.
   const unreadable = (why: string) => (claim.direction === 'abandon' ? { definition: withoutHooks(claim.kind), input: claim.input } : why);
   const definition = runner.definitions.get(claim.kind);
@@ -79,29 +82,37 @@ function readyOf<Tx>(runner: Runner<Tx>, claim: Claim): { definition: WorkflowDe
   return { definition, input: input.data };
 }
 
-async function carryOn<Tx>(execution: Execution<Tx>): Promise<RunEnd> {
+async function carryOn<Context, Tx>(execution: Execution<Context, Tx>): Promise<RunEnd> {
   const { claim, definition, runner, hold, log } = execution;
-  const names = definition.steps.map((step) => step.name);
   const mismatch = (reason: string): Promise<RunEnd> =>
     parkClaim({ runner, hold, log }, { step: null, problem: { code: 'step_failed', internal: reason } });
-  if (claim.direction === 'abandon') return settleWorkflow(execution, recordedProblem(claim));
+  if (claim.direction === 'abandon') return endWorkflow(execution, recordedProblem(claim));
   if (claim.direction === 'undo') {
-    const undo = planUndo(claim.steps, names);
+    const undo = planUndo(
+      claim.steps,
+      definition.steps.map((step) => step.name),
+    );
     return undo === undefined
       ? mismatch('a step to be undone is not in the code of today')
       : runUndo(execution, undo, recordedProblem(claim));
   }
-  const plan = planRun(claim.steps, names);
+  const plan = planRun(claim.steps, definition.steps);
   if (!plan.go) return mismatch(plan.reason);
-  const next = names[plan.next];
+  const next = definition.steps[plan.next]?.name;
   if (plan.relist) {
-    await relistSteps(runner.database.sql(), hold, names, Object.fromEntries(claim.steps.map((row) => [row.name, row.attempts])));
+    await relistSteps(runner.database.sql(), hold, plan.names, Object.fromEntries(claim.steps.map((row) => [row.name, row.attempts])));
     if (next !== undefined) await beginStep(runner.database.sql(), hold, next);
   }
   return runForward(execution, plan.next);
 }
 
-const withoutHooks = (kind: string): WorkflowDefinition<never> => ({ kind, input: z.unknown(), steps: [], pointOfNoReturn: 0, settle: {} });
+const withoutHooks = (kind: string): WorkflowDefinition<unknown, unknown> => ({
+  kind,
+  input: z.unknown(),
+  steps: [],
+  pointOfNoReturn: 0,
+  onEnd: {},
+});
 
 const recordedProblem = (claim: Claim): WorkflowProblem => ({
   ...(claim.error ?? { code: 'step_failed' }),

@@ -1,6 +1,7 @@
 import type { Sql } from '@drydock/database/sql';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
+import type { StartableWorkflow } from './definition';
 import { findUnfinished } from './find-unfinished';
 import { workflowStarted } from './metrics';
 import type { UnfinishedWorkflow } from './unfinished.types';
@@ -24,10 +25,10 @@ const startSchema = z.object({
   traceparent: z.string().optional(),
 });
 
-export interface WorkflowStart extends Omit<z.input<typeof startSchema>, 'input'> {
-  input: unknown;
+export interface WorkflowStart<Input = unknown> extends Omit<z.input<typeof startSchema>, 'input'> {
+  input: Input;
   /** Where it is at hand: the input is checked by it, and the steps can be seen while the workflow is still queued. */
-  definition?: { kind: string; input: z.ZodType; steps: readonly { name: string }[] };
+  definition?: StartableWorkflow<Input>;
 }
 
 export type WorkflowStarted =
@@ -39,7 +40,7 @@ export type WorkflowStarted =
  * Accepts a workflow within the caller's transaction, or says which one is in the way. Nothing runs before the caller commits; then call `ring`.
  * Throws a ZodError when a value is not what it must be.
  */
-export async function startWorkflow(sql: Sql, start: WorkflowStart): Promise<WorkflowStarted> {
+export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>): Promise<WorkflowStarted> {
   const { definition, ...rest } = start;
   const row = startSchema.parse({ ...rest, ...(definition === undefined ? {} : { input: definition.input.parse(rest.input) }) });
   const id = row.id ?? uuidv7();

@@ -1,5 +1,5 @@
 import type { Database } from '@drydock/database/sql';
-import { cancelUnclaimed, type SettleFailed } from './cancel-unclaimed';
+import { cancelUnclaimed, type OnFailed } from './cancel-unclaimed';
 import type { WorkflowListener } from './listener';
 import { pausesUntilChange } from './pause';
 import type { WorkflowProblem } from './step-error';
@@ -16,7 +16,7 @@ export type StepWaited =
 export interface StepWaitOptions<Tx> {
   listener?: WorkflowListener;
   /** The hook of the workflow, for the case that this wait is what cancels it. See {@link cancelUnclaimed}. */
-  settleFailed?: SettleFailed<Tx>;
+  onFailed?: OnFailed<Tx>;
 }
 
 const pollMs = { listening: 1_000, alone: 50 };
@@ -29,7 +29,7 @@ export async function waitForStep<Tx>(
   timeoutMs: number,
   options: StepWaitOptions<Tx> = {},
 ): Promise<StepWaited> {
-  const { listener, settleFailed } = options;
+  const { listener, onFailed } = options;
   const endsAtMs = performance.now() + timeoutMs;
   const pauses = pausesUntilChange(workflowId, listener);
   try {
@@ -39,7 +39,7 @@ export async function waitForStep<Tx>(
       const known = outcomeOf(row);
       if (known !== undefined) return known;
       const late = row.start_by_ms !== null && row.start_by_ms <= 0 && !row.claimed;
-      if (late && (await cancelUnclaimed(database, workflowId, settleFailed))) return { state: 'cancelled' };
+      if (late && (await cancelUnclaimed(database, workflowId, onFailed))) return { state: 'cancelled' };
       const leftMs = endsAtMs - performance.now();
       if (leftMs <= 0) return { state: 'pending', claimed: row.claimed };
       const startByMs = row.claimed || row.start_by_ms === null ? Number.POSITIVE_INFINITY : Math.max(row.start_by_ms, 1);

@@ -47,6 +47,7 @@ export function composeWorker(config: WorkerConfig): Process {
   return composeWorkerProcess(foundation, config, {
     name: serviceName,
     workflows: workflows(context),
+    context: null,
     schedule: () => scheduleReconciliation(database, targets, config.RECONCILE_SECONDS),
   });
 }

@@ -9,7 +9,7 @@ import { rollBackServerWorkflow } from './snapshots/roll-back-server.workflow';
 import { takeSnapshotWorkflow } from './snapshots/take-snapshot.workflow';
 
 /** Every workflow of this service; tests crash each of their steps. */
-export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
+export const workflows = (context: WorkContext): WorkflowDefinition<unknown, Tx>[] => [
   orderServerWorkflow(context),
   takeSnapshotWorkflow(context),
   deleteSnapshotWorkflow(context),

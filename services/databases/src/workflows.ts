@@ -12,7 +12,7 @@ import { retireOldInstanceWorkflow } from './upgrades/retire-old-instance.workfl
 import { upgradeDatabaseWorkflow } from './upgrades/upgrade-database.workflow';
 
 /** Every workflow of this service; tests crash each of their steps. */
-export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
+export const workflows = (context: WorkContext): WorkflowDefinition<unknown, Tx>[] => [
   createDatabaseWorkflow(context),
   deleteDatabaseWorkflow(context),
   takeBackupWorkflow(context),

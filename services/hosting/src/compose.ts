@@ -98,6 +98,7 @@ export function composeWorker(config: WorkerConfig): Process {
   return composeWorkerProcess(foundation, config, {
     name: serviceName,
     workflows: workflows(context),
+    context: null,
     schedule: () => {
       const schedules = keepSchedules(database, log);
       lifetime.onClose('schedules', async () => schedules.stop());

@@ -20,7 +20,7 @@ import { vendorRestoreWorkflow } from './vendor-snapshots/vendor-restore.workflo
 import { vendorTakeSnapshotWorkflow } from './vendor-snapshots/vendor-take-snapshot.workflow';
 
 /** Every workflow of this service; tests crash each of their steps. */
-export const workflows = (context: WorkContext): WorkflowDefinition<Tx>[] => [
+export const workflows = (context: WorkContext): WorkflowDefinition<unknown, Tx>[] => [
   createSiteWorkflow(context),
   deleteSiteWorkflow(context),
   takeBackupWorkflow(context),

@@ -5,8 +5,8 @@ import { Pool } from 'pg';
 import { createEngine } from '../engine';
 import { createListener } from '../listener';
 import type { Log } from '../log';
-import { createDawdle } from './dawdle';
-import { createRefillBox } from './refill-box';
+import { dawdle } from './dawdle';
+import { refillBox } from './refill-box';
 
 /** A worker process for this package's tests: everything it does comes from its environment, everything it says is one JSON line on stdout. */
 const setting = (name: string): string => {
@@ -28,7 +28,8 @@ const database = pgDatabase(pool);
 const listener = createListener({ connectionString: setting('DATABASE_URL'), log });
 const engine = createEngine({
   database,
-  definitions: [createRefillBox(database, setting('BOXES')), createDawdle()],
+  definitions: [refillBox, dawdle],
+  context: { database, boxes: setting('BOXES') },
   queueUrl: setting('QUEUE_URL'),
   queueName: 'boxes',
   leaseSeconds: Number(setting('WORKFLOW_LEASE_SECONDS')),

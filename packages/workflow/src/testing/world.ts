@@ -16,9 +16,9 @@ import { createEngine, type Engine, type EngineOptions } from '../engine';
 import type { Log } from '../log';
 import { startWorkflow, type WorkflowStart, type WorkflowStarted } from '../start-workflow';
 import { createBox } from './box';
-import { boxTables } from './refill-box';
+import { type BoxContext, boxTables } from './refill-box';
 
-export type Definition = WorkflowDefinition<PoolClient>;
+export type Definition = WorkflowDefinition<BoxContext, PoolClient>;
 
 export interface World {
   database: Database<PoolClient>;
@@ -33,7 +33,7 @@ export interface World {
   start(more: Partial<WorkflowStart> & { kind: string }): Promise<WorkflowStarted>;
   startBox(text?: string): Promise<{ box: string; workflowId: string }>;
   status(workflowId: string): Promise<string | undefined>;
-  engine(definitions: readonly Definition[], more?: Partial<EngineOptions<PoolClient>>): Engine;
+  engine(definitions: readonly Definition[], more?: Partial<EngineOptions<BoxContext, PoolClient>>): Engine;
   dispatcher(): Dispatcher;
   spawnWorker(environment?: Record<string, string>): ChildProcess;
   close(): Promise<void>;
@@ -94,7 +94,7 @@ export async function openWorld(backend: QueueBackend): Promise<World> {
     status: async (workflowId) =>
       (await database.sql().query<{ status: string }>('SELECT status FROM workflow WHERE id = $1::uuid', [workflowId]))[0]?.status,
     engine: (definitions, more = {}) => {
-      const engine = createEngine({ ...common, definitions, leaseSeconds, sweepMs, concurrency: 8, ...more });
+      const engine = createEngine({ ...common, definitions, context: { database, boxes }, leaseSeconds, sweepMs, concurrency: 8, ...more });
       closing.push(() => engine.stop());
       engine.start();
       return engine;

@@ -7,11 +7,11 @@ import { viewServer } from './server.view';
 import { onServer, serverPath } from './server-names';
 
 /** Accepts work that overwrites the server's disk: its machine cannot be used from here on. Resolves with the 202. */
-export async function acceptOverwrite(
+export async function acceptOverwrite<Input>(
   context: HandlerContext,
   tx: Tx,
   request: Asking & { now: Date },
-  { server, ...work }: { server: Server } & Pick<Acceptance, 'definition' | 'input' | 'action'>,
+  { server, ...work }: { server: Server } & Pick<Acceptance<Input>, 'definition' | 'input' | 'action'>,
 ) {
   const workflowId = await acceptWorkflow(context, tx, request, { ...onServer(server.id), ...work });
   await holdMachine(tx, server.id);

@@ -28,13 +28,13 @@ const looksMax = 50;
 export const orderServerWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(orderServerHead)
     .step('prepare', {
-      do: async (step) => {
+      run: async (step) => {
         const change = { kind: 'create', reference: step.workflowId, order: orderOf(step) } as const;
         return { checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(change, step.signal), step) };
       },
     })
     .step('create', {
-      do: (step) => {
+      run: (step) => {
         const change = { kind: 'create', reference: step.workflowId, order: orderOf(step) } as const;
         const driver = driverOf(context, step, step.input.deployTarget);
         return sendOnce(context, step, { driver, change, checkpoint: step.outputs.prepare.checkpoint });
@@ -44,13 +44,13 @@ export const orderServerWorkflow = (context: WorkContext) =>
     })
     .step('follow', {
       weight: 4,
-      do: (step) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.create, 'create'),
+      run: (step) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.create, 'create'),
     })
     .step('start', {
-      do: (step) => startMachine(step, driverOf(context, step, step.input.deployTarget), step.outputs.create.machineId, orderOf(step)),
+      run: (step) => startMachine(step, driverOf(context, step, step.input.deployTarget), step.outputs.create.machineId, orderOf(step)),
     })
     .step('observe', {
-      do: async (step) => {
+      run: async (step) => {
         const driver = driverOf(context, step, step.input.deployTarget);
         const machine = await lookedAt(driver.readMachine(step.outputs.create.machineId, step.signal), step);
         if (machine?.powerState === 'on') return machine;
@@ -59,7 +59,7 @@ export const orderServerWorkflow = (context: WorkContext) =>
       },
       commit: async (tx, step, machine) => activateServer(tx, step.subject.id, machine, await databaseTime(tx)),
     })
-    .settle({
+    .onEnd({
       failed: async (tx, run, { code }) => {
         // Abandoned behind its last step: the machine runs, and is the customer's.
         if ((await findServer(tx, run, run.subject.id))?.status !== 'active') await failServer(tx, run.subject.id, problems[code].title);

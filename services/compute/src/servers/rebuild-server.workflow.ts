@@ -19,24 +19,24 @@ const changeOf = ({ input, workflowId }: RebuildStep) =>
 export const rebuildServerWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(rebuildServerHead)
     .step('prepare', {
-      do: async (step) => ({
+      run: async (step) => ({
         checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step),
       }),
     })
     .pointOfNoReturn()
     .step('send', {
-      do: (step) => {
+      run: (step) => {
         const driver = driverOf(context, step, step.input.deployTarget);
         return sendOnce(context, step, { driver, change: changeOf(step), checkpoint: step.outputs.prepare.checkpoint });
       },
     })
     .step('follow', {
       weight: 8,
-      do: (step) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'rebuild'),
+      run: (step) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'rebuild'),
     })
     .step('observe', {
-      do: (step) => observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
+      run: (step) => observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
       commit: (tx, step, machine) => releaseMachine(tx, step.subject.id, machine, step.input.image),
     })
-    .settle({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })
+    .onEnd({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })
     .build();

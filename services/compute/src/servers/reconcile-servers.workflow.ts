@@ -16,7 +16,7 @@ import { driverOf, type WorkContext } from './work';
 export const reconcileServersWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(reconcileServersHead)
     .step('compare', {
-      do: async (step) => {
+      run: async (step) => {
         const { pool } = context.database;
         const { deployTarget } = step.input;
         const driver = driverOf(context, step, deployTarget);

@@ -17,19 +17,19 @@ const changeOf = ({ input: { machineId, snapshotId }, workflowId }: DeleteStep) 
 export const deleteSnapshotWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(deleteSnapshotHead)
     .step('prepare', {
-      do: async (step) => ({
+      run: async (step) => ({
         checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step),
       }),
     })
     .pointOfNoReturn()
     .step('send', {
-      do: (step) => {
+      run: (step) => {
         const driver = driverOf(context, step, step.input.deployTarget);
         return sendOnce(context, step, { driver, change: changeOf(step), checkpoint: step.outputs.prepare.checkpoint });
       },
       commit: (tx, step) => auditAcceptance(context.database, tx, step, 'server_snapshot.delete'),
     })
     .step('follow', {
-      do: (step) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'delete_snapshot'),
+      run: (step) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'delete_snapshot'),
     })
     .build();

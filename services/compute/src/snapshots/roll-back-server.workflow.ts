@@ -24,7 +24,7 @@ const changeOf = ({ input: { machineId, snapshotId }, workflowId }: RollbackStep
 export const rollBackServerWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(rollBackServerHead)
     .step('prepare', {
-      do: async (step) => {
+      run: async (step) => {
         const server = await findServer(context.database.pool, step, step.subject.id);
         if (server === null) throw conclude('server_not_operable', { internal: 'the server is gone' });
         const { failsRollback, isSlow } = sandboxBehaviour(server);
@@ -34,7 +34,7 @@ export const rollBackServerWorkflow = (context: WorkContext) =>
     })
     .pointOfNoReturn()
     .step('send', {
-      do: (step) => {
+      run: (step) => {
         const { checkpoint, failsRollback } = step.outputs.prepare;
         if (failsRollback) throw conclude('rollback_failed', { internal: 'as the name of the sandbox server asks' });
         return sendOnce(context, step, { driver: driverOf(context, step, step.input.deployTarget), change: changeOf(step), checkpoint });
@@ -42,15 +42,15 @@ export const rollBackServerWorkflow = (context: WorkContext) =>
     })
     .step('follow', {
       weight: 8,
-      do: async (step) => {
+      run: async (step) => {
         await followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'rollback');
         const leftMs = step.outputs.prepare.endsNotBeforeMs - context.now().getTime();
         if (leftMs > 0) throw retryLater({ seconds: leftMs / 1_000 });
       },
     })
     .step('observe', {
-      do: (step) => observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
+      run: (step) => observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
       commit: (tx, step, machine) => releaseMachine(tx, step.subject.id, machine),
     })
-    .settle({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })
+    .onEnd({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })
     .build();

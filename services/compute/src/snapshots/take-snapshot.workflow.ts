@@ -20,12 +20,12 @@ const changeOf = ({ input: { machineId, description }, workflowId }: TakeStep) =
 export const takeSnapshotWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(takeSnapshotHead)
     .step('prepare', {
-      do: async (step) => ({
+      run: async (step) => ({
         checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step),
       }),
     })
     .step('send', {
-      do: (step) => {
+      run: (step) => {
         const driver = driverOf(context, step, step.input.deployTarget);
         return sendOnce(context, step, { driver, change: changeOf(step), checkpoint: step.outputs.prepare.checkpoint });
       },
@@ -42,7 +42,7 @@ export const takeSnapshotWorkflow = (context: WorkContext) =>
     })
     .step('follow', {
       weight: 8,
-      do: async (step) => {
+      run: async (step) => {
         const driver = driverOf(context, step, step.input.deployTarget);
         const { send } = step.outputs;
         await followChange(step, driver, send, 'take_snapshot');

@@ -12,7 +12,7 @@ export const takeBackupWorkflow = (context: WorkContext) =>
     .step('pack', {
       ...movingLimits,
       weight: 8,
-      do: async (step) => {
+      run: async (step) => {
         await markRunning(context.database.pool, step.input.backupId);
         return packBackup(context, step, step.input.backupId);
       },
@@ -21,12 +21,12 @@ export const takeBackupWorkflow = (context: WorkContext) =>
     .step('verify', {
       ...movingLimits,
       weight: 3,
-      do: async (step) => {
+      run: async (step) => {
         await definitely(verifyPacked(context, step, step.input.backupId, step.outputs.pack));
         return { at: context.now().toISOString() };
       },
       commit: (tx, step, { at }) =>
         completeBackup(tx, step.subject.id, step.input.backupId, step.outputs.pack, { at: new Date(at), isProven: false }),
     })
-    .settle({ failed: (tx, run, { code }) => markFailed(tx, run.input.backupId, code) })
+    .onEnd({ failed: (tx, run, { code }) => markFailed(tx, run.input.backupId, code) })
     .build();

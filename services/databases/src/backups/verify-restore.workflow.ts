@@ -11,7 +11,7 @@ export const verifyRestoreWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(verifyRestoreHead)
     .step('restore', {
       ...movingLimits,
-      do: async (step) => {
+      run: async (step) => {
         const backup = await findNewestBackup(context.database.pool, refOf(step).databaseId);
         if (backup === null || backup.archive === null) return { provedAt: null };
         const { id: backupId, archive, engineVersion } = backup;

@@ -10,9 +10,9 @@ export const createDatabaseWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(createDatabaseHead)
     .step('provision', {
       timeoutSeconds: 120,
-      do: (step) => provision(context, step),
+      run: (step) => provision(context, step),
       undo: (step) => context.provider.destroy(refOf(step), orderOf(step)),
       commit: (tx, step, address) => serve(context, tx, step, address),
     })
-    .settle(settleCreation(context))
+    .onEnd(settleCreation(context))
     .build();

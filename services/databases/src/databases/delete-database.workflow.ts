@@ -15,7 +15,7 @@ export const deleteDatabaseWorkflow = (context: WorkContext) =>
     .pointOfNoReturn()
     .step('destroy', {
       timeoutSeconds: 120,
-      do: (step) => context.provider.destroy(refOf(step), orderOf(step)),
+      run: (step) => context.provider.destroy(refOf(step), orderOf(step)),
       commit: async (tx, step) => {
         const sql = context.database.sql(tx);
         await removeSchedule(sql, verifyScheduleOf(step.subject.id));
@@ -24,7 +24,7 @@ export const deleteDatabaseWorkflow = (context: WorkContext) =>
     })
     .step('discard_backups', {
       timeoutSeconds: 600,
-      do: (step) => context.backupStorage.removeAll(databaseBackupsPrefix(refOf(step))),
+      run: (step) => context.backupStorage.removeAll(databaseBackupsPrefix(refOf(step))),
     })
-    .settle({ succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'deleted') })
+    .onEnd({ succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'deleted') })
     .build();

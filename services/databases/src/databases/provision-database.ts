@@ -1,4 +1,4 @@
-import type { SettleHooks, StepContext, WorkflowRun } from '@drydock/workflow/definition';
+import type { EndHooks, StepContext, WorkflowRun } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
 import { removeSchedule, saveSchedule } from '@drydock/workflow/schedules';
 import { fail } from '@drydock/workflow/step-error';
@@ -49,7 +49,7 @@ export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unkno
 }
 
 /** One that could not be made is failed, and can be deleted. */
-export const settleCreation = (context: WorkContext): SettleHooks<Tx, unknown> => ({
+export const settleCreation = (context: WorkContext): EndHooks<unknown, Tx, unknown> => ({
   failed: async (tx, run) => {
     await removeSchedule(context.database.sql(tx), verifyScheduleOf(run.subject.id));
     await changeStatus(tx, run.subject.id, 'failed', 'The database could not be created. Delete it and create another one.');

@@ -15,14 +15,14 @@ export const createFromBackupWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(createFromBackupHead)
     .step('provision', {
       timeoutSeconds: 120,
-      do: (step) => provision(context, step),
+      run: (step) => provision(context, step),
       undo: (step) => context.provider.destroy(refOf(step), orderOf(step)),
     })
     .step('load', {
       ...movingLimits,
       weight: 8,
       // The empty instance is replaced as a restore replaces one, and kept by nobody. Begun again behind its end it loads once more what is there.
-      do: async (step) => {
+      run: async (step) => {
         const { provider, database, backupStorage } = context;
         const { backupId, major } = step.input;
         const backup = await findBackupOf(database.pool, step, backupId);
@@ -39,5 +39,5 @@ export const createFromBackupWorkflow = (context: WorkContext) =>
       },
       commit: (tx, step) => serve(context, tx, step, step.outputs.provision),
     })
-    .settle(settleCreation(context))
+    .onEnd(settleCreation(context))
     .build();

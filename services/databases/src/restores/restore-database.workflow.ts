@@ -57,20 +57,20 @@ async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<un
  */
 export const restoreDatabaseWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(restoreDatabaseHead)
-    .step('recheck', { weight: 0.2, do: (step) => recheck(context, step) })
+    .step('recheck', { weight: 0.2, run: (step) => recheck(context, step) })
     .step('verify', {
       ...movingLimits,
       weight: 2,
-      do: (step) => {
+      run: (step) => {
         const backup = { id: step.input.backupId, databaseId: step.subject.id };
         return definitely(verifyStored(context, step, backup, step.outputs.recheck.archive));
       },
     })
-    .step('rehearse_copy', { ...movingLimits, weight: 3, do: (step) => rehearseCopy(context, step) })
+    .step('rehearse_copy', { ...movingLimits, weight: 3, run: (step) => rehearseCopy(context, step) })
     .step('stage', {
       ...movingLimits,
       weight: 8,
-      do: async (step) => {
+      run: async (step) => {
         const { archive: stored, major, failsRestore } = step.outputs.recheck;
         const { storageKey, manifestMac } = stored;
         const archive = { source: context.backupStorage.source(storageKey), archiveId: step.input.backupId, manifestMac };
@@ -88,7 +88,7 @@ export const restoreDatabaseWorkflow = (context: WorkContext) =>
     .pointOfNoReturn()
     .step('cutover', {
       timeoutSeconds: 120,
-      do: (step) => cutOver(context, step, { upgradeId: step.workflowId }, { takenBack: 'database_restore_failed' }),
+      run: (step) => cutOver(context, step, { upgradeId: step.workflowId }, { takenBack: 'database_restore_failed' }),
       commit: (tx, step) => {
         const { safetyCopyId: id } = step.input;
         const engineVersion = String(step.outputs.recheck.major);
@@ -98,13 +98,13 @@ export const restoreDatabaseWorkflow = (context: WorkContext) =>
     .step('pack_safety_copy', {
       ...movingLimits,
       weight: 4,
-      do: (step) => packBackup(context, step, step.input.safetyCopyId, { upgradeId: step.workflowId }),
+      run: (step) => packBackup(context, step, step.input.safetyCopyId, { upgradeId: step.workflowId }),
       undo: (step) => discardPacked(context, step, step.input.safetyCopyId),
     })
     .step('verify_safety_copy', {
       ...movingLimits,
       weight: 2,
-      do: async (step) => {
+      run: async (step) => {
         await definitely(verifyPacked(context, step, step.input.safetyCopyId, step.outputs.pack_safety_copy));
         return { at: context.now().toISOString() };
       },
@@ -113,10 +113,10 @@ export const restoreDatabaseWorkflow = (context: WorkContext) =>
     })
     .step('finish', {
       timeoutSeconds: 1_800,
-      do: (step) => definitely(context.provider.finish(refOf(step), { upgradeId: step.workflowId }, orderOf(step))),
+      run: (step) => definitely(context.provider.finish(refOf(step), { upgradeId: step.workflowId }, orderOf(step))),
       commit: (tx, step) => retireLater(context, tx, step, step.workflowId),
     })
-    .settle({
+    .onEnd({
       succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
       failed: async (tx, run, { code }) => {
         await markFailed(tx, run.input.safetyCopyId, code);

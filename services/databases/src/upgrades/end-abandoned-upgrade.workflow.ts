@@ -20,7 +20,7 @@ export const endAbandonedUpgradeWorkflow = (context: WorkContext) =>
       timeoutSeconds: 1_800,
       // An instance that was killed comes back within minutes; until then nothing can be taken back.
       attemptsMax: 12,
-      do: async (step) => {
+      run: async (step) => {
         const { provider } = context;
         const [ref, order] = [refOf(step), orderOf(step)];
         const isSwitched = await provider.abandon(ref, step.input, order).then(
@@ -40,7 +40,7 @@ export const endAbandonedUpgradeWorkflow = (context: WorkContext) =>
         if (isSwitched) await retireLater(context, tx, step, step.input.upgradeId);
       },
     })
-    .settle({
+    .onEnd({
       succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
       failed: (tx, run) =>
         changeStatus(tx, run.subject.id, 'failed', 'An upgrade or a restore was given up and could not be brought to an end. Ask support.'),

@@ -11,7 +11,7 @@ export const retireOldInstanceWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(retireOldInstanceHead)
     .step('retire', {
       timeoutSeconds: 120,
-      do: (step) => definitely(context.provider.retireOld(refOf(step), step.input, orderOf(step))),
+      run: (step) => definitely(context.provider.retireOld(refOf(step), step.input, orderOf(step))),
       commit: (tx, step) => removeSchedule(context.database.sql(tx), retireScheduleOf(step.subject.id)),
     })
     .build();

@@ -30,7 +30,7 @@ const upgradeOf = ({ workflowId, input, outputs }: Moving): Upgrade => ({
 export const upgradeDatabaseWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(upgradeDatabaseHead)
     .step('precheck', {
-      do: async (step) => {
+      run: async (step) => {
         const { provider, database, slowMs } = context;
         const managed = await findDatabase(database.pool, step, step.subject.id);
         if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
@@ -45,7 +45,7 @@ export const upgradeDatabaseWorkflow = (context: WorkContext) =>
     .step('back_up', {
       ...movingLimits,
       weight: 4,
-      do: (step) => packBackup(context, step, step.input.backupId),
+      run: (step) => packBackup(context, step, step.input.backupId),
       // One that was proven stays: it is a good backup, whatever becomes of the upgrade.
       undo: async (step) => {
         const backup = await findBackup(context.database.pool, step.subject.id, step.input.backupId);
@@ -55,7 +55,7 @@ export const upgradeDatabaseWorkflow = (context: WorkContext) =>
     .step('prove_backup', {
       ...movingLimits,
       weight: 4,
-      do: async (step) => {
+      run: async (step) => {
         const { input, outputs } = step;
         await definitely(verifyPacked(context, step, input.backupId, outputs.back_up));
         const proof = { backupId: input.backupId, major: Number(input.fromVersion), archive: outputs.back_up };
@@ -66,22 +66,22 @@ export const upgradeDatabaseWorkflow = (context: WorkContext) =>
     })
     .step('create_target', {
       timeoutSeconds: 120,
-      do: (step) => definitely(context.provider.createTarget(refOf(step), upgradeOf(step), orderOf(step))),
+      run: (step) => definitely(context.provider.createTarget(refOf(step), upgradeOf(step), orderOf(step))),
       // Takes back everything up to the cutover.
       undo: (step) => context.provider.abandon(refOf(step), upgradeOf(step), orderOf(step)),
     })
     .step('copy_schema', {
       timeoutSeconds: 1_800,
-      do: (step) => definitely(context.provider.copySchema(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress })),
+      run: (step) => definitely(context.provider.copySchema(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress })),
     })
     .step('copy_data', {
       ...movingLimits,
       weight: 8,
-      do: (step) => definitely(context.provider.copyData(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress })),
+      run: (step) => definitely(context.provider.copyData(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress })),
     })
     .step('catch_up', {
       timeoutSeconds: 3_600,
-      do: async (step) => {
+      run: async (step) => {
         await definitely(context.provider.catchUp(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress }));
         if (step.outputs.precheck.failsUpgrade) throw fail('upgrade_failed', { internal: 'as the label of the sandbox database asks' });
       },
@@ -89,7 +89,7 @@ export const upgradeDatabaseWorkflow = (context: WorkContext) =>
     .pointOfNoReturn()
     .step('cutover', {
       timeoutSeconds: 120,
-      do: (step) => {
+      run: (step) => {
         const catchUp = (): Promise<void> =>
           context.provider.catchUp(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress });
         return cutOver(context, step, upgradeOf(step), { prepare: catchUp, takenBack: 'upgrade_failed' });
@@ -109,7 +109,7 @@ export const upgradeDatabaseWorkflow = (context: WorkContext) =>
     .step('compare', {
       ...movingLimits,
       weight: 4,
-      do: async (step) => {
+      run: async (step) => {
         const order = { ...orderOf(step), progress: step.progress };
         const { outcome, tables, names } = await definitely(context.provider.compare(refOf(step), upgradeOf(step), order));
         if (outcome === 'different') throw fail('upgrade_content_differs', { internal: names.join(', ') });
@@ -119,13 +119,13 @@ export const upgradeDatabaseWorkflow = (context: WorkContext) =>
     })
     .step('finish', {
       timeoutSeconds: 1_800,
-      do: (step) => definitely(context.provider.finish(refOf(step), upgradeOf(step), orderOf(step))),
+      run: (step) => definitely(context.provider.finish(refOf(step), upgradeOf(step), orderOf(step))),
       commit: (tx, step) => retireLater(context, tx, step, step.workflowId),
     })
     .step('back_up_new', {
       ...movingLimits,
       weight: 4,
-      do: async (step) => {
+      run: async (step) => {
         await markRunning(context.database.pool, step.input.newBackupId);
         return packBackup(context, step, step.input.newBackupId);
       },
@@ -133,14 +133,14 @@ export const upgradeDatabaseWorkflow = (context: WorkContext) =>
     .step('verify_new', {
       ...movingLimits,
       weight: 2,
-      do: async (step) => {
+      run: async (step) => {
         await definitely(verifyPacked(context, step, step.input.newBackupId, step.outputs.back_up_new));
         return { at: context.now().toISOString() };
       },
       commit: (tx, step, { at }) =>
         completeBackup(tx, step.subject.id, step.input.newBackupId, step.outputs.back_up_new, { at: new Date(at), isProven: false }),
     })
-    .settle({
+    .onEnd({
       succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
       failed: async (tx, run, { code }) => {
         for (const backupId of [run.input.backupId, run.input.newBackupId]) await markFailed(tx, backupId, code);

@@ -23,7 +23,7 @@ export const restartAppWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(restartAppHead)
     .step('touch', {
       timeoutSeconds: 10,
-      do: async (step) => {
+      run: async (step) => {
         const host = hostOf(context.siteHosts, step.input.platform);
         const { restartedAt, generation } = await host.restartApp(refOf(step), orderOf(step)).catch(refuseForGood);
         return { restartedAt: restartedAt.toISOString(), generation };
@@ -35,7 +35,7 @@ export const restartAppWorkflow = (context: WorkContext) =>
     })
     .step('confirm', {
       timeoutSeconds: 30,
-      do: async (step) => {
+      run: async (step) => {
         const host = hostOf(context.siteHosts, step.input.platform);
         const { appGeneration, detail } = await host.probe(refOf(step), orderOf(step));
         if (appGeneration === null || appGeneration <= step.outputs.touch.generation) {

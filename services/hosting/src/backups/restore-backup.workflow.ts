@@ -12,17 +12,17 @@ import { verifyStored } from './verify-stored';
 /** Endpoint 3's work: the archive is verified whole and staged beside the live release, then {@link switchOver}. */
 export const restoreBackupWorkflow = (context: WorkContext) => {
   const staged = workflowsIn<Tx>()(restoreBackupHead)
-    .step('recheck', { weight: 0.2, do: (step) => recheckRestore(context, step) })
-    .step('fetch', { weight: 0.2, do: (step) => assertFetchable(context, step, step.input, step.outputs.recheck) })
+    .step('recheck', { weight: 0.2, run: (step) => recheckRestore(context, step) })
+    .step('fetch', { weight: 0.2, run: (step) => assertFetchable(context, step, step.input, step.outputs.recheck) })
     .step('verify', {
       ...movingLimits,
       weight: 4,
-      do: (step) => verifyStored(context, step, step.input.backupId, step.outputs.recheck.archive),
+      run: (step) => verifyStored(context, step, step.input.backupId, step.outputs.recheck.archive),
     })
     .step('stage', {
       ...movingLimits,
       weight: 10,
-      do: (step) => {
+      run: (step) => {
         const { archive } = step.outputs.recheck;
         const { storageKey, manifestMac } = archive;
         const toStage = { source: context.backupStorage.source(storageKey), archiveId: step.input.backupId, manifestMac };
@@ -30,5 +30,5 @@ export const restoreBackupWorkflow = (context: WorkContext) => {
       },
       undo: (step) => discardStaged(context, step, step.input.platform),
     });
-  return switchOver(context, staged).settle(settleRestore).build();
+  return switchOver(context, staged).onEnd(settleRestore).build();
 };

@@ -1,8 +1,7 @@
 import type { SitePlatform, SiteStatus } from '@drydock/contracts/sites';
 import { timeOfId } from '@drydock/contracts/values';
-import type { SettleHooks } from '@drydock/workflow/definition';
+import type { EndHooks, WorkflowBuilder } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
-import type { WorkflowBuilder } from '@drydock/workflow/workflow';
 import type { Tx } from '../database.store';
 import { hostOf } from '../providers/site-host';
 import { changeStatus } from '../sites/site.store';
@@ -36,29 +35,32 @@ interface Staged {
  */
 export function switchOver<Input extends SwitchOverInput, Outputs extends Staged>(
   context: WorkContext,
-  staged: WorkflowBuilder<Tx, Input, Outputs>,
+  staged: WorkflowBuilder<unknown, Tx, Input, Outputs>,
 ) {
   const live = goLive(context, staged);
   return keepReplaced(context, live);
 }
 
-function goLive<Input extends SwitchOverInput, Outputs extends Staged>(context: WorkContext, staged: WorkflowBuilder<Tx, Input, Outputs>) {
+function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
+  context: WorkContext,
+  staged: WorkflowBuilder<unknown, Tx, Input, Outputs>,
+) {
   return staged
     .step('prove_safety_copy', {
       ...movingLimits,
       weight: 5,
-      do: (step) => provePackable(context, step, step.outputs.recheck.oldRelease),
+      run: (step) => provePackable(context, step, step.outputs.recheck.oldRelease),
     })
     .step('freeze', {
       ...frozenLimits,
       weight: 0.2,
-      do: (step) => hostOf(context.siteHosts, step.input.platform).freeze(refOf(step), freezeTtlMs, orderOf(step)),
+      run: (step) => hostOf(context.siteHosts, step.input.platform).freeze(refOf(step), freezeTtlMs, orderOf(step)),
       undo: (step) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), orderOf(step)),
     })
     .step('switch', {
       ...frozenLimits,
       weight: 0.2,
-      do: async (step) => {
+      run: async (step) => {
         const move = { from: step.outputs.recheck.oldRelease, to: step.outputs.stage.releaseId };
         await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, orderOf(step)));
       },
@@ -70,12 +72,12 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(context: 
     .step('probe', {
       ...frozenLimits,
       weight: 0.2,
-      do: (step) => assertServes(context, step, step.input.platform, step.outputs.recheck.failsOnPurpose),
+      run: (step) => assertServes(context, step, step.input.platform, step.outputs.recheck.failsOnPurpose),
     })
     .step('thaw', {
       ...frozenLimits,
       weight: 0.2,
-      do: (step) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), orderOf(step)),
+      run: (step) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), orderOf(step)),
       commit: async (tx, step) => {
         const { workflowId, input, subject } = step;
         const location = context.backupStorage.locationIn(step.mode);
@@ -90,18 +92,18 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(context: 
 
 function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged>(
   context: WorkContext,
-  live: WorkflowBuilder<Tx, Input, Outputs>,
+  live: WorkflowBuilder<unknown, Tx, Input, Outputs>,
 ) {
   return live
     .step('pack_safety_copy', {
       ...movingLimits,
       weight: 6,
-      do: (step) => packSafetyCopy(context, step, step.outputs.recheck.oldRelease),
+      run: (step) => packSafetyCopy(context, step, step.outputs.recheck.oldRelease),
     })
     .step('verify_safety_copy', {
       ...movingLimits,
       weight: 3,
-      do: async (step) => {
+      run: async (step) => {
         const { pack_safety_copy: packed } = step.outputs;
         return 'refused' in packed ? null : verifyWritten(context, step, step.input.safetyCopyId, packed);
       },
@@ -116,7 +118,7 @@ function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged>(
     })
     .step('retire', {
       weight: 0.2,
-      do: (step) => {
+      run: (step) => {
         const { pack_safety_copy: packed, recheck } = step.outputs;
         return retireReplaced(context, step, 'refused' in packed ? recheck.oldRelease : null);
       },
@@ -124,7 +126,7 @@ function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged>(
 }
 
 /** How every restore ends: the site is what it was before, and a safety copy that came to nothing says why. */
-export const settleRestore: Required<SettleHooks<Tx, SwitchOverInput>> = {
+export const settleRestore: Required<EndHooks<unknown, Tx, SwitchOverInput>> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, run.input.statusBefore),
   failed: async (tx, run, { code }) => {
     await changeStatus(tx, run.subject.id, run.input.statusBefore);

@@ -18,7 +18,7 @@ import { verifyWritten } from './verify-stored';
 export const takeBackupWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(takeBackupHead)
     .step('recheck', {
-      do: async (step) => {
+      run: async (step) => {
         const { database, siteHosts, now } = context;
         const { backupId, platform } = step.input;
         const site = await findSite(database.pool, step, step.subject.id);
@@ -37,17 +37,17 @@ export const takeBackupWorkflow = (context: WorkContext) =>
     .step('pack', {
       ...movingLimits,
       weight: 8,
-      do: (step) => packBackup(context, step, { ...step.input, releaseId: step.outputs.recheck.releaseId }),
+      run: (step) => packBackup(context, step, { ...step.input, releaseId: step.outputs.recheck.releaseId }),
       undo: (step) => discardPacked(context, step, step.input.backupId),
     })
     .step('verify', {
       ...movingLimits,
       weight: 3,
-      do: (step) => verifyWritten(context, step, step.input.backupId, step.outputs.pack),
+      run: (step) => verifyWritten(context, step, step.input.backupId, step.outputs.pack),
       commit: async (tx, step, kept) => {
         const expiresAt = expiryOf(new Date(kept.completedAt), step.outputs.recheck.retentionDays);
         await markCompleted(tx, step.input.backupId, step.outputs.pack, { ...kept, expiresAt });
       },
     })
-    .settle({ failed: (tx, run, { code }) => markFailed(tx, run.input.backupId, code) })
+    .onEnd({ failed: (tx, run, { code }) => markFailed(tx, run.input.backupId, code) })
     .build();

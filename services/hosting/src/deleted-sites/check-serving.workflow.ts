@@ -23,7 +23,7 @@ export const checkServingWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(checkServingHead)
     .step('check', {
       timeoutSeconds: checkSeconds,
-      do: async (step) => {
+      run: async (step) => {
         const waiting = await listWaiting(context.database.pool, step.mode, context.now(), checksMax);
         const serving: string[] = [];
         await forEachAtOnce(checksAtOnce, waiting, async (site) => {

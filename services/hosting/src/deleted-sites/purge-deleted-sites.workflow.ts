@@ -22,7 +22,7 @@ async function* pagesOf(list: ListPage): AsyncGenerator<DeletedSite[]> {
 export const purgeDeletedSitesWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(purgeDeletedSitesHead)
     .step('close', {
-      do: async (step) => {
+      run: async (step) => {
         const { pool } = context.database;
         const { deletedSiteId } = step.input;
         if (deletedSiteId !== null) return { ids: [deletedSiteId], closedAt: context.now().toISOString() };
@@ -38,7 +38,7 @@ export const purgeDeletedSitesWorkflow = (context: WorkContext) =>
     .step('remove', {
       timeoutSeconds: 3_600,
       attemptsMax: 8,
-      do: async (step) => {
+      run: async (step) => {
         const { pool } = context.database;
         const { deletedSiteId } = step.input;
         if (deletedSiteId !== null) {

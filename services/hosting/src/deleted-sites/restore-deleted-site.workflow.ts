@@ -33,14 +33,14 @@ const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): St
  */
 export const restoreDeletedSiteWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(restoreDeletedSiteHead)
-    .step('recheck', { weight: 0.2, do: (step) => recheckRevival(context, asSite(step), step.subject.id) })
+    .step('recheck', { weight: 0.2, run: (step) => recheckRevival(context, asSite(step), step.subject.id) })
     .step('verify', {
       ...movingLimits,
       weight: 4,
-      do: (step) => verifyStored(context, asSite(step), step.input.backupId, step.outputs.recheck.archive),
+      run: (step) => verifyStored(context, asSite(step), step.input.backupId, step.outputs.recheck.archive),
     })
     .step('provision', {
-      do: async (step) => {
+      run: async (step) => {
         const site = asSite(step);
         const host = hostOf(context.siteHosts, step.input.platform);
         const { url, currentRelease } = await definitely(host.create(refOf(site), step.input.domain, orderOf(site)));
@@ -52,7 +52,7 @@ export const restoreDeletedSiteWorkflow = (context: WorkContext) =>
     .step('stage', {
       ...movingLimits,
       weight: 10,
-      do: async (step) => {
+      run: async (step) => {
         const { archive, slowsOnPurpose } = step.outputs.recheck;
         const { platform, backupId: archiveId } = step.input;
         await assertRoom(context, asSite(step), platform, archive.rawBytes);
@@ -63,7 +63,7 @@ export const restoreDeletedSiteWorkflow = (context: WorkContext) =>
     .step('switch', {
       ...frozenLimits,
       weight: 0.2,
-      do: async (step) => {
+      run: async (step) => {
         const site = asSite(step);
         const host = hostOf(context.siteHosts, step.input.platform);
         await host.freeze(refOf(site), freezeTtlMs, orderOf(site));
@@ -74,12 +74,12 @@ export const restoreDeletedSiteWorkflow = (context: WorkContext) =>
     .step('probe', {
       ...frozenLimits,
       weight: 0.2,
-      do: (step) => assertRebuilt(context, asSite(step), step.input.platform, step.outputs.recheck.failsOnPurpose),
+      run: (step) => assertRebuilt(context, asSite(step), step.input.platform, step.outputs.recheck.failsOnPurpose),
     })
     .step('thaw', {
       ...frozenLimits,
       weight: 0.2,
-      do: (step) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), orderOf(asSite(step))),
+      run: (step) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), orderOf(asSite(step))),
       commit: async (tx, step) => {
         const { siteId } = step.input;
         await (step.outputs.probe.serves ? changeStatus(tx, siteId, 'active') : waitToServe(tx, siteId, context.now()));
@@ -90,13 +90,13 @@ export const restoreDeletedSiteWorkflow = (context: WorkContext) =>
     .pointOfNoReturn()
     .step('retire', {
       weight: 0.2,
-      do: async (step) => {
+      run: async (step) => {
         const site = asSite(step);
         const { emptyRelease } = step.outputs.provision;
         await definitely(hostOf(context.siteHosts, step.input.platform).retire(refOf(site), emptyRelease, orderOf(site)));
       },
     })
-    .settle({
+    .onEnd({
       failed: async (tx, run) => {
         if (await removeRevivedSite(tx, run.input.siteId)) await setRestoredAt(tx, run.subject.id, null);
       },

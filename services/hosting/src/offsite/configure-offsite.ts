@@ -52,9 +52,9 @@ export const configureOffsite = (context: HandlerContext) =>
     },
     settle: async (request, { workflowId }: Accepted) => {
       const { database, listener } = context;
-      const settleFailed = async (tx: Tx, run: { input: unknown }): Promise<void> =>
+      const onFailed = async (tx: Tx, run: { input: unknown }): Promise<void> =>
         dropPending(tx, configureOffsiteHead.input.parse(run.input).destinationId);
-      const waited = await waitForStep(database, workflowId, 'probe', waitMs, { listener, settleFailed });
+      const waited = await waitForStep(database, workflowId, 'probe', waitMs, { listener, onFailed });
       assertConfigured(waited);
       const site = await readSite(context, request);
       return { status: 200, body: await readOffsiteState(context, database.pool, site, readListPage(context, copyList, request)) };

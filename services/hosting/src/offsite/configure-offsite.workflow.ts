@@ -18,7 +18,7 @@ export const configureOffsiteWorkflow = (context: WorkContext) =>
     .step('probe', {
       timeoutSeconds: 2 * probeSeconds,
       attemptsMax,
-      do: (step) =>
+      run: (step) =>
         onStorage(step, attemptsMax, () => {
           const signal = AbortSignal.any([step.signal, AbortSignal.timeout(probeSeconds * 1_000)]);
           const options = { signal, deadlines: probeDeadlines };
@@ -31,5 +31,5 @@ export const configureOffsiteWorkflow = (context: WorkContext) =>
         await audit(context.database.sql(tx), entry);
       },
     })
-    .settle({ failed: (tx, run) => dropPending(tx, run.input.destinationId) })
+    .onEnd({ failed: (tx, run) => dropPending(tx, run.input.destinationId) })
     .build();

@@ -26,17 +26,17 @@ export type ParentChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
 /** Files and database of the current release, in full or what differs, into the customer's storage: packed, read back and verified. */
 export const copyOffsiteWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(copyOffsiteHead)
-    .step('recheck', { weight: 0.2, do: (step) => recheckCopy(context, step) })
+    .step('recheck', { weight: 0.2, run: (step) => recheckCopy(context, step) })
     .step('pack', {
       ...offsiteLimits,
       weight: 8,
-      do: (step) => onStorage(step, offsiteLimits.attemptsMax, () => packCopy(context, step, step.outputs.recheck)),
+      run: (step) => onStorage(step, offsiteLimits.attemptsMax, () => packCopy(context, step, step.outputs.recheck)),
       undo: (step) => discardCopy(context, step),
     })
     .step('verify', {
       ...offsiteLimits,
       weight: 3,
-      do: async (step) => {
+      run: async (step) => {
         const { recheck, pack } = step.outputs;
         await onStorage(step, offsiteLimits.attemptsMax, () => verifyCopy(context, step, pack, recheck.parents));
         return { at: context.now().toISOString() };
@@ -46,7 +46,7 @@ export const copyOffsiteWorkflow = (context: WorkContext) =>
         await recordOutcome(tx, step.input.destinationId, '');
       },
     })
-    .settle({
+    .onEnd({
       failed: async (tx, run, { code }) => {
         await markCopyFailed(tx, run.input.copyId, code);
         await recordOutcome(tx, run.input.destinationId, code);

@@ -24,11 +24,11 @@ const { attemptsMax } = offsiteLimits;
  */
 export const restoreOffsiteWorkflow = (context: WorkContext) => {
   const fetched = workflowsIn<Tx>()(restoreOffsiteHead)
-    .step('recheck', { weight: 0.2, do: (step) => recheckOffsite(context, step) })
+    .step('recheck', { weight: 0.2, run: (step) => recheckOffsite(context, step) })
     .step('fetch', {
       ...offsiteLimits,
       weight: 6,
-      do: async (step) => {
+      run: async (step) => {
         const { chain, rawBytes } = step.outputs.recheck;
         await assertRoom(context, step, step.input.platform, rawBytes);
         await onStorage(step, attemptsMax, () => withStorage(context, step, (storage) => fetchChain(context, step, storage, chain)));
@@ -38,7 +38,7 @@ export const restoreOffsiteWorkflow = (context: WorkContext) => {
     .step('verify', {
       ...offsiteLimits,
       weight: 3,
-      do: async (step) => {
+      run: async (step) => {
         const { chain } = step.outputs.recheck;
         await onStorage(step, attemptsMax, () =>
           withStorage(context, step, async (storage) => {
@@ -58,7 +58,7 @@ export const restoreOffsiteWorkflow = (context: WorkContext) => {
     .step('stage', {
       ...offsiteLimits,
       weight: 10,
-      do: (step) => {
+      run: (step) => {
         const { chain, slowsOnPurpose } = step.outputs.recheck;
         const { platform } = step.input;
         return onStorage(step, attemptsMax, () =>
@@ -74,15 +74,15 @@ export const restoreOffsiteWorkflow = (context: WorkContext) => {
       },
       undo: (step) => discardStaged(context, step, step.input.platform),
     })
-    .step('clear', { weight: 0.1, do: (step) => clearFetched(context, step) });
+    .step('clear', { weight: 0.1, run: (step) => clearFetched(context, step) });
   return switchOver(context, staged)
-    .settle({
+    .onEnd({
       succeeded: async (tx, run) => {
-        await settleRestore.succeeded(tx, run);
+        await settleRestore.succeeded(tx, run, context);
         await recordOutcome(tx, run.input.destinationId, '');
       },
       failed: async (tx, run, problem) => {
-        await settleRestore.failed(tx, run, problem);
+        await settleRestore.failed(tx, run, problem, context);
         await recordOutcome(tx, run.input.destinationId, problem.code);
       },
     })

@@ -30,22 +30,22 @@ const failed = (reason: Exclude<ImmutabilityReason, ''>): Finding<never> => ({ r
 /** Each step goes on with what the one before has found; the first reason is what is recorded. A storage that does not answer fails the workflow. */
 export const checkImmutabilityWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(checkImmutabilityHead)
-    .step('clean_up', { do: async (step) => await context.backupStorage.canary(step.mode)?.removeUnlocked() })
-    .step('plant', { do: (step) => plant(context, step) })
+    .step('clean_up', { run: async (step) => await context.backupStorage.canary(step.mode)?.removeUnlocked() })
+    .step('plant', { run: (step) => plant(context, step) })
     .step('read_back', {
-      do: async (step) => {
+      run: async (step) => {
         const planted = step.outputs.plant;
         return planted.reason === '' ? readBack(canaryOf(context, step.mode), planted.found) : planted;
       },
     })
     .step('positive_control', {
-      do: async (step) => {
+      run: async (step) => {
         const planted = step.outputs.read_back;
         return planted.reason === '' ? deleteControl(context, canaryOf(context, step.mode), planted.found, step.signal) : planted;
       },
     })
     .step('attack', {
-      do: async (step) => {
+      run: async (step) => {
         const planted = step.outputs.positive_control;
         const reason = planted.reason === '' ? await attack(canaryOf(context, step.mode), planted.found.canary) : planted.reason;
         return { reason, finishedAt: context.now().toISOString() };
@@ -55,7 +55,7 @@ export const checkImmutabilityWorkflow = (context: WorkContext) =>
         return recordProof(tx, { ...proof, reason, finishedAt: new Date(at) });
       },
     })
-    .settle({
+    .onEnd({
       failed: (tx, { workflowId, mode }) => {
         const proof = { kind: 'immutability', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
         return recordProof(tx, { ...proof, reason: 'storage_unreachable', finishedAt: context.now() });

@@ -23,7 +23,7 @@ const drillSeconds = 6 * 3_600;
 export const restoreDrillWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(restoreDrillHead)
     .step('choose', {
-      do: async ({ mode, input }) => {
+      run: async ({ mode, input }) => {
         const { database, siteHosts, drillProbe, now } = context;
         const { drill } = await readProofs(database.pool, mode, context.backupStorage.placeIn(mode));
         if (!isDrillDue(drill, input.passedAgeMinDays, now())) return failed('not_due');
@@ -34,7 +34,7 @@ export const restoreDrillWorkflow = (context: WorkContext) =>
     })
     .step('record_sentinels', {
       ...movingLimits,
-      do: async (step) => {
+      run: async (step) => {
         const { choose } = step.outputs;
         if (choose.found === null) return choose;
         const { backupId, origin, archive } = choose.found;
@@ -47,7 +47,7 @@ export const restoreDrillWorkflow = (context: WorkContext) =>
     .step('restore', {
       ...movingLimits,
       weight: 10,
-      do: async (step) => {
+      run: async (step) => {
         const { choose, record_sentinels: sentinels } = step.outputs;
         if (choose.found === null || sentinels.found === null) return { reason: sentinels.reason };
         return { reason: await restoreOnDrillSite(context, step, choose.found) };
@@ -55,7 +55,7 @@ export const restoreDrillWorkflow = (context: WorkContext) =>
       undo: (step) => clearDrillSite(context, step),
     })
     .step('compare', {
-      do: async (step) => {
+      run: async (step) => {
         const { choose, record_sentinels: sentinels, restore } = step.outputs;
         if (restore.reason !== '' || choose.found === null || sentinels.found === null) return { reason: restore.reason };
         const tookMs = context.now().getTime() - Date.parse(choose.found.startedAt);
@@ -64,7 +64,7 @@ export const restoreDrillWorkflow = (context: WorkContext) =>
       },
     })
     .step('clear', {
-      do: async (step) => {
+      run: async (step) => {
         await clearDrillSite(context, step);
         return { finishedAt: context.now().toISOString() };
       },
@@ -76,7 +76,7 @@ export const restoreDrillWorkflow = (context: WorkContext) =>
         return recordProof(tx, { ...proof, reason: compare.reason, backupId, finishedAt: new Date(finishedAt) });
       },
     })
-    .settle({
+    .onEnd({
       failed: (tx, { mode, workflowId }) => {
         const proof = { kind: 'restore_drill', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
         return recordProof(tx, { ...proof, reason: 'restore_failed', backupId: null, finishedAt: context.now() });

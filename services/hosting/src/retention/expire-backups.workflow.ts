@@ -11,14 +11,14 @@ import { type Leftover, listLeftovers, markExpired, markPurged } from './expiry.
 export const expireBackupsWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(expireBackupsHead)
     .step('expire', {
-      do: async () => null,
+      run: async () => null,
       commit: async (tx, step) => {
         await markExpired(tx, step.mode, context.now());
       },
     })
     .step('remove', {
       ...movingLimits,
-      do: async (step) => {
+      run: async (step) => {
         const removed: string[] = [];
         for (const backup of await listLeftovers(context.database.pool, step.mode, context.now())) {
           step.signal.throwIfAborted();

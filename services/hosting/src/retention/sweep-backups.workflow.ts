@@ -25,9 +25,9 @@ interface DueSite {
 /** The nightly backups. A site that somebody is at work on is due again at the next sweep. */
 export const sweepBackupsWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(sweepBackupsHead)
-    .step('find_due', { do: async (step) => ({ due: await findDue(context, step.mode) }) })
+    .step('find_due', { run: async (step) => ({ due: await findDue(context, step.mode) }) })
     .step('start_due', {
-      do: async () => null,
+      run: async () => null,
       // With the checkpoint, so that a sweep which dies has started all of them or none.
       commit: async (tx, step) => {
         for (const due of step.outputs.find_due.due) await startBackup(context, tx, step, due);

@@ -14,7 +14,7 @@ import { refOf, type WorkContext } from './work';
 export const createSiteWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(createSiteHead)
     .step('provision', {
-      do: async (step) => {
+      run: async (step) => {
         const host = hostOf(context.siteHosts, step.input.platform);
         const { url, vendorPackageId = null } = await definitely(host.create(refOf(step), step.input.domain, orderOf(step)));
         return { url, vendorPackageId };
@@ -26,12 +26,12 @@ export const createSiteWorkflow = (context: WorkContext) =>
       },
     })
     .step('probe', {
-      do: async (step) => {
+      run: async (step) => {
         const probe = await hostOf(context.siteHosts, step.input.platform).probe(refOf(step), orderOf(step));
         if (!serves(probe)) throw fail('step_failed', { internal: `HTTP ${probe.httpStatus}, SQL ${probe.isSqlOk}: ${probe.detail}` });
       },
     })
-    .settle({
+    .onEnd({
       succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'active'),
       failed: async (tx, run) => {
         await changeStatus(tx, run.subject.id, 'failed');

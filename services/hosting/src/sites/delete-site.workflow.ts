@@ -27,7 +27,7 @@ interface Inspected {
 export const deleteSiteWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(deleteSiteHead)
     .step('inspect', {
-      do: async (step): Promise<Inspected> => {
+      run: async (step): Promise<Inspected> => {
         // A platform without backups leaves nothing to come back from.
         if (unsupportedReasonOf(step.input.platform) !== '') return { releaseId: null, keptBackupId: null };
         const left = await findLeftBackup(context.database.pool, step.subject.id);
@@ -51,7 +51,7 @@ export const deleteSiteWorkflow = (context: WorkContext) =>
     .step('pack', {
       ...movingLimits,
       weight: 8,
-      do: async (step) => {
+      run: async (step) => {
         const { releaseId } = step.outputs.inspect;
         return releaseId === null ? null : packBackup(context, step, { ...step.input, releaseId });
       },
@@ -60,7 +60,7 @@ export const deleteSiteWorkflow = (context: WorkContext) =>
     .step('verify', {
       ...movingLimits,
       weight: 3,
-      do: async (step) => {
+      run: async (step) => {
         const { pack } = step.outputs;
         return pack === null ? null : verifyWritten(context, step, step.input.backupId, pack);
       },
@@ -72,7 +72,7 @@ export const deleteSiteWorkflow = (context: WorkContext) =>
     })
     .pointOfNoReturn()
     .step('destroy', {
-      do: (step) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), orderOf(step)),
+      run: (step) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), orderOf(step)),
       commit: async (tx, step) => {
         const { deletedSiteId, deletedBy, backupId } = step.input;
         const { inspect, pack } = step.outputs;
@@ -82,7 +82,7 @@ export const deleteSiteWorkflow = (context: WorkContext) =>
         await moveToDeleted(tx, step.subject.id, { ...deletion, reason: 'customer' });
       },
     })
-    .settle({
+    .onEnd({
       failed: async (tx, run, { code }) => {
         await markFailed(tx, run.input.backupId, code);
         // Abandoned after the destruction had begun, nobody knows what is left of it.

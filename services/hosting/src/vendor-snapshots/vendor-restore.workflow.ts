@@ -25,12 +25,12 @@ export const vendorRestoreWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(vendorRestoreHead)
     .step('recheck', {
       weight: 0.2,
-      do: (step) => recheckOrder(context, step, (listing) => refuseVendorRestore({ listing, unfinished: null }, step.input)),
+      run: (step) => recheckOrder(context, step, (listing) => refuseVendorRestore({ listing, unfinished: null }, step.input)),
     })
     .pointOfNoReturn()
     .step('send', {
       weight: 0.5,
-      do: async (step) => {
+      run: async (step) => {
         const plan = step.outputs.recheck;
         return plan.failsOnPurpose ? { jobId: '' } : sendOrder(context, step, orderOf(context, step, plan));
       },
@@ -42,7 +42,7 @@ export const vendorRestoreWorkflow = (context: WorkContext) =>
     })
     .step('follow', {
       weight: 4,
-      do: async (step) => {
+      run: async (step) => {
         const { failsOnPurpose, slowsOnPurpose } = step.outputs.recheck;
         if (slowsOnPurpose) await wait(context.slowMs, undefined, { signal: step.signal });
         if (failsOnPurpose) throw conclude('vendor_restore_failed', { internal: 'the sandbox site asked for it by its name' });

@@ -15,12 +15,12 @@ export const vendorTakeSnapshotWorkflow = (context: WorkContext) =>
   workflowsIn<Tx>()(vendorTakeSnapshotHead)
     .step('recheck', {
       weight: 0.2,
-      do: (step) => recheckOrder(context, step, (listing) => refuseVendorSnapshot({ listing, unfinished: null }, step.input)),
+      run: (step) => recheckOrder(context, step, (listing) => refuseVendorSnapshot({ listing, unfinished: null }, step.input)),
     })
     .pointOfNoReturn()
     .step('send', {
       weight: 0.5,
-      do: (step) => {
+      run: (step) => {
         const { packageId, scope, itemId } = step.input;
         const { jobsBefore } = step.outputs.recheck;
         const timeline = timelineOf(context.vendorTimelines, step.mode);
@@ -42,6 +42,6 @@ export const vendorTakeSnapshotWorkflow = (context: WorkContext) =>
     })
     .step('follow', {
       weight: 4,
-      do: (step) => followOrder(context, step, step.outputs.send.jobId, 'vendor_snapshot_failed'),
+      run: (step) => followOrder(context, step, step.outputs.send.jobId, 'vendor_snapshot_failed'),
     })
     .build();
