@@ -5,6 +5,7 @@ import { benchFirstStep } from './first-step';
 import { benchGateway } from './gateway';
 import { benchListKeys } from './list-keys';
 import { benchOffsite } from './offsite';
+import { benchPages } from './pages';
 import { say } from './report';
 import { benchRestoreCard } from './restore-card';
 import { benchTakeBackup } from './take-backup';
@@ -20,6 +21,7 @@ const benches: Record<string, () => Promise<void>> = {
   'restore-card': benchRestoreCard,
   'take-backup': benchTakeBackup,
   offsite: benchOffsite,
+  pages: benchPages,
   upgrade: benchUpgrade,
 };
 

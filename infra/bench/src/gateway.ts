@@ -83,6 +83,8 @@ function middle(results: readonly LoadResult[]): LoadResult {
   return {
     requestsPerSecond: median(results.map(({ requestsPerSecond }) => requestsPerSecond)),
     cpuMicroseconds: known.length === 0 ? undefined : median(known),
+    p50Ms: median(results.map(({ p50Ms }) => p50Ms)),
+    p99Ms: median(results.map(({ p99Ms }) => p99Ms)),
   };
 }
 

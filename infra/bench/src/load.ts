@@ -12,6 +12,9 @@ export interface LoadResult {
   requestsPerSecond: number;
   /** What one request cost the process under load, all its threads; undefined where nobody could say. */
   cpuMicroseconds: number | undefined;
+  /** How long a request took, of those that were sent. */
+  p50Ms: number;
+  p99Ms: number;
 }
 
 /** Loads for `seconds` after two of warming up; refuses a run in which anything but 2xx was answered. */
@@ -26,6 +29,8 @@ export async function runLoad({ url, headers = {}, connections = 32, seconds = 5
   return {
     requestsPerSecond: result.requests.average,
     cpuMicroseconds: used === undefined ? undefined : used / result.requests.total,
+    p50Ms: result.latency.p50,
+    p99Ms: result.latency.p99,
   };
 }
 

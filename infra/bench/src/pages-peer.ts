@@ -1,0 +1,27 @@
+// A peer of `pages`, chosen by ROLE: a bare express.static, or a bare express that renders the rows of the same query from a pool.
+import express from 'express';
+import pg from 'pg';
+
+const rowLimit = 10;
+export const query = `select title, body from posts order by id desc limit ${rowLimit}`;
+
+const escapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+const escape = (text: unknown): string => String(text).replace(/[&<>"']/g, (character) => escapes[character] ?? character);
+
+function servesFiles(): express.Express {
+  return express().use(express.static(process.env['FILES_DIR'] ?? ''));
+}
+
+function servesPages(): express.Express {
+  const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 5 });
+  return express().get('/', async (_request, response) => {
+    const { rows } = await pool.query(query);
+    const list = rows.map(({ title, body }) => `<li><b>${escape(title)}</b> ${escape(body)}</li>`).join('\n');
+    response.type('html').send(`<!doctype html><title>Posts</title><ul>${list}</ul>`);
+  });
+}
+
+const roles: Record<string, () => express.Express> = { 'express.static': servesFiles, 'express and pg': servesPages };
+
+const role = roles[process.env['ROLE'] ?? ''];
+if (role !== undefined) role().listen(Number(process.env['PORT']), '127.0.0.1');
