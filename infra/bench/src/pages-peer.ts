@@ -6,7 +6,7 @@ const rowLimit = 10;
 export const query = `select title, body from posts order by id desc limit ${rowLimit}`;
 
 const escapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-const escape = (text: unknown): string => String(text).replace(/[&<>"']/g, (character) => escapes[character] ?? character);
+const escaped = (text: unknown): string => String(text).replace(/[&<>"']/g, (character) => escapes[character] ?? character);
 
 function servesFiles(): express.Express {
   return express().use(express.static(process.env['FILES_DIR'] ?? ''));
@@ -16,7 +16,7 @@ function servesPages(): express.Express {
   const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 5 });
   return express().get('/', async (_request, response) => {
     const { rows } = await pool.query(query);
-    const list = rows.map(({ title, body }) => `<li><b>${escape(title)}</b> ${escape(body)}</li>`).join('\n');
+    const list = rows.map(({ title, body }) => `<li><b>${escaped(title)}</b> ${escaped(body)}</li>`).join('\n');
     response.type('html').send(`<!doctype html><title>Posts</title><ul>${list}</ul>`);
   });
 }

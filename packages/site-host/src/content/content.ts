@@ -6,7 +6,7 @@ import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child'
 import type { Isolation } from '@drydock/process/isolation';
 import { programInBox, programMounts } from '@drydock/process/programs';
 import type { Log } from '@drydock/service-kit/log';
-import { encodeFrame, FrameReader } from './frames';
+import { encodeFrame, FrameReader, sendFrame } from './frames';
 import {
   chunkBytes,
   describedSchema,
@@ -232,7 +232,7 @@ class ContentChild {
     if (this.asked.size === 0) this.watch();
     return new Promise((resolve, reject) => {
       this.asked.set(id, { resolve, reject });
-      this.way.write(encodeFrame(id, question));
+      sendFrame(this.way, encodeFrame(id, question));
     });
   }
 

@@ -1,3 +1,5 @@
+import type { Duplex } from 'node:stream';
+
 /** What one side says to the other: which request it is about, a JSON value, and perhaps bytes. */
 export interface Frame {
   id: number;
@@ -17,6 +19,15 @@ export function encodeFrame(id: number, value: unknown, body: Buffer = Buffer.al
   head.writeUInt32BE(body.length, 4);
   head.writeUInt32BE(id, 8);
   return Buffer.concat([head, json, body]);
+}
+
+/** Sends a frame together with the others of this turn: each write is a call to the kernel, and each wakes the other side. */
+export function sendFrame(way: Duplex, frame: Buffer): void {
+  if (way.writableCorked === 0) {
+    way.cork();
+    setImmediate(() => way.uncork());
+  }
+  way.write(frame);
 }
 
 /** Puts the pieces of a stream together. Throws for a frame that neither side would send. */

@@ -1,21 +1,14 @@
 import { Socket } from 'node:net';
 import { errorCodeOf } from '@drydock/host-kit/error-code';
 import pg from 'pg';
-import { z } from 'zod';
+import { type QueryRows, runPageQueries } from './page-queries';
 import { escapeHtml, PageError, type PagePart, parsePage, type RowPart } from './page-template';
 import type { Found } from './protocol';
 
 const connectionsMax = 5;
-const statementMs = 2_000;
 const pageMs = 8_000;
-const rowsMax = 1_000;
 /** How many bytes all queries of one page may send, and how large the page may become. Beyond it nothing more is read. */
 const bytesMax = 8 * 2 ** 20;
-
-/** Every value as Postgres writes it. */
-const asText = { getTypeParser: () => (value: string | Buffer) => String(value) };
-const rowsSchema = z.array(z.record(z.string(), z.string().nullable()));
-type Row = Record<string, string | null>;
 
 /** Postgres starts, stops, is away or is full: the page can be had in a moment. */
 const unavailableCodes = /^(?:57P0[123]|53300|08...|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT)$/;
@@ -53,13 +46,6 @@ class CountedClient extends pg.Client {
   /** The session's number at the server; pg keeps it without telling its types. */
   get backendPid(): number {
     return 'processID' in this && typeof this.processID === 'number' ? this.processID : 0;
-  }
-}
-
-/** Asks for the first rows and takes no more, where pg would fetch the rest in portions. */
-class FirstRows extends pg.Query {
-  handlePortalSuspended(connection: { sync(): void }): void {
-    connection.sync();
   }
 }
 
@@ -117,14 +103,12 @@ export class PageRenderer {
     }, pageMs);
     let isClean = false;
     try {
-      await client.query('begin isolation level repeatable read read only');
-      const rendered: string[] = [];
-      for (const part of parts) rendered.push(await renderPart(client, part));
-      await client.query('rollback');
-      // A page may have called set_config: the next one starts afresh.
-      await client.query('discard all');
+      const results = await runPageQueries(
+        client,
+        parts.flatMap((part) => (part.kind === 'html' ? [] : [part.sql])),
+      );
       isClean = true;
-      return rendered.join('');
+      return renderAll(parts, results);
     } catch (error) {
       if (isLate) throw new PageError(`the page took more than ${pageMs} ms`);
       if (client.hasOverflowed) {
@@ -140,29 +124,24 @@ export class PageRenderer {
   }
 }
 
-async function renderPart(client: pg.Client, part: PagePart): Promise<string> {
-  if (part.kind === 'html') return part.html;
-  const { rows, first } = await select(client, part.sql);
-  if (part.kind === 'value') return escapeHtml(rows[0]?.[first] ?? '');
-  return rows.length === 0 ? part.none : rows.map((row) => renderRow(part.row, row)).join('');
+/** Each part that is not HTML takes the next result. */
+function renderAll(parts: PagePart[], results: readonly QueryRows[]): string {
+  let taken = 0;
+  const render = (part: PagePart): string => {
+    if (part.kind === 'html') return part.html;
+    const { columns, rows } = results[taken++] ?? { columns: new Map(), rows: [] };
+    if (part.kind === 'value') return escapeHtml(rows[0]?.[0] ?? '');
+    return rows.length === 0 ? part.none : rows.map((row) => renderRow(part.row, columns, row)).join('');
+  };
+  return parts.map(render).join('');
 }
 
-async function select(client: pg.Client, sql: string): Promise<{ rows: Row[]; first: string }> {
-  // Again before each: the statement before may have changed it.
-  await client.query(`set local statement_timeout = ${statementMs}`);
-  // The extended protocol takes one statement only: a page cannot end the transaction and go on.
-  const config = { text: sql, types: asText, queryMode: 'extended', rows: rowsMax };
-  const answer = await new Promise<pg.QueryResult>((resolve, reject) => {
-    client.query(new FirstRows(config, [], (error, result) => (error ? reject(error) : resolve(result))));
-  });
-  return { rows: rowsSchema.parse(answer.rows), first: answer.fields[0]?.name ?? '' };
-}
-
-function renderRow(parts: RowPart[], row: Row): string {
+function renderRow(parts: RowPart[], columns: Map<string, number>, row: (string | null)[]): string {
   const render = (part: RowPart): string => {
     if (part.kind === 'html') return part.html;
-    if (!Object.hasOwn(row, part.name)) throw new PageError(`the query gives no column ${part.name}`);
-    return escapeHtml(row[part.name] ?? '');
+    const place = columns.get(part.name);
+    if (place === undefined) throw new PageError(`the query gives no column ${part.name}`);
+    return escapeHtml(row[place] ?? '');
   };
   return parts.map(render).join('');
 }

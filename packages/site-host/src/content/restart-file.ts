@@ -1,5 +1,5 @@
-import { constants } from 'node:fs';
-import { access, mkdir, open, stat } from 'node:fs/promises';
+import { constants, existsSync, statSync } from 'node:fs';
+import { mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCodeOf } from '@drydock/host-kit/error-code';
 
@@ -7,9 +7,9 @@ const folderOf = (filesDir: string): string => path.join(filesDir, 'tmp');
 const fileOf = (filesDir: string): string => path.join(folderOf(filesDir), 'restart.txt');
 
 /** What says which process is due: the mtime of tmp/restart.txt in whole seconds, as Passenger compares it; 0 without the file. */
-export async function readRestartSeconds(filesDir: string): Promise<number> {
+export function readRestartSeconds(filesDir: string): number {
   try {
-    return Math.floor((await stat(fileOf(filesDir))).mtimeMs / 1_000);
+    return Math.floor((statSync(fileOf(filesDir), { throwIfNoEntry: false })?.mtimeMs ?? 0) / 1_000);
   } catch (error) {
     if (['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES'].includes(errorCodeOf(error))) return 0;
     throw error;
@@ -17,11 +17,7 @@ export async function readRestartSeconds(filesDir: string): Promise<number> {
 }
 
 /** Passenger's other file: each request gets a fresh process while it is there. */
-export const restartsAlways = (filesDir: string): Promise<boolean> =>
-  access(path.join(folderOf(filesDir), 'always_restart.txt')).then(
-    () => true,
-    () => false,
-  );
+export const restartsAlways = (filesDir: string): boolean => existsSync(path.join(folderOf(filesDir), 'always_restart.txt'));
 
 /** Without waiting for a FIFO's reader, which may never come: with it would wait whoever else needs this process' files. */
 const writeFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;

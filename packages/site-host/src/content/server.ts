@@ -4,11 +4,10 @@
  *
  * `node server.js ROOT`, with descriptor 3 as the way to the host, and PAGES_DATABASE_URL. It ends when the host closes that.
  */
-import type { FileHandle } from 'node:fs/promises';
-import { stat } from 'node:fs/promises';
+import { closeSync, readSync, statSync } from 'node:fs';
 import { Socket } from 'node:net';
 import path from 'node:path';
-import { encodeFrame, FrameReader } from './frames';
+import { encodeFrame, FrameReader, sendFrame } from './frames';
 import { isTemplate } from './page-template';
 import { chunkBytes, type Found, firstBytes, type Question, questionSchema, type Visit } from './protocol';
 import { PageRenderer } from './render-page';
@@ -28,7 +27,7 @@ interface Answer {
 class ContentServer {
   private readonly root: string;
   private readonly pages: PageRenderer;
-  private readonly open = new Map<number, FileHandle>();
+  private readonly open = new Map<number, number>();
   private lastHandle = 0;
 
   constructor(root: string, pages: PageRenderer) {
@@ -41,79 +40,74 @@ class ContentServer {
       case 'visit':
         return this.visit(question);
       case 'bytes':
-        return { value: {}, body: await this.read(question.handle, question.start, question.length) };
+        return { value: {}, body: this.read(question.handle, question.start, question.length) };
       case 'close': {
-        const handle = this.open.get(question.handle);
+        const fd = this.open.get(question.handle);
         this.open.delete(question.handle);
-        await handle?.close();
+        if (fd !== undefined) closeSync(fd);
         return { value: {} };
       }
       case 'describe':
-        return { value: { has_app: await this.hasApp() } };
+        return { value: { has_app: this.hasApp() } };
       case 'touch_restart':
         return { value: { seconds: await touchRestartFile(this.root, question.now_ms) } };
     }
   }
 
-  private hasApp(): Promise<boolean> {
-    return stat(path.join(this.root, appEntry)).then(
-      (found) => found.isFile(),
-      () => false,
-    );
+  private hasApp(): boolean {
+    try {
+      return statSync(path.join(this.root, appEntry), { throwIfNoEntry: false })?.isFile() ?? false;
+    } catch {
+      return false; // a link that leads nowhere, a folder that is closed
+    }
   }
 
   private async visit(asked: Extract<Question, { ask: 'visit' }>): Promise<Answer> {
-    const isApp = asked.app_runs || (await this.hasApp());
-    const app = isApp ? { restart_seconds: await readRestartSeconds(this.root), restarts_always: await restartsAlways(this.root) } : null;
+    const isApp = asked.app_runs || this.hasApp();
+    const app = isApp ? { restart_seconds: readRestartSeconds(this.root), restarts_always: restartsAlways(this.root) } : null;
     // What lies in public/ is sent as it is; the rest of an application, its code above all, is its own to answer for.
     const root = isApp ? path.join(this.root, 'public') : this.root;
-    const resolved: Resolved = asked.is_read ? await resolveFile(root, asked.path) : { kind: 'none' };
+    const resolved: Resolved = asked.is_read ? resolveFile(root, asked.path) : { kind: 'none' };
     const { found, body } = resolved.kind === 'file' ? await this.present(resolved, asked.is_whole) : { found: resolved, body: undefined };
     const visit: Visit = { app, found };
     return body === undefined ? { value: visit } : { value: visit, body };
   }
 
   private async present(file: Extract<Resolved, { kind: 'file' }>, isWhole: boolean): Promise<{ found: Found; body?: Buffer }> {
-    const { handle, stats, extension } = file;
+    const { fd, stats, extension } = file;
     const size = Number(stats.size);
     let isKept = false;
     try {
       if (extension === '.html' && stats.size <= pageBytesMax) {
-        const page = await handle.readFile('utf8');
+        const page = readAt(fd, 0, size).toString();
         if (isTemplate(page)) return await this.pages.render(page);
         isWhole = isWhole && size <= firstBytes;
       }
-      const body = isWhole && size > 0 ? await readAt(handle, 0, Math.min(size, firstBytes)) : Buffer.alloc(0);
+      const body = isWhole && size > 0 ? readAt(fd, 0, Math.min(size, firstBytes)) : Buffer.alloc(0);
       isKept = body.length < size;
-      const found = {
-        kind: 'file' as const,
-        handle: isKept ? this.keep(handle) : null,
-        size,
-        mtime: stats.mtimeNs.toString(36),
-        extension,
-      };
+      const found = { kind: 'file' as const, handle: isKept ? this.keep(fd) : null, size, mtime: stats.mtimeNs.toString(36), extension };
       return { found, body };
     } finally {
-      if (!isKept) await handle.close();
+      if (!isKept) closeSync(fd);
     }
   }
 
-  private keep(handle: FileHandle): number {
+  private keep(fd: number): number {
     this.lastHandle += 1;
-    this.open.set(this.lastHandle, handle);
+    this.open.set(this.lastHandle, fd);
     return this.lastHandle;
   }
 
-  private async read(number: number, start: number, length: number): Promise<Buffer> {
-    const handle = this.open.get(number);
-    if (handle === undefined) throw new Error('no such handle');
-    return readAt(handle, start, Math.min(length, chunkBytes));
+  private read(number: number, start: number, length: number): Buffer {
+    const fd = this.open.get(number);
+    if (fd === undefined) throw new Error('no such handle');
+    return readAt(fd, start, Math.min(length, chunkBytes));
   }
 }
 
-async function readAt(handle: FileHandle, start: number, length: number): Promise<Buffer> {
-  const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(length), 0, length, start);
-  return buffer.subarray(0, bytesRead);
+function readAt(fd: number, start: number, length: number): Buffer {
+  const buffer = Buffer.allocUnsafe(length);
+  return buffer.subarray(0, readSync(fd, buffer, 0, length, start));
 }
 
 function main(root: string, databaseUrl: string): void {
@@ -127,9 +121,9 @@ function main(root: string, databaseUrl: string): void {
   const reply = async (id: number, value: unknown): Promise<void> => {
     try {
       const { value: told, body } = await server.answer(questionSchema.parse(value));
-      host.write(encodeFrame(id, told, body));
+      sendFrame(host, encodeFrame(id, told, body));
     } catch (error) {
-      host.write(encodeFrame(id, { failure: error instanceof Error ? error.message : String(error) }));
+      sendFrame(host, encodeFrame(id, { failure: error instanceof Error ? error.message : String(error) }));
     }
   };
   host.on('data', (piece: Buffer) => {

@@ -1,0 +1,95 @@
+import type { Connection, Submittable } from 'pg';
+
+const statementMs = 2_000;
+const rowsMax = 1_000;
+
+const begin = 'begin isolation level repeatable read read only';
+/** Again before each query: the one before may have changed it. */
+const limit = `set local statement_timeout = ${statementMs}`;
+/** The rollback takes back all that a page has set; these are what it leaves. So the next page starts afresh. */
+const clear = ['rollback', 'deallocate all', 'select pg_catalog.pg_advisory_unlock_all()', 'discard sequences'];
+
+/** What a query gives, every value as Postgres writes it. */
+export interface QueryRows {
+  /** Where in a row a column is. */
+  columns: Map<string, number>;
+  rows: (string | null)[][];
+}
+
+/** One statement of the page's session; `rows` for one of the page's own. */
+interface Step {
+  sql: string;
+  rows: QueryRows | null;
+}
+
+/** A parameter of earlier versions of pg, which its types still want. */
+const noMore = true;
+
+/**
+ * All queries of one page in one read-only transaction, in one round trip: each of them by the extended protocol, which takes one statement only, so that a page cannot
+ * end the transaction and go on. The first rows of each are kept, the rest is not fetched.
+ */
+class PageQueries implements Submittable {
+  private readonly steps: Step[];
+  private readonly done: (error: Error | null) => void;
+  private at = 0;
+
+  constructor(steps: Step[], done: (error: Error | null) => void) {
+    this.steps = steps;
+    this.done = done;
+  }
+
+  submit(connection: Connection): void {
+    connection.stream.cork();
+    for (const { sql, rows } of this.steps) {
+      connection.parse({ name: '', text: sql, types: [] }, noMore);
+      connection.bind({}, noMore);
+      if (rows !== null) connection.describe({ type: 'P', name: '' }, noMore);
+      // Its types have the number as a text, which it would not send.
+      Reflect.apply(connection.execute, connection, [{ rows: rowsMax }]);
+    }
+    connection.sync();
+    connection.stream.uncork();
+  }
+
+  handleRowDescription({ fields }: { fields: { name: string }[] }): void {
+    for (const [place, { name }] of fields.entries()) this.steps[this.at]?.rows?.columns.set(name, place);
+  }
+
+  handleDataRow({ fields }: { fields: (string | null)[] }): void {
+    this.steps[this.at]?.rows?.rows.push(fields);
+  }
+
+  handleCommandComplete(): void {
+    this.at += 1;
+  }
+
+  /** There are more rows than a page shows. */
+  handlePortalSuspended(): void {
+    this.at += 1;
+  }
+
+  handleEmptyQuery(): void {
+    this.at += 1;
+  }
+
+  handleError(error: Error): void {
+    this.done(error);
+  }
+
+  handleReadyForQuery(): void {
+    this.done(null);
+  }
+}
+
+/** Runs the queries of a page. The session is as new afterwards; after an error it must be closed. */
+export async function runPageQueries(client: { query(queries: Submittable): unknown }, queries: readonly string[]): Promise<QueryRows[]> {
+  const results = queries.map((): QueryRows => ({ columns: new Map(), rows: [] }));
+  const own = (sql: string): Step => ({ sql, rows: null });
+  const asked = queries.flatMap((sql, place): Step[] => [own(limit), { sql, rows: results[place] ?? null }]);
+  await new Promise<void>((resolve, reject) => {
+    const done = (error: Error | null): void => (error === null ? resolve() : reject(error));
+    client.query(new PageQueries([own(begin), ...asked, ...clear.map(own)], done));
+  });
+  return results;
+}
