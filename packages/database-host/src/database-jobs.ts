@@ -65,6 +65,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
       spec: upgradeJobSchema,
       hasChannel: false,
       lock: ({ upgrade_id }) => `upgrade ${upgrade_id}`,
+      organisation: () => null,
       run: async ({ thingId, fence, spec, signal, progress }) => {
         const database = databases.read(thingId);
         const { phase, path: way } = database.requireUpgrade(spec.upgrade_id);
@@ -84,6 +85,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
       spec: dumpJobSchema,
       hasChannel: true,
       lock: () => 'dump',
+      organisation: ({ org_id }) => org_id,
       run: ({ thingId, spec, channel, signal, progress }) =>
         dump(databases.read(thingId), spec, { channel, signal, progress, result: dumpResultSchema }),
     }),
@@ -91,6 +93,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
       spec: loadDumpJobSchema,
       hasChannel: true,
       lock: ({ upgrade_id }) => `upgrade ${upgrade_id}`,
+      organisation: ({ org_id }) => org_id,
       run: ({ thingId, fence, spec, channel, signal, progress }) =>
         loadDump(databases.read(thingId), { fence, spec }, { channel, signal, progress, result: loadDumpResultSchema }),
     }),
@@ -98,6 +101,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
       spec: verifyDumpJobSchema,
       hasChannel: true,
       lock: () => 'verify_dump',
+      organisation: ({ org_id }) => org_id,
       run: ({ thingId, jobId, spec, channel, signal, progress }) =>
         verifyDump(databases, { thingId, jobId, spec }, { channel, signal, progress, result: verifyDumpResultSchema }),
     }),

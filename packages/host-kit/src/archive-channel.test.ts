@@ -45,6 +45,7 @@ const copy = jobKind({
   spec: z.strictObject({ names: z.array(z.string()), end: z.literal('die').optional() }),
   hasChannel: true,
   lock: () => null,
+  organisation: () => null,
   run: ({ spec, channel, signal, progress }) =>
     runChildJob({
       start,

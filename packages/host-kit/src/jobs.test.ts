@@ -19,9 +19,10 @@ class Work {
 
   /** Ends when told to, or a moment after its signal. */
   readonly kind = jobKind({
-    spec: z.strictObject({ lock: z.string().nullable(), fail: z.string().optional() }),
+    spec: z.strictObject({ lock: z.string().nullable(), organisation: z.string().nullable(), fail: z.string().optional() }),
     hasChannel: false,
     lock: ({ lock }) => lock,
+    organisation: ({ organisation }) => organisation,
     run: async ({ spec, signal, progress }) => {
       this.begun += 1;
       this.running += 1;
@@ -57,11 +58,16 @@ afterEach(async () => {
 
 const submit = (
   jobId: string,
-  { fence = 5, lock = null as string | null, fail }: { fence?: number; lock?: string | null; fail?: string } = {},
+  {
+    fence = 5,
+    lock = null,
+    organisation = null,
+    fail,
+  }: { fence?: number; lock?: string | null; organisation?: string | null; fail?: string } = {},
 ) =>
   host.client.ask(`PUT /jobs/${jobId}`, {
     id,
-    body: { kind: 'work', fence: String(fence), spec: { lock, ...(fail !== undefined && { fail }) } },
+    body: { kind: 'work', fence: String(fence), spec: { lock, organisation, ...(fail !== undefined && { fail }) } },
     answer: jobViewSchema,
   });
 const untilState = async (jobId: string, ...states: string[]) => {
@@ -127,7 +133,7 @@ test('a cancelled job has stopped when the cancellation is answered, and an ende
 
 test('an abort of the caller cancels its job and is thrown as it is', async () => {
   const caller = new AbortController();
-  const order = { id, jobId: 'one', kind: 'work', spec: { lock: null }, result: z.unknown() };
+  const order = { id, jobId: 'one', kind: 'work', spec: { lock: null, organisation: null }, result: z.unknown() };
   const running = runJob(host.client, { ...order, claim: { fence: '5', signal: caller.signal } });
   await untilState('one', 'running');
   const reason = new Error('the lease is lost');
@@ -136,15 +142,20 @@ test('an abort of the caller cancels its job and is thrown as it is', async () =
   expect(await readJob(host.client, id, 'one')).toMatchObject({ state: 'cancelled' });
 });
 
-test('no more than eight jobs run at once; the others wait their turn', async () => {
-  for (let number = 0; number < 10; number += 1) await submit(`job-${number}`);
-  await untilState('job-7', 'running');
-  expect((await readJob(host.client, id, 'job-9')).state).toBe('queued');
-  expect(work.running).toBe(8);
-  await cancelJob(host.client, id, 'job-8', { fence: '5' });
+test('an organisation alone gets half of the places, and another one starts at once however many wait', async () => {
+  for (let number = 0; number < 10; number += 1) await submit(`greedy-${number}`, { organisation: 'greedy' });
+  await untilState('greedy-3', 'running');
+  expect(work.running).toBe(4);
+  await submit('other-1', { organisation: 'other' });
+  await untilState('other-1', 'running');
+  expect((await readJob(host.client, id, 'greedy-4')).state).toBe('queued');
+  await cancelJob(host.client, id, 'greedy-4', { fence: '5' });
   work.endAll();
-  await untilState('job-9', 'running');
-  expect(work.begun).toBe(9);
+  await untilState('greedy-8', 'running');
+  expect((await readJob(host.client, id, 'greedy-9')).state).toBe('queued');
+  work.endAll();
+  await untilState('greedy-9', 'running');
+  expect(work.begun).toBe(10);
   work.endAll();
 });
 

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Log } from '@drydock/service-kit/log';
 import type { z } from 'zod';
+import { FairPlaces } from './fair-places';
 import { HostError } from './host-error';
 import { hashSpec, isFinished, JobJournal, type JobRecord } from './job-journal';
 import { JobProblem, type JobProblemView, type JobState, type JobView, type SubmitJob } from './job-protocol';
@@ -9,6 +10,7 @@ import { SerialQueue } from './serial-queue';
 /** How long a job waits for its channel, in milliseconds. A caller opens it at once, so one that has not has died. */
 const channelMs = 30_000;
 const forgetMs = 60 * 60 * 1_000;
+/** Of all organisations together; one alone gets half. */
 const runningMax = 8;
 
 export interface JobContext<Spec> {
@@ -32,6 +34,8 @@ export interface JobKind<Spec, Result> {
   hasChannel: boolean;
   /** What a job has for itself, such as the release that it writes: a later one of the same name ends an earlier one first. Null: nothing. */
   lock(spec: Spec): string | null;
+  /** The organisation whose work it is, by which the places are shared; null: the thing itself counts as one. */
+  organisation(spec: Spec): string | null;
   /** A {@link JobProblem} or a HostError that it throws is told by its code, anything else as `internal`. The result becomes JSON. */
   run(context: JobContext<Spec>): Promise<Result>;
 }
@@ -39,14 +43,18 @@ export interface JobKind<Spec, Result> {
 /** A kind with its types closed over, so that kinds of different types stand in one table. */
 export interface AnyJobKind {
   hasChannel: boolean;
-  prepare(spec: unknown): { lock: string | null; run(context: Omit<JobContext<unknown>, 'spec'>): Promise<unknown> };
+  prepare(spec: unknown): {
+    lock: string | null;
+    organisation: string | null;
+    run(context: Omit<JobContext<unknown>, 'spec'>): Promise<unknown>;
+  };
 }
 
 export const jobKind = <Spec, Result>(kind: JobKind<Spec, Result>): AnyJobKind => ({
   hasChannel: kind.hasChannel,
   prepare: (sent) => {
     const spec = kind.spec.parse(sent);
-    return { lock: kind.lock(spec), run: (context) => kind.run({ ...context, spec }) };
+    return { lock: kind.lock(spec), organisation: kind.organisation(spec), run: (context) => kind.run({ ...context, spec }) };
   },
 });
 
@@ -96,8 +104,7 @@ export class Jobs {
   private readonly journal: JobJournal;
   private readonly jobs = new Map<string, Job>();
   private readonly submitting = new Map<string, SerialQueue>();
-  private readonly waiting: (() => void)[] = [];
-  private places = runningMax;
+  private readonly places = new FairPlaces(runningMax);
   private forgetting: NodeJS.Timeout | undefined;
 
   constructor(options: JobsOptions) {
@@ -243,7 +250,7 @@ export class Jobs {
     };
     try {
       const channel = await withinMs(connection, channelMs, signal);
-      await this.takePlace(signal);
+      const leave = await this.places.take(prepared.organisation ?? thingId, signal);
       try {
         const record: JobRecord = { ...job.record, state: 'running', started_at: this.now().toISOString() };
         await this.journal.write(record);
@@ -252,7 +259,7 @@ export class Jobs {
         const result = await prepared.run({ thingId, jobId, fence, signal, channel, progress });
         await this.finish(job, 'succeeded', { result: result ?? null });
       } finally {
-        this.leavePlace();
+        leave();
       }
     } catch (error) {
       const ended: unknown = signal.aborted ? signal.reason : error;
@@ -281,33 +288,6 @@ export class Jobs {
     job.record = { ...job.record, ...end, state, finished_at: this.now().toISOString() };
     if (state === 'succeeded') job.progress = 1;
     await this.journal.write(job.record);
-  }
-
-  private async takePlace(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    if (this.places > 0) {
-      this.places -= 1;
-      return;
-    }
-    await new Promise<void>((resolve, reject) => {
-      const enter = (): void => {
-        signal.removeEventListener('abort', leave);
-        resolve();
-      };
-      const leave = (): void => {
-        this.waiting.splice(this.waiting.indexOf(enter), 1);
-        reject(signal.reason);
-      };
-      this.waiting.push(enter);
-      signal.addEventListener('abort', leave, { once: true });
-    });
-  }
-
-  /** The place goes to the one that has waited longest. */
-  private leavePlace(): void {
-    const next = this.waiting.shift();
-    if (next === undefined) this.places += 1;
-    else next();
   }
 
   private async forgetOld(): Promise<void> {

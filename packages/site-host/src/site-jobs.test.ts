@@ -7,6 +7,7 @@ import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { exportTar } from '@drydock/archive/export-tar';
 import { runSql } from '@drydock/test-kit/run-sql';
+import { until } from '@drydock/test-kit/wait';
 import { archiveKey, packSite, stageSite, type TestArchive } from '../test/archives';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
 import { fillVersion, readPage } from '../test/versions';
@@ -187,6 +188,38 @@ test('an interrupted staging leaves no release, no folder and no database', asyn
   );
   expect(databases).toHaveLength(releases.length);
 });
+
+test("an organisation with eight loads that do not end keeps nobody else's job waiting", async () => {
+  const archive = await pack('stalled');
+  const { source } = archive.link;
+  let stalled = 0;
+  const stall = (): Promise<Buffer> => {
+    stalled += 1;
+    return new Promise(() => undefined);
+  };
+  const endless = {
+    ...archive,
+    link: { ...archive.link, source: { read: (name: string) => (name.startsWith('segment') ? stall() : source.read(name)) } },
+  };
+  const caller = new AbortController();
+  const claimed = nextFence();
+  let ended = 0;
+  const loads = Array.from({ length: 8 }, (_, number) =>
+    stageSite(host, siteId, endless, { releaseId: `endless-${number}`, fence: claimed, signal: caller.signal })
+      .catch(() => undefined)
+      .finally(() => {
+        ended += 1;
+      }),
+  );
+  await until(async () => stalled >= 4, { what: 'the loads to hold what they get', timeoutMs: 60_000 });
+  const otherId = newSiteId();
+  await host.client.ensureSite(otherId, { domain: 'b.org' }, claim(1));
+  await packSite(host, otherId, { releaseId: 'initial', folder: path.join(folder, 'other'), fence: 2, organisation: 'other' });
+  expect(ended).toBe(0);
+  caller.abort(new Error('enough'));
+  await Promise.all(loads);
+  await host.client.destroySite(otherId, claim(3));
+}, 60_000);
 
 const releasesDir = (): string => path.join(host.config.SITES_DIR, 'live', siteId, 'releases');
 const stagingParent = async (): Promise<string> => path.join(releasesDir(), 'initial', 'files');

@@ -21,12 +21,19 @@ const program = 'site-job.program.js';
 export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, AnyJobKind> {
   return {
     /** Files and database of one release into one archive; the site goes on serving. */
-    pack: jobKind({ spec: packSpecSchema, hasChannel: true, lock: () => null, run: (context) => pack(siteOf(context.thingId), context) }),
+    pack: jobKind({
+      spec: packSpecSchema,
+      hasChannel: true,
+      lock: () => null,
+      organisation: ({ origin }) => origin.organisation_id,
+      run: (context) => pack(siteOf(context.thingId), context),
+    }),
     /** A whole new release beside the live one. It is a release once all of it is on disk. */
     stage: jobKind({
       spec: stageSpecSchema,
       hasChannel: true,
       lock: ({ release_id }) => `release ${release_id}`,
+      organisation: ({ origin }) => origin.organisation_id,
       run: (context) => stage(siteOf(context.thingId), context),
     }),
     /** Rows of a table of the current release. */
@@ -34,6 +41,7 @@ export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, A
       spec: countRowsSpecSchema,
       hasChannel: false,
       lock: () => null,
+      organisation: () => null,
       run: (context) => {
         const site = siteOf(context.thingId);
         const setup: ProgramSetup = { work: 'count_rows', spec: context.spec, database: { url: site.currentUrl() } };

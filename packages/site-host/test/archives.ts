@@ -17,13 +17,13 @@ export interface TestArchive {
 export async function packSite(
   { client }: TestHost,
   siteId: string,
-  { releaseId, folder, fence }: { releaseId: string; folder: string; fence: number },
+  { releaseId, folder, fence, organisation = 'org' }: { releaseId: string; folder: string; fence: number; organisation?: string },
 ): Promise<TestArchive> {
   const archiveId = randomUUID();
   const spec: PackSpec = {
     release_id: releaseId,
     archive_id: archiveId,
-    origin: { site_id: siteId, organisation_id: 'org' },
+    origin: { site_id: siteId, organisation_id: organisation },
     sequence: 1,
     created_at: new Date().toISOString(),
     keys: encodeKeys(deriveKeys(archiveKey, randomBytes(16), archiveId)),
@@ -31,7 +31,7 @@ export async function packSite(
     expected_raw_bytes: null,
   };
   const packed = await client.pack(siteId, spec, { sources: [], sink: folderSink(folder) }, { claim: claim(fence) });
-  const expected = { archiveId, siteId, orgId: 'org', manifestMac: packed.manifest_mac };
+  const expected = { archiveId, siteId, orgId: organisation, manifestMac: packed.manifest_mac };
   return { link: { source: folderSource(folder), expected }, spec, packed };
 }
 
