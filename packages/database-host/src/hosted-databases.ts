@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { settlePostgresFolder } from '@drydock/embedded/postgres-folder';
-import { Changes } from '@drydock/host-kit/changes';
+import { type ChangeName, Changes } from '@drydock/host-kit/changes';
 import type { Change } from '@drydock/host-kit/control-protocol';
 import type { Ledger } from '@drydock/host-kit/ledger';
 import { DatabaseFolder, type DatabaseRecord } from './database-folder';
@@ -60,23 +60,25 @@ export class HostedDatabases {
   }
 
   /** Runs one change of a database that exists. Throws `unknown_database`, `stale_fence`, and whatever `work` throws. */
-  change<T>(databaseId: string, op: string, change: Change, work: (known: Known) => Promise<T>): Promise<T> {
-    return this.fenced(databaseId, op, change, () => work(this.known(databaseId)));
+  change<T>(databaseId: string, name: ChangeName, change: Change, work: (known: Known) => Promise<T>): Promise<T> {
+    return this.fenced(databaseId, name, change, () => work(this.known(databaseId)));
   }
 
   /** Makes the database, or completes one that a crash has left half made. */
   ensure(databaseId: string, wanted: EnsureDatabase): Promise<DatabaseDescription> {
-    return this.fenced(databaseId, 'ensure_database', wanted, async () => {
+    // Not even a digest of the password is written down.
+    const { password, ...told } = wanted;
+    return this.fenced(databaseId, { op: 'ensure_database' }, told, async () => {
       extensionsOf(wanted.major);
       const { database } = this.all.get(databaseId) ?? (await this.record(databaseId, wanted));
       if (!database.endpoint.server.listening) await database.open();
-      await database.makeReady(wanted.password);
+      await database.makeReady(password);
       return database.describe();
     });
   }
 
   destroy(databaseId: string, change: Change): Promise<void> {
-    return this.fenced(databaseId, 'destroy_database', change, async () => {
+    return this.fenced(databaseId, { op: 'destroy_database' }, change, async () => {
       const found = this.all.get(databaseId);
       if (found === undefined) return;
       await found.scratches.close();
@@ -98,8 +100,8 @@ export class HostedDatabases {
     return found;
   }
 
-  private fenced<T>(databaseId: string, op: string, change: Change, work: () => Promise<T>): Promise<T> {
-    return this.changes.run(databaseId, op, change, async () => {
+  private fenced<T>(databaseId: string, name: ChangeName, change: Change, work: () => Promise<T>): Promise<T> {
+    return this.changes.run(databaseId, name, change, async () => {
       await this.fences.admit(databaseId, change.fence);
       return work;
     });

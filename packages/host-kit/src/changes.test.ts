@@ -20,7 +20,7 @@ test('changes of one thing come one after the other, and those of another thing 
   });
   const order: string[] = [];
   const run = (id: string, op: string, work: () => Promise<void>) =>
-    changes.run(id, op, { fence: '1' }, async () => async () => {
+    changes.run(id, { op }, { fence: '1' }, async () => async () => {
       order.push(`${op} begins`);
       await work();
       order.push(`${op} ends`);
@@ -41,16 +41,18 @@ test('the ledger has a line for what was let in before it is done, and for what 
       .trim()
       .split('\n')
       .map((line): unknown => JSON.parse(line));
-  const refused = changes.run('a', 'put', { fence: '1', workflow_id: 'w1' }, () => Promise.reject(new HostError('stale_fence', 'old')));
-  const failed = changes.run('a', 'put', { fence: '2' }, async () => async () => {
+  const refused = changes.run('a', { op: 'put', detail: 'x' }, { fence: '1', workflow_id: 'w1' }, () =>
+    Promise.reject(new HostError('stale_fence', 'old')),
+  );
+  const failed = changes.run('a', { op: 'put', detail: 'x' }, { fence: '2' }, async () => async () => {
     expect(await lines()).toHaveLength(2);
     throw new Error('half-way');
   });
-  const done = changes.run('a', 'put', { fence: '3', workflow_id: 'w3' }, async () => async () => 'done');
+  const done = changes.run('a', { op: 'put', detail: 'x' }, { fence: '3', workflow_id: 'w3' }, async () => async () => 'done');
   await expect(refused).rejects.toMatchObject({ code: 'stale_fence' });
   await expect(failed).rejects.toThrow('half-way');
   expect(await done).toBe('done');
-  const line = { time: '2026-11-21T12:00:00.000Z', box: 'a', op: 'put' };
+  const line = { time: '2026-11-21T12:00:00.000Z', box: 'a', op: 'put', detail: 'x', digest: expect.any(String) };
   expect(await lines()).toEqual([
     { ...line, fence: '1', workflow_id: 'w1', outcome: 'refused' },
     { ...line, fence: '2', workflow_id: null, outcome: 'accepted' },

@@ -1,6 +1,16 @@
+import { createHash } from 'node:crypto';
 import type { Change } from './control-protocol';
 import type { Ledger } from './ledger';
 import { SerialQueue } from './serial-queue';
+
+/** As the ledger names a change. `detail` is what it begins from, such as the release that is to be replaced. */
+export interface ChangeName {
+  op: string;
+  detail?: string | undefined;
+}
+
+/** Schemas put the fields in one order, so that equal requests have equal text. */
+const digestOf = (asked: object): string => createHash('sha256').update(JSON.stringify(asked)).digest('base64url').slice(0, 16);
 
 /** Every change of a host goes through here: those of one thing one after the other, each admitted first, and a line in the ledger either way. */
 export class Changes {
@@ -12,9 +22,11 @@ export class Changes {
   }
 
   /** `admit` throws for a change that is not let in (`stale_fence`), and resolves with the work of one that is. Throws what either throws. */
-  run<T>(id: string, op: string, { fence, workflow_id }: Change, admit: () => Promise<() => Promise<T>>): Promise<T> {
+  run<T>(id: string, { op, detail }: ChangeName, change: Change, admit: () => Promise<() => Promise<T>>): Promise<T> {
     return this.inTurn(id, async () => {
-      const entry = { id, op, fence, workflow_id: workflow_id ?? null };
+      const { fence, workflow_id, ...asked } = change;
+      const about = { ...(detail === undefined ? {} : { detail }), digest: digestOf(asked) };
+      const entry = { id, op, fence, workflow_id: workflow_id ?? null, ...about };
       let work: () => Promise<T>;
       try {
         work = await admit();

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { ChangeName } from './changes';
 import { type Call, type Change, splitCall, thingIdSchema } from './control-protocol';
 
 export interface ControlAnswer {
@@ -18,12 +19,14 @@ export interface ControlRoute {
 
 /** What is hosted: finds what is to be changed, lets the change in, and does the work in its turn. */
 export interface Hosted<Known> {
-  change<T>(id: string, op: string, change: Change, work: (known: Known) => Promise<T>): Promise<T>;
+  change<T>(id: string, name: ChangeName, change: Change, work: (known: Known) => Promise<T>): Promise<T>;
 }
 
 interface ChangeRoute<Body> {
   /** The operation's name in the ledger. */
   op: string;
+  /** What the change begins from, for the ledger. */
+  detail?: (body: Body) => string | undefined;
   body: z.ZodType<Body>;
   /** 200 when missing, and 204 for a change that answers nothing. */
   status?: number;
@@ -49,12 +52,12 @@ export function controlRoutesOf<Known>(things: string, hosted: Hosted<Known>) {
   };
   const change = <Body extends Change>(
     call: Call,
-    { op, body: schema, status = 200 }: ChangeRoute<Body>,
+    { op, detail, body: schema, status = 200 }: ChangeRoute<Body>,
     work: (known: Known, body: Body) => Promise<unknown>,
   ): ControlRoute =>
     route(call, async (id, body) => {
       const wanted = schema.parse(body);
-      const answer = await hosted.change(id, op, wanted, (known) => work(known, wanted));
+      const answer = await hosted.change(id, { op, detail: detail?.(wanted) }, wanted, (known) => work(known, wanted));
       return answer === undefined ? done : { status, body: answer };
     });
   return { route, change };

@@ -19,7 +19,7 @@ export function jobRoutesOf(things: string, hosted: Hosted<unknown>, jobs: Jobs)
   const routes = [
     route('PUT /jobs/{jobId}', async (id, body, sentId) => {
       const [jobId, wanted] = [jobIdSchema.parse(sentId), submitJobSchema.parse(body)];
-      await hosted.change(id, `job_${wanted.kind}`, wanted, async () => undefined);
+      await hosted.change(id, { op: `job_${wanted.kind}`, detail: jobId }, wanted, async () => undefined);
       const { isNew, view } = await jobs.submit(id, jobId, wanted);
       return { status: isNew ? 201 : 200, body: view };
     }),

@@ -7,6 +7,10 @@ export interface LedgerEntry {
   fence: string;
   workflow_id: string | null;
   outcome: 'accepted' | 'refused';
+  /** What the change begins from, where it names that: one workflow may make the same change from here and, to take it back, from there. */
+  detail?: string;
+  /** Of everything that was asked for but the fence: the same change asked for again has the same. */
+  digest: string;
 }
 
 /** Append-only record of every change that was asked for, written before the change is made: what an operator reads after an incident. */

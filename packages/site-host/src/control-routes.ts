@@ -25,8 +25,10 @@ export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; cha
       await sites.destroy(id, changeSchema.parse(body));
       return done;
     }),
-    change('POST /releases', { op: 'stage_release', body: stageReleaseSchema, status: 201 }, (site, { release_id }) =>
-      site.stageRelease(release_id),
+    change(
+      'POST /releases',
+      { op: 'stage_release', detail: ({ release_id }) => release_id, body: stageReleaseSchema, status: 201 },
+      (site, { release_id }) => site.stageRelease(release_id),
     ),
     route('GET /releases/{releaseId}', async (id, _body, sentId) => {
       const releaseId = releaseIdSchema.parse(sentId);
@@ -34,15 +36,21 @@ export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; cha
     }),
     route('DELETE /releases/{releaseId}', async (id, body, sentId) => {
       const releaseId = releaseIdSchema.parse(sentId);
-      await sites.change(id, 'remove_release', changeSchema.parse(body), (site) => site.removeRelease(releaseId));
+      await sites.change(id, { op: 'remove_release', detail: releaseId }, changeSchema.parse(body), (site) =>
+        site.removeRelease(releaseId),
+      );
       return done;
     }),
     change('POST /freeze', { op: 'freeze', body: freezeSchema }, (site, { ttl_ms }) => site.freeze(ttl_ms)),
     change('POST /thaw', { op: 'thaw', body: changeSchema }, async (site) => site.thaw()),
-    change('POST /switch', { op: 'switch', body: switchSchema }, async (site, { release_id, expected_release }) => {
-      await site.switchTo(release_id, expected_release);
-      return site.describe();
-    }),
+    change(
+      'POST /switch',
+      { op: 'switch', detail: ({ expected_release }) => String(expected_release), body: switchSchema },
+      async (site, { release_id, expected_release }) => {
+        await site.switchTo(release_id, expected_release);
+        return site.describe();
+      },
+    ),
     route('POST /probe', async (id, body) => ok(await sites.read(id).probe(probeSchema.parse(body).path))),
     route('GET /app', async (id) => ok(await sites.read(id).describeApp()), appDescriptionSchema),
     change('POST /app/restart', { op: 'restart_app', body: changeSchema }, (site) => site.restartApp()),

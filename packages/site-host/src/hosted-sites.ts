@@ -3,7 +3,7 @@ import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Mode } from '@drydock/contracts/values';
 import { Accounts, firstAccounts } from '@drydock/host-kit/accounts';
-import { Changes } from '@drydock/host-kit/changes';
+import { type ChangeName, Changes } from '@drydock/host-kit/changes';
 import type { Change } from '@drydock/host-kit/control-protocol';
 import { admitFence } from '@drydock/host-kit/fence';
 import { Jobs } from '@drydock/host-kit/jobs';
@@ -67,9 +67,9 @@ export class HostedSites {
   }
 
   /** Runs one change of a site that exists, after it has ended what an older claim has running. Throws `unknown_site`, `stale_fence`, and whatever `work` throws. */
-  async change<T>(siteId: string, op: string, change: Change, work: (site: Site) => Promise<T>): Promise<T> {
+  async change<T>(siteId: string, name: ChangeName, change: Change, work: (site: Site) => Promise<T>): Promise<T> {
     await this.jobs.endOlder(siteId, change.fence);
-    return this.changes.run(siteId, op, change, async () => {
+    return this.changes.run(siteId, name, change, async () => {
       const site = this.read(siteId);
       await admitFence(site.folder.fenceFile, change.fence);
       return () => work(site);
@@ -77,7 +77,7 @@ export class HostedSites {
   }
 
   ensure(siteId: string, wanted: EnsureSite): Promise<SiteDescription> {
-    return this.changes.run(siteId, 'ensure_site', wanted, async () => {
+    return this.changes.run(siteId, { op: 'ensure_site' }, wanted, async () => {
       await this.destroyed.admit(siteId, wanted.fence);
       const folder = this.sites.get(siteId)?.folder ?? new SiteFolder(this.sitesDir, wanted.mode, siteId);
       await mkdir(folder.releasesDir, { recursive: true, mode: 0o711 });
@@ -88,7 +88,7 @@ export class HostedSites {
 
   async destroy(siteId: string, change: Change): Promise<void> {
     await this.jobs.endOlder(siteId, change.fence);
-    return this.changes.run(siteId, 'destroy_site', change, async () => {
+    return this.changes.run(siteId, { op: 'destroy_site' }, change, async () => {
       this.assertReadable(siteId);
       await this.destroyed.admit(siteId, change.fence);
       const site = this.sites.get(siteId);

@@ -27,7 +27,7 @@ export interface CrashFixture<Run extends { workflowId: string }> {
   /** A fresh resource in its OLD state, and a workflow started on it. */
   start(): Promise<Run>;
   look(run: Run): Promise<CrashLook>;
-  /** Everything that the target did, for all runs. */
+  /** Everything that the target did, for all runs, as it wrote it down itself. Never empty: preparing a run leaves a line. */
   ledger(): Promise<readonly LedgerEntry[]>;
   /** Looks at the resource itself. Throws when it is neither wholly OLD nor wholly NEW. */
   judge(run: Run): Promise<'old' | 'new'>;
@@ -105,6 +105,7 @@ async function runCase<Run extends { workflowId: string }>(
   }
   checkLook(crashCase, look);
   const entries = await fixture.ledger();
+  assert(entries.length > 0, 'the ledger is empty: nothing that the target did can be judged');
   const wrong = [...fenceViolations(entries), ...repetitionViolations(entries)];
   assert(wrong.length === 0, wrong.join('; '));
   return checkState(crashCase, await fixture.judge(run));

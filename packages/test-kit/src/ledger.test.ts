@@ -1,7 +1,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fenceViolations, readLedger, repetitionViolations } from './ledger';
+import { fenceViolations, providerEntries, readLedger, repetitionViolations } from './ledger';
 
 const file = path.join(mkdtempSync(path.join(tmpdir(), 'drydock-ledger-')), 'ledger.ndjson');
 const line = (fence: string, more: object = {}): string =>
@@ -28,5 +28,12 @@ describe('the ledger', () => {
       repetitionViolations(ledger(line('1', { digest: 'a' }), line('2', { digest: 'a' }), line('3', { digest: 'b', workflow_id: 'v' }))),
     ).toEqual([]);
     expect(repetitionViolations(ledger(line('1', { digest: 'a' }), line('2', { digest: 'b' })))).toHaveLength(1);
+    expect(repetitionViolations(ledger(line('1', { digest: 'a', detail: 'x' }), line('2', { digest: 'b', detail: 'y' })))).toEqual([]);
+  });
+
+  it('tells a second send to a provider from the first', () => {
+    const send = { time: 't', resource: '7', op: 'rebuild_server', detail: 'image', action_id: '1' };
+    expect(repetitionViolations(providerEntries([send, { ...send, resource: '8', action_id: '2' }]))).toEqual([]);
+    expect(repetitionViolations(providerEntries([send, { ...send, action_id: '2' }]))).toHaveLength(1);
   });
 });

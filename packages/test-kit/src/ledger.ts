@@ -11,7 +11,9 @@ export interface LedgerEntry {
   fence: string;
   workflowId: string;
   outcome: 'accepted' | 'refused';
-  /** A digest of what the effect left behind, where the target knows it: equal digests are one effect applied again. */
+  /** What the effect begins from, where the target says it: the same operation from elsewhere is another effect. */
+  detail?: string;
+  /** A digest of the effect, where the target knows it: equal digests are one effect applied again. */
   digest?: string;
 }
 
@@ -29,16 +31,18 @@ const lineSchema = z
       .nullable()
       .transform((id) => id ?? ''),
     outcome: z.enum(['accepted', 'refused']),
+    detail: z.string().optional(),
     digest: z.string().optional(),
   })
   .transform(
-    ({ time, resource, site, database, op, fence, workflow_id: workflowId, outcome, digest }): LedgerEntry => ({
+    ({ time, resource, site, database, op, fence, workflow_id: workflowId, outcome, detail, digest }): LedgerEntry => ({
       time,
       resource: resource ?? site ?? database ?? '',
       op,
       fence,
       workflowId,
       outcome,
+      ...(detail === undefined ? {} : { detail }),
       ...(digest === undefined ? {} : { digest }),
     }),
   );
@@ -49,6 +53,15 @@ export function readLedger(file: string): LedgerEntry[] {
   // What follows the last newline is empty, or was never finished.
   return lines.slice(0, -1).map((line) => lineSchema.parse(JSON.parse(line)));
 }
+
+/** What a provider took on. It knows no fence and no workflow; one effect is known by its own action, so that a second send is told from the first. */
+export const providerEntries = (
+  taken: readonly { time: string; resource: string; op: string; detail: string; action_id: string }[],
+): LedgerEntry[] =>
+  taken.map(({ time, resource, op, detail, action_id: digest }) => ({
+    ...{ time, resource, op, detail, digest },
+    ...{ fence: '0', workflowId: '', outcome: 'accepted' as const },
+  }));
 
 /** I3: an accepted effect never has a lower fence than an accepted one before it on the same resource. Returns what is wrong, in words. */
 export function fenceViolations(entries: readonly LedgerEntry[]): string[] {
@@ -65,9 +78,9 @@ export function fenceViolations(entries: readonly LedgerEntry[]): string[] {
 /** I4: an effect of one workflow is applied once, or again with the same outcome. Entries without a digest are not judged. */
 export function repetitionViolations(entries: readonly LedgerEntry[]): string[] {
   const first = new Map<string, string>();
-  return entries.flatMap(({ workflowId, resource, op, outcome, digest }) => {
+  return entries.flatMap(({ workflowId, resource, op, outcome, detail = '', digest }) => {
     if (outcome === 'refused' || digest === undefined) return [];
-    const key = `${workflowId} ${resource} ${op}`;
+    const key = `${workflowId} ${resource} ${op} ${detail}`;
     const before = first.get(key);
     first.set(key, before ?? digest);
     return before === undefined || before === digest ? [] : [`${op} of ${resource} applied again with another outcome`];

@@ -3,6 +3,7 @@ import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testin
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { providerEntries } from '@drydock/test-kit/ledger';
 import { lookAtRecord, workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type ComputeWorld, makeDisk, openWorld, rollBack } from '../test/compute-world';
 import { startReconciliation } from '../test/given-server';
@@ -39,8 +40,8 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
   };
   const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>) => {
     const definition = definitionOf(definitions, kind);
-    // The provider's ledger knows no fences: each judge reads what it took on for the run itself.
-    const { cases } = await crashEveryStepInWorld(world, definition, { look, ...fixture }, scope);
+    const ledger = async () => providerEntries(await world.project.ledger());
+    const { cases } = await crashEveryStepInWorld(world, definition, { look, ledger, ...fixture }, scope);
     expect(cases.length).toBeGreaterThanOrEqual(definition.steps.length);
   };
   /** How often the project took on `op` for one machine: 0 or 1. More than one of a kind would be a second send, and throws. */

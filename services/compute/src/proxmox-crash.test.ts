@@ -3,6 +3,7 @@ import { ended, workflowIdOf } from '@drydock/service-kit/testing/follow-workflo
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import type { CrashFixture } from '@drydock/test-kit/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { providerEntries } from '@drydock/test-kit/ledger';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { type ComputeWorld, openWorld } from '../test/compute-world';
 import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';
@@ -37,7 +38,8 @@ const order = async (): Promise<Run & { location: unknown }> => {
 };
 const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>): Promise<void> => {
   const look = ({ workflowId }: Run) => lookAtRecord(world.api, workflowId);
-  const { cases } = await crashEveryStepInWorld(world, definitionOf(definitions, kind), { look, ...fixture }, scope);
+  const ledger = async () => providerEntries(await cluster.admin.readLedger());
+  const { cases } = await crashEveryStepInWorld(world, definitionOf(definitions, kind), { look, ledger, ...fixture }, scope);
   expect(cases.length).toBeGreaterThan(0);
 };
 const statusOf = async (serverId: string): Promise<string> => {

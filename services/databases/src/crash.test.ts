@@ -62,7 +62,8 @@ describe('every step survives its crash', () => {
     lookAt(world.api, `/v1/databases/${databaseId}/workflows/${workflowId}`);
   const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>): Promise<void> => {
     const definition = definitionOf(definitions, kind);
-    const { cases } = await crashEveryStepInWorld(world, definition, { runSecondsMax: 60, look, ...fixture }, scopes[kind] ?? crashScope());
+    const whole = { runSecondsMax: 60, look, ledger: async () => world.host.ledger(), ...fixture };
+    const { cases } = await crashEveryStepInWorld(world, definition, whole, scopes[kind] ?? crashScope());
     expect(cases.length).toBeGreaterThan(0);
   };
   const recordOf = async (databaseId: string) => {

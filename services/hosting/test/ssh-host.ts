@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { type LedgerEntry, readLedger } from '@drydock/test-kit/ledger';
 import { sshSiteHost } from '../src/providers/site-host.ssh';
 import { parseSshHost, type SshHostConfig } from '../src/providers/ssh/ssh-config';
 import { SshConnection } from '../src/providers/ssh/ssh-connection';
@@ -21,6 +22,8 @@ export interface SshRig extends SiteHostRig {
   sshd: StartedSshd;
   database: HostDatabase;
   loginOf(site: { mode: string; siteId: string }): Login;
+  /** What the host was asked to change, and whether it did. */
+  ledger(): LedgerEntry[];
 }
 
 interface RigOptions {
@@ -88,6 +91,7 @@ async function openRig(
     sshd,
     database,
     sitesDir,
+    ledger: () => readLedger(path.join(sitesDir, 'ledger.ndjson')),
     loginOf,
     filesDirOf: async (site) => path.join(folderOf(site), 'current/files'),
     fill: async (site, version) => {

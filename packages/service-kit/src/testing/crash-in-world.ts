@@ -2,9 +2,9 @@ import type { CrashDefinition } from '@drydock/test-kit/crash-case';
 import { type CrashFixture, type CrashOptions, type CrashReport, crashEveryStep } from '@drydock/test-kit/crash-every-step';
 import { leaseSeconds, type ServiceWorld } from './service-world';
 
-/** What a service says of a run itself; `ledger` where its target keeps fences. */
-export type WorldFixture<Run extends { workflowId: string }> = Omit<CrashFixture<Run>, 'leaseSeconds' | 'spawnWorker' | 'ledger'> &
-  Partial<Pick<CrashFixture<Run>, 'spawnWorker' | 'ledger'>>;
+/** What a service says of a run itself. */
+export type WorldFixture<Run extends { workflowId: string }> = Omit<CrashFixture<Run>, 'leaseSeconds' | 'spawnWorker'> &
+  Partial<Pick<CrashFixture<Run>, 'spawnWorker'>>;
 
 /** {@link crashEveryStep} with the workers of a service's world. */
 export const crashEveryStepInWorld = <Run extends { workflowId: string }>(
@@ -12,8 +12,7 @@ export const crashEveryStepInWorld = <Run extends { workflowId: string }>(
   definition: CrashDefinition,
   fixture: WorldFixture<Run>,
   scope: CrashOptions,
-): Promise<CrashReport> =>
-  crashEveryStep(definition, { leaseSeconds, spawnWorker: world.spawnWorker, ledger: async () => [], ...fixture }, scope);
+): Promise<CrashReport> => crashEveryStep(definition, { leaseSeconds, spawnWorker: world.spawnWorker, ...fixture }, scope);
 
 /** The workflow of this kind. @throws when there is none */
 export function definitionOf<Definition extends CrashDefinition>(definitions: readonly Definition[], kind: string): Definition {

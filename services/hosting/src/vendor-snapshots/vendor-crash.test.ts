@@ -1,6 +1,7 @@
 import { crashEveryStepInWorld } from '@drydock/service-kit/testing/crash-in-world';
 import { callerOf } from '@drydock/service-kit/testing/service-api';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { providerEntries } from '@drydock/test-kit/ledger';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { lookAtRun, type SiteRun } from '../../test/site-run';
 import { vendorContent } from '../../test/vendor';
@@ -33,6 +34,7 @@ describe('every step of an order to the vendor survives its crash', () => {
     return { ...site, workflowId: await workflowOf(world.api, site.siteId, kind) };
   };
   const look = (run: Run) => lookAtRun(world, run);
+  const ledger = async () => providerEntries(await world.vendor.ledger());
   /** At most one order reached the vendor, and the audit log knows of it if and only if it did. */
   const judgeOrders = async ({ siteId, packageId, workflowId }: Run, op: string, action: string): Promise<number> => {
     const orders = (await donesOf(world, packageId)).filter((done) => done === op).length;
@@ -53,6 +55,7 @@ describe('every step of an order to the vendor survives its crash', () => {
         vendorRestoreWorkflow(noContext),
         {
           look,
+          ledger,
           start: () => begin('vendor_restore', '/restore', bodyOf),
           judge: async (run) => {
             const orders = await judgeOrders(run, 'restore', 'vendor_snapshot.restore');
@@ -77,6 +80,7 @@ describe('every step of an order to the vendor survives its crash', () => {
         vendorTakeSnapshotWorkflow(noContext),
         {
           look,
+          ledger,
           start: () => begin('vendor_take_snapshot', '', async () => ({ scope: 'web' })),
           judge: async (run) => ((await judgeOrders(run, 'takeSnapshot', 'vendor_snapshot.take')) === 0 ? 'old' : 'new'),
         },

@@ -11,19 +11,25 @@ shift 9
 site=$root/$mode/$id
 umask 022
 IFS= read -r secret
+# What was let in and what was not, as every host keeps it: for an operator after an incident. A full disk keeps nobody from making room on it.
+note() {
+  (umask 077; printf '{"time":"%s","site":"%s","op":"claim","fence":"%s","workflow_id":null,"outcome":"%s"}\n' \
+    "$(date -u +%FT%TZ)" "$id" "$fence" "$1" >>"$root/ledger.ndjson") 2>/dev/null || :
+}
 claim() {
   mkdir -p "$root/fences"
   known=$root/fences/$mode-$id
   exec 9>"$known.lock"
   flock -w 30 9
   seen=$(cat "$known" 2>/dev/null || echo 0)
-  if [ "$fence" -lt "$seen" ]; then echo "fence $fence after $seen" >&2; exit 90; fi
+  if [ "$fence" -lt "$seen" ]; then note refused; echo "fence $fence after $seen" >&2; exit 90; fi
   if [ "$fence" -gt "$seen" ]; then
     printf '%s\n' "$fence" >"$known.new"
     sync "$known.new"
     mv -f "$known.new" "$known"
     sync "$root/fences"
   fi
+  note accepted
 }
 pointer() { readlink "$site/current" 2>/dev/null | sed 's|^releases/||' || :; }
 free_bytes() { df -B1 --output=avail "$root" | tail -n 1 | tr -d ' '; }
