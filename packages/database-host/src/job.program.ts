@@ -11,7 +11,7 @@ import { loadDatabase } from '@drydock/pg-transfer/load-database';
 import type { DumpManifest } from '@drydock/pg-transfer/manifest';
 import { sectionsInTurn } from '@drydock/pg-transfer/sections-in-turn';
 import { openSession } from '@drydock/pg-transfer/session';
-import { TransferError } from '@drydock/pg-transfer/transfer-error';
+import { isPermanentSqlState, sqlStateOf, TransferError } from '@drydock/pg-transfer/transfer-error';
 import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '@drydock/pg-transfer/transfer-roles';
 import { catchUp } from '@drydock/pg-upgrade/catch-up';
 import { compareDatabases } from '@drydock/pg-upgrade/compare';
@@ -175,8 +175,13 @@ async function readAsClient(scratch: { url: string; ca_certificate: string }, ma
 /** The first table that a row can be read from; null when there is none. Throws JobProblem `transfer.counts_differ` where a row should be and is not. */
 async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Promise<string | null> {
   for (const table of tables.filter(({ rows }) => rows > 0).map(qualify)) {
-    const { rowCount } = await client.query(`select from only ${table} limit 1`);
-    if (rowCount === 1) return table;
+    const rows = await client.query(`select from only ${table} limit 1`).catch((error: unknown) => {
+      // A policy of the customer's may raise an error as well as hide the row.
+      if (isPermanentSqlState(sqlStateOf(error))) return null;
+      throw error;
+    });
+    if (rows === null) continue;
+    if (rows.rowCount === 1) return table;
     // Row security that holds for owners too may hide every row from this one.
     const { rowCount: hidden } = await client.query('select where pg_catalog.row_security_active($1::regclass)', [table]);
     if (hidden === 0) throw new JobProblem('transfer.counts_differ', `no row could be read back from ${table}`);
@@ -193,11 +198,22 @@ function isDiskFull(error: unknown, depth = 0): boolean {
   return isDiskFull(error.cause, depth + 1);
 }
 
-/** `content_refused`: the same content fails again; the detail names the object and Postgres' reason, for the customer. Other details are for the log. */
+/** What no database of a customer's says: the archive was changed, or the loader is not what it must be. */
+const otherCodes: ReadonlySet<string> = new Set([
+  'meta_command',
+  'dump_malformed',
+  'counts_differ',
+  'loader_too_powerful',
+  'rights_differ',
+]);
+
+/** `content_refused`: the same content fails again; the detail names the object, where it is one, and Postgres' reason, for the customer. Other details are for the log. */
 const nameProblem: NameProblem = (error) => {
   if (isDiskFull(error)) return { code: 'no_space', detail: error instanceof Error ? error.message : 'no space' };
   if (!(error instanceof TransferError) && !(error instanceof UpgradeError)) return null;
-  if (error.isPermanent && error.object !== null) return { code: 'content_refused', detail: `${error.object}: ${error.reason}` };
+  const { object, reason } = error;
+  if (error.isPermanent && (object !== null || !otherCodes.has(error.code)))
+    return { code: 'content_refused', detail: object === null ? reason : `${object}: ${reason}` };
   return { code: `${error instanceof TransferError ? 'transfer' : 'upgrade'}.${error.code}`, detail: error.message };
 };
 

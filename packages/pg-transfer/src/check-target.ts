@@ -30,5 +30,8 @@ export async function checkTarget(client: pg.ClientBase): Promise<void> {
 export async function checkExtensions(client: pg.ClientBase, names: string[]): Promise<void> {
   const { rows } = await client.query(untrustedSql, [names]);
   const refused = z.array(z.object({ name: z.string() })).parse(rows);
-  if (refused.length > 0) throw new TransferError('extension_untrusted', `not trusted: ${refused.map((row) => row.name).join(', ')}`);
+  const [first] = refused;
+  if (first === undefined) return;
+  const reason = `not trusted by the server: ${refused.map((row) => row.name).join(', ')}`;
+  throw new TransferError('extension_untrusted', reason, { object: `extension ${first.name}` });
 }

@@ -63,6 +63,6 @@ export async function copyIn(client: pg.Client, table: TableEntry, section: Sect
     await spend(done);
     return { rows: stream.rowCount, bytes };
   } catch (error) {
-    throw asTransferError('copy_failed', `${section.path} into ${qualify(table)}`, error, object);
+    throw asTransferError('copy_failed', `${section.path} into ${qualify(table)}`, error, { object });
   }
 }

@@ -1,15 +1,14 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import { type Copied, copyOut } from './copy-table';
-import { readProperties } from './database-properties';
+import { type DatabaseProperties, readProperties } from './database-properties';
 import { dumpSchema } from './dump-schema';
 import { readLargeObjects } from './large-objects';
-import { listSequences, listTables, qualify } from './list-tables';
+import { listSequences, listTables, lockTables, qualify } from './list-tables';
 import type { DumpManifest, TableEntry, TablesFile } from './manifest';
 import { dataPath, type Section, sectionPaths, textSection } from './section';
 import { openSession } from './session';
-import { SnapshotReaders } from './snapshot-readers';
-import { asTransferError, TransferError } from './transfer-error';
+import { asTransferError, isPermanentForReader, isPermanentSqlState, sqlStateOf, TransferError } from './transfer-error';
 
 export interface DumpRequest {
   /** A reader's, which may read everything, or the owner's where no table forces row security. No TLS. */
@@ -29,17 +28,69 @@ async function listPolicyRoles(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Keeps tables from being altered or dropped until the last row was read; reading and writing go on. */
-async function lockTables(client: pg.Client, tables: TablesFile['tables']): Promise<void> {
-  const atOnce = 500;
-  for (let from = 0; from < tables.length; from += atOnce) {
-    await client.query(
-      `lock table only ${tables
-        .slice(from, from + atOnce)
-        .map(qualify)
-        .join(', only ')} in access share mode`,
-    );
+/** How often a moment is looked for in which nobody drops or alters what is about to be read. */
+const attemptsMax = 20;
+/** A lock timeout, and what Postgres says of a number that stands for nothing any more. */
+const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);
+
+/** A table or a view that was dropped after it was listed, or that somebody waits to alter, is as it is in the next moment. */
+function isPassing(error: unknown): boolean {
+  const code = sqlStateOf(error instanceof TransferError && error.cause !== undefined ? error.cause : error);
+  if (code === 'dump_failed') return error instanceof TransferError && !error.isPermanent;
+  return passingCodes.has(code) || (isPermanentSqlState(code) && !isPermanentForReader(code));
+}
+
+interface Moment {
+  head: TablesFile;
+  pre: string;
+  post: string;
+  properties: DatabaseProperties;
+}
+
+/**
+ * A moment of the database: its snapshot is open and its tables are locked in `client`, which is the one session that reads them. Another of ours would queue up behind
+ * whoever waits for these locks to go, such as a TRUNCATE, and wait for ever. pg_dump takes none, but for those of views.
+ */
+async function beginMoment(client: pg.Client, { url, signal }: DumpRequest, attempt = 1): Promise<Moment> {
+  try {
+    await client.query('begin isolation level repeatable read read only');
+    const { id: snapshotId, version, encoding } = snapshotSchema.parse((await client.query(snapshotSql)).rows[0]);
+    const tables = await listTables(client);
+    await lockTables(client);
+    const policyRoles = await listPolicyRoles(client);
+    const properties = await readProperties(client);
+    const request = { url, snapshotId, areTablesLocked: true, signal };
+    const [pre, post] = await Promise.all([
+      dumpSchema({ ...request, section: 'pre-data' }),
+      dumpSchema({ ...request, section: 'post-data' }),
+    ]);
+    const head: TablesFile = { format_version: 2, server_version_num: version, encoding, policy_roles: policyRoles, tables };
+    return { head, pre, post, properties };
+  } catch (error) {
+    if (!isPassing(error)) throw error;
+    if (attempt === attemptsMax)
+      throw asTransferError('dump_failed', 'somebody drops or alters tables again and again', error, { isPermanent: false });
+    await client.query('rollback');
+    return beginMoment(client, { url, signal }, attempt + 1);
   }
+}
+
+/** Contents of one session: each waits until the one before was read. */
+function oneAtATime(): (content: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
+  let turn: Promise<void> = Promise.resolve();
+  return async function* (content) {
+    const before = turn;
+    let end = (): void => undefined;
+    turn = new Promise((resolve) => {
+      end = resolve;
+    });
+    await before;
+    try {
+      yield* content;
+    } finally {
+      end();
+    }
+  };
 }
 
 /** What Postgres refuses to hand out of a table, with the table's name. */
@@ -47,7 +98,7 @@ async function* named(table: TableEntry, rows: AsyncIterable<Buffer>): AsyncGene
   try {
     yield* rows;
   } catch (error) {
-    throw asTransferError('dump_failed', `rows of ${qualify(table)}`, error, `table ${qualify(table)}`);
+    throw asTransferError('dump_failed', `rows of ${qualify(table)}`, error, { object: `table ${qualify(table)}` });
   }
 }
 
@@ -62,46 +113,31 @@ function manifestOf(head: TablesFile, copied: (Copied | undefined)[], largeObjec
 
 /**
  * One database as a stream of sections, all of one repeatable-read snapshot: tables.json, schema-pre.sql, schema-post.sql, database.json,
- * data/<n>.copy, sequences.json, large-objects.bin, manifest.json. Contents may be read two at a time; each must be read before the manifest's.
- * Writers are not disturbed, DDL waits. Throws {@link TransferError} `dump_failed`, errors of Postgres, or the signal's reason.
+ * data/<n>.copy, sequences.json, large-objects.bin, manifest.json. One content is read after the other, each before the manifest's.
+ * Writers are not disturbed, DDL waits until the dump has ended. Throws {@link TransferError} `dump_failed`, errors of Postgres, or the signal's reason.
  */
 export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Section> {
-  const { url, signal } = request;
-  const session = await openSession(url, { purpose: 'read', signal });
+  const session = await openSession(request.url, { purpose: 'read', signal: request.signal });
   const { client } = session;
-  let readers: SnapshotReaders | undefined;
   try {
-    await client.query('begin isolation level repeatable read read only');
-    const snapshot = snapshotSchema.parse((await client.query(snapshotSql)).rows[0]);
-    const tables = await listTables(client);
-    await lockTables(client, tables);
-    const { version, encoding } = snapshot;
-    const policyRoles = await listPolicyRoles(client);
-    const properties = await readProperties(client);
-    const head: TablesFile = { format_version: 2, server_version_num: version, encoding, policy_roles: policyRoles, tables };
-    const [pre, post] = await Promise.all([
-      dumpSchema({ url, section: 'pre-data', snapshotId: snapshot.id, signal }),
-      dumpSchema({ url, section: 'post-data', snapshotId: snapshot.id, signal }),
-    ]);
-    const sections = new SnapshotReaders(url, snapshot.id, signal);
-    readers = sections;
+    const { head, pre, post, properties } = await beginMoment(client, request);
     yield textSection(sectionPaths.tables, () => Promise.resolve(JSON.stringify(head)));
     yield textSection(sectionPaths.schemaPre, () => Promise.resolve(pre));
     yield textSection(sectionPaths.schemaPost, () => Promise.resolve(post));
     yield textSection(sectionPaths.properties, () => Promise.resolve(JSON.stringify(properties)));
-    const copied: (Copied | undefined)[] = tables.map(() => undefined);
-    for (const [index, table] of tables.entries()) {
+    const copied: (Copied | undefined)[] = head.tables.map(() => undefined);
+    const inTurn = oneAtATime();
+    for (const [index, table] of head.tables.entries()) {
       const onEnd = (counts: Copied): void => {
         copied[index] = counts;
       };
-      yield { path: dataPath(index), content: sections.read((reader) => named(table, copyOut(reader, table, onEnd))) };
+      yield { path: dataPath(index), content: inTurn(named(table, copyOut(client, table, onEnd))) };
     }
     let largeObjects = 0;
     yield textSection(sectionPaths.sequences, async () => JSON.stringify(await listSequences(client)));
     yield { path: sectionPaths.largeObjects, content: readLargeObjects(client, () => void largeObjects++) };
     yield textSection(sectionPaths.manifest, () => Promise.resolve(JSON.stringify(manifestOf(head, copied, largeObjects))));
   } finally {
-    await readers?.close();
     await session.close();
   }
 }

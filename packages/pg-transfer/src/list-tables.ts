@@ -46,6 +46,27 @@ export async function listTables(client: pg.ClientBase): Promise<TableEntry[]> {
   return z.array(tableRowSchema).parse((await client.query(tablesSql)).rows);
 }
 
+const lockableSql = `select c.oid::text as oid, n.nspname as schema, c.relname as name ${ownRelations} and c.relkind in ('r', 'p') order by c.oid`;
+/** A lock takes a name, and the name can have become another table's since it was listed. to_regclass knows the present, whatever the snapshot. */
+const replacedSql = `select u.name from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::oid[])) u (name, oid)
+  where pg_catalog.to_regclass(u.name)::oid is distinct from u.oid limit 1`;
+const tablesAtOnce = 500;
+
+/**
+ * Keeps tables, and the parents of partitions, from being altered or dropped; reading and writing go on. Throws errors of Postgres, and `dump_failed` for a table that was
+ * replaced after the snapshot.
+ */
+export async function lockTables(client: pg.ClientBase): Promise<void> {
+  const tables = z.array(namedSchema).parse((await client.query(lockableSql)).rows);
+  for (let from = 0; from < tables.length; from += tablesAtOnce) {
+    const some = tables.slice(from, from + tablesAtOnce);
+    const names = some.map(qualify);
+    await client.query(`lock table only ${names.join(', only ')} in access share mode`);
+    const { rows } = await client.query(replacedSql, [names, some.map(({ oid }) => oid)]);
+    if (rows.length > 0) throw new TransferError('dump_failed', `${rows[0].name} was replaced after it was listed`);
+  }
+}
+
 /** `"schema"."name"`, quoted. */
 export const qualify = (entry: { schema: string; name: string }): string => [entry.schema, entry.name].map(quoteName).join('.');
 

@@ -157,7 +157,7 @@ class Load {
       } catch (error) {
         // Only a superuser publishes all tables, or those of a schema.
         if (isPublication(statement) && isPermanent(error)) this.note('not_restored', object, error);
-        else throw asTransferError('statement_failed', object, error, object);
+        else throw asTransferError('statement_failed', object, error, { object });
       }
     }
   }
@@ -184,7 +184,7 @@ class Load {
       const object = `sequence ${qualify(entry)}`;
       const values = [qualify(entry), entry.last_value, entry.is_called];
       await this.client.query('select pg_catalog.setval($1::regclass, $2::bigint, $3::boolean)', values).catch((error: unknown) => {
-        throw asTransferError('statement_failed', object, error, object);
+        throw asTransferError('statement_failed', object, error, { object });
       });
     }
   }
@@ -205,12 +205,12 @@ class Load {
     try {
       await this.spend(object, putBackCheck(this.client, check));
     } catch (error) {
-      throw asTransferError('statement_failed', object, error, object);
+      throw asTransferError('statement_failed', object, error, { object });
     }
     if (!check.validated) return;
     const path = this.properties?.search_path ?? '"$user", public';
     await this.spend(object, validateCheck(this.client, check, path)).catch((error: unknown) => {
-      if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, object);
+      if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
       this.note('not_validated', object, error);
     });
   }
@@ -225,7 +225,7 @@ class Load {
         continue;
       }
       await this.spend(object, runStatement(this.client, text)).catch((error: unknown) => {
-        throw asTransferError('statement_failed', object, error, object);
+        throw asTransferError('statement_failed', object, error, { object });
       });
     }
   }
@@ -235,7 +235,7 @@ class Load {
     const target = { database: this.database, owner: this.owner, existing: this.existing };
     for (const { object, text } of propertyStatements(this.properties, target)) {
       await this.spend(object, runStatement(this.client, text)).catch((error: unknown) => {
-        if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, object);
+        if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
         this.note('not_restored', object, error);
       });
     }

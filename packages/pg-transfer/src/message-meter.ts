@@ -18,7 +18,7 @@ export const defaultCaps: MessageCaps = { rowBytes: 64 * 2 ** 20, resultBytes: 2
 const names: Record<string, string> = { D: 'result', N: 'notice', E: 'error', A: 'notification', S: 'setting' };
 
 /**
- * MessageMeter reads the headers in a stream of the server's messages and keeps nothing of their bodies. The length comes before the body, so a message that is
+ * MessageMeter reads the headers in a stream of the server's messages and keeps nothing of their bodies but the last error's. The length comes before the body, so a message that is
  * too large is refused before it arrives. COPY data has no cap: its readers take it as it comes.
  */
 export class MessageMeter {
@@ -29,6 +29,9 @@ export class MessageMeter {
   private bodyLeft = 0;
   private resultBytes = 0;
   private handsOver = false;
+  private errorParts: Buffer[] | null = null;
+  /** The fields of the last error that the server has sent, by their letters: C is the SQLSTATE, M the message. */
+  lastError: ReadonlyMap<string, string> | null = null;
 
   constructor(caps: MessageCaps) {
     this.caps = caps;
@@ -42,7 +45,7 @@ export class MessageMeter {
     for (let at = 0; at < chunk.length; ) {
       if (this.bodyLeft > 0) {
         const taken = Math.min(this.bodyLeft, chunk.length - at);
-        this.bodyLeft -= taken;
+        this.readBody(chunk.subarray(at, at + taken));
         at += taken;
         continue;
       }
@@ -53,6 +56,16 @@ export class MessageMeter {
       if (this.filled === this.wanted) this.readHeader();
     }
     return this.filled === 0 && this.bodyLeft === 0 && this.handsOver;
+  }
+
+  private readBody(part: Buffer): void {
+    this.bodyLeft -= part.length;
+    if (this.errorParts === null) return;
+    this.errorParts.push(Buffer.from(part));
+    if (this.bodyLeft > 0) return;
+    const fields = Buffer.concat(this.errorParts).toString('utf8').split('\0');
+    this.lastError = new Map(fields.map((field) => [field.slice(0, 1), field.slice(1)]));
+    this.errorParts = null;
   }
 
   private readHeader(): void {
@@ -67,6 +80,7 @@ export class MessageMeter {
     this.filled = 0;
     this.wanted = headerBytes;
     this.admit(type, bytes);
+    this.errorParts = type === 'E' ? [] : null;
   }
 
   private isHandOver(type: string): boolean {

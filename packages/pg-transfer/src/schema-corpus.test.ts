@@ -1,5 +1,5 @@
 import { withClient } from '@drydock/test-kit/run-sql';
-import { castOnce, listRealSchemas } from '@drydock/test-kit/schema-corpus';
+import { asReadAgain, listRealSchemas } from '@drydock/test-kit/schema-corpus';
 import { createOwnedDatabase, dumpedStatements } from '../test/databases';
 import { dumpDatabase } from './dump-database';
 import { fingerprintDatabase } from './fingerprint-database';
@@ -18,7 +18,7 @@ if (schemas.length === 0) {
     const target = await createOwnedDatabase();
     const { findings } = await loadDatabase({ ...target.loader, sections: dumpDatabase({ url: source.readerUrl }) });
     expect(findings).toEqual([]);
-    expect((await dumpedStatements(target)).map(castOnce)).toEqual((await dumpedStatements(source)).map(castOnce));
+    expect((await dumpedStatements(target)).map(asReadAgain)).toEqual((await dumpedStatements(source)).map(asReadAgain));
     const [before, after] = [await fingerprintDatabase({ url: source.readerUrl }), await fingerprintDatabase({ url: target.readerUrl })];
     expect(after.tables).toEqual(before.tables);
     expect(after.sequences).toEqual(before.sequences);

@@ -104,19 +104,6 @@ async function openPinned(url: string, options: SessionOptions, isBefore17: bool
   }
 }
 
-/** A read-only transaction that sees exactly what the exporting transaction sees. The id comes from Postgres. */
-export async function openSnapshotSession(url: string, snapshotId: string, signal?: AbortSignal): Promise<Session> {
-  const session = await openSession(url, { purpose: 'read', signal });
-  try {
-    await session.client.query('begin isolation level repeatable read read only');
-    await session.client.query(`set transaction snapshot ${session.client.escapeLiteral(snapshotId)}`);
-    return session;
-  } catch (error) {
-    await session.close();
-    throw error;
-  }
-}
-
 /** Runs one statement, which has no result that matters. The extended protocol makes Postgres refuse a text that holds two. */
 export async function runStatement(client: pg.ClientBase, text: string): Promise<void> {
   const query: pg.QueryConfig & { queryMode: 'extended' } = { text, queryMode: 'extended' };

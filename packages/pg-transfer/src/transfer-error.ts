@@ -43,7 +43,13 @@ export function isPermanentSqlState(code: unknown): boolean {
   return typeof code === 'string' && permanentClasses.has(code.slice(0, 2));
 }
 
-const sqlStateOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
+/** Undefined names: to whoever reads a database, a relation, a column, an object, a function or a schema that was dropped a moment ago. */
+const droppedCodes: ReadonlySet<unknown> = new Set(['42P01', '42703', '42704', '42883', '3F000']);
+
+/** The same of a statement that only reads what was listed before: something may have been dropped since. */
+export const isPermanentForReader = (code: unknown): boolean => isPermanentSqlState(code) && !droppedCodes.has(code);
+
+export const sqlStateOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
 
 /**
  * Why a dump, a load or a fingerprint stopped. `code` is stable. `message` may quote SQL and values of the customer, so it belongs in the log only; `object` and
@@ -68,8 +74,16 @@ export class TransferError extends Error {
   }
 }
 
-/** Wraps an unexpected error under a code; one that already has a code passes unchanged. */
-export function asTransferError(code: TransferErrorCode, what: string, error: unknown, object?: string): TransferError {
-  if (error instanceof TransferError) return error;
-  return new TransferError(code, `${what}: ${error instanceof Error ? error.message : String(error)}`, { cause: error, object });
+/** Wraps an unexpected error under a code; one that already has a code keeps it, and is given the object where it names none. */
+export function asTransferError(
+  code: TransferErrorCode,
+  what: string,
+  error: unknown,
+  options: Omit<TransferErrorOptions, 'cause'> = {},
+): TransferError {
+  if (error instanceof TransferError) {
+    if (error.object !== null || options.object === undefined) return error;
+    return new TransferError(error.code, error.message, { cause: error, object: options.object, isPermanent: error.isPermanent });
+  }
+  return new TransferError(code, `${what}: ${error instanceof Error ? error.message : String(error)}`, { cause: error, ...options });
 }

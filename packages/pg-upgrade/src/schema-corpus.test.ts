@@ -1,6 +1,6 @@
 import { dumpSchema } from '@drydock/pg-transfer/dump-schema';
 import { splitStatements } from '@drydock/pg-transfer/split-statements';
-import { castOnce, listRealSchemas } from '@drydock/test-kit/schema-corpus';
+import { asReadAgain, listRealSchemas } from '@drydock/test-kit/schema-corpus';
 import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../test/two-servers';
 import { catchUp } from './catch-up';
 import { compareDatabases } from './compare';
@@ -23,7 +23,7 @@ async function statementsOf(adminUrl: string, database: string): Promise<string[
   return sections
     .flatMap(splitStatements)
     .map(({ text }) => text.replace(/^(?:--[^\n]*\n|\s)+/, '').replace(notNullName, ' NOT NULL'))
-    .map(castOnce)
+    .map(asReadAgain)
     .sort();
 }
 

@@ -1,4 +1,4 @@
-import { isPermanentSqlState } from '@drydock/pg-transfer/transfer-error';
+import { isPermanentSqlState, sqlStateOf } from '@drydock/pg-transfer/transfer-error';
 
 export type UpgradeErrorCode =
   | 'busy'
@@ -13,8 +13,6 @@ export interface UpgradeErrorOptions extends ErrorOptions {
   /** What the customer can look for: `TABLE public.orders`. */
   object?: string | undefined;
 }
-
-const sqlStateOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
 
 /**
  * Why a stage stopped. `code` is stable; `message` may quote SQL of the customer, so it belongs in the log only; `object` and `reason` are for the customer. All of

@@ -14,6 +14,8 @@ const inlineRows = /^COPY [^;]*FROM stdin[^;]*;\n[\s\S]*?^\\\.$/gim;
 const metaCommand = /^\\.*$/gm;
 /** Every database has the language, and it is nobody's. */
 const languageStatement = /^(?:CREATE (?:EXTENSION|LANGUAGE)|COMMENT ON EXTENSION)\b[^;]*\bplpgsql\b[^;]*;/gim;
+/** A dump of somebody else's says who owned it there; here it is its customer's. */
+const ownerStatement = /^ALTER [^;]* OWNER TO [^;]*;/gim;
 
 /** CI takes a few small ones, `npm run chaos` all. */
 const inCi = ['gnokii-smsd-pgsql', 'icingadb', 'pdns-backend-pgsql', 'roundcube-core'];
@@ -26,15 +28,19 @@ export function listRealSchemas(): RealSchema[] {
     const sql = readFileSync(path.join(folder, file), 'utf8')
       .replace(inlineRows, '')
       .replace(metaCommand, '')
-      .replace(languageStatement, '');
+      .replace(languageStatement, '')
+      .replace(ownerStatement, '');
     return { name: path.basename(file, '.sql'), sql };
   });
   return process.env['DRYDOCK_CHAOS'] === 'full' ? schemas : schemas.filter(({ name }) => inCi.includes(name));
 }
 
 /**
- * A list of varchar that is compared with text: Postgres shows one cast of the list, and when it has read that again, one of each element. Both are the same expression,
- * and the second stays as it is.
+ * The statement as Postgres shows it once it has read it again. Two expressions come back in other words, which mean the same and stay from then on: of a list of varchar
+ * that is compared with text, the cast of the list becomes one of each element; the field of EXTRACT, where it was a string, becomes a name.
  */
-export const castOnce = (statement: string): string =>
-  statement.replace(/\('([^']*)'::character varying\)::text/g, "'$1'::character varying").replace(/\((ARRAY\[[^\]]*\])\)::text\[\]/g, '$1');
+export const asReadAgain = (statement: string): string =>
+  statement
+    .replace(/\('([^']*)'::character varying\)::text/g, "'$1'::character varying")
+    .replace(/\((ARRAY\[[^\]]*\])\)::text\[\]/g, '$1')
+    .replace(/EXTRACT\([A-Za-z]+ FROM/g, (field) => field.toLowerCase());
