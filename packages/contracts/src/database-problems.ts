@@ -56,12 +56,6 @@ export const databaseProblems = define({
     advice: 'The database serves on as it was. findings names the object and the reason: change or drop it, and try again.',
     transient: true,
   },
-  backup_not_restorable: {
-    status: 422,
-    title: 'Postgres refuses something in the backup',
-    advice:
-      'Nothing was changed. findings names the object and the reason: choose another backup, or make a new database of the major that the backup was taken from.',
-  },
   backup_version_newer: {
     status: 422,
     title: 'The backup was taken from a newer major',

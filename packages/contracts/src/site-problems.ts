@@ -163,7 +163,7 @@ export const siteProblems = define({
     status: 422,
     title: 'Something in the backup or copy cannot be loaded',
     advice:
-      'Nothing was changed, and the archive is what was written. detail names the object and the reason: name another backup or copy, or ask support.',
+      'Nothing was changed, and the archive is what was written. detail or findings name the object and the reason: choose another backup or copy, make a new database of the major that the backup was taken from, or ask support.',
   },
   restore_probe_failed: {
     status: 422,

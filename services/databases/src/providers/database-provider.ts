@@ -124,7 +124,7 @@ export interface Restore extends UpgradeName {
   archive: ArchiveToVerify;
 }
 
-/** `findings`: what of the backup is not there, or could not be proven, though all else is. For the log and staff. */
+/** `findings`: what of the backup is not there, or could not be proven, though all else is. For the customer. */
 export interface StagedRestore extends VerifiedRestore {
   findings: readonly { kind: 'not_validated' | 'not_restored'; object: string; reason: string }[];
 }

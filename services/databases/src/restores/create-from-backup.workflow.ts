@@ -9,6 +9,7 @@ import { provision, serve, settleCreation } from '../databases/provision-databas
 import { refOf, type WorkContext } from '../databases/work';
 import { createFromBackupHead } from './create-from-backup.head';
 import { refusePoint } from './restore.rules';
+import { findingsOfRestore } from './restore-findings';
 
 /** A new database that begins with what a backup holds. Nobody is told its address before. */
 export const createFromBackupWorkflow = (context: WorkContext) =>
@@ -33,9 +34,9 @@ export const createFromBackupWorkflow = (context: WorkContext) =>
         const [ref, order] = [refOf(step), { ...orderOf(step), progress: step.progress }];
         const archive = { source: backupStorage.source(storageKey), archiveId: backupId, manifestMac };
         const restore = { upgradeId: step.workflowId, major, sourceId: backup.databaseId, archive };
-        const staged = await definitely(provider.stageRestore(ref, restore, order), { content_refused: 'backup_not_restorable' });
-        if (staged !== null && staged.findings.length > 0) step.log.warn({ findings: staged.findings }, 'not all of the backup is there');
+        const staged = await definitely(provider.stageRestore(ref, restore, order), { content_refused: 'backup_content_refused' });
         for (const move of ['cutover', 'finish', 'retireOld'] as const) await definitely<unknown>(provider[move](ref, restore, order));
+        return { findings: findingsOfRestore(staged) };
       },
       commit: (tx, step) => serve(context, tx, step, step.outputs.provision),
     })

@@ -91,7 +91,7 @@ it('a backup of 16 goes into a 17 that serves, and one that 17 does not take cha
   const accepted = await world.api.call('POST', restorePath(id, bad.id), { body: {} });
   expect(await ended(world, accepted.headers['location'])).toMatchObject({
     status: 'failed',
-    error: { code: 'backup_not_restorable', findings: [{ level: 'ERROR', detail: expect.stringContaining('checkpoints') }] },
+    error: { code: 'backup_content_refused', findings: [{ level: 'ERROR', detail: expect.stringContaining('checkpoints') }] },
   });
   expect([(await read(id)).status, await majorOf(url), await textsOf(url)]).toEqual(['available', '17', ['one', 'two', 'three']]);
   expect((await backupsOf(id)).map(({ kind }) => kind)).toEqual(['upgrade', 'upgrade', 'on_demand', 'on_demand']);
@@ -101,6 +101,29 @@ it('a backup of 16 goes into a 17 that serves, and one that 17 does not take cha
   expect(preflight.findings.map(({ code }) => code)).toEqual(['older_major']);
   await restore(id, good.id);
   expect([await majorOf(url), await textsOf(url)]).toEqual(['17', ['one', 'two', 'three']]);
+});
+
+it('what a restore could not give back as it was is a finding of its workflow', async () => {
+  const { id, url } = await makeDatabase(world);
+  await query(
+    url,
+    `CREATE FUNCTION is_new(timestamptz) RETURNS boolean LANGUAGE sql AS 'SELECT $1 > current_setting(''app.since'')::timestamptz';
+     SET app.since = '2020-01-01'; CREATE TABLE visits (at timestamptz CONSTRAINT recent CHECK (is_new(at))); INSERT INTO visits VALUES ('2021-01-01');
+     CREATE ROLE passing; GRANT SELECT ON notes TO passing`,
+  );
+  const backup = await backUp(id);
+  await query(url, `REVOKE SELECT ON notes FROM passing; DROP ROLE passing`);
+  const accepted = await world.api.call('POST', restorePath(id, backup.id), { body: {} });
+  const { status, findings } = await ended(world, accepted.headers['location']);
+  expect(status).toBe('succeeded');
+  const [visits, grant] = [
+    expect.stringMatching(/^constraint "recent" of table "public"."visits" .*app\.since/),
+    expect.stringContaining('passing'),
+  ];
+  expect(findings).toEqual([
+    { level: 'WARNING', code: 'not_validated', detail: visits },
+    { level: 'WARNING', code: 'not_restored', detail: grant },
+  ]);
 });
 
 it('a new database begins with what a backup holds, of its major or a newer one, with a password of its own', async () => {

@@ -19,6 +19,7 @@ import { beginEndOfUpgrade } from '../upgrades/end-abandoned-upgrade.head';
 import { retireLater } from '../upgrades/retire-later';
 import { neededBytes, refusePoint } from './restore.rules';
 import { restoreDatabaseHead } from './restore-database.head';
+import { findingsOfRestore } from './restore-findings';
 
 interface RestorePlan {
   archive: StoredArchive;
@@ -77,10 +78,9 @@ export const restoreDatabaseWorkflow = (context: WorkContext) =>
         const restore = { upgradeId: step.workflowId, major, sourceId: step.subject.id, archive };
         const order = { ...orderOf(step), progress: step.progress };
         const work = context.provider.stageRestore(refOf(step), restore, order);
-        const staged = await definitely(work, { content_refused: 'backup_not_restorable' });
+        const staged = await definitely(work, { content_refused: 'backup_content_refused' });
         if (failsRestore) throw fail('database_restore_failed', { internal: 'as the label of the sandbox database asks' });
-        if (staged !== null && staged.findings.length > 0) step.log.warn({ findings: staged.findings }, 'not all of the backup is there');
-        return { tables: staged?.tables ?? 0 };
+        return { tables: staged?.tables ?? 0, findings: findingsOfRestore(staged) };
       },
       // Takes back everything up to the cutover.
       undo: (step) => context.provider.abandon(refOf(step), { upgradeId: step.workflowId }, orderOf(step)),
