@@ -46,8 +46,8 @@ export function composeWorker(config: WorkerConfig): Process {
   const context = { database, targets, slowMs: config.SANDBOX_SLOW_MS, now: () => new Date() };
   return composeWorkerProcess(foundation, config, {
     name: serviceName,
-    workflows: workflows(context),
-    context: null,
+    workflows,
+    context,
     schedule: () => scheduleReconciliation(database, targets, config.RECONCILE_SECONDS),
   });
 }

@@ -7,7 +7,6 @@ import { providerEntries } from '@drydock/test-kit/ledger';
 import { lookAtRecord, workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type ComputeWorld, makeDisk, openWorld, rollBack } from '../test/compute-world';
 import { startReconciliation } from '../test/given-server';
-import type { WorkContext } from './servers/work';
 import { workflows } from './workflows';
 
 interface Run {
@@ -19,7 +18,6 @@ interface Run {
 const scope = crashScope({ delicate: ['send', 'create'] });
 
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
-const definitions = workflows(Object.freeze({}) as WorkContext);
 
 describe.each(crashBackends())('every step survives its crash, with the queue on %s', (backend) => {
   let world: ComputeWorld;
@@ -39,7 +37,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
     return lookAtRecord(world.api, workflowId);
   };
   const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>) => {
-    const definition = definitionOf(definitions, kind);
+    const definition = definitionOf(workflows, kind);
     const ledger = async () => providerEntries(await world.project.ledger());
     const { cases } = await crashEveryStepInWorld(world, definition, { look, ledger, ...fixture }, scope);
     expect(cases.length).toBeGreaterThanOrEqual(definition.steps.length);

@@ -8,7 +8,6 @@ import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { type ComputeWorld, openWorld } from '../test/compute-world';
 import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';
 import { vmidOf } from './providers/proxmox/order-note';
-import type { WorkContext } from './servers/work';
 import { workflows } from './workflows';
 
 interface Run {
@@ -18,7 +17,6 @@ interface Run {
 
 /** What another provider could do otherwise: it is asked in other words whether it was told already. */
 const scope = crashScope({ delicate: ['send'] });
-const definitions = workflows(Object.freeze({}) as WorkContext);
 
 let cluster: ProxmoxCluster;
 let world: ComputeWorld;
@@ -39,7 +37,7 @@ const order = async (): Promise<Run & { location: unknown }> => {
 const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>): Promise<void> => {
   const look = ({ workflowId }: Run) => lookAtRecord(world.api, workflowId);
   const ledger = async () => providerEntries(await cluster.admin.readLedger());
-  const { cases } = await crashEveryStepInWorld(world, definitionOf(definitions, kind), { look, ledger, ...fixture }, scope);
+  const { cases } = await crashEveryStepInWorld(world, definitionOf(workflows, kind), { look, ledger, ...fixture }, scope);
   expect(cases.length).toBeGreaterThan(0);
 };
 const statusOf = async (serverId: string): Promise<string> => {

@@ -9,11 +9,11 @@ import { rollBackServerWorkflow } from './snapshots/roll-back-server.workflow';
 import { takeSnapshotWorkflow } from './snapshots/take-snapshot.workflow';
 
 /** Every workflow of this service; tests crash each of their steps. */
-export const workflows = (context: WorkContext): WorkflowDefinition<unknown, Tx>[] => [
-  orderServerWorkflow(context),
-  takeSnapshotWorkflow(context),
-  deleteSnapshotWorkflow(context),
-  rollBackServerWorkflow(context),
-  rebuildServerWorkflow(context),
-  reconcileServersWorkflow(context),
+export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
+  orderServerWorkflow,
+  takeSnapshotWorkflow,
+  deleteSnapshotWorkflow,
+  rollBackServerWorkflow,
+  rebuildServerWorkflow,
+  reconcileServersWorkflow,
 ];

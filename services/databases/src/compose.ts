@@ -61,5 +61,5 @@ export function composeWorker(config: WorkerConfig): Process {
     slowMs: config.SANDBOX_SLOW_MS,
     now: () => new Date(),
   };
-  return composeWorkerProcess(foundation, config, { name: serviceName, workflows: workflows(context), context: null });
+  return composeWorkerProcess(foundation, config, { name: serviceName, workflows, context });
 }

@@ -7,7 +7,6 @@ import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { lookAt, workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../test/databases-world';
-import type { WorkContext } from './databases/work';
 import { workflows } from './workflows';
 
 interface Run {
@@ -29,7 +28,6 @@ const scopes: Record<string, ReturnType<typeof crashScope>> = {
   upgrade_database: crashScope({ onlyInCi: /^kill at |^throw at .*\.catch_up\.after_effect$/ }),
 };
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
-const definitions = workflows(Object.freeze({}) as WorkContext);
 
 describe('every step survives its crash', () => {
   let world: DatabasesWorld;
@@ -61,7 +59,7 @@ describe('every step survives its crash', () => {
   const look = ({ workflowId, databaseId }: Run): Promise<CrashLook> =>
     lookAt(world.api, `/v1/databases/${databaseId}/workflows/${workflowId}`);
   const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>): Promise<void> => {
-    const definition = definitionOf(definitions, kind);
+    const definition = definitionOf(workflows, kind);
     const whole = { runSecondsMax: 60, look, ledger: async () => world.host.ledger(), ...fixture };
     const { cases } = await crashEveryStepInWorld(world, definition, whole, scopes[kind] ?? crashScope());
     expect(cases.length).toBeGreaterThan(0);

@@ -12,14 +12,14 @@ import { retireOldInstanceWorkflow } from './upgrades/retire-old-instance.workfl
 import { upgradeDatabaseWorkflow } from './upgrades/upgrade-database.workflow';
 
 /** Every workflow of this service; tests crash each of their steps. */
-export const workflows = (context: WorkContext): WorkflowDefinition<unknown, Tx>[] => [
-  createDatabaseWorkflow(context),
-  deleteDatabaseWorkflow(context),
-  takeBackupWorkflow(context),
-  verifyRestoreWorkflow(context),
-  upgradeDatabaseWorkflow(context),
-  endAbandonedUpgradeWorkflow(context),
-  retireOldInstanceWorkflow(context),
-  restoreDatabaseWorkflow(context),
-  createFromBackupWorkflow(context),
+export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
+  createDatabaseWorkflow,
+  deleteDatabaseWorkflow,
+  takeBackupWorkflow,
+  verifyRestoreWorkflow,
+  upgradeDatabaseWorkflow,
+  endAbandonedUpgradeWorkflow,
+  retireOldInstanceWorkflow,
+  restoreDatabaseWorkflow,
+  createFromBackupWorkflow,
 ];

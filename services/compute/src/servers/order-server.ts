@@ -5,7 +5,7 @@ import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-work
 import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
-import { orderServerHead } from './order-server.head';
+import { orderServerWorkflow } from './order-server.workflow';
 import { insertServer } from './server.store';
 import { viewServer } from './server.view';
 import { onServer, serverPath } from './server-names';
@@ -34,7 +34,7 @@ export const orderServer = (context: HandlerContext) =>
       });
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onServer(id),
-        definition: orderServerHead,
+        definition: orderServerWorkflow,
         input: { deployTarget, spec, image, zone },
         action: 'server.order',
         id,

@@ -1,19 +1,18 @@
 import { problems } from '@drydock/contracts/problems';
 import type { StepContext } from '@drydock/workflow/definition';
 import { fail, retryLater } from '@drydock/workflow/step-error';
-import { workflowsIn } from '@drydock/workflow/workflow';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { followChange } from '../changes/follow-change';
 import { lookedAt, pollSeconds } from '../changes/provider-failure';
 import { sendOnce } from '../changes/send-once';
-import type { Tx } from '../database.store';
 import { discardMachine } from './discard-machine';
-import { orderServerHead } from './order-server.head';
 import { activateServer, databaseTime, failServer, findServer, recordMachine } from './server.store';
 import { startMachine } from './start-machine';
-import { driverOf, type WorkContext } from './work';
+import { defineWorkflow, driverOf } from './work';
 
-type OrderStep = Pick<StepContext<z.infer<typeof orderServerHead.input>, unknown>, 'subject' | 'orgId' | 'input' | 'workflowId'>;
+const input = z.strictObject({ deployTarget: z.string(), spec: z.string(), image: z.string(), zone: z.string() });
+
+type OrderStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'subject' | 'orgId' | 'input' | 'workflowId'>;
 
 /** Named by our id, so that a machine whose order was answered to nobody can be found. */
 export const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderStep, 'workflowId'>) => ({
@@ -25,44 +24,44 @@ export const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<O
 const looksMax = 50;
 
 /** A machine that runs, or none: what was made of an order that fails is deleted again. */
-export const orderServerWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(orderServerHead)
-    .step('prepare', {
-      run: async (step) => {
-        const change = { kind: 'create', reference: step.workflowId, order: orderOf(step) } as const;
-        return { checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(change, step.signal), step) };
-      },
-    })
-    .step('create', {
-      run: (step) => {
-        const change = { kind: 'create', reference: step.workflowId, order: orderOf(step) } as const;
-        const driver = driverOf(context, step, step.input.deployTarget);
-        return sendOnce(context, step, { driver, change, checkpoint: step.outputs.prepare.checkpoint });
-      },
-      undo: (step) => discardMachine(context, step, driverOf(context, step, step.input.deployTarget)),
-      commit: (tx, step, { machineId }) => recordMachine(tx, step.subject.id, machineId),
-    })
-    .step('follow', {
-      weight: 4,
-      run: (step) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.create, 'create'),
-    })
-    .step('start', {
-      run: (step) => startMachine(step, driverOf(context, step, step.input.deployTarget), step.outputs.create.machineId, orderOf(step)),
-    })
-    .step('observe', {
-      run: async (step) => {
-        const driver = driverOf(context, step, step.input.deployTarget);
-        const machine = await lookedAt(driver.readMachine(step.outputs.create.machineId, step.signal), step);
-        if (machine?.powerState === 'on') return machine;
-        if (step.attempt >= looksMax) throw fail('order_failed', { internal: `the machine is ${machine?.vendorStatus ?? 'gone'}` });
-        throw retryLater({ seconds: pollSeconds(step.attempt) });
-      },
-      commit: async (tx, step, machine) => activateServer(tx, step.subject.id, machine, await databaseTime(tx)),
-    })
-    .onEnd({
-      failed: async (tx, run, { code }) => {
-        // Abandoned behind its last step: the machine runs, and is the customer's.
-        if ((await findServer(tx, run, run.subject.id))?.status !== 'active') await failServer(tx, run.subject.id, problems[code].title);
-      },
-    })
-    .build();
+export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input })
+  .step('prepare', {
+    run: async (step, context) => {
+      const change = { kind: 'create', reference: step.workflowId, order: orderOf(step) } as const;
+      return { checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(change, step.signal), step) };
+    },
+  })
+  .step('create', {
+    run: (step, context) => {
+      const change = { kind: 'create', reference: step.workflowId, order: orderOf(step) } as const;
+      const driver = driverOf(context, step, step.input.deployTarget);
+      return sendOnce(context, step, { driver, change, checkpoint: step.outputs.prepare.checkpoint });
+    },
+    undo: (step, context) => discardMachine(context, step, driverOf(context, step, step.input.deployTarget)),
+    commit: (tx, step, { machineId }) => recordMachine(tx, step.subject.id, machineId),
+  })
+  .step('follow', {
+    weight: 4,
+    run: (step, context) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.create, 'create'),
+  })
+  .step('start', {
+    run: (step, context) =>
+      startMachine(step, driverOf(context, step, step.input.deployTarget), step.outputs.create.machineId, orderOf(step)),
+  })
+  .step('observe', {
+    run: async (step, context) => {
+      const driver = driverOf(context, step, step.input.deployTarget);
+      const machine = await lookedAt(driver.readMachine(step.outputs.create.machineId, step.signal), step);
+      if (machine?.powerState === 'on') return machine;
+      if (step.attempt >= looksMax) throw fail('order_failed', { internal: `the machine is ${machine?.vendorStatus ?? 'gone'}` });
+      throw retryLater({ seconds: pollSeconds(step.attempt) });
+    },
+    commit: async (tx, step, machine) => activateServer(tx, step.subject.id, machine, await databaseTime(tx)),
+  })
+  .onEnd({
+    failed: async (tx, run, { code }) => {
+      // Abandoned behind its last step: the machine runs, and is the customer's.
+      if ((await findServer(tx, run, run.subject.id))?.status !== 'active') await failServer(tx, run.subject.id, problems[code].title);
+    },
+  })
+  .build();

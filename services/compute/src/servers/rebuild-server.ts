@@ -7,7 +7,7 @@ import type { Machine } from '../providers/compute-machine.types';
 import { acceptOverwrite } from './accept-overwrite';
 import { holdServer, readServer } from './find-server';
 import { lookAtMachine } from './look-at-machine';
-import { rebuildServerHead } from './rebuild-server.head';
+import { rebuildServerWorkflow } from './rebuild-server.workflow';
 import { refuseRebuild } from './server.rules';
 import { serverResourceKey } from './server-names';
 
@@ -24,6 +24,6 @@ export const rebuildServer = (context: HandlerContext) =>
       assertAllowed(refuseRebuild(server, machine, capabilities));
       const { deployTarget, machineId, powerState: powerBefore } = server;
       const input = { deployTarget, machineId, image: request.body.image, powerBefore };
-      return acceptOverwrite(context, tx, request, { server, definition: rebuildServerHead, input, action: 'server.rebuild' });
+      return acceptOverwrite(context, tx, request, { server, definition: rebuildServerWorkflow, input, action: 'server.rebuild' });
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, { machine: Machine | null; capabilities: readonly string[] }>;

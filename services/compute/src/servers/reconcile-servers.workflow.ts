@@ -1,41 +1,38 @@
 import type { StepContext } from '@drydock/workflow/definition';
 import { forgetRuns } from '@drydock/workflow/purge-workflows';
-import { workflowsIn } from '@drydock/workflow/workflow';
+import { z } from 'zod';
 import { lookedAt } from '../changes/provider-failure';
 import { forgetSends } from '../changes/provider-send.store';
-import type { Tx } from '../database.store';
 import { ComputeError } from '../providers/compute-error';
 import type { Machine } from '../providers/compute-machine.types';
 import type { ComputeDriver } from '../providers/compute-provider';
-import { reconcileServersHead } from './reconcile-servers.head';
 import { applySeen, applyVanished, listExpected, type SeenMachine } from './reconciliation.store';
 import { databaseTime } from './server.store';
-import { driverOf, type WorkContext } from './work';
+import { defineWorkflow, driverOf } from './work';
 
 /** One range of one mode: what its provider says now is what its servers are. Those that a workflow is at work on are left to it. */
-export const reconcileServersWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(reconcileServersHead)
-    .step('compare', {
-      run: async (step) => {
-        const { pool } = context.database;
-        const { deployTarget } = step.input;
-        const driver = driverOf(context, step, deployTarget);
-        const listedAt = await databaseTime(pool);
-        const seen = (await lookedAt(driver.listMachines(step.signal), step)).map(seenOf);
-        const ids = new Set(seen.map(({ machineId }) => machineId));
-        const missing = (await listExpected(pool, { mode: step.mode, deployTarget }, listedAt)).filter((machineId) => !ids.has(machineId));
-        return { listedAt: listedAt.toISOString(), seen, vanished: await confirmMissing(step, driver, missing) };
-      },
-      commit: async (tx, step, { listedAt, seen, vanished }) => {
-        const range = { mode: step.mode, deployTarget: step.input.deployTarget };
-        await applySeen(tx, range, seen, listedAt);
-        for (const serverId of await applyVanished(tx, range, vanished, listedAt))
-          step.log.error({ alarm: 'machine_vanished', server_id: serverId }, 'the provider no longer knows a machine');
-        await forgetRuns(context.database.sql(tx), reconcileServersHead.kind);
-        await forgetSends(context.database.sql(tx));
-      },
-    })
-    .build();
+export const reconcileServersWorkflow = defineWorkflow({ kind: 'reconcile_servers', input: z.strictObject({ deployTarget: z.string() }) })
+  .step('compare', {
+    run: async (step, context) => {
+      const { pool } = context.database;
+      const { deployTarget } = step.input;
+      const driver = driverOf(context, step, deployTarget);
+      const listedAt = await databaseTime(pool);
+      const seen = (await lookedAt(driver.listMachines(step.signal), step)).map(seenOf);
+      const ids = new Set(seen.map(({ machineId }) => machineId));
+      const missing = (await listExpected(pool, { mode: step.mode, deployTarget }, listedAt)).filter((machineId) => !ids.has(machineId));
+      return { listedAt: listedAt.toISOString(), seen, vanished: await confirmMissing(step, driver, missing) };
+    },
+    commit: async (tx, step, { listedAt, seen, vanished }, context) => {
+      const range = { mode: step.mode, deployTarget: step.input.deployTarget };
+      await applySeen(tx, range, seen, listedAt);
+      for (const serverId of await applyVanished(tx, range, vanished, listedAt))
+        step.log.error({ alarm: 'machine_vanished', server_id: serverId }, 'the provider no longer knows a machine');
+      await forgetRuns(context.database.sql(tx), 'reconcile_servers');
+      await forgetSends(context.database.sql(tx));
+    },
+  })
+  .build();
 
 const seenOf = ({ id, name, vendorStatus, powerState, addresses, spec }: Machine): SeenMachine => ({
   ...{ machineId: id, name, vendorStatus, powerState, spec },

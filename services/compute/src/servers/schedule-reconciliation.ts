@@ -1,6 +1,6 @@
 import { saveSchedule } from '@drydock/workflow/schedules';
 import type { ComputeDatabase } from '../database.store';
-import { reconcileServersHead } from './reconcile-servers.head';
+import { reconcileServersWorkflow } from './reconcile-servers.workflow';
 import { removeOtherSchedules } from './reconciliation-schedule.store';
 import type { Targets } from './targets';
 
@@ -12,14 +12,14 @@ const modes = ['live', 'sandbox'] as const;
 /** Has every configured range compared with its provider every `seconds`, and those no longer that are not configured any more. */
 export async function scheduleReconciliation(database: ComputeDatabase, targets: Targets<unknown>, seconds: number): Promise<void> {
   const ranges = modes.flatMap((mode) => [...targets[mode].keys()].map((deployTarget) => ({ mode, deployTarget })));
-  const nameOf = ({ mode, deployTarget }: (typeof ranges)[number]): string => `${reconcileServersHead.kind}:${mode}:${deployTarget}`;
+  const nameOf = ({ mode, deployTarget }: (typeof ranges)[number]): string => `${reconcileServersWorkflow.kind}:${mode}:${deployTarget}`;
   await database.transaction(async (tx) => {
     const sql = database.sql(tx);
     for (const range of ranges) {
       const { mode, deployTarget } = range;
       await saveSchedule(sql, {
         name: nameOf(range),
-        kind: reconcileServersHead.kind,
+        kind: reconcileServersWorkflow.kind,
         resourceKey: nameOf(range),
         subject: { type: 'deploy_target', id: deployTarget },
         orgId: platformOrgId,

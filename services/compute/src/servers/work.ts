@@ -1,5 +1,6 @@
 import type { Mode } from '@drydock/contracts/values';
-import type { ComputeDatabase } from '../database.store';
+import { workflowsFor } from '@drydock/workflow/definition';
+import type { ComputeDatabase, Tx } from '../database.store';
 import type { ComputeDriver } from '../providers/compute-provider';
 import { type Targets, targetOf } from './targets';
 
@@ -11,6 +12,8 @@ export interface WorkContext {
   slowMs: number;
   now(): Date;
 }
+
+export const defineWorkflow = workflowsFor<WorkContext, Tx>();
 
 /** @throws when this worker does not know the range: a fault of the installation, which staff mend */
 export function driverOf({ targets }: Pick<WorkContext, 'targets'>, { mode }: { mode: Mode }, deployTarget: string): ComputeDriver {

@@ -13,7 +13,7 @@ import type { MachineSnapshot } from '../providers/compute-machine.types';
 import { holdServer, readServer } from '../servers/find-server';
 import { readerOf } from '../servers/look-at-machine';
 import { onServer, serverResourceKey } from '../servers/server-names';
-import { deleteSnapshotHead } from './delete-snapshot.head';
+import { deleteSnapshotWorkflow } from './delete-snapshot.workflow';
 import { readNamedSnapshot } from './look-at-snapshot';
 import { refuseDeletion } from './snapshot.rules';
 
@@ -34,7 +34,7 @@ export const deleteSnapshot = (context: HandlerContext) =>
       await assertFree(sql, serverResourceKey(id));
       assertAllowed(refuseDeletion(snapshot));
       const input = { deployTarget, machineId, snapshotId: request.params.snapshotId };
-      const work = { definition: deleteSnapshotHead, input, action: null, startBy: await readStartBy(sql) };
+      const work = { definition: deleteSnapshotWorkflow, input, action: null, startBy: await readStartBy(sql) };
       return { workflowId: await acceptWorkflow(context, tx, request, { ...onServer(id), ...work }) };
     },
     settle: async (_request, { workflowId }) => {

@@ -7,10 +7,10 @@ import { acceptOverwrite } from '../servers/accept-overwrite';
 import { holdServer, readServer } from '../servers/find-server';
 import { serverResourceKey } from '../servers/server-names';
 import { lookAtSnapshot } from './look-at-snapshot';
-import { rollBackServerHead } from './roll-back-server.head';
+import { rollBackServerWorkflow } from './roll-back-server.workflow';
 import { type RollbackWorld, refuseRollback } from './snapshot.rules';
 
-/** Endpoint 8: accepts that the live disk is overwritten with the snapshot; {@link rollBackServerHead} does it. */
+/** Endpoint 8: accepts that the live disk is overwritten with the snapshot; {@link rollBackServerWorkflow} does it. */
 export const rollBackServer = (context: HandlerContext) =>
   ({
     look: async (request) => {
@@ -25,6 +25,6 @@ export const rollBackServer = (context: HandlerContext) =>
       assertAllowed(refuseRollback(server, world));
       const { deployTarget, machineId, powerState: powerBefore } = server;
       const input = { deployTarget, machineId, snapshotId: request.params.snapshotId, powerBefore };
-      return acceptOverwrite(context, tx, request, { server, definition: rollBackServerHead, input, action: 'server.roll_back' });
+      return acceptOverwrite(context, tx, request, { server, definition: rollBackServerWorkflow, input, action: 'server.roll_back' });
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, RollbackWorld>;

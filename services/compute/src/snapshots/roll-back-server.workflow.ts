@@ -1,18 +1,19 @@
+import { powerStateSchema } from '@drydock/contracts/compute-servers';
 import type { StepContext } from '@drydock/workflow/definition';
 import { conclude, retryLater } from '@drydock/workflow/step-error';
-import { workflowsIn } from '@drydock/workflow/workflow';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { followChange } from '../changes/follow-change';
 import { observeMachine } from '../changes/observe-machine';
 import { lookedAt } from '../changes/provider-failure';
 import { sendOnce } from '../changes/send-once';
-import type { Tx } from '../database.store';
 import { sandboxBehaviour } from '../servers/sandbox.rules';
 import { findServer, releaseMachine, releaseUnchanged } from '../servers/server.store';
-import { driverOf, type WorkContext } from '../servers/work';
-import { rollBackServerHead } from './roll-back-server.head';
+import { defineWorkflow, driverOf } from '../servers/work';
 
-type RollbackStep = Pick<StepContext<z.infer<typeof rollBackServerHead.input>, unknown>, 'input' | 'workflowId'>;
+/** `powerBefore`: what the machine was doing when it was asked; said again when nothing came of it. */
+const input = z.strictObject({ deployTarget: z.string(), machineId: z.string(), snapshotId: z.string(), powerBefore: powerStateSchema });
+
+type RollbackStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'input' | 'workflowId'>;
 
 const changeOf = ({ input: { machineId, snapshotId }, workflowId }: RollbackStep) =>
   ({ kind: 'rollback', reference: workflowId, machineId, snapshotId }) as const;
@@ -21,36 +22,35 @@ const changeOf = ({ input: { machineId, snapshotId }, workflowId }: RollbackStep
  * Endpoint 8's work. The driver asks everything again in the moment before it sends; the send happens once; from then on only the provider knows, and its
  * action is followed to its end.
  */
-export const rollBackServerWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(rollBackServerHead)
-    .step('prepare', {
-      run: async (step) => {
-        const server = await findServer(context.database.pool, step, step.subject.id);
-        if (server === null) throw conclude('server_not_operable', { internal: 'the server is gone' });
-        const { failsRollback, isSlow } = sandboxBehaviour(server);
-        const checkpoint = await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step);
-        return { checkpoint, failsRollback, endsNotBeforeMs: isSlow ? context.now().getTime() + context.slowMs : 0 };
-      },
-    })
-    .pointOfNoReturn()
-    .step('send', {
-      run: (step) => {
-        const { checkpoint, failsRollback } = step.outputs.prepare;
-        if (failsRollback) throw conclude('rollback_failed', { internal: 'as the name of the sandbox server asks' });
-        return sendOnce(context, step, { driver: driverOf(context, step, step.input.deployTarget), change: changeOf(step), checkpoint });
-      },
-    })
-    .step('follow', {
-      weight: 8,
-      run: async (step) => {
-        await followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'rollback');
-        const leftMs = step.outputs.prepare.endsNotBeforeMs - context.now().getTime();
-        if (leftMs > 0) throw retryLater({ seconds: leftMs / 1_000 });
-      },
-    })
-    .step('observe', {
-      run: (step) => observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
-      commit: (tx, step, machine) => releaseMachine(tx, step.subject.id, machine),
-    })
-    .onEnd({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })
-    .build();
+export const rollBackServerWorkflow = defineWorkflow({ kind: 'roll_back_server', input })
+  .step('prepare', {
+    run: async (step, context) => {
+      const server = await findServer(context.database.pool, step, step.subject.id);
+      if (server === null) throw conclude('server_not_operable', { internal: 'the server is gone' });
+      const { failsRollback, isSlow } = sandboxBehaviour(server);
+      const checkpoint = await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step);
+      return { checkpoint, failsRollback, endsNotBeforeMs: isSlow ? context.now().getTime() + context.slowMs : 0 };
+    },
+  })
+  .pointOfNoReturn()
+  .step('send', {
+    run: (step, context) => {
+      const { checkpoint, failsRollback } = step.outputs.prepare;
+      if (failsRollback) throw conclude('rollback_failed', { internal: 'as the name of the sandbox server asks' });
+      return sendOnce(context, step, { driver: driverOf(context, step, step.input.deployTarget), change: changeOf(step), checkpoint });
+    },
+  })
+  .step('follow', {
+    weight: 8,
+    run: async (step, context) => {
+      await followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'rollback');
+      const leftMs = step.outputs.prepare.endsNotBeforeMs - context.now().getTime();
+      if (leftMs > 0) throw retryLater({ seconds: leftMs / 1_000 });
+    },
+  })
+  .step('observe', {
+    run: (step, context) => observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
+    commit: (tx, step, machine) => releaseMachine(tx, step.subject.id, machine),
+  })
+  .onEnd({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })
+  .build();

@@ -12,7 +12,7 @@ import { holdServer } from '../servers/find-server';
 import { readerOf } from '../servers/look-at-machine';
 import { onServer, serverPath, serverResourceKey } from '../servers/server-names';
 import { refuseSnapshot } from './snapshot.rules';
-import { takeSnapshotHead } from './take-snapshot.head';
+import { takeSnapshotWorkflow } from './take-snapshot.workflow';
 
 /** The part of the send's output that is told. */
 const sentSchema = z.looseObject({ snapshotId: z.string().nullable() });
@@ -35,7 +35,7 @@ export const takeSnapshot = (context: HandlerContext) =>
       const { deployTarget, machineId } = server;
       const { description = '' } = request.body;
       const input = { deployTarget, machineId, description };
-      const acceptance = { ...onServer(server.id), definition: takeSnapshotHead, input, action: null };
+      const acceptance = { ...onServer(server.id), definition: takeSnapshotWorkflow, input, action: null };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       return { workflowId, description, createdAt: request.now.toISOString() };
     },

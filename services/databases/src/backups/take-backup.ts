@@ -10,7 +10,7 @@ import { databasePath, databaseResourceKey, onDatabase } from '../databases/data
 import { holdDatabase } from '../databases/find-database';
 import { insertBackup } from './backup.store';
 import { viewBackup } from './backup.view';
-import { takeBackupHead } from './take-backup.head';
+import { takeBackupWorkflow } from './take-backup.workflow';
 
 export const takeBackup = (context: HandlerContext) =>
   ({
@@ -26,7 +26,7 @@ export const takeBackup = (context: HandlerContext) =>
         createdAt: request.now,
       };
       const input = { backupId: backup.id };
-      const acceptance = { ...onDatabase(managed.id), definition: takeBackupHead, input, action: 'database_backup.take' };
+      const acceptance = { ...onDatabase(managed.id), definition: takeBackupWorkflow, input, action: 'database_backup.take' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       await insertBackup(tx, backup);
       const body = viewBackup({ ...backup, status: 'queued', sequence: 0, archive: null, completedAt: null });

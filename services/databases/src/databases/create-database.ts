@@ -10,9 +10,9 @@ import { findBackupOf } from '../backups/backup.store';
 import { catalogue, findSize, findVersion, versionsOf } from '../catalogue/catalogue';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
-import { createFromBackupHead } from '../restores/create-from-backup.head';
+import { createFromBackupWorkflow } from '../restores/create-from-backup.workflow';
 import { refuseOrigin } from '../restores/restore.rules';
-import { createDatabaseHead } from './create-database.head';
+import { createDatabaseWorkflow } from './create-database.workflow';
 import { insertDatabase } from './database.store';
 import { viewDatabase } from './database.view';
 import { databasePath, onDatabase } from './database-names';
@@ -41,8 +41,8 @@ export const createDatabase = (context: HandlerContext) =>
       const input = { major: Number(body.engine_version), size: body.size, ...names };
       const work =
         from === undefined
-          ? { definition: createDatabaseHead, input }
-          : { definition: createFromBackupHead, input: { ...input, backupId: from } };
+          ? { definition: createDatabaseWorkflow, input }
+          : { definition: createFromBackupWorkflow, input: { ...input, backupId: from } };
       const workflowId = await acceptWorkflow(context, tx, request, { ...onDatabase(id), ...work, action: 'database.create' });
       const created = { ...viewDatabase(managed), password: context.passwords(id) };
       return { status: 202, headers: followHeaders(databasePath(id), workflowId), body: created };

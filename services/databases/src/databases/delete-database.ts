@@ -7,7 +7,7 @@ import type { Tx } from '../database.store';
 import { changeStatus } from './database.store';
 import { viewDatabase } from './database.view';
 import { databasePath, databaseResourceKey, onDatabase } from './database-names';
-import { deleteDatabaseHead } from './delete-database.head';
+import { deleteDatabaseWorkflow } from './delete-database.workflow';
 import { holdDatabase } from './find-database';
 
 export const deleteDatabase = (context: HandlerContext) =>
@@ -15,7 +15,7 @@ export const deleteDatabase = (context: HandlerContext) =>
     act: async (tx: Tx, request) => {
       const managed = await holdDatabase(tx, request);
       await assertFree(context.database.sql(tx), databaseResourceKey(managed.id));
-      const acceptance = { ...onDatabase(managed.id), definition: deleteDatabaseHead, input: {}, action: 'database.delete' };
+      const acceptance = { ...onDatabase(managed.id), definition: deleteDatabaseWorkflow, input: {}, action: 'database.delete' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       await changeStatus(tx, managed.id, 'deleting');
       const body = viewDatabase({ ...managed, status: 'deleting' });

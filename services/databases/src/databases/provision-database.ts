@@ -2,15 +2,21 @@ import type { EndHooks, StepContext, WorkflowRun } from '@drydock/workflow/defin
 import { orderOf } from '@drydock/workflow/order';
 import { removeSchedule, saveSchedule } from '@drydock/workflow/schedules';
 import { fail } from '@drydock/workflow/step-error';
-import type { z } from 'zod';
-import { verifyRestoreHead, verifyScheduleOf } from '../backups/verify-restore.head';
+import { verifyRestoreWorkflow, verifyScheduleOf } from '../backups/verify-restore.workflow';
 import { findSize } from '../catalogue/catalogue';
 import type { Tx } from '../database.store';
-import type { createDatabaseHead } from './create-database.head';
 import { changeStatus, recordAddress } from './database.store';
 import { databaseResourceKey } from './database-names';
 import { definitely } from './definite-failure';
 import { refOf, type WorkContext } from './work';
+
+interface NewDatabase {
+  major: number;
+  /** The code of a size of the catalogue. */
+  size: string;
+  databaseName: string;
+  username: string;
+}
 
 interface Address {
   host: string;
@@ -18,10 +24,7 @@ interface Address {
 }
 
 /** An instance of its own with an empty database, at an address that stays. */
-export async function provision(
-  context: WorkContext,
-  step: StepContext<z.infer<typeof createDatabaseHead.input>, unknown>,
-): Promise<Address> {
+export async function provision(context: WorkContext, step: StepContext<NewDatabase, unknown>): Promise<Address> {
   const { major, databaseName, username, size: code } = step.input;
   const size = findSize(code);
   if (size === undefined) throw fail('size_not_offered');
@@ -37,7 +40,7 @@ export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unkno
   await recordAddress(tx, id, address);
   await saveSchedule(context.database.sql(tx), {
     name: verifyScheduleOf(id),
-    kind: verifyRestoreHead.kind,
+    kind: verifyRestoreWorkflow.kind,
     resourceKey: databaseResourceKey(id),
     subject: run.subject,
     orgId: run.orgId,
@@ -49,9 +52,9 @@ export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unkno
 }
 
 /** One that could not be made is failed, and can be deleted. */
-export const settleCreation = (context: WorkContext): EndHooks<unknown, Tx, unknown> => ({
-  failed: async (tx, run) => {
+export const endCreation: EndHooks<WorkContext, Tx, unknown> = {
+  failed: async (tx, run, _problem, context) => {
     await removeSchedule(context.database.sql(tx), verifyScheduleOf(run.subject.id));
     await changeStatus(tx, run.subject.id, 'failed', 'The database could not be created. Delete it and create another one.');
   },
-});
+};

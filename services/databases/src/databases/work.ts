@@ -1,5 +1,5 @@
-import type { WorkflowRun } from '@drydock/workflow/definition';
-import type { DatabasesDatabase } from '../database.store';
+import { type WorkflowRun, workflowsFor } from '@drydock/workflow/definition';
+import type { DatabasesDatabase, Tx } from '../database.store';
 import type { BackupStorage } from '../providers/backup-storage';
 import type { DatabaseProvider, DatabaseRef } from '../providers/database-provider';
 import type { DatabasePasswords } from './database-password';
@@ -19,6 +19,8 @@ export interface WorkContext {
   slowMs: number;
   now(): Date;
 }
+
+export const defineWorkflow = workflowsFor<WorkContext, Tx>();
 
 /** The database that a step works on. */
 export const refOf = ({ orgId, mode, subject }: Pick<WorkflowRun<unknown>, 'orgId' | 'mode' | 'subject'>): DatabaseRef => ({

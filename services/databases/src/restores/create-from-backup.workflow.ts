@@ -1,44 +1,44 @@
 import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';
-import { workflowsIn } from '@drydock/workflow/workflow';
+import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
 import { movingLimits, verifyStored } from '../backups/pack-backup';
-import type { Tx } from '../database.store';
 import { definitely } from '../databases/definite-failure';
-import { provision, serve, settleCreation } from '../databases/provision-database';
-import { refOf, type WorkContext } from '../databases/work';
-import { createFromBackupHead } from './create-from-backup.head';
+import { endCreation, provision, serve } from '../databases/provision-database';
+import { defineWorkflow, refOf } from '../databases/work';
 import { refusePoint } from './restore.rules';
 import { findingsOfRestore } from './restore-findings';
 
 /** A new database that begins with what a backup holds. Nobody is told its address before. */
-export const createFromBackupWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(createFromBackupHead)
-    .step('provision', {
-      timeoutSeconds: 120,
-      run: (step) => provision(context, step),
-      undo: (step) => context.provider.destroy(refOf(step), orderOf(step)),
-    })
-    .step('load', {
-      ...movingLimits,
-      weight: 8,
-      // The empty instance is replaced as a restore replaces one, and kept by nobody. Begun again behind its end it loads once more what is there.
-      run: async (step) => {
-        const { provider, database, backupStorage } = context;
-        const { backupId, major } = step.input;
-        const backup = await findBackupOf(database.pool, step, backupId);
-        const refusal = refusePoint(backup);
-        if (refusal !== null || backup === null || backup.archive === null) throw fail(refusal?.code ?? 'backup_not_completed');
-        const { storageKey, manifestMac } = backup.archive;
-        await definitely(verifyStored(context, step, backup, backup.archive));
-        const [ref, order] = [refOf(step), { ...orderOf(step), progress: step.progress }];
-        const archive = { source: backupStorage.source(storageKey), archiveId: backupId, manifestMac };
-        const restore = { upgradeId: step.workflowId, major, sourceId: backup.databaseId, archive };
-        const staged = await definitely(provider.stageRestore(ref, restore, order), { content_refused: 'backup_content_refused' });
-        for (const move of ['cutover', 'finish', 'retireOld'] as const) await definitely<unknown>(provider[move](ref, restore, order));
-        return { findings: findingsOfRestore(staged) };
-      },
-      commit: (tx, step) => serve(context, tx, step, step.outputs.provision),
-    })
-    .onEnd(settleCreation(context))
-    .build();
+export const createFromBackupWorkflow = defineWorkflow({
+  kind: 'create_database_from_backup',
+  input: z.strictObject({ major: z.int(), size: z.string(), databaseName: z.string(), username: z.string(), backupId: z.uuid() }),
+})
+  .step('provision', {
+    timeoutSeconds: 120,
+    run: (step, context) => provision(context, step),
+    undo: (step, context) => context.provider.destroy(refOf(step), orderOf(step)),
+  })
+  .step('load', {
+    ...movingLimits,
+    weight: 8,
+    // The empty instance is replaced as a restore replaces one, and kept by nobody. Begun again behind its end it loads once more what is there.
+    run: async (step, context) => {
+      const { provider, database, backupStorage } = context;
+      const { backupId, major } = step.input;
+      const backup = await findBackupOf(database.pool, step, backupId);
+      const refusal = refusePoint(backup);
+      if (refusal !== null || backup === null || backup.archive === null) throw fail(refusal?.code ?? 'backup_not_completed');
+      const { storageKey, manifestMac } = backup.archive;
+      await definitely(verifyStored(context, step, backup, backup.archive));
+      const [ref, order] = [refOf(step), { ...orderOf(step), progress: step.progress }];
+      const archive = { source: backupStorage.source(storageKey), archiveId: backupId, manifestMac };
+      const restore = { upgradeId: step.workflowId, major, sourceId: backup.databaseId, archive };
+      const staged = await definitely(provider.stageRestore(ref, restore, order), { content_refused: 'backup_content_refused' });
+      for (const move of ['cutover', 'finish', 'retireOld'] as const) await definitely<unknown>(provider[move](ref, restore, order));
+      return { findings: findingsOfRestore(staged) };
+    },
+    commit: (tx, step, _output, context) => serve(context, tx, step, step.outputs.provision),
+  })
+  .onEnd(endCreation)
+  .build();

@@ -9,7 +9,6 @@ import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
 import { lookAt } from '@drydock/workflow/testing/workflow-record';
 import { type DatabasesWorld, type Made, makeDatabase, openWorld, query } from '../../test/databases-world';
-import type { WorkContext } from '../databases/work';
 import { workflows } from '../workflows';
 
 interface Run {
@@ -19,7 +18,6 @@ interface Run {
 }
 
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
-const definitions = workflows(Object.freeze({}) as WorkContext);
 
 describe('a restore survives the crash of every step', () => {
   let world: DatabasesWorld;
@@ -44,7 +42,7 @@ describe('a restore survives the crash of every step', () => {
   /** CI takes the deaths, and the failure whose taking back is the longest. */
   const crash = async (kind: string, onlyInCi: RegExp, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>): Promise<void> => {
     const whole = { runSecondsMax: 60, look, ledger: async () => world.host.ledger(), ...fixture };
-    const { cases } = await crashEveryStepInWorld(world, definitionOf(definitions, kind), whole, crashScope({ onlyInCi }));
+    const { cases } = await crashEveryStepInWorld(world, definitionOf(workflows, kind), whole, crashScope({ onlyInCi }));
     expect(cases.length).toBeGreaterThan(0);
   };
 

@@ -12,9 +12,9 @@ import { viewDatabase } from '../databases/database.view';
 import { databasePath, databaseResourceKey, onDatabase } from '../databases/database-names';
 import { holdDatabase } from '../databases/find-database';
 import { refuseRestore } from './restore.rules';
-import { restoreDatabaseHead } from './restore-database.head';
+import { restoreDatabaseWorkflow } from './restore-database.workflow';
 
-/** Accepts that the database is replaced by one of its backups; {@link restoreDatabaseHead} does it. */
+/** Accepts that the database is replaced by one of its backups; {@link restoreDatabaseWorkflow} does it. */
 export const restoreDatabase = (context: HandlerContext) =>
   ({
     act: async (tx: Tx, request) => {
@@ -25,7 +25,7 @@ export const restoreDatabase = (context: HandlerContext) =>
       assertAllowed(refuseRestore({ managed, unfinished }, backup));
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onDatabase(managed.id),
-        definition: restoreDatabaseHead,
+        definition: restoreDatabaseWorkflow,
         input: { backupId, safetyCopyId: uuidv7() },
         action: 'database_backup.restore',
       });

@@ -4,22 +4,21 @@ import { timeOfId } from '@drydock/contracts/values';
 import type { StepContext } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';
-import { workflowsIn } from '@drydock/workflow/workflow';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { findBackup, insertBackup, markFailed } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';
 import { completeBackup, discardPacked, movingLimits, packBackup, verifyPacked, verifyStored } from '../backups/pack-backup';
-import type { Tx } from '../database.store';
 import { changeStatus, findDatabase } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';
 import { sandboxBehaviour } from '../databases/sandbox.rules';
-import { refOf, type WorkContext } from '../databases/work';
+import { defineWorkflow, refOf, type WorkContext } from '../databases/work';
 import { cutOver } from '../upgrades/cut-over';
-import { beginEndOfUpgrade } from '../upgrades/end-abandoned-upgrade.head';
-import { retireLater } from '../upgrades/retire-later';
+import { beginEndOfUpgrade } from '../upgrades/end-abandoned-upgrade.workflow';
+import { retireLater } from '../upgrades/retire-old-instance.workflow';
 import { neededBytes, refusePoint } from './restore.rules';
-import { restoreDatabaseHead } from './restore-database.head';
 import { findingsOfRestore } from './restore-findings';
+
+const input = z.strictObject({ backupId: z.uuid(), safetyCopyId: z.uuid() });
 
 interface RestorePlan {
   archive: StoredArchive;
@@ -29,7 +28,7 @@ interface RestorePlan {
 }
 
 /** Asks what the request asked again, and whether the host has room for a second instance. */
-async function recheck(context: WorkContext, step: StepContext<z.infer<typeof restoreDatabaseHead.input>, unknown>): Promise<RestorePlan> {
+async function recheck(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<RestorePlan> {
   const { database, provider, slowMs } = context;
   const managed = await findDatabase(database.pool, step, step.subject.id);
   if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
@@ -56,72 +55,71 @@ async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<un
  * A backup as an instance of its own beside the serving one, then behind the same address. What is replaced is exact only once nobody writes to it any more, so it is packed
  * behind the switch; that it can be packed is proven before, by a rehearsal. The replaced instance is kept, frozen, for a day.
  */
-export const restoreDatabaseWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(restoreDatabaseHead)
-    .step('recheck', { weight: 0.2, run: (step) => recheck(context, step) })
-    .step('verify', {
-      ...movingLimits,
-      weight: 2,
-      run: (step) => {
-        const backup = { id: step.input.backupId, databaseId: step.subject.id };
-        return definitely(verifyStored(context, step, backup, step.outputs.recheck.archive));
-      },
-    })
-    .step('rehearse_copy', { ...movingLimits, weight: 3, run: (step) => rehearseCopy(context, step) })
-    .step('stage', {
-      ...movingLimits,
-      weight: 8,
-      run: async (step) => {
-        const { archive: stored, major, failsRestore } = step.outputs.recheck;
-        const { storageKey, manifestMac } = stored;
-        const archive = { source: context.backupStorage.source(storageKey), archiveId: step.input.backupId, manifestMac };
-        const restore = { upgradeId: step.workflowId, major, sourceId: step.subject.id, archive };
-        const order = { ...orderOf(step), progress: step.progress };
-        const work = context.provider.stageRestore(refOf(step), restore, order);
-        const staged = await definitely(work, { content_refused: 'backup_content_refused' });
-        if (failsRestore) throw fail('database_restore_failed', { internal: 'as the label of the sandbox database asks' });
-        return { tables: staged?.tables ?? 0, findings: findingsOfRestore(staged) };
-      },
-      // Takes back everything up to the cutover.
-      undo: (step) => context.provider.abandon(refOf(step), { upgradeId: step.workflowId }, orderOf(step)),
-    })
-    .pointOfNoReturn()
-    .step('cutover', {
-      timeoutSeconds: 120,
-      run: (step) => cutOver(context, step, { upgradeId: step.workflowId }, { takenBack: 'database_restore_failed' }),
-      commit: (tx, step) => {
-        const { safetyCopyId: id } = step.input;
-        const engineVersion = String(step.outputs.recheck.major);
-        return insertBackup(tx, { id, databaseId: step.subject.id, kind: 'pre_restore', engineVersion, createdAt: timeOfId(id) });
-      },
-    })
-    .step('pack_safety_copy', {
-      ...movingLimits,
-      weight: 4,
-      run: (step) => packBackup(context, step, step.input.safetyCopyId, { upgradeId: step.workflowId }),
-      undo: (step) => discardPacked(context, step, step.input.safetyCopyId),
-    })
-    .step('verify_safety_copy', {
-      ...movingLimits,
-      weight: 2,
-      run: async (step) => {
-        await definitely(verifyPacked(context, step, step.input.safetyCopyId, step.outputs.pack_safety_copy));
-        return { at: context.now().toISOString() };
-      },
-      commit: (tx, step, { at }) =>
-        completeBackup(tx, step.subject.id, step.input.safetyCopyId, step.outputs.pack_safety_copy, { at: new Date(at), isProven: false }),
-    })
-    .step('finish', {
-      timeoutSeconds: 1_800,
-      run: (step) => definitely(context.provider.finish(refOf(step), { upgradeId: step.workflowId }, orderOf(step))),
-      commit: (tx, step) => retireLater(context, tx, step, step.workflowId),
-    })
-    .onEnd({
-      succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
-      failed: async (tx, run, { code }) => {
-        await markFailed(tx, run.input.safetyCopyId, code);
-        if (code === 'abandoned') await beginEndOfUpgrade(context.database.sql(tx), run);
-        else await changeStatus(tx, run.subject.id, 'available');
-      },
-    })
-    .build();
+export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database', input })
+  .step('recheck', { weight: 0.2, run: (step, context) => recheck(context, step) })
+  .step('verify', {
+    ...movingLimits,
+    weight: 2,
+    run: (step, context) => {
+      const backup = { id: step.input.backupId, databaseId: step.subject.id };
+      return definitely(verifyStored(context, step, backup, step.outputs.recheck.archive));
+    },
+  })
+  .step('rehearse_copy', { ...movingLimits, weight: 3, run: (step, context) => rehearseCopy(context, step) })
+  .step('stage', {
+    ...movingLimits,
+    weight: 8,
+    run: async (step, context) => {
+      const { archive: stored, major, failsRestore } = step.outputs.recheck;
+      const { storageKey, manifestMac } = stored;
+      const archive = { source: context.backupStorage.source(storageKey), archiveId: step.input.backupId, manifestMac };
+      const restore = { upgradeId: step.workflowId, major, sourceId: step.subject.id, archive };
+      const order = { ...orderOf(step), progress: step.progress };
+      const work = context.provider.stageRestore(refOf(step), restore, order);
+      const staged = await definitely(work, { content_refused: 'backup_content_refused' });
+      if (failsRestore) throw fail('database_restore_failed', { internal: 'as the label of the sandbox database asks' });
+      return { tables: staged?.tables ?? 0, findings: findingsOfRestore(staged) };
+    },
+    // Takes back everything up to the cutover.
+    undo: (step, context) => context.provider.abandon(refOf(step), { upgradeId: step.workflowId }, orderOf(step)),
+  })
+  .pointOfNoReturn()
+  .step('cutover', {
+    timeoutSeconds: 120,
+    run: (step, context) => cutOver(context, step, { upgradeId: step.workflowId }, { takenBack: 'database_restore_failed' }),
+    commit: (tx, step) => {
+      const { safetyCopyId: id } = step.input;
+      const engineVersion = String(step.outputs.recheck.major);
+      return insertBackup(tx, { id, databaseId: step.subject.id, kind: 'pre_restore', engineVersion, createdAt: timeOfId(id) });
+    },
+  })
+  .step('pack_safety_copy', {
+    ...movingLimits,
+    weight: 4,
+    run: (step, context) => packBackup(context, step, step.input.safetyCopyId, { upgradeId: step.workflowId }),
+    undo: (step, context) => discardPacked(context, step, step.input.safetyCopyId),
+  })
+  .step('verify_safety_copy', {
+    ...movingLimits,
+    weight: 2,
+    run: async (step, context) => {
+      await definitely(verifyPacked(context, step, step.input.safetyCopyId, step.outputs.pack_safety_copy));
+      return { at: context.now().toISOString() };
+    },
+    commit: (tx, step, { at }) =>
+      completeBackup(tx, step.subject.id, step.input.safetyCopyId, step.outputs.pack_safety_copy, { at: new Date(at), isProven: false }),
+  })
+  .step('finish', {
+    timeoutSeconds: 1_800,
+    run: (step, context) => definitely(context.provider.finish(refOf(step), { upgradeId: step.workflowId }, orderOf(step))),
+    commit: (tx, step, _output, context) => retireLater(context, tx, step, step.workflowId),
+  })
+  .onEnd({
+    succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
+    failed: async (tx, run, { code }, context) => {
+      await markFailed(tx, run.input.safetyCopyId, code);
+      if (code === 'abandoned') await beginEndOfUpgrade(context.database.sql(tx), run);
+      else await changeStatus(tx, run.subject.id, 'available');
+    },
+  })
+  .build();

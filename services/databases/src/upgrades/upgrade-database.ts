@@ -13,9 +13,9 @@ import { viewDatabase } from '../databases/database.view';
 import { databasePath, databaseResourceKey, onDatabase } from '../databases/database-names';
 import { holdDatabase } from '../databases/find-database';
 import { refuseUpgrade } from './upgrade.rules';
-import { upgradeDatabaseHead } from './upgrade-database.head';
+import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
 
-/** Endpoint 10: accepts that the database is moved to a newer major; {@link upgradeDatabaseHead} does it. */
+/** Endpoint 10: accepts that the database is moved to a newer major; {@link upgradeDatabaseWorkflow} does it. */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
     act: async (tx: Tx, request) => {
@@ -26,7 +26,7 @@ export const upgradeDatabase = (context: HandlerContext) =>
       const [backupId, newBackupId] = [uuidv7(), uuidv7()];
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onDatabase(managed.id),
-        definition: upgradeDatabaseHead,
+        definition: upgradeDatabaseWorkflow,
         input: { toMajor: Number(asked.engine_version), fromVersion: managed.engineVersion, backupId, newBackupId },
         action: 'database.upgrade',
       });

@@ -1,19 +1,17 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';
-import { workflowsIn } from '@drydock/workflow/workflow';
+import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, markRunning } from '../backups/backup.store';
 import { completeBackup, discardPacked, movingLimits, packBackup, proveRestorable, verifyPacked } from '../backups/pack-backup';
-import type { Tx } from '../database.store';
 import { changeStatus, findDatabase, recordVersion } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';
 import { sandboxBehaviour } from '../databases/sandbox.rules';
-import { refOf, type WorkContext } from '../databases/work';
+import { defineWorkflow, refOf } from '../databases/work';
 import type { Upgrade, UpgradePath } from '../providers/database-provider';
 import { cutOver } from './cut-over';
-import { beginEndOfUpgrade } from './end-abandoned-upgrade.head';
-import { retireLater } from './retire-later';
-import { upgradeDatabaseHead } from './upgrade-database.head';
+import { beginEndOfUpgrade } from './end-abandoned-upgrade.workflow';
+import { retireLater } from './retire-old-instance.workflow';
 
 interface Moving {
   workflowId: string;
@@ -27,125 +25,129 @@ const upgradeOf = ({ workflowId, input, outputs }: Moving): Upgrade => ({
 });
 
 /** To a newer major behind the same address: a proven backup first, a new instance beside the old one, and the old one kept for a day. */
-export const upgradeDatabaseWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(upgradeDatabaseHead)
-    .step('precheck', {
-      run: async (step) => {
-        const { provider, database, slowMs } = context;
-        const managed = await findDatabase(database.pool, step, step.subject.id);
-        if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
-        const { path, findings } = await definitely(provider.planUpgrade(refOf(step), step.input.toMajor, step.signal));
-        if (findings.some(({ level }) => level === 'ERROR')) throw fail('upgrade_precheck_failed', { extra: { findings } });
-        const { failsUpgrade, isSlow } = sandboxBehaviour(managed);
-        if (isSlow) await wait(slowMs, undefined, { signal: step.signal });
-        return { path, failsUpgrade };
-      },
-      commit: (tx, step) => markRunning(tx, step.input.backupId),
-    })
-    .step('back_up', {
-      ...movingLimits,
-      weight: 4,
-      run: (step) => packBackup(context, step, step.input.backupId),
-      // One that was proven stays: it is a good backup, whatever becomes of the upgrade.
-      undo: async (step) => {
-        const backup = await findBackup(context.database.pool, step.subject.id, step.input.backupId);
-        if (backup?.status !== 'completed') await discardPacked(context, step, step.input.backupId);
-      },
-    })
-    .step('prove_backup', {
-      ...movingLimits,
-      weight: 4,
-      run: async (step) => {
-        const { input, outputs } = step;
-        await definitely(verifyPacked(context, step, input.backupId, outputs.back_up));
-        const proof = { backupId: input.backupId, major: Number(input.fromVersion), archive: outputs.back_up };
-        return { isProven: await proveRestorable(context, step, proof), at: context.now().toISOString() };
-      },
-      commit: (tx, step, { isProven, at }) =>
-        completeBackup(tx, step.subject.id, step.input.backupId, step.outputs.back_up, { at: new Date(at), isProven }),
-    })
-    .step('create_target', {
-      timeoutSeconds: 120,
-      run: (step) => definitely(context.provider.createTarget(refOf(step), upgradeOf(step), orderOf(step))),
-      // Takes back everything up to the cutover.
-      undo: (step) => context.provider.abandon(refOf(step), upgradeOf(step), orderOf(step)),
-    })
-    .step('copy_schema', {
-      timeoutSeconds: 1_800,
-      run: (step) => definitely(context.provider.copySchema(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress })),
-    })
-    .step('copy_data', {
-      ...movingLimits,
-      weight: 8,
-      run: (step) => definitely(context.provider.copyData(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress })),
-    })
-    .step('catch_up', {
-      timeoutSeconds: 3_600,
-      run: async (step) => {
-        await definitely(context.provider.catchUp(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress }));
-        if (step.outputs.precheck.failsUpgrade) throw fail('upgrade_failed', { internal: 'as the label of the sandbox database asks' });
-      },
-    })
-    .pointOfNoReturn()
-    .step('cutover', {
-      timeoutSeconds: 120,
-      run: (step) => {
-        const catchUp = (): Promise<void> =>
-          context.provider.catchUp(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress });
-        return cutOver(context, step, upgradeOf(step), { prepare: catchUp, takenBack: 'upgrade_failed' });
-      },
-      commit: async (tx, step) => {
-        const { toMajor, newBackupId } = step.input;
-        await recordVersion(tx, step.subject.id, String(toMajor));
-        await insertBackup(tx, {
-          id: newBackupId,
-          databaseId: step.subject.id,
-          kind: 'upgrade',
-          engineVersion: String(toMajor),
-          createdAt: context.now(),
-        });
-      },
-    })
-    .step('compare', {
-      ...movingLimits,
-      weight: 4,
-      run: async (step) => {
-        const order = { ...orderOf(step), progress: step.progress };
-        const { outcome, tables, names } = await definitely(context.provider.compare(refOf(step), upgradeOf(step), order));
-        if (outcome === 'different') throw fail('upgrade_content_differs', { internal: names.join(', ') });
-        if (outcome === 'undecided') step.log.warn({ names }, 'what was written since the cutover could not be compared');
-        return { outcome, tables };
-      },
-    })
-    .step('finish', {
-      timeoutSeconds: 1_800,
-      run: (step) => definitely(context.provider.finish(refOf(step), upgradeOf(step), orderOf(step))),
-      commit: (tx, step) => retireLater(context, tx, step, step.workflowId),
-    })
-    .step('back_up_new', {
-      ...movingLimits,
-      weight: 4,
-      run: async (step) => {
-        await markRunning(context.database.pool, step.input.newBackupId);
-        return packBackup(context, step, step.input.newBackupId);
-      },
-    })
-    .step('verify_new', {
-      ...movingLimits,
-      weight: 2,
-      run: async (step) => {
-        await definitely(verifyPacked(context, step, step.input.newBackupId, step.outputs.back_up_new));
-        return { at: context.now().toISOString() };
-      },
-      commit: (tx, step, { at }) =>
-        completeBackup(tx, step.subject.id, step.input.newBackupId, step.outputs.back_up_new, { at: new Date(at), isProven: false }),
-    })
-    .onEnd({
-      succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
-      failed: async (tx, run, { code }) => {
-        for (const backupId of [run.input.backupId, run.input.newBackupId]) await markFailed(tx, backupId, code);
-        if (code === 'abandoned') await beginEndOfUpgrade(context.database.sql(tx), run);
-        else await changeStatus(tx, run.subject.id, 'available');
-      },
-    })
-    .build();
+export const upgradeDatabaseWorkflow = defineWorkflow({
+  kind: 'upgrade_database',
+  input: z.strictObject({ toMajor: z.int(), fromVersion: z.string(), backupId: z.uuid(), newBackupId: z.uuid() }),
+})
+  .step('precheck', {
+    run: async (step, context) => {
+      const { provider, database, slowMs } = context;
+      const managed = await findDatabase(database.pool, step, step.subject.id);
+      if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
+      const { path, findings } = await definitely(provider.planUpgrade(refOf(step), step.input.toMajor, step.signal));
+      if (findings.some(({ level }) => level === 'ERROR')) throw fail('upgrade_precheck_failed', { extra: { findings } });
+      const { failsUpgrade, isSlow } = sandboxBehaviour(managed);
+      if (isSlow) await wait(slowMs, undefined, { signal: step.signal });
+      return { path, failsUpgrade };
+    },
+    commit: (tx, step) => markRunning(tx, step.input.backupId),
+  })
+  .step('back_up', {
+    ...movingLimits,
+    weight: 4,
+    run: (step, context) => packBackup(context, step, step.input.backupId),
+    // One that was proven stays: it is a good backup, whatever becomes of the upgrade.
+    undo: async (step, context) => {
+      const backup = await findBackup(context.database.pool, step.subject.id, step.input.backupId);
+      if (backup?.status !== 'completed') await discardPacked(context, step, step.input.backupId);
+    },
+  })
+  .step('prove_backup', {
+    ...movingLimits,
+    weight: 4,
+    run: async (step, context) => {
+      const { input, outputs } = step;
+      await definitely(verifyPacked(context, step, input.backupId, outputs.back_up));
+      const proof = { backupId: input.backupId, major: Number(input.fromVersion), archive: outputs.back_up };
+      return { isProven: await proveRestorable(context, step, proof), at: context.now().toISOString() };
+    },
+    commit: (tx, step, { isProven, at }) =>
+      completeBackup(tx, step.subject.id, step.input.backupId, step.outputs.back_up, { at: new Date(at), isProven }),
+  })
+  .step('create_target', {
+    timeoutSeconds: 120,
+    run: (step, context) => definitely(context.provider.createTarget(refOf(step), upgradeOf(step), orderOf(step))),
+    // Takes back everything up to the cutover.
+    undo: (step, context) => context.provider.abandon(refOf(step), upgradeOf(step), orderOf(step)),
+  })
+  .step('copy_schema', {
+    timeoutSeconds: 1_800,
+    run: (step, context) =>
+      definitely(context.provider.copySchema(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress })),
+  })
+  .step('copy_data', {
+    ...movingLimits,
+    weight: 8,
+    run: (step, context) =>
+      definitely(context.provider.copyData(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress })),
+  })
+  .step('catch_up', {
+    timeoutSeconds: 3_600,
+    run: async (step, context) => {
+      await definitely(context.provider.catchUp(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress }));
+      if (step.outputs.precheck.failsUpgrade) throw fail('upgrade_failed', { internal: 'as the label of the sandbox database asks' });
+    },
+  })
+  .pointOfNoReturn()
+  .step('cutover', {
+    timeoutSeconds: 120,
+    run: (step, context) => {
+      const catchUp = (): Promise<void> =>
+        context.provider.catchUp(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress });
+      return cutOver(context, step, upgradeOf(step), { prepare: catchUp, takenBack: 'upgrade_failed' });
+    },
+    commit: async (tx, step, _output, context) => {
+      const { toMajor, newBackupId } = step.input;
+      await recordVersion(tx, step.subject.id, String(toMajor));
+      await insertBackup(tx, {
+        id: newBackupId,
+        databaseId: step.subject.id,
+        kind: 'upgrade',
+        engineVersion: String(toMajor),
+        createdAt: context.now(),
+      });
+    },
+  })
+  .step('compare', {
+    ...movingLimits,
+    weight: 4,
+    run: async (step, context) => {
+      const order = { ...orderOf(step), progress: step.progress };
+      const { outcome, tables, names } = await definitely(context.provider.compare(refOf(step), upgradeOf(step), order));
+      if (outcome === 'different') throw fail('upgrade_content_differs', { internal: names.join(', ') });
+      if (outcome === 'undecided') step.log.warn({ names }, 'what was written since the cutover could not be compared');
+      return { outcome, tables };
+    },
+  })
+  .step('finish', {
+    timeoutSeconds: 1_800,
+    run: (step, context) => definitely(context.provider.finish(refOf(step), upgradeOf(step), orderOf(step))),
+    commit: (tx, step, _output, context) => retireLater(context, tx, step, step.workflowId),
+  })
+  .step('back_up_new', {
+    ...movingLimits,
+    weight: 4,
+    run: async (step, context) => {
+      await markRunning(context.database.pool, step.input.newBackupId);
+      return packBackup(context, step, step.input.newBackupId);
+    },
+  })
+  .step('verify_new', {
+    ...movingLimits,
+    weight: 2,
+    run: async (step, context) => {
+      await definitely(verifyPacked(context, step, step.input.newBackupId, step.outputs.back_up_new));
+      return { at: context.now().toISOString() };
+    },
+    commit: (tx, step, { at }) =>
+      completeBackup(tx, step.subject.id, step.input.newBackupId, step.outputs.back_up_new, { at: new Date(at), isProven: false }),
+  })
+  .onEnd({
+    succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
+    failed: async (tx, run, { code }, context) => {
+      for (const backupId of [run.input.backupId, run.input.newBackupId]) await markFailed(tx, backupId, code);
+      if (code === 'abandoned') await beginEndOfUpgrade(context.database.sql(tx), run);
+      else await changeStatus(tx, run.subject.id, 'available');
+    },
+  })
+  .build();
