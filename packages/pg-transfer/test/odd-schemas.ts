@@ -157,22 +157,23 @@ function table(draft: Draft): void {
   const [target, other, sequence] = [draft.qualified(), draft.qualified(), draft.qualified()];
   const [id, text, number, span, made] = [draft.name(), draft.name(), draft.name(), draft.name(), draft.name()];
   const deferrable = draft.pick(['', ' deferrable', ' deferrable initially deferred']);
+  const unlogged = draft.may(0.2, 'unlogged ');
   const identity = draft.pick(['always', 'by default']);
   const key = draft.name();
   draft.add(
     `create sequence ${sequence} as ${draft.pick(['smallint', 'int', 'bigint'])} increment ${draft.pick([1, -3, 7])} ${draft.may(0.5, 'minvalue -200')} ${draft.may(0.5, 'maxvalue 30000')} cache 3 ${draft.may(0.5, 'cycle')}`,
-    `create ${draft.may(0.2, 'unlogged ')}table ${target} (${id} int generated ${identity} as identity (start 10 increment 5${draft.may(0.3, ' cycle')}),
+    `create ${unlogged}table ${target} (${id} int generated ${identity} as identity (start 10 increment 5${draft.may(0.3, ' cycle')}),
       ${text} text collate ${draft.pick(['"C"', '"default"', 'ucs_basic'])} default ${draft.text()} constraint ${draft.name()} not null, gone int,
       ${number} numeric(10, 3) default nextval(${literal(sequence)}::regclass) check (${number} is not null) no inherit,
       ${span} int4range default '[1,5)', ${made} text generated always as (upper(${text})) stored, times timestamptz[] default '{}',
-      constraint ${key} primary key (${id})${draft.may(0.3, ` include (${text})`)}${deferrable},
+      constraint ${key} primary key (${id})${draft.may(0.3, ` include (${text})`)},
       constraint ${draft.name()} unique ${draft.may(0.4, 'nulls not distinct ')}(${number}, ${text})${deferrable},
       constraint ${draft.name()} exclude using gist (${span} with &&) where (${id} > 100)) with (fillfactor = ${draft.pick([50, 70, 100])}${draft.may(0.3, ', autovacuum_enabled = false, toast.autovacuum_enabled = false')})`,
     `alter table ${target} drop column gone`,
     `alter sequence ${sequence} owned by ${target}.${number}`,
     `alter table ${target} alter ${text} set storage ${draft.pick(['external', 'main'])}, alter ${text} set statistics 77, alter ${text} set (n_distinct = -0.5), alter ${text} set compression pglz`,
     `insert into ${target} (${span}) select int4range(n * 10, n * 10 + 1) from generate_series(1, 20) n`,
-    `create table ${other} (parent int constraint ${draft.name()} references ${target} on delete ${draft.pick(['cascade', 'set null', 'restrict'])} on update ${draft.pick(['no action', 'set default'])}, self int, filler text default ${draft.text()},
+    `create ${unlogged}table ${other} (parent int constraint ${draft.name()} references ${target} on delete ${draft.pick(['cascade', 'set null', 'restrict'])} on update ${draft.pick(['no action', 'set default'])}, self int, filler text default ${draft.text()},
       constraint ${draft.name()} check (self <> 0) not valid, primary key (self))`,
     `alter table ${other} add constraint ${draft.name()} foreign key (self) references ${other} (self) deferrable initially deferred not valid`,
     `insert into ${other} (self) values (5), (6)`,
@@ -196,7 +197,7 @@ function table(draft: Draft): void {
   triggersOn(draft, target, text);
   policiesOn(draft, target, text);
   viewsOf(draft, target, [id, text, number]);
-  if (draft.random.isChosen(0.3))
+  if (unlogged === '' && draft.random.isChosen(0.3))
     draft.add(
       `create publication ${draft.name()} for table ${target} (${id}, ${text}) where (${id} > 5), ${other} with (publish = 'insert')`,
     );
