@@ -1,5 +1,6 @@
 import { listSiteBackups, type SiteBackupSurface } from '@drydock/contracts/backups';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
+import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import type { Site } from '../sites/site.types';
@@ -7,25 +8,40 @@ import type { ListPage } from '../sites/site-list';
 import { siteResourceKey } from '../sites/site-names';
 import { allowanceWindowStart } from './backup.rules';
 import { listBackups, listOnDemand } from './backup.store';
+import type { Backup } from './backup.types';
 import { viewBackup } from './backup.view';
 import { viewSurface } from './backup-surface.view';
 
 /** The list that a surface's cursors belong to, whoever answered with them. */
 export const backupList = listSiteBackups.id;
 
-/** The surface as `tx` sees it: within a request's transaction, with what it has just accepted. */
+/** What a request that accepts work on a site has read, or made, itself. */
+interface KnownOfSurface {
+  /** As {@link readSurfaceRows} gives them. */
+  rows: readonly Backup[];
+  unfinished: UnfinishedWorkflow;
+}
+
+export const readSurfaceRows = (tx: Tx, site: Site, { asked }: ListPage): Promise<Backup[]> =>
+  listBackups(tx, site.id, { after: asked.after, take: asked.limit + 1 });
+
+/** The surface as `tx` sees it: within a request's transaction, with what it has just accepted. `known` is not read again. */
 export async function readSurface(
   context: Pick<HandlerContext, 'database' | 'proofs'>,
   tx: Tx,
   site: Site,
-  { asked, pageOf, now }: ListPage,
+  listPage: ListPage,
+  known?: KnownOfSurface,
 ): Promise<SiteBackupSurface> {
-  const [unfinished, rows, onDemand, proofs] = await Promise.all([
-    findUnfinished(context.database.sql(tx), siteResourceKey(site.id)),
-    listBackups(tx, site.id, { after: asked.after, take: asked.limit + 1 }),
-    listOnDemand(tx, site.id, allowanceWindowStart(now)),
+  const { asked, pageOf, now } = listPage;
+  const [unfinished, rows, proofs] = await Promise.all([
+    known?.unfinished ?? findUnfinished(context.database.sql(tx), siteResourceKey(site.id)),
+    known?.rows ?? readSurfaceRows(tx, site, listPage),
     context.proofs.read(site.mode),
   ]);
+  // A first page that is not full has all that the allowance counts.
+  const isWhole = asked.after === null && rows.length <= asked.limit;
+  const onDemand = isWhole ? rows : await listOnDemand(tx, site.id, allowanceWindowStart(now));
   const { data: backups, page } = pageOf(rows, (backup) => viewBackup(backup, now));
   return viewSurface({ site, backups, page, onDemand, unfinished, proofs }, now);
 }

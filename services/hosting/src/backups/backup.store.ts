@@ -55,14 +55,20 @@ export async function insertBackup(tx: Tx, owner: Owner, backup: NewBackup): Pro
 export async function findBackup(tx: Tx, site: Owner & { id: string }, backupId: string): Promise<Backup | null> {
   const row = await tx.backup.findFirst({ where: { id: backupId, siteId: site.id, orgId: site.orgId, mode: site.mode } });
   if (row === null) return null;
-  return toBackup(row, (await listSkippedOfSite(tx, row.siteId)).get(row.id));
+  const [backup = null] = await withSkipped(tx, site.id, [row]);
+  return backup;
 }
 
 /** The site's, newest first, behind `after`. */
 export async function listBackups(tx: Tx, siteId: string, { after, take }: { after: string | null; take: number }): Promise<Backup[]> {
   const where = { siteId, ...(after === null ? {} : { id: { lt: after } }) };
   const rows = await tx.backup.findMany({ where, orderBy: { id: 'desc' }, take });
-  const skipped = await listSkippedOfSite(tx, siteId);
+  return withSkipped(tx, siteId, rows);
+}
+
+/** Most backups have skipped nothing, and a row says so itself. */
+async function withSkipped(tx: Tx, siteId: string, rows: readonly BackupRow[]): Promise<Backup[]> {
+  const skipped = rows.some(({ skippedCount }) => skippedCount > 0n) ? await listSkippedOfSite(tx, siteId) : new Map<string, Backup['skipped']>();
   return rows.map((row) => toBackup(row, skipped.get(row.id)));
 }
 

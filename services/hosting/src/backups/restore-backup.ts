@@ -12,7 +12,7 @@ import { readListPage } from '../sites/site-list';
 import { onSite, sitePath, siteResourceKey } from '../sites/site-names';
 import { refuseRestore } from './backup.rules';
 import { findBackup } from './backup.store';
-import { backupList, readSurface } from './backup-surface';
+import { backupList, readSurface, readSurfaceRows } from './backup-surface';
 import { restoreBackupHead } from './restore-backup.head';
 
 /** Endpoint 3: accepts that the site is overwritten with the named backup; {@link restoreBackupHead} does it. */
@@ -21,10 +21,13 @@ export const restoreBackup = (context: HandlerContext) =>
     act: async (tx: Tx, request) => {
       const { now, body } = request;
       const site = await holdSite(tx, request);
-      const [backup, unfinished] = await Promise.all([
-        findBackup(tx, site, body.backup_id),
+      const page = readListPage(context, backupList, request);
+      const [rows, unfinished] = await Promise.all([
+        readSurfaceRows(tx, site, page),
         findUnfinished(context.database.sql(tx), siteResourceKey(site.id)),
       ]);
+      // Of the many that a site can have, the one to be restored is mostly on the page that is answered with.
+      const backup = rows.find(({ id }) => id === body.backup_id) ?? (await findBackup(tx, site, body.backup_id));
       assertAllowed(refuseRestore({ site, unfinished }, backup, now));
       const input = {
         backupId: body.backup_id,
@@ -39,8 +42,9 @@ export const restoreBackup = (context: HandlerContext) =>
         action: 'backup.restore',
       });
       await changeStatus(tx, site.id, 'restoring');
-      const page = readListPage(context, backupList, request);
-      const surface = await readSurface(context, tx, { ...site, status: 'restoring' }, page);
+      const accepted = { id: workflowId, kind: restoreBackupHead.kind, status: 'queued' as const };
+      const known = { rows, unfinished: accepted };
+      const surface = await readSurface(context, tx, { ...site, status: 'restoring' }, page, known);
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: surface };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;

@@ -11,7 +11,7 @@ import { readListPage } from '../sites/site-list';
 import { onSite, sitePath, siteResourceKey } from '../sites/site-names';
 import { allowanceOf, allowanceWindowStart, refuseBackup } from './backup.rules';
 import { insertBackup, listOnDemand } from './backup.store';
-import { backupList, readSurface } from './backup-surface';
+import { backupList, readSurface, readSurfaceRows } from './backup-surface';
 import { takeBackupHead } from './take-backup.head';
 
 export const takeBackup = (context: HandlerContext) =>
@@ -28,7 +28,10 @@ export const takeBackup = (context: HandlerContext) =>
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       const location = context.backupStorage.locationIn(site.mode);
       await insertBackup(tx, site, { id: backupId, siteId: site.id, kind: 'on_demand', workflowId, createdAt: now, location });
-      const surface = await readSurface(context, tx, site, readListPage(context, backupList, request));
+      const page = readListPage(context, backupList, request);
+      const accepted = { id: workflowId, kind: takeBackupHead.kind, status: 'queued' as const };
+      const known = { rows: await readSurfaceRows(tx, site, page), unfinished: accepted };
+      const surface = await readSurface(context, tx, site, page, known);
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: surface };
     },
   }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
