@@ -68,7 +68,9 @@ export async function listBackups(tx: Tx, siteId: string, { after, take }: { aft
 
 /** Most backups have skipped nothing, and a row says so itself. */
 async function withSkipped(tx: Tx, siteId: string, rows: readonly BackupRow[]): Promise<Backup[]> {
-  const skipped = rows.some(({ skippedCount }) => skippedCount > 0n) ? await listSkippedOfSite(tx, siteId) : new Map<string, Backup['skipped']>();
+  const skipped = rows.some(({ skippedCount }) => skippedCount > 0n)
+    ? await listSkippedOfSite(tx, siteId)
+    : new Map<string, Backup['skipped']>();
   return rows.map((row) => toBackup(row, skipped.get(row.id)));
 }
 
