@@ -10,6 +10,7 @@ const longest = [
   'infra/dev/src/start.test.ts',
   'infra/dev/src/e2e/secret-hunt.test.ts',
   'infra/dev/src/e2e/restore.test.ts',
+  'infra/dev/src/e2e/attacks.test.ts',
   'conformance.test.ts',
   'packages/workflow/src/crash.test.ts',
   'packages/pg-transfer/src/transfer.test.ts',

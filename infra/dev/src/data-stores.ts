@@ -22,6 +22,9 @@ export interface DataStores {
   notes: string[];
 }
 
+/** Twice what building an index while a site is restored may take (`maintenance_work_mem`), and less than the largest value that Postgres can make. */
+const sitesSessionBytes = 512 * 2 ** 20;
+
 interface StoreContext {
   config: DevConfig;
   supervisor: Supervisor;
@@ -58,8 +61,9 @@ async function startCluster({ config, supervisor, ports }: StoreContext, name: '
   const folder = path.join(config.dataDir, name);
   const log = openChildLog(path.join(config.dataDir, 'logs'), name);
   const port = await ports.settle(name);
-  const account = name === 'postgres' ? clusterAccounts.services : clusterAccounts.sites;
-  const postgres = postgresMember({ name, folder, port, account, isEphemeral: config.isEphemeral, onLog: log.write });
+  const own =
+    name === 'postgres' ? { account: clusterAccounts.services } : { account: clusterAccounts.sites, sessionBytes: sitesSessionBytes };
+  const postgres = postgresMember({ name, folder, port, isEphemeral: config.isEphemeral, onLog: log.write, ...own });
   await supervisor.keepRunning(postgres.member);
   return postgres.server();
 }

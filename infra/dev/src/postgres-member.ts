@@ -15,6 +15,7 @@ export function postgresMember(options: {
   isEphemeral: boolean;
   /** Where we are root. */
   account: number;
+  sessionBytes?: number;
   onLog: (text: string) => void;
 }): PostgresMember {
   let server: PostgresServer | undefined;

@@ -46,6 +46,13 @@ test('asks everybody for a password by scram, which only we can read', async () 
   expect(await query(server.adminUrl, 'SHOW fsync')).toEqual([{ fsync: 'on' }]);
 });
 
+/** As root under an account, for an ordinary user in a box. */
+test.each([300_904, null])('a session takes no more memory than it may, and its server goes on (account %s)', async (account) => {
+  server = await startPostgres({ folder, account, sessionBytes: 512 * 2 ** 20 });
+  await expect(query(server.adminUrl, `SELECT length(repeat('x', 600000000))`)).rejects.toMatchObject({ code: '53200' });
+  expect(await query(server.adminUrl, `SELECT length(repeat('x', 100000000))`)).toEqual([{ length: 100_000_000 }]);
+});
+
 const kinds = [
   ['a server of our own', null],
   ['a server that strangers work in', 300_903],

@@ -25,6 +25,11 @@ export interface PostgresOptions {
    * a box instead. Left out or null: no box, and as root the account is nobody's.
    */
   account?: number | null;
+  /**
+   * The most private memory that one session gets; beyond it its statement fails with 53200. Without it a value of a gigabyte, which costs a
+   * stranger one line, costs the machine seconds of both cores.
+   */
+  sessionBytes?: number;
   /** A cluster for tests: no fsync, smaller. A power cut loses it, a kill -9 loses nothing. DRYDOCK_EPHEMERAL=1, which tests set, makes every cluster one. */
   isEphemeral?: boolean;
   /** postgresql.conf settings beyond ours. */
@@ -67,7 +72,14 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   await handOver(folder.dataDir, account);
   const port = options.port ?? (await findFreePort());
   const adminUrl = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
-  const child = await spawnServer(programs.postgres, folder.dataDir, ['-p', String(port), ...settingsArguments(options)], account);
+  const args = ['-p', String(port), ...settingsArguments(options)];
+  const child = await spawnServer({
+    program: programs.postgres,
+    dataDir: folder.dataDir,
+    args,
+    account,
+    sessionBytes: options.sessionBytes,
+  });
   const stop = (): Promise<void> => child.stop('SIGINT', stopTimeoutMs);
   try {
     await waitUntilAnswering(child, adminUrl, options.onLog);
@@ -85,13 +97,27 @@ const programsInBox = '/postgres/programs';
 /** The size of the box's /dev/shm, in bytes, where parallel queries exchange rows. It is memory, taken when it is used. */
 const sharedMemoryBytes = 2 ** 30;
 
+interface Spawned {
+  program: string;
+  dataDir: string;
+  args: readonly string[];
+  account: number | null;
+  sessionBytes: number | undefined;
+}
+
+/** Becomes the program that follows, with a limit in kB on the private memory of each of its processes. Shared buffers do not count. */
+const limitScript = 'ulimit -d "$1"; shift; exec "$@"';
+
 /** A server with customers in it runs under its own account as root, else in a box: a shell in it reaches nothing but its own data. */
-async function spawnServer(program: string, dataDir: string, args: readonly string[], account: number | null): Promise<GuardedChild> {
+async function spawnServer({ program, dataDir, args, account, sessionBytes }: Spawned): Promise<GuardedChild> {
   const stdio = ['ignore', 'ignore', 'pipe'] satisfies StdioOptions;
   const isolation = account === null ? null : await detectIsolation();
   if (isolation?.kind !== 'user_namespaces') {
     const options = { ...serverAccount(account), env: postgresEnvironment, cwd: '/', stdio, signalOnOrphan: 'SIGINT' as const };
-    return spawnGuarded(program, ['-D', dataDir, ...args], options);
+    const command = [program, '-D', dataDir, ...args];
+    if (sessionBytes === undefined) return spawnGuarded(program, command.slice(1), options);
+    const kilobytes = String(Math.floor(sessionBytes / 1024));
+    return spawnGuarded('/bin/sh', ['-c', limitScript, 'limited', kilobytes, ...command], options);
   }
   return spawnInBox({
     isolation,
@@ -103,7 +129,7 @@ async function spawnServer(program: string, dataDir: string, args: readonly stri
       { from: path.resolve(program, '../..'), to: programsInBox, writable: false },
     ],
     workdir: '/',
-    limits: { tmpBytes: sharedMemoryBytes },
+    limits: { tmpBytes: sharedMemoryBytes, ...(sessionBytes === undefined ? {} : { memoryBytes: sessionBytes }) },
     stdio,
     onOrphan: 'SIGKILL',
   });

@@ -5,8 +5,8 @@ import { endpoints as allEndpoints } from '@drydock/contracts/endpoints';
 import type { ReadyChecks } from '@drydock/service-kit/health';
 import { listen } from '@drydock/service-kit/http-server';
 import type { Log } from '@drydock/service-kit/log';
-import { createShares } from '@drydock/service-kit/shares';
-import { streamShares } from '@drydock/service-kit/stream';
+import { createShares, type Shares } from '@drydock/service-kit/shares';
+import { streamLimits, streamShares } from '@drydock/service-kit/stream';
 import { createListener } from './app';
 import { createAskKeys } from './ask-keys';
 import { createAuthenticate } from './authenticate';
@@ -32,6 +32,7 @@ export interface GatewayLimits {
   waitMs: number;
   /** Bodies on their way in; each is at most 100 kB of memory. */
   bodiesMax: number;
+  /** Event streams of one service. What the service would refuse is refused here: to ask it costs more than the refusal. */
   streamsMax: number;
   /** Connections, however idle. An address has at most half of them. */
   connectionsMax: number;
@@ -50,7 +51,7 @@ export const gatewayLimits: GatewayLimits = {
   waitingMax: 600,
   waitMs: 1_000,
   bodiesMax: 600,
-  streamsMax: 500,
+  streamsMax: streamLimits.openMax,
   connectionsMax: 20_000,
   lookUpsMax: 64,
   failedLookUpsMax: 100,
@@ -80,8 +81,9 @@ export interface GatewayOptions {
 export function composeGateway({ config, log, limits: given = {}, endpoints = allEndpoints }: GatewayOptions): Gateway {
   const limits = { ...gatewayLimits, ...given };
   const closing = new AbortController();
+  const streams = createStreamShares(limits.streamsMax);
   // One listener for each open stream: that many are no leak.
-  setMaxListeners(limits.streamsMax + 1, closing.signal);
+  setMaxListeners(Object.keys(streams).length * limits.streamsMax + 1, closing.signal);
   const isClosing = (): boolean => closing.signal.aborted;
   const upstreams = createUpstreams(config, log, limits.upstream);
   const store = config.redisUrl === undefined ? undefined : openQuotaStore(config.redisUrl, log);
@@ -98,7 +100,7 @@ export function composeGateway({ config, log, limits: given = {}, endpoints = al
     limit: createLimit(quotas, store),
     forward: createForward({ upstreams, log, closing: closing.signal }),
     places,
-    streams: createShares(limits.streamsMax, streamShares),
+    streams,
     bodies: createCallerShares(limits.bodiesMax),
     requestLog: createRequestLog(log),
     isClosing,
@@ -118,6 +120,12 @@ export function composeGateway({ config, log, limits: given = {}, endpoints = al
       return places.taken;
     },
   };
+}
+
+/** As many and in the same shares as each service has. */
+function createStreamShares(max: number): Readonly<Record<ServiceName, Shares>> {
+  const shares = (): Shares => createShares(max, streamShares);
+  return { keys: shares(), hosting: shares(), compute: shares(), agency: shares(), databases: shares() };
 }
 
 type Upstreams = Partial<Record<ServiceName, Upstream>> & { keys: Upstream };

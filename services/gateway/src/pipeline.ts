@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
+import type { ServiceName } from '@drydock/contracts/endpoint';
 import { problem } from '@drydock/contracts/problem';
 import { authorise } from '@drydock/service-kit/authorise';
 import type { Caller } from '@drydock/service-kit/internal-token';
@@ -25,7 +26,7 @@ export interface PipelineKit {
   forward: Forward;
   /** For requests, and apart from them for event streams: a thousand watchers must not keep a restore out. */
   places: Places;
-  streams: Shares;
+  streams: Readonly<Record<ServiceName, Shares>>;
   /** Bodies that are on their way in. One that comes slowly holds none of the places. */
   bodies: Shares;
   requestLog: RequestLog;
@@ -68,7 +69,7 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   authorise(route.endpoint.permissions, caller);
   if (route.endpoint.idempotency === 'accepted' && repeated.has('idempotency-key')) throw problem('idempotency_key_invalid');
   const body = route.endpoint.body === undefined ? nothing : await takeBody(kit.bodies, exchange, caller);
-  if (route.isStream) end.holdStream(caller);
+  if (route.isStream) end.holdStream(caller, kit.streams[route.endpoint.service]);
   else {
     const waiting = kit.places.take(caller);
     if (waiting !== undefined) await waiting;
@@ -98,8 +99,8 @@ async function takeBody(bodies: Shares, { request, response }: Exchange, caller:
 interface Ending {
   /** The caller has taken a place: it goes back when the exchange ends, at once if it has ended already. */
   holdPlace(caller: Caller): void;
-  /** Takes a place for an event stream. Throws 429 `too_many_streams` when the caller has its share. */
-  holdStream(caller: Caller): void;
+  /** Takes a place among a service's event streams. Throws 429 `too_many_streams` when the caller has its share. */
+  holdStream(caller: Caller, streams: Shares): void;
 }
 
 /** Whatever happens, a place is given back once and a line is logged once: when the answer is out or its client gone. */
@@ -119,10 +120,10 @@ function onceClosed(kit: PipelineKit, exchange: Exchange): Ending {
   };
   return {
     holdPlace: (caller) => hold(() => kit.places.giveBack(caller)),
-    holdStream: (caller) => {
+    holdStream: (caller, streams) => {
       const holders = holdersOf(caller);
-      if (!kit.streams.take(holders)) throw problem('too_many_streams', { retryAfterSeconds: 5 });
-      hold(() => kit.streams.giveBack(holders));
+      if (!streams.take(holders)) throw problem('too_many_streams', { retryAfterSeconds: 5 });
+      hold(() => streams.giveBack(holders));
     },
   };
 }

@@ -1,0 +1,108 @@
+// One organisation that does its worst by what its API keys, its sites and its databases let it do, until it is told to stop.
+// It is a process of its own, so that its work is not the work of the program that measures the others.
+import net from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { z } from 'zod';
+
+const setupSchema = z.object({
+  gatewayPort: z.int(),
+  /** Two keys of the same organisation. */
+  keys: z.tuple([z.string(), z.string()]),
+  /** Sites whose pages are asked for, and the pages that each has, by what they do. */
+  siteUrls: z.array(z.string()),
+  pages: z.record(z.string(), z.string()),
+  /** Databases whose sessions are taken: a site without sessions shows no page, so they are those of other sites. */
+  databaseUrls: z.array(z.string()),
+  /** The path of a workflow's events that does not end soon. */
+  events: z.string(),
+});
+export type AttackerSetup = z.infer<typeof setupSchema>;
+
+/** What it was answered, and how often. */
+export type Tally = Record<string, number>;
+
+const bodiesAtOnce = 600;
+const streamsAtOnce = 200;
+/** More than a site's role may have. */
+const sessionsOfASite = 60;
+/** It does not keep to Retry-After. */
+const againMs = 1_000;
+
+const tally: Tally = {};
+const count = (attack: string, answer: string | number): void => {
+  const name = `${attack} ${answer}`;
+  tally[name] = (tally[name] ?? 0) + 1;
+};
+
+/** Sends `head` and then nothing; resolves with the status and the code that it was answered when the connection is over. */
+function dangle(port: number, head: string): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = net.connect({ port, host: '127.0.0.1' }, () => socket.write(head));
+    let answer = '';
+    socket.setEncoding('latin1').on('data', (text: string) => {
+      if (answer.length < 2_000) answer += text;
+    });
+    socket.on('error', () => undefined);
+    socket.once('close', () => {
+      const [status, code] = [/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1], /"code":"(\w+)"/.exec(answer)?.[1]];
+      resolve([status ?? 'closed', ...(code === undefined ? [] : [code])].join(' '));
+    });
+    setTimeout(() => socket.destroy(), 60_000);
+  });
+}
+
+async function repeat(attack: string, once: () => Promise<string | number>): Promise<never> {
+  for (;;) {
+    count(attack, await once().catch((error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : 'failed')));
+    await sleep(attack.startsWith('page') ? 0 : againMs);
+  }
+}
+
+const request = (line: string, token: string, more: string[] = []): string =>
+  [`${line} HTTP/1.1`, 'Host: drydock', `Authorization: Bearer ${token}`, ...more, '', ''].join('\r\n');
+
+const attacks: Readonly<Record<string, (setup: AttackerSetup) => void>> = {
+  pages: ({ siteUrls, pages }) => {
+    for (const url of siteUrls)
+      for (const [name, path] of Object.entries(pages)) {
+        void repeat(`page ${name}`, async () => {
+          const response = await fetch(new URL(path, url), { signal: AbortSignal.timeout(60_000) });
+          await response.arrayBuffer();
+          return response.status;
+        });
+      }
+  },
+  connections: ({ databaseUrls }) => {
+    const hold = async (databaseUrl: string): Promise<string> => {
+      const client = new pg.Client({ connectionString: databaseUrl });
+      const closed = new Promise((resolve) => client.once('error', resolve).once('end', resolve));
+      await client.connect();
+      count('connections', 'held');
+      await closed;
+      return 'ended';
+    };
+    for (const databaseUrl of databaseUrls)
+      for (let n = 0; n < sessionsOfASite; n += 1) void repeat('connections', () => hold(databaseUrl));
+  },
+  bodies: ({ gatewayPort, keys }) => {
+    const more = ['Content-Type: application/json', 'Content-Length: 500'];
+    for (let n = 0; n < bodiesAtOnce; n += 1)
+      void repeat('bodies', () => dangle(gatewayPort, `${request('POST /v1/sites', keys[n % 2] ?? keys[0], more)}{`));
+  },
+  streams: ({ gatewayPort, keys, events }) => {
+    for (let n = 0; n < streamsAtOnce; n += 1)
+      void repeat('streams', () => dangle(gatewayPort, request(`GET ${events}`, keys[0], ['Connection: close'])));
+  },
+};
+
+process.on('message', (message) => {
+  if (message === 'tally') {
+    process.send?.(tally);
+    return;
+  }
+  const setup = setupSchema.parse(message);
+  for (const begin of Object.values(attacks)) begin(setup);
+});
+// Whoever started it has gone.
+process.on('disconnect', () => process.exit(0));

@@ -1,0 +1,214 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TestStack } from '@drydock/test-kit/stack';
+import type { AttackerSetup, Tally } from './attacker.program';
+import { put, sql, type Tenant, type TenantSite } from './tenant';
+
+/** The compiled one, from src/ and dist/ alike. */
+const program = path.resolve(__dirname, '../../dist/e2e/attacker.program.js');
+
+const hugeBytes = 600_000_000;
+/** As large as a page that is rendered may be. */
+const templateBytes = 720_000;
+
+/** Called while a statement is planned, `lift` takes every limit of time off that statement. */
+const hostileSql = `
+  create function lift() returns text immutable language plpgsql as $$ begin return set_config('statement_timeout', '0', false); end $$;
+  create function shout() returns text language plpgsql as
+    $$ begin perform set_config('client_min_messages', 'notice', false); raise notice '%', repeat('x', ${hugeBytes}); return 'said'; end $$;
+  create function slow(int) returns boolean language plpgsql as $$ begin return true; end $$;
+  create table slept (n int check (slow(n)));
+  insert into slept values (1);
+  create or replace function slow(int) returns boolean language plpgsql as $$ begin perform lift(); perform pg_sleep(3600); return true; end $$;
+`;
+
+const pages = {
+  huge: { path: 'huge.html', text: `<?sql select repeat('x', ${hugeBytes}) where lift() is not null ?>` },
+  notice: { path: 'notice.html', text: '<?sql select shout() where lift() is not null ?>' },
+  quadratic: { path: 'quadratic.html', text: '<?sql '.repeat(templateBytes / 6) },
+};
+
+/** The organisation that does its worst, made ready: sites whose pages and databases are hostile, and backups of half of them. */
+export interface Attacker {
+  /** Asks for restores whose checks sleep for an hour, and begins all the rest. */
+  start(): Promise<void>;
+  /** What it was answered so far, and how often: `bodies 503 overloaded` 812 times. */
+  tally(): Promise<Tally>;
+  restores: string[];
+  stop(): Promise<void>;
+}
+
+/** `sitesOfAnAttack`: so many sites show hostile pages, and so many others are restored and have their sessions taken. */
+export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfAnAttack: number): Promise<Attacker> {
+  const sites = await Promise.all(Array.from({ length: 2 * sitesOfAnAttack }, (_, n) => tenant.makeSite(`worst-${n}.example.com`)));
+  await Promise.all(sites.map(makeHostile));
+  const [shown, restored] = [sites.slice(0, sitesOfAnAttack), sites.slice(sitesOfAnAttack)];
+  const backups = await Promise.all(restored.map(async ({ id }) => (await tenant.takeBackup(id)).id));
+  const keys: [string, string] = [await tenant.mintKey(['sites.view', 'sites.create']), await tenant.mintKey(['sites.create'])];
+  let child: ChildProcess | undefined;
+  const restores: string[] = [];
+  return {
+    restores,
+    start: async () => {
+      for (const [n, site] of restored.entries()) {
+        const { location } = await tenant.must('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backups[n] });
+        restores.push(location);
+      }
+      const setup: AttackerSetup = {
+        gatewayPort: Number(new URL(stack.demo.base_url).port),
+        keys,
+        siteUrls: shown.map(({ url }) => url),
+        databaseUrls: restored.map(({ databaseUrl }) => databaseUrl),
+        pages: Object.fromEntries(Object.entries(pages).map(([name, page]) => [name, page.path])),
+        events: `${restores[0]}/events`,
+      };
+      child = fork(program, { stdio: 'inherit' });
+      child.send(setup);
+    },
+    tally: async () => {
+      if (child === undefined) return {};
+      const answered = once(child, 'message');
+      child.send('tally');
+      const [tally] = (await answered) as [Tally];
+      return tally;
+    },
+    stop: async () => {
+      if (child === undefined) return;
+      const exited = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
+
+async function makeHostile(site: TenantSite): Promise<void> {
+  await sql(site.databaseUrl, hostileSql);
+  for (const { path: name, text } of Object.values(pages)) put(site, name, text);
+}
+
+/** Times of one kind of call. */
+export interface Samples {
+  ms: number[];
+  /** What was answered otherwise than it should have been. */
+  failures: string[];
+}
+export type Measured = Record<string, Samples>;
+
+export const percentile = (ms: readonly number[], share: number): number => {
+  const sorted = [...ms].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
+};
+
+/** The organisation whose calls must go on: two pages, its keys, its sites, and backups while `backupSites` last (five a day for each). */
+export class Neighbour {
+  private readonly tenant: Tenant;
+  private readonly site: TenantSite;
+  private readonly backupSites: TenantSite[];
+
+  private constructor(tenant: Tenant, site: TenantSite, backupSites: TenantSite[]) {
+    this.tenant = tenant;
+    this.site = site;
+    this.backupSites = backupSites;
+  }
+
+  static async prepare(tenant: Tenant, backupSiteCount: number): Promise<Neighbour> {
+    const names = ['shop', ...Array.from({ length: backupSiteCount }, (_, n) => `quiet-${n}`)];
+    const [site, ...backupSites] = await Promise.all(names.map((name) => tenant.makeSite(`${name}.example.org`)));
+    if (site === undefined) throw new Error('no site was made');
+    put(site, 'index.html', 'open as usual');
+    put(site, 'stock.html', '<?sql select sum(n) from generate_series(1, 100) n ?> in stock');
+    return new Neighbour(tenant, site, backupSites);
+  }
+
+  /** Makes every call again and again until `isEnough` says so after a round, and beside them backups one after the other. */
+  async measure(isEnough: (rounds: number) => boolean | Promise<boolean>, backupCount: number): Promise<Measured> {
+    const measured: Measured = {};
+    let isOver = false;
+    const backups = this.measureBackups(measured, backupCount, () => isOver);
+    for (let rounds = 1; ; rounds += 1) {
+      for (const [name, call] of Object.entries(this.calls)) await timed(measured, name, call);
+      if (await isEnough(rounds)) break;
+      await sleep(roundPauseMs);
+    }
+    isOver = true;
+    await backups;
+    return measured;
+  }
+
+  private readonly calls: Record<string, () => Promise<{ ms: number; problem: string }>> = {
+    'list sites': () => this.ask('GET', '/v1/sites', 200),
+    'read a site': () => this.ask('GET', `/v1/sites/${this.site.id}`, 200),
+    'list keys': () => this.ask('GET', '/v1/api-keys?limit=10', 200),
+    'mint a key': () => this.ask('POST', '/v1/api-keys', 201, { name: 'one more', scopes: ['sites.view'] }),
+    'view a file': () => this.view('', 'open as usual'),
+    'view a page with a query': () => this.view('stock.html', '5050 in stock'),
+  };
+
+  private async ask(method: string, route: string, expected: number, body?: unknown): Promise<{ ms: number; problem: string }> {
+    const { status, text, ms } = await this.tenant.call(method, route, body);
+    return { ms, problem: status === expected ? '' : `${status} ${text}` };
+  }
+
+  private async view(page: string, expected: string): Promise<{ ms: number; problem: string }> {
+    const startedMs = performance.now();
+    const response = await fetch(new URL(page, this.site.url), { signal: AbortSignal.timeout(callMs) });
+    const text = await response.text();
+    return { ms: performance.now() - startedMs, problem: response.status === 200 && text === expected ? '' : `${response.status} ${text}` };
+  }
+
+  private async measureBackups(measured: Measured, backupCount: number, isOver: () => boolean): Promise<void> {
+    for (let n = 0; n < backupCount && !isOver(); n += 1) {
+      const site = this.backupSites[n % this.backupSites.length];
+      if (site === undefined) return;
+      const startedMs = performance.now();
+      try {
+        const { acceptedMs, completedMs } = await this.tenant.takeBackup(site.id);
+        samplesOf(measured, 'take a backup, accepted').ms.push(acceptedMs);
+        samplesOf(measured, 'take a backup, completed').ms.push(completedMs);
+      } catch (error) {
+        samplesOf(measured, 'take a backup, completed').failures.push(
+          `after ${Math.round(performance.now() - startedMs)} ms: ${String(error)}`,
+        );
+      }
+    }
+  }
+}
+
+const roundPauseMs = 50;
+/** A call that is not answered by then has failed. */
+const callMs = 20_000;
+
+function samplesOf(measured: Measured, name: string): Samples {
+  measured[name] ??= { ms: [], failures: [] };
+  return measured[name];
+}
+
+async function timed(measured: Measured, name: string, call: () => Promise<{ ms: number; problem: string }>): Promise<void> {
+  const samples = samplesOf(measured, name);
+  try {
+    const { ms, problem } = await call();
+    samples.ms.push(ms);
+    if (problem !== '') samples.failures.push(problem);
+  } catch (error) {
+    samples.failures.push(String(error));
+  }
+}
+
+export const failuresOf = (measured: Measured): string[] =>
+  Object.entries(measured).flatMap(([name, { failures }]) => failures.map((failure) => `${name}: ${failure.slice(0, 300)}`));
+
+export interface Comparison {
+  name: string;
+  quietMs: number;
+  worstMs: number;
+  ratio: number;
+}
+
+/** p99 of each call, quiet and under attack. */
+export const compare = (quiet: Measured, attacked: Measured): Comparison[] =>
+  Object.entries(quiet).map(([name, { ms }]) => {
+    const [quietMs, worstMs] = [percentile(ms, 0.99), percentile(attacked[name]?.ms ?? [], 0.99)];
+    return { name, quietMs, worstMs, ratio: worstMs / quietMs };
+  });

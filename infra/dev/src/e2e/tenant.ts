@@ -1,0 +1,141 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import type { TestStack } from '@drydock/test-kit/stack';
+import { until } from '@drydock/test-kit/wait';
+import pg from 'pg';
+import { z } from 'zod';
+
+export interface Reply {
+  status: number;
+  /** Of a problem: what it is called. */
+  code: string;
+  text: string;
+  location: string;
+  ms: number;
+}
+
+export interface TenantSite {
+  id: string;
+  url: string;
+  filesDir: string;
+  databaseUrl: string;
+}
+
+const idSchema = z.looseObject({ id: z.string() });
+const statusSchema = z.looseObject({ status: z.string() });
+const problemSchema = z.looseObject({ type: z.string() });
+const backupsSchema = z.looseObject({
+  in_progress: z.boolean(),
+  backups: z.array(z.looseObject({ id: z.string(), status: z.string() })),
+});
+const recordSchema = z.looseObject({ role: z.string(), password: z.string(), http_port: z.int(), database_port: z.int() });
+
+function codeOf(text: string): string {
+  try {
+    return path.basename(problemSchema.parse(JSON.parse(text)).type);
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * An organisation by one of its keys. It relies on the public API and on the site's folder alone, and checks no answer against the contract: the same attacks run against
+ * older versions.
+ */
+export class Tenant {
+  readonly token: string;
+  private readonly stack: TestStack;
+
+  constructor(stack: TestStack, token: string) {
+    this.stack = stack;
+    this.token = token;
+  }
+
+  async call(method: string, route: string, body?: unknown): Promise<Reply> {
+    const startedMs = performance.now();
+    const response = await fetch(this.stack.demo.base_url + route, {
+      method,
+      headers: { authorization: `Bearer ${this.token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: AbortSignal.timeout(60_000),
+    });
+    const text = await response.text();
+    const location = response.headers.get('location') ?? '';
+    return { status: response.status, code: codeOf(text), text, location, ms: performance.now() - startedMs };
+  }
+
+  /** Throws for a refusal, with what it says. */
+  async must(method: string, route: string, body?: unknown): Promise<Reply> {
+    const reply = await this.call(method, route, body);
+    if (reply.status >= 400) throw new Error(`${method} ${route} was answered ${reply.status}: ${reply.text}`);
+    return reply;
+  }
+
+  async makeSite(domain: string): Promise<TenantSite> {
+    const plan = { daily_backups: false, backup_retention_days: 7 };
+    const { id } = idSchema.parse(JSON.parse((await this.must('POST', '/v1/sites', { name: domain, primary_domain: domain, plan })).text));
+    await until(
+      async () => {
+        const { status } = statusSchema.parse(JSON.parse((await this.must('GET', `/v1/sites/${id}`)).text));
+        return status === 'active';
+      },
+      { timeoutMs: 120_000, what: `site ${domain}` },
+    );
+    const folder = path.join(this.stack.dataDir, 'sites/live', id);
+    const record = recordSchema.parse(JSON.parse(fs.readFileSync(path.join(folder, 'site.json'), 'utf8')));
+    return {
+      id,
+      url: `http://127.0.0.1:${record.http_port}/`,
+      filesDir: path.join(folder, 'current/files'),
+      databaseUrl: `postgresql://${record.role}:${record.password}@127.0.0.1:${record.database_port}/site`,
+    };
+  }
+
+  async mintKey(scopes: string[]): Promise<string> {
+    const { text } = await this.must('POST', '/v1/api-keys', { name: 'another', scopes });
+    return z.looseObject({ token: z.string() }).parse(JSON.parse(text)).token;
+  }
+
+  /** Asked for, and waited for. `ms` is the time until it was accepted. */
+  async takeBackup(siteId: string): Promise<{ id: string; acceptedMs: number; completedMs: number }> {
+    const startedMs = performance.now();
+    const accepted = await this.must('POST', `/v1/sites/${siteId}/backups`, {});
+    const surface = await until(
+      async () => {
+        const found = backupsSchema.parse(JSON.parse((await this.must('GET', `/v1/sites/${siteId}/backups`)).text));
+        return !found.in_progress && found;
+      },
+      { timeoutMs: 180_000, what: `the backup of ${siteId}` },
+    );
+    const [newest] = surface.backups;
+    if (newest?.status !== 'completed') throw new Error(`the backup of ${siteId} is ${newest?.status}`);
+    return { id: newest.id, acceptedMs: accepted.ms, completedMs: performance.now() - startedMs };
+  }
+
+  /** The end of what was accepted. */
+  follow(location: string, timeoutMs = 180_000): Promise<{ status: string; text: string }> {
+    return until(
+      async () => {
+        const { text } = await this.must('GET', location);
+        const { status } = statusSchema.parse(JSON.parse(text));
+        return !['queued', 'running'].includes(status) && { status, text };
+      },
+      { timeoutMs, everyMs: 100, what: `the end of ${location}` },
+    );
+  }
+}
+
+/** One statement, or several, as psql sends them. */
+export async function sql(databaseUrl: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    const { rows } = await client.query<Record<string, unknown>>(text);
+    return rows;
+  } finally {
+    await client.end();
+  }
+}
+
+export const put = (site: TenantSite, name: string, content: string): void => fs.writeFileSync(path.join(site.filesDir, name), content);
