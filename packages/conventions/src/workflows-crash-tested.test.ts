@@ -1,9 +1,9 @@
 import { sourceFiles } from './source-files';
 
 const inServices = (ending: string) => sourceFiles.filter((file) => file.path.startsWith('services/') && file.path.endsWith(ending));
-const kindsIn = (ending: string, pattern: RegExp): string[] =>
-  inServices(ending).flatMap((file) => [...file.text.matchAll(pattern)].map((match) => match[1] ?? ''));
-const kinds = [...kindsIn('.head.ts', /\bkind: '([a-z_]+)'/g), ...kindsIn('.workflow.ts', /\bdefineWorkflow\(\{\s*kind: '([a-z_]+)'/g)];
+const kinds = inServices('.workflow.ts').flatMap((file) =>
+  [...file.text.matchAll(/\bdefineWorkflow\(\{\s*kind: '([a-z_]+)'/g)].map((match) => match[1] ?? ''),
+);
 const crashTests = inServices('.test.ts').filter((file) => file.text.includes('crashEveryStep'));
 
 describe('every workflow', () => {

@@ -97,8 +97,8 @@ export function composeWorker(config: WorkerConfig): Process {
   };
   return composeWorkerProcess(foundation, config, {
     name: serviceName,
-    workflows: workflows(context),
-    context: null,
+    workflows,
+    context,
     schedule: () => {
       const schedules = keepSchedules(database, log);
       lifetime.onClose('schedules', async () => schedules.stop());

@@ -8,13 +8,11 @@ import { uuidv7 } from 'uuidv7';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../test/hosting-world';
 import { isHosted, lookAtAuditedRun, oldOrNew, type SiteRun, type TwoStates } from '../test/site-run';
 import { fillSite, stateOf } from '../test/site-state';
-import type { WorkContext } from './sites/work';
 import { workflows } from './workflows';
 
 const scope = crashScope({ delicate: ['switch', 'pack', 'provision', 'destroy'] });
 
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
-const definitions = workflows(Object.freeze({}) as WorkContext);
 
 describe.each(crashBackends())('every step survives its crash, with the queue on %s', (backend) => {
   let world: HostingWorld;
@@ -31,7 +29,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
   };
   const look = (run: SiteRun) => lookAtAuditedRun(world, run);
   const crash = async (kind: string, fixture: Pick<CrashFixture<SiteRun>, 'start' | 'judge'>) => {
-    const definition = definitionOf(definitions, kind);
+    const definition = definitionOf(workflows, kind);
     const { cases } = await crashEveryStepInWorld(world, definition, { look, ledger: async () => world.ledger(), ...fixture }, scope);
     expect(cases.length).toBeGreaterThan(definition.steps.length);
   };

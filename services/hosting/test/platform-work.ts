@@ -8,7 +8,7 @@ import { uuidv7 } from 'uuidv7';
 import { platformOrgId, platformSubject } from '../src/retention/platform-work';
 import { scheduleRegulars } from '../src/retention/schedule-regulars';
 
-type Head = NonNullable<WorkflowStart['definition']>;
+type Definition = NonNullable<WorkflowStart['definition']>;
 
 const sqlOf = (api: ServiceApi): Sql => ({ query: async (text, values) => (await api.rows(text, values)) as never });
 
@@ -19,10 +19,10 @@ export async function stopClock(api: ServiceApi): Promise<void> {
 }
 
 /** What the clock would start, now. Resolves with the workflow's id. */
-export async function startPlatformWork(api: ServiceApi, head: Head, input: object = {}): Promise<string> {
+export async function startPlatformWork(api: ServiceApi, definition: Definition, input: object = {}): Promise<string> {
   const { workflowId } = await startWorkflow(sqlOf(api), {
-    kind: head.kind,
-    definition: head,
+    kind: definition.kind,
+    definition,
     resourceKey: `test:${uuidv7()}`,
     subject: platformSubject,
     orgId: platformOrgId,
@@ -35,12 +35,12 @@ export async function startPlatformWork(api: ServiceApi, head: Head, input: obje
 }
 
 /** Waits for its end and insists on success. */
-export async function succeedPlatformWork(api: ServiceApi, head: Head, input: object = {}): Promise<string> {
-  const workflowId = await startPlatformWork(api, head, input);
+export async function succeedPlatformWork(api: ServiceApi, definition: Definition, input: object = {}): Promise<string> {
+  const workflowId = await startPlatformWork(api, definition, input);
   const isOver = async (): Promise<boolean> => !['queued', 'running'].includes((await lookAtRecord(api, workflowId)).status);
-  await until(isOver, { timeoutMs: 60_000, what: `the end of ${head.kind}` });
+  await until(isOver, { timeoutMs: 60_000, what: `the end of ${definition.kind}` });
   const look = await lookAtRecord(api, workflowId);
-  if (look.status !== 'succeeded') throw new Error(`${head.kind} ended as ${JSON.stringify(look)}`);
+  if (look.status !== 'succeeded') throw new Error(`${definition.kind} ended as ${JSON.stringify(look)}`);
   return workflowId;
 }
 

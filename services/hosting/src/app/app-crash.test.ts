@@ -5,7 +5,6 @@ import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { processOf, putApp } from '../../test/site-app';
 import { lookAtRun, type SiteRun } from '../../test/site-run';
-import type { WorkContext } from '../sites/work';
 import { restartAppWorkflow } from './restart-app.workflow';
 
 interface Run extends SiteRun {
@@ -35,7 +34,7 @@ it('restart_app survives its crash at every step', async () => {
     return status === 'succeeded' ? 'new' : 'old';
   };
   try {
-    const definition = restartAppWorkflow(Object.freeze({}) as WorkContext);
+    const definition = restartAppWorkflow;
     const fixture = {
       start,
       look,

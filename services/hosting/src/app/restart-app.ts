@@ -15,7 +15,7 @@ import { holdSite, readSite } from '../sites/find-site';
 import { onSite, siteResourceKey } from '../sites/site-names';
 import { refuseRestart } from './app.rules';
 import { hostUnavailable } from './host-unavailable';
-import { restartAppHead } from './restart-app.head';
+import { restartAppWorkflow } from './restart-app.workflow';
 
 interface FoundApp {
   /** Null: its host did not say, but this. */
@@ -41,7 +41,7 @@ export const restartApp = (context: HandlerContext) =>
       assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
       // Last: what keeps the site from a restart does so whether or not its host answers.
       if (hasApp === null) hostUnavailable(error);
-      const work = { definition: restartAppHead, input: { platform: site.platform }, action: null, startBy: await readStartBy(sql) };
+      const work = { definition: restartAppWorkflow, input: { platform: site.platform }, action: null, startBy: await readStartBy(sql) };
       return { siteId: site.id, workflowId: await acceptWorkflow(context, tx, request, { ...onSite(site.id), ...work }) };
     },
     settle: async (_request, { siteId, workflowId }) => {

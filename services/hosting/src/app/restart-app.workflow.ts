@@ -2,12 +2,10 @@ import type { ProblemCode } from '@drydock/contracts/problems';
 import { audit } from '@drydock/service-kit/audit';
 import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';
-import { workflowsIn } from '@drydock/workflow/workflow';
-import type { Tx } from '../database.store';
+import { z } from 'zod';
 import { hostOf, SiteHostError, type SiteHostRefusal } from '../providers/site-host';
 import { sitePath } from '../sites/site-names';
-import { refOf, type WorkContext } from '../sites/work';
-import { restartAppHead } from './restart-app.head';
+import { defineWorkflow, refOf } from '../sites/work';
 
 const triesMax = 3;
 
@@ -19,34 +17,36 @@ const codeOfRefusal: Partial<Record<SiteHostRefusal, ProblemCode>> = {
 };
 
 /** Restarts by the customer's own means and then makes a request, since a fresh process starts with the next one only. */
-export const restartAppWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(restartAppHead)
-    .step('touch', {
-      timeoutSeconds: 10,
-      run: async (step) => {
-        const host = hostOf(context.siteHosts, step.input.platform);
-        const { restartedAt, generation } = await host.restartApp(refOf(step), orderOf(step)).catch(refuseForGood);
-        return { restartedAt: restartedAt.toISOString(), generation };
-      },
-      commit: async (tx, { orgId, mode, actorKeyId, workflowId, subject }) => {
-        const entry = { orgId, mode, actorKeyId, action: 'app.restart', target: sitePath(subject.id), workflowId };
-        await audit(context.database.sql(tx), entry);
-      },
-    })
-    .step('confirm', {
-      timeoutSeconds: 30,
-      run: async (step) => {
-        const host = hostOf(context.siteHosts, step.input.platform);
-        const { appGeneration, detail } = await host.probe(refOf(step), orderOf(step));
-        if (appGeneration === null || appGeneration <= step.outputs.touch.generation) {
-          const internal = `${detail} generation ${appGeneration}`;
-          // The host leaves an application that did not start alone for a second; a probe may have met that.
-          throw step.attempt < triesMax ? new Error(internal) : fail('app_not_started', { internal });
-        }
-        return { generation: appGeneration };
-      },
-    })
-    .build();
+export const restartAppWorkflow = defineWorkflow({
+  kind: 'restart_app',
+  input: z.strictObject({ platform: z.enum(['local', 'ssh', 'vendor']) }),
+})
+  .step('touch', {
+    timeoutSeconds: 10,
+    run: async (step, context) => {
+      const host = hostOf(context.siteHosts, step.input.platform);
+      const { restartedAt, generation } = await host.restartApp(refOf(step), orderOf(step)).catch(refuseForGood);
+      return { restartedAt: restartedAt.toISOString(), generation };
+    },
+    commit: async (tx, { orgId, mode, actorKeyId, workflowId, subject }, _output, context) => {
+      const entry = { orgId, mode, actorKeyId, action: 'app.restart', target: sitePath(subject.id), workflowId };
+      await audit(context.database.sql(tx), entry);
+    },
+  })
+  .step('confirm', {
+    timeoutSeconds: 30,
+    run: async (step, context) => {
+      const host = hostOf(context.siteHosts, step.input.platform);
+      const { appGeneration, detail } = await host.probe(refOf(step), orderOf(step));
+      if (appGeneration === null || appGeneration <= step.outputs.touch.generation) {
+        const internal = `${detail} generation ${appGeneration}`;
+        // The host leaves an application that did not start alone for a second; a probe may have met that.
+        throw step.attempt < triesMax ? new Error(internal) : fail('app_not_started', { internal });
+      }
+      return { generation: appGeneration };
+    },
+  })
+  .build();
 
 function refuseForGood(error: unknown): never {
   const code = error instanceof SiteHostError ? codeOfRefusal[error.refusal] : undefined;

@@ -1,6 +1,7 @@
 import { ArchiveError, type ArchiveReason } from '@drydock/archive/archive-error';
 import type { ProblemCode } from '@drydock/contracts/problems';
 import { fail, type StepFailure } from '@drydock/workflow/step-error';
+import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
 import { type RefusedContent, SiteHostError, type SiteHostRefusal } from '../providers/site-host';
 
 /** What a refused archive is to the customer; reasons that are left out may pass and are tried again. */
@@ -57,4 +58,11 @@ export function definitely<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     throw definiteFailure(error) ?? error;
   });
+}
+
+/** A rule's refusal, asked again by a workflow: it ends it. */
+export const failureOf = ({ code, extra }: Refusal): StepFailure => fail(code, extra === undefined ? {} : { extra });
+
+export function assertStillAllowed(refusal: Refusal | null): void {
+  if (refusal !== null) throw failureOf(refusal);
 }

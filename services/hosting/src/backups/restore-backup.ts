@@ -13,9 +13,9 @@ import { onSite, sitePath, siteResourceKey } from '../sites/site-names';
 import { refuseRestore } from './backup.rules';
 import { findBackup } from './backup.store';
 import { backupList, readSurface, readSurfaceRows } from './backup-surface';
-import { restoreBackupHead } from './restore-backup.head';
+import { restoreBackupWorkflow } from './restore-backup.workflow';
 
-/** Endpoint 3: accepts that the site is overwritten with the named backup; {@link restoreBackupHead} does it. */
+/** Endpoint 3: accepts that the site is overwritten with the named backup; {@link restoreBackupWorkflow} does it. */
 export const restoreBackup = (context: HandlerContext) =>
   ({
     act: async (tx: Tx, request) => {
@@ -37,12 +37,12 @@ export const restoreBackup = (context: HandlerContext) =>
       };
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onSite(site.id),
-        definition: restoreBackupHead,
+        definition: restoreBackupWorkflow,
         input,
         action: 'backup.restore',
       });
       await changeStatus(tx, site.id, 'restoring');
-      const accepted = { id: workflowId, kind: restoreBackupHead.kind, status: 'queued' as const };
+      const accepted = { id: workflowId, kind: restoreBackupWorkflow.kind, status: 'queued' as const };
       const known = { rows, unfinished: accepted };
       const surface = await readSurface(context, tx, { ...site, status: 'restoring' }, page, known);
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: surface };

@@ -1,34 +1,85 @@
-import { workflowsIn } from '@drydock/workflow/workflow';
-import type { Tx } from '../database.store';
-import type { WorkContext } from '../sites/work';
-import { restoreBackupHead } from './restore-backup.head';
-import { assertFetchable } from './restore-fetch';
-import { recheckRestore } from './restore-recheck';
-import { discardStaged, stageRelease } from './restore-stage';
-import { movingLimits } from './step-limits';
-import { settleRestore, switchOver } from './switch-over';
-import { verifyStored } from './verify-stored';
+import type { StepContext } from '@drydock/workflow/definition';
+import { fail } from '@drydock/workflow/step-error';
+import { z } from 'zod';
+import { hostOf } from '../providers/site-host';
+import { sandboxBehaviour } from '../sites/sandbox.rules';
+import { retentionDaysOf } from '../sites/site.rules';
+import { findSite } from '../sites/site.store';
+import { defineWorkflow, refOf, type WorkContext } from '../sites/work';
+import { movingLimits, verifyStored } from './archive.steps';
+import { refuseRestore } from './backup.rules';
+import { findBackup } from './backup.store';
+import type { StoredArchive } from './backup.types';
+import { assertStillAllowed } from './definite-failure';
+import { assertRoom, discardStaged, stageRelease } from './restore.steps';
+import { restoreEnd, switchOver, switchOverInput } from './switch-over.steps';
+
+const input = z.strictObject({ backupId: z.uuid(), ...switchOverInput });
+
+type Step = StepContext<z.infer<typeof input>, unknown>;
+
+/** What the later steps go by. */
+interface RestorePlan {
+  archive: StoredArchive;
+  /** Served until the switch; the safety copy is made of it. */
+  oldRelease: string;
+  retentionDays: number;
+  /** The sandbox's own error paths. */
+  failsOnPurpose: boolean;
+  slowsOnPurpose: boolean;
+}
+
+const staged = defineWorkflow({ kind: 'restore_backup', input })
+  .step('recheck', { weight: 0.2, run: (step, context) => recheckRestore(context, step) })
+  .step('fetch', { weight: 0.2, run: (step, context) => assertFetchable(context, step, step.outputs.recheck) })
+  .step('verify', {
+    ...movingLimits,
+    weight: 4,
+    run: (step, context) => verifyStored(context, step, step.input.backupId, step.outputs.recheck.archive),
+  })
+  .step('stage', {
+    ...movingLimits,
+    weight: 10,
+    run: (step, context) => {
+      const { archive } = step.outputs.recheck;
+      const { storageKey, manifestMac } = archive;
+      const toStage = { source: context.backupStorage.source(storageKey), archiveId: step.input.backupId, manifestMac };
+      return stageRelease(context, step, { ...step.outputs.recheck, platform: step.input.platform }, toStage);
+    },
+    undo: (step, context) => discardStaged(context, step, step.input.platform),
+  });
 
 /** Endpoint 3's work: the archive is verified whole and staged beside the live release, then {@link switchOver}. */
-export const restoreBackupWorkflow = (context: WorkContext) => {
-  const staged = workflowsIn<Tx>()(restoreBackupHead)
-    .step('recheck', { weight: 0.2, run: (step) => recheckRestore(context, step) })
-    .step('fetch', { weight: 0.2, run: (step) => assertFetchable(context, step, step.input, step.outputs.recheck) })
-    .step('verify', {
-      ...movingLimits,
-      weight: 4,
-      run: (step) => verifyStored(context, step, step.input.backupId, step.outputs.recheck.archive),
-    })
-    .step('stage', {
-      ...movingLimits,
-      weight: 10,
-      run: (step) => {
-        const { archive } = step.outputs.recheck;
-        const { storageKey, manifestMac } = archive;
-        const toStage = { source: context.backupStorage.source(storageKey), archiveId: step.input.backupId, manifestMac };
-        return stageRelease(context, step, { ...step.outputs.recheck, platform: step.input.platform }, toStage);
-      },
-      undo: (step) => discardStaged(context, step, step.input.platform),
-    });
-  return switchOver(context, staged).onEnd(settleRestore).build();
-};
+export const restoreBackupWorkflow = switchOver(staged).onEnd(restoreEnd).build();
+
+/** Asks the request's rule again, as the site was before this workflow took it. */
+async function recheckRestore(context: WorkContext, step: Step): Promise<RestorePlan> {
+  const { database, siteHosts, now } = context;
+  const { backupId, platform, statusBefore } = step.input;
+  const site = await findSite(database.pool, step, step.subject.id);
+  if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
+  const backup = await findBackup(database.pool, site, backupId);
+  // Its time may end while the work waits for a worker: what was accepted is done, and expiry leaves it alone as long.
+  const point = backup === null ? null : { ...backup, expiresAt: null };
+  assertStillAllowed(refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null }, point, now()));
+  if (backup?.archive == null) throw fail('backup_not_completed', { internal: 'completed without an archive' });
+  const hosted = await hostOf(siteHosts, platform).describe(refOf(step), step.signal);
+  if (hosted === null) throw fail('site_not_ready', { internal: 'the host does not know the site' });
+  const { fails, slows } = sandboxBehaviour(site, 'fail_restore');
+  return {
+    archive: backup.archive,
+    oldRelease: hosted.currentRelease,
+    retentionDays: retentionDaysOf(site),
+    failsOnPurpose: fails,
+    slowsOnPurpose: slows,
+  };
+}
+
+/** The archive is in the storage, and the host has room for a whole release beside the live one. Nothing was changed when it fails. */
+async function assertFetchable(context: WorkContext, step: Step, { archive }: RestorePlan): Promise<void> {
+  const [isStored] = await Promise.all([
+    context.backupStorage.has(archive.storageKey),
+    assertRoom(context, step, step.input.platform, archive.rawBytes),
+  ]);
+  if (!isStored) throw fail('backup_tampered', { internal: `nothing lies at ${archive.storageKey}` });
+}

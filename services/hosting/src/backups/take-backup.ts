@@ -12,7 +12,7 @@ import { onSite, sitePath, siteResourceKey } from '../sites/site-names';
 import { allowanceOf, allowanceWindowStart, refuseBackup } from './backup.rules';
 import { insertBackup, listOnDemand } from './backup.store';
 import { backupList, readSurface, readSurfaceRows } from './backup-surface';
-import { takeBackupHead } from './take-backup.head';
+import { takeBackupWorkflow } from './take-backup.workflow';
 
 export const takeBackup = (context: HandlerContext) =>
   ({
@@ -24,12 +24,12 @@ export const takeBackup = (context: HandlerContext) =>
       assertAllowed(refuseBackup({ site, unfinished }, allowance, now));
       const backupId = uuidv7();
       const input = { backupId, platform: site.platform };
-      const acceptance = { ...onSite(site.id), definition: takeBackupHead, input, action: 'backup.take' };
+      const acceptance = { ...onSite(site.id), definition: takeBackupWorkflow, input, action: 'backup.take' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       const location = context.backupStorage.locationIn(site.mode);
       await insertBackup(tx, site, { id: backupId, siteId: site.id, kind: 'on_demand', workflowId, createdAt: now, location });
       const page = readListPage(context, backupList, request);
-      const accepted = { id: workflowId, kind: takeBackupHead.kind, status: 'queued' as const };
+      const accepted = { id: workflowId, kind: takeBackupWorkflow.kind, status: 'queued' as const };
       const known = { rows: await readSurfaceRows(tx, site, page), unfinished: accepted };
       const surface = await readSurface(context, tx, site, page, known);
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: surface };

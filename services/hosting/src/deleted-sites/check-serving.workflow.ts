@@ -1,12 +1,10 @@
 import type { StepContext } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
 import { forgetRuns } from '@drydock/workflow/purge-workflows';
-import { workflowsIn } from '@drydock/workflow/workflow';
-import type { Tx } from '../database.store';
+import { z } from 'zod';
 import { forEachAtOnce } from '../providers/for-each-at-once';
 import { serves } from '../sites/probe.rules';
-import type { WorkContext } from '../sites/work';
-import { checkServingHead } from './check-serving.head';
+import { defineWorkflow, type WorkContext } from '../sites/work';
 import { admitServing, listWaiting, type WaitingSite } from './serve-check.store';
 
 /** How many sites one run checks at most; those that are left are due at the next one, a minute later. */
@@ -19,24 +17,23 @@ const checkSeconds = 120;
  * A site that was broken when it was deleted comes back as broken, with everything that was in it, and suspended: once its owner has mended it, this is
  * what makes it active.
  */
-export const checkServingWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(checkServingHead)
-    .step('check', {
-      timeoutSeconds: checkSeconds,
-      run: async (step) => {
-        const waiting = await listWaiting(context.database.pool, step.mode, context.now(), checksMax);
-        const serving: string[] = [];
-        await forEachAtOnce(checksAtOnce, waiting, async (site) => {
-          if (await doesServe(context, step, site)) serving.push(site.siteId);
-        });
-        return { asked: waiting.map(({ siteId }) => siteId), serving };
-      },
-      commit: async (tx, _step, { asked, serving }) => {
-        await admitServing(tx, { asked, serving }, context.now());
-        await forgetRuns(context.database.sql(tx), checkServingHead.kind);
-      },
-    })
-    .build();
+export const checkServingWorkflow = defineWorkflow({ kind: 'check_serving', input: z.strictObject({}) })
+  .step('check', {
+    timeoutSeconds: checkSeconds,
+    run: async (step, context) => {
+      const waiting = await listWaiting(context.database.pool, step.mode, context.now(), checksMax);
+      const serving: string[] = [];
+      await forEachAtOnce(checksAtOnce, waiting, async (site) => {
+        if (await doesServe(context, step, site)) serving.push(site.siteId);
+      });
+      return { asked: waiting.map(({ siteId }) => siteId), serving };
+    },
+    commit: async (tx, _step, { asked, serving }, context) => {
+      await admitServing(tx, { asked, serving }, context.now());
+      await forgetRuns(context.database.sql(tx), 'check_serving');
+    },
+  })
+  .build();
 
 /** A host that does not answer says nothing about the site. */
 async function doesServe(

@@ -10,7 +10,6 @@ import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world
 import { isHosted, type SiteRun } from '../../test/site-run';
 import { fillSite, type SiteState, stateOf } from '../../test/site-state';
 import { type HostingDatabase, openDatabase } from '../database.store';
-import type { WorkContext } from '../sites/work';
 import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 import { staffActions } from './staff-actions';
@@ -21,7 +20,6 @@ interface Run extends SiteRun {
 
 const scope = crashScope({ delicate: ['switch', 'provision', 'remove'] });
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
-const noContext = Object.freeze({}) as WorkContext;
 
 describe('every step of bringing a site back, and of its purge, survives its crash', () => {
   let world: HostingWorld;
@@ -66,7 +64,7 @@ describe('every step of bringing a site back, and of its purge, survives its cra
       };
       const { cases } = await crashEveryStepInWorld(
         world,
-        restoreDeletedSiteWorkflow(noContext),
+        restoreDeletedSiteWorkflow,
         {
           ledger,
           look: lookAtView,
@@ -98,7 +96,7 @@ describe('every step of bringing a site back, and of its purge, survives its cra
     async () => {
       const { cases } = await crashEveryStepInWorld(
         world,
-        purgeDeletedSitesWorkflow(noContext),
+        purgeDeletedSitesWorkflow,
         {
           ledger,
           look,

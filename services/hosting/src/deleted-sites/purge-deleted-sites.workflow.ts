@@ -1,10 +1,8 @@
-import { workflowsIn } from '@drydock/workflow/workflow';
-import type { Tx } from '../database.store';
-import type { WorkContext } from '../sites/work';
+import { z } from 'zod';
+import { defineWorkflow } from '../sites/work';
 import { isPurged } from './deleted-site.rules';
 import type { DeletedSite } from './deleted-site.types';
 import { findRecord, listToRemove, listUnpurged, markPurged, purgePageSize } from './purge.store';
-import { purgeDeletedSitesHead } from './purge-deleted-sites.head';
 import { removeData } from './remove-data';
 
 type ListPage = (after: string | null) => Promise<DeletedSite[]>;
@@ -19,36 +17,38 @@ async function* pagesOf(list: ListPage): AsyncGenerator<DeletedSite[]> {
 }
 
 /** First nothing can bring a site back any more, then its data goes: killed in between, the data goes the next time. */
-export const purgeDeletedSitesWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(purgeDeletedSitesHead)
-    .step('close', {
-      run: async (step) => {
-        const { pool } = context.database;
-        const { deletedSiteId } = step.input;
-        if (deletedSiteId !== null) return { ids: [deletedSiteId], closedAt: context.now().toISOString() };
-        const ids: string[] = [];
-        for await (const page of pagesOf((after) => listUnpurged(pool, step.mode, after))) {
-          ids.push(...page.filter((record) => record.purgedAt === null && isPurged(record, context.now())).map(({ id }) => id));
-        }
-        return { ids, closedAt: context.now().toISOString() };
-      },
-      commit: (tx, _step, { ids, closedAt }) => markPurged(tx, ids, new Date(closedAt)),
-    })
-    .pointOfNoReturn()
-    .step('remove', {
-      timeoutSeconds: 3_600,
-      attemptsMax: 8,
-      run: async (step) => {
-        const { pool } = context.database;
-        const { deletedSiteId } = step.input;
-        if (deletedSiteId !== null) {
-          const record = await findRecord(pool, deletedSiteId);
-          if (record?.purgedAt != null && record.dataRemovedAt === null) await removeData(context, step, record);
-          return;
-        }
-        for await (const page of pagesOf((after) => listToRemove(pool, step.mode, after))) {
-          for (const record of page) await removeData(context, step, record);
-        }
-      },
-    })
-    .build();
+export const purgeDeletedSitesWorkflow = defineWorkflow({
+  kind: 'purge_deleted_sites',
+  input: z.strictObject({ deletedSiteId: z.uuid().nullable() }),
+})
+  .step('close', {
+    run: async (step, context) => {
+      const { pool } = context.database;
+      const { deletedSiteId } = step.input;
+      if (deletedSiteId !== null) return { ids: [deletedSiteId], closedAt: context.now().toISOString() };
+      const ids: string[] = [];
+      for await (const page of pagesOf((after) => listUnpurged(pool, step.mode, after))) {
+        ids.push(...page.filter((record) => record.purgedAt === null && isPurged(record, context.now())).map(({ id }) => id));
+      }
+      return { ids, closedAt: context.now().toISOString() };
+    },
+    commit: (tx, _step, { ids, closedAt }) => markPurged(tx, ids, new Date(closedAt)),
+  })
+  .pointOfNoReturn()
+  .step('remove', {
+    timeoutSeconds: 3_600,
+    attemptsMax: 8,
+    run: async (step, context) => {
+      const { pool } = context.database;
+      const { deletedSiteId } = step.input;
+      if (deletedSiteId !== null) {
+        const record = await findRecord(pool, deletedSiteId);
+        if (record?.purgedAt != null && record.dataRemovedAt === null) await removeData(context, step, record);
+        return;
+      }
+      for await (const page of pagesOf((after) => listToRemove(pool, step.mode, after))) {
+        for (const record of page) await removeData(context, step, record);
+      }
+    },
+  })
+  .build();

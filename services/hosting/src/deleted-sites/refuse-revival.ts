@@ -6,7 +6,7 @@ import type { Tx } from '../database.store';
 import { offersPlatform } from '../sites/offers-platform';
 import { siteResourceKey } from '../sites/site-names';
 import type { DeletedSite } from './deleted-site.types';
-import { restoreDeletedSiteHead } from './restore-deleted-site.head';
+import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 
 /**
  * What endpoint 6 and its preflight answer: its own restore first while it runs, then the record's own reason, then whether there is a host to bring it back
@@ -19,7 +19,7 @@ export async function refuseRevival(
   reason: DeletedSiteReason,
 ): Promise<Refusal | null> {
   const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(siteId));
-  const isAtWork = unfinished?.kind === restoreDeletedSiteHead.kind ? refusalByWorkflow(unfinished) : null;
+  const isAtWork = unfinished?.kind === restoreDeletedSiteWorkflow.kind ? refusalByWorkflow(unfinished) : null;
   if (isAtWork !== null) return isAtWork;
   if (reason !== '') return { code: reason, extra: { reason_code: reason } };
   return offersPlatform(context, platform, mode) ? null : { code: 'platform_unavailable' };

@@ -14,10 +14,10 @@ import { holdDeletedSite, readDeletedSite } from './find-deleted-site';
 import { judgeDeletedSite } from './judge-deleted-site';
 import { type LastBackup, lookForObject } from './look-for-object';
 import { refuseRevival } from './refuse-revival';
-import { restoreDeletedSiteHead } from './restore-deleted-site.head';
+import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 import { reviveSite } from './revived-site.store';
 
-/** Endpoint 6: the domain is reserved and the record marked in one transaction; {@link restoreDeletedSiteHead} rebuilds the site. */
+/** Endpoint 6: the domain is reserved and the record marked in one transaction; {@link restoreDeletedSiteWorkflow} rebuilds the site. */
 export const restoreDeletedSite = (context: HandlerContext) =>
   ({
     look: async (request) => lookForObject(context, await readDeletedSite(context, request), request),
@@ -30,7 +30,7 @@ export const restoreDeletedSite = (context: HandlerContext) =>
       const { siteId, backupId, platform, primaryDomain: domain } = record;
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onRecord(record),
-        definition: restoreDeletedSiteHead,
+        definition: restoreDeletedSiteWorkflow,
         input: { siteId, backupId, platform, domain },
         action: 'deleted_site.restore',
       });

@@ -12,7 +12,7 @@ import { deletionOf } from '../../test/deleted-site';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { stopClock, succeedPlatformWork } from '../../test/platform-work';
 import { fillSite, runSql, stateOf } from '../../test/site-state';
-import { checkServingHead } from './check-serving.head';
+import { checkServingWorkflow } from './check-serving.workflow';
 
 let world: HostingWorld;
 let worker: ChildProcess;
@@ -110,11 +110,11 @@ describe('a site that was broken when it was deleted', () => {
     const after = await stateOf(world, siteId);
     expect([after.tree, after.database]).toEqual([before.tree, before.database]);
     await isDue(siteId);
-    await succeedPlatformWork(world.api, checkServingHead);
+    await succeedPlatformWork(world.api, checkServingWorkflow);
     expect(await siteOf(siteId)).toMatchObject({ status: 'suspended' });
     writeFileSync(await pageOf(siteId), 'mended');
     await isDue(siteId);
-    await succeedPlatformWork(world.api, checkServingHead);
+    await succeedPlatformWork(world.api, checkServingWorkflow);
     expect(await siteOf(siteId)).toMatchObject({ status: 'active' });
     expect(await read(id)).toMatchObject({ restored_at: expect.any(String), reason_code: 'already_restored' });
   });
@@ -138,10 +138,10 @@ describe('a site that was broken when it was deleted', () => {
     writeFileSync(await pageOf(siteId), 'mended');
     await isDue(siteId);
     await world.api.rows("UPDATE sites SET status = 'restoring' WHERE id = $1", [siteId]);
-    await succeedPlatformWork(world.api, checkServingHead);
+    await succeedPlatformWork(world.api, checkServingWorkflow);
     expect(await siteOf(siteId)).toMatchObject({ status: 'restoring' });
     await world.api.rows("UPDATE sites SET status = 'suspended' WHERE id = $1", [siteId]);
-    await succeedPlatformWork(world.api, checkServingHead);
+    await succeedPlatformWork(world.api, checkServingWorkflow);
     expect(await siteOf(siteId)).toMatchObject({ status: 'active' });
   });
 });
@@ -149,7 +149,7 @@ describe('a site that was broken when it was deleted', () => {
 it('a site that somebody has suspended for another reason is never made active for serving', async () => {
   const siteId = await makeSite(world);
   await world.api.rows("UPDATE sites SET status = 'suspended' WHERE id = $1", [siteId]);
-  await succeedPlatformWork(world.api, checkServingHead);
+  await succeedPlatformWork(world.api, checkServingWorkflow);
   expect(await siteOf(siteId)).toMatchObject({ status: 'suspended' });
 });
 

@@ -1,24 +1,37 @@
+import { sitePlatformSchema } from '@drydock/contracts/sites';
 import type { StepContext } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
-import { workflowsIn } from '@drydock/workflow/workflow';
+import { fail } from '@drydock/workflow/step-error';
+import { z } from 'zod';
+import { freezeTtlMs, frozenLimits, movingLimits, verifyStored } from '../backups/archive.steps';
 import { expiryOf } from '../backups/backup.rules';
+import { findBackup } from '../backups/backup.store';
+import type { StoredArchive } from '../backups/backup.types';
 import { definitely } from '../backups/definite-failure';
-import { assertRoom } from '../backups/restore-fetch';
-import { assertRebuilt } from '../backups/restore-probe';
-import { stageRelease } from '../backups/restore-stage';
-import { freezeTtlMs, frozenLimits, movingLimits } from '../backups/step-limits';
-import { verifyStored } from '../backups/verify-stored';
-import type { Tx } from '../database.store';
+import { assertRebuilt, assertRoom, stageRelease } from '../backups/restore.steps';
 import { hostOf } from '../providers/site-host';
+import { sandboxBehaviour } from '../sites/sandbox.rules';
 import { retentionDaysOf } from '../sites/site.rules';
 import { changeStatus, recordUrl } from '../sites/site.store';
-import { refOf, type WorkContext } from '../sites/work';
-import { setRestoredAt } from './deleted-site.store';
+import { defineWorkflow, refOf, type WorkContext } from '../sites/work';
+import { reasonNotRestorable } from './deleted-site.rules';
+import { findDeletedSite, setRestoredAt } from './deleted-site.store';
 import { findRecord } from './purge.store';
-import { type RevivalInput, recheckRevival } from './recheck-revival';
-import { restoreDeletedSiteHead } from './restore-deleted-site.head';
 import { limitBackup, removeRevivedSite } from './revived-site.store';
 import { waitToServe } from './serve-check.store';
+
+/** `siteId`: what it was and will be again. */
+const input = z.strictObject({ siteId: z.uuid(), backupId: z.uuid(), platform: sitePlatformSchema, domain: z.string() });
+
+type RevivalInput = z.infer<typeof input>;
+
+/** What the later steps go by. */
+interface RevivalPlan {
+  archive: StoredArchive;
+  /** The sandbox's own error paths. */
+  failsOnPurpose: boolean;
+  slowsOnPurpose: boolean;
+}
 
 /** The step as work on the site that the record becomes: hosts and archives know it by its old id. */
 const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): Step => ({
@@ -31,74 +44,97 @@ const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): St
  * again. From `thaw` on its visitors write to it, and nothing takes it down any more. One whose own code fails, as it may have when it was deleted, is
  * there to be mended: it stays suspended until it serves.
  */
-export const restoreDeletedSiteWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(restoreDeletedSiteHead)
-    .step('recheck', { weight: 0.2, run: (step) => recheckRevival(context, asSite(step), step.subject.id) })
-    .step('verify', {
-      ...movingLimits,
-      weight: 4,
-      run: (step) => verifyStored(context, asSite(step), step.input.backupId, step.outputs.recheck.archive),
-    })
-    .step('provision', {
-      run: async (step) => {
-        const site = asSite(step);
-        const host = hostOf(context.siteHosts, step.input.platform);
-        const { url, currentRelease } = await definitely(host.create(refOf(site), step.input.domain, orderOf(site)));
-        return { url, emptyRelease: currentRelease };
-      },
-      undo: (step) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(asSite(step)), orderOf(asSite(step))),
-      commit: (tx, step, { url }) => recordUrl(tx, step.input.siteId, url),
-    })
-    .step('stage', {
-      ...movingLimits,
-      weight: 10,
-      run: async (step) => {
-        const { archive, slowsOnPurpose } = step.outputs.recheck;
-        const { platform, backupId: archiveId } = step.input;
-        await assertRoom(context, asSite(step), platform, archive.rawBytes);
-        const toStage = { source: context.backupStorage.source(archive.storageKey), archiveId, manifestMac: archive.manifestMac };
-        return stageRelease(context, asSite(step), { platform, slowsOnPurpose }, toStage);
-      },
-    })
-    .step('switch', {
-      ...frozenLimits,
-      weight: 0.2,
-      run: async (step) => {
-        const site = asSite(step);
-        const host = hostOf(context.siteHosts, step.input.platform);
-        await host.freeze(refOf(site), freezeTtlMs, orderOf(site));
-        const move = { from: step.outputs.provision.emptyRelease, to: step.outputs.stage.releaseId };
-        await definitely(host.switchRelease(refOf(site), move, orderOf(site)));
-      },
-    })
-    .step('probe', {
-      ...frozenLimits,
-      weight: 0.2,
-      run: (step) => assertRebuilt(context, asSite(step), step.input.platform, step.outputs.recheck.failsOnPurpose),
-    })
-    .step('thaw', {
-      ...frozenLimits,
-      weight: 0.2,
-      run: (step) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), orderOf(asSite(step))),
-      commit: async (tx, step) => {
-        const { siteId } = step.input;
-        await (step.outputs.probe.serves ? changeStatus(tx, siteId, 'active') : waitToServe(tx, siteId, context.now()));
-        const record = await findRecord(tx, step.subject.id);
-        if (record !== null) await limitBackup(tx, step.input.backupId, expiryOf(context.now(), retentionDaysOf(record)));
-      },
-    })
-    .pointOfNoReturn()
-    .step('retire', {
-      weight: 0.2,
-      run: async (step) => {
-        const site = asSite(step);
-        const { emptyRelease } = step.outputs.provision;
-        await definitely(hostOf(context.siteHosts, step.input.platform).retire(refOf(site), emptyRelease, orderOf(site)));
-      },
-    })
-    .onEnd({
-      failed: async (tx, run) => {
-        if (await removeRevivedSite(tx, run.input.siteId)) await setRestoredAt(tx, run.subject.id, null);
-      },
-    })
-    .build();
+export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_deleted_site', input })
+  .step('recheck', { weight: 0.2, run: (step, context) => recheckRevival(context, asSite(step), step.subject.id) })
+  .step('verify', {
+    ...movingLimits,
+    weight: 4,
+    run: (step, context) => verifyStored(context, asSite(step), step.input.backupId, step.outputs.recheck.archive),
+  })
+  .step('provision', {
+    run: async (step, context) => {
+      const site = asSite(step);
+      const host = hostOf(context.siteHosts, step.input.platform);
+      const { url, currentRelease } = await definitely(host.create(refOf(site), step.input.domain, orderOf(site)));
+      return { url, emptyRelease: currentRelease };
+    },
+    undo: (step, context) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(asSite(step)), orderOf(asSite(step))),
+    commit: (tx, step, { url }) => recordUrl(tx, step.input.siteId, url),
+  })
+  .step('stage', {
+    ...movingLimits,
+    weight: 10,
+    run: async (step, context) => {
+      const { archive, slowsOnPurpose } = step.outputs.recheck;
+      const { platform, backupId: archiveId } = step.input;
+      await assertRoom(context, asSite(step), platform, archive.rawBytes);
+      const toStage = { source: context.backupStorage.source(archive.storageKey), archiveId, manifestMac: archive.manifestMac };
+      return stageRelease(context, asSite(step), { platform, slowsOnPurpose }, toStage);
+    },
+  })
+  .step('switch', {
+    ...frozenLimits,
+    weight: 0.2,
+    run: async (step, context) => {
+      const site = asSite(step);
+      const host = hostOf(context.siteHosts, step.input.platform);
+      await host.freeze(refOf(site), freezeTtlMs, orderOf(site));
+      const move = { from: step.outputs.provision.emptyRelease, to: step.outputs.stage.releaseId };
+      await definitely(host.switchRelease(refOf(site), move, orderOf(site)));
+    },
+  })
+  .step('probe', {
+    ...frozenLimits,
+    weight: 0.2,
+    run: (step, context) => assertRebuilt(context, asSite(step), step.input.platform, step.outputs.recheck.failsOnPurpose),
+  })
+  .step('thaw', {
+    ...frozenLimits,
+    weight: 0.2,
+    run: (step, context) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), orderOf(asSite(step))),
+    commit: async (tx, step, _output, context) => {
+      const { siteId } = step.input;
+      await (step.outputs.probe.serves ? changeStatus(tx, siteId, 'active') : waitToServe(tx, siteId, context.now()));
+      const record = await findRecord(tx, step.subject.id);
+      if (record !== null) await limitBackup(tx, step.input.backupId, expiryOf(context.now(), retentionDaysOf(record)));
+    },
+  })
+  .pointOfNoReturn()
+  .step('retire', {
+    weight: 0.2,
+    run: async (step, context) => {
+      const site = asSite(step);
+      const { emptyRelease } = step.outputs.provision;
+      await definitely(hostOf(context.siteHosts, step.input.platform).retire(refOf(site), emptyRelease, orderOf(site)));
+    },
+  })
+  .onEnd({
+    failed: async (tx, run) => {
+      if (await removeRevivedSite(tx, run.input.siteId)) await setRestoredAt(tx, run.subject.id, null);
+    },
+  })
+  .build();
+
+/**
+ * Asks the request's rule again, as of its acceptance: the record was taken and the domain reserved by this very workflow, and whether the caller
+ * may was decided then. What may have changed is the backup.
+ */
+async function recheckRevival(
+  { database, backupStorage }: WorkContext,
+  step: StepContext<RevivalInput, unknown>,
+  deletedSiteId: string,
+): Promise<RevivalPlan> {
+  const record = await findDeletedSite(database.pool, step, deletedSiteId);
+  if (record?.restoredAt == null) throw fail('step_failed', { internal: 'the record is not marked as restored' });
+  const backup = await findBackup(database.pool, { ...record, id: record.siteId }, step.input.backupId);
+  const archive = backup?.archive ?? null;
+  const hasObject = archive !== null && (await backupStorage.has(archive.storageKey));
+  const before = { ...record, restoredAt: null };
+  const reason = reasonNotRestorable({ record: before, hasObject, isDomainHeld: false, isStaff: true }, record.restoredAt);
+  if (reason !== '' || archive === null) {
+    const code = reason === '' ? 'no_backup' : reason;
+    throw fail(code, { extra: { reason_code: code } });
+  }
+  const { fails, slows } = sandboxBehaviour(record, 'fail_restore');
+  return { archive, failsOnPurpose: fails, slowsOnPurpose: slows };
+}

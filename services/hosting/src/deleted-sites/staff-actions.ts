@@ -4,7 +4,7 @@ import type { HostingDatabase, Tx } from '../database.store';
 import type { DeletedSite } from './deleted-site.types';
 import { deletedSitePath } from './deleted-site-names';
 import { findRecord, setReason } from './purge.store';
-import { purgeDeletedSitesHead } from './purge-deleted-sites.head';
+import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 
 /** What staff do to a deleted site from beside the database; the public API has no word for it. */
 export interface StaffActions {
@@ -35,8 +35,8 @@ export function staffActions(database: HostingDatabase): StaffActions {
           throw new Error(`${id} is no deleted site that waits to be brought back`);
         }
         const { workflowId } = await startWorkflow(database.sql(tx), {
-          kind: purgeDeletedSitesHead.kind,
-          definition: purgeDeletedSitesHead,
+          kind: purgeDeletedSitesWorkflow.kind,
+          definition: purgeDeletedSitesWorkflow,
           resourceKey: `purge_deleted_site:${id}`,
           subject: { type: 'platform', id: 'deleted-sites' },
           orgId: record.orgId,

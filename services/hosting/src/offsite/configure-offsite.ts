@@ -11,7 +11,7 @@ import type { Tx } from '../database.store';
 import { holdSite, readSite } from '../sites/find-site';
 import { readListPage } from '../sites/site-list';
 import { onSite, siteResourceKey } from '../sites/site-names';
-import { configureOffsiteHead } from './configure-offsite.head';
+import { configureOffsiteWorkflow } from './configure-offsite.workflow';
 import { dropPending, insertPending } from './destination.store';
 import { probeSeconds } from './offsite-limits';
 import { copyList, readOffsiteState } from './offsite-state';
@@ -43,7 +43,7 @@ export const configureOffsite = (context: HandlerContext) =>
       await insertPending(tx, { id: destinationId, orgId, mode, ...place, sealedCredentials });
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onSite(site.id),
-        definition: configureOffsiteHead,
+        definition: configureOffsiteWorkflow,
         input: { destinationId },
         action: null,
         startBy: await readStartBy(sql),
@@ -53,7 +53,7 @@ export const configureOffsite = (context: HandlerContext) =>
     settle: async (request, { workflowId }: Accepted) => {
       const { database, listener } = context;
       const onFailed = async (tx: Tx, run: { input: unknown }): Promise<void> =>
-        dropPending(tx, configureOffsiteHead.input.parse(run.input).destinationId);
+        dropPending(tx, configureOffsiteWorkflow.input.parse(run.input).destinationId);
       const waited = await waitForStep(database, workflowId, 'probe', waitMs, { listener, onFailed });
       assertConfigured(waited);
       const site = await readSite(context, request);

@@ -1,9 +1,7 @@
 import { audit } from '@drydock/service-kit/audit';
-import { workflowsIn } from '@drydock/workflow/workflow';
-import type { Tx } from '../database.store';
+import { z } from 'zod';
 import { sitePath } from '../sites/site-names';
-import type { WorkContext } from '../sites/work';
-import { configureOffsiteHead } from './configure-offsite.head';
+import { defineWorkflow } from '../sites/work';
 import { activate, dropPending } from './destination.store';
 import { probeDeadlines, probeSeconds } from './offsite-limits';
 import { withStorage } from './open-destination';
@@ -13,23 +11,22 @@ import { onStorage } from './storage-problem';
 const attemptsMax = 1;
 
 /** Tries a customer's bucket; it becomes the site's place for copies in the transaction that records the success. */
-export const configureOffsiteWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(configureOffsiteHead)
-    .step('probe', {
-      timeoutSeconds: 2 * probeSeconds,
-      attemptsMax,
-      run: (step) =>
-        onStorage(step, attemptsMax, () => {
-          const signal = AbortSignal.any([step.signal, AbortSignal.timeout(probeSeconds * 1_000)]);
-          const options = { signal, deadlines: probeDeadlines };
-          return withStorage(context, step, (storage) => storage.probe(step.input.destinationId), options);
-        }),
-      commit: async (tx, step) => {
-        await activate(tx, step.input.destinationId, context.offsite.encryptionKeyId);
-        const { orgId, mode, actorKeyId, workflowId, subject } = step;
-        const entry = { orgId, mode, actorKeyId, action: 'offsite.configure', target: sitePath(subject.id), workflowId };
-        await audit(context.database.sql(tx), entry);
-      },
-    })
-    .onEnd({ failed: (tx, run) => dropPending(tx, run.input.destinationId) })
-    .build();
+export const configureOffsiteWorkflow = defineWorkflow({ kind: 'configure_offsite', input: z.strictObject({ destinationId: z.uuid() }) })
+  .step('probe', {
+    timeoutSeconds: 2 * probeSeconds,
+    attemptsMax,
+    run: (step, context) =>
+      onStorage(step, attemptsMax, () => {
+        const signal = AbortSignal.any([step.signal, AbortSignal.timeout(probeSeconds * 1_000)]);
+        const options = { signal, deadlines: probeDeadlines };
+        return withStorage(context, step, (storage) => storage.probe(step.input.destinationId), options);
+      }),
+    commit: async (tx, step, _output, context) => {
+      await activate(tx, step.input.destinationId, context.offsite.encryptionKeyId);
+      const { orgId, mode, actorKeyId, workflowId, subject } = step;
+      const entry = { orgId, mode, actorKeyId, action: 'offsite.configure', target: sitePath(subject.id), workflowId };
+      await audit(context.database.sql(tx), entry);
+    },
+  })
+  .onEnd({ failed: (tx, run) => dropPending(tx, run.input.destinationId) })
+  .build();

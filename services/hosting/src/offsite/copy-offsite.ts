@@ -9,7 +9,7 @@ import { holdSite } from '../sites/find-site';
 import { readListPage } from '../sites/site-list';
 import { onSite, sitePath } from '../sites/site-names';
 import { insertCopy } from './copy.store';
-import { copyOffsiteHead } from './copy-offsite.head';
+import { copyOffsiteWorkflow } from './copy-offsite.workflow';
 import { chainToContinue, refuseCopy } from './offsite.rules';
 import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
 
@@ -25,7 +25,7 @@ export const copyOffsite = (context: HandlerContext) =>
       const copyId = uuidv7();
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onSite(site.id),
-        definition: copyOffsiteHead,
+        definition: copyOffsiteWorkflow,
         input: { copyId, destinationId: destination.id, kind, platform: site.platform },
         action: 'offsite.copy',
       });

@@ -1,58 +1,63 @@
+import type { ArchiveSource } from '@drydock/archive/archive-objects';
+import { verifyArchive } from '@drydock/archive/verify-archive';
+import { offsiteCopyKindSchema } from '@drydock/contracts/offsite';
+import { sitePlatformSchema } from '@drydock/contracts/sites';
 import type { StepContext } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';
-import { workflowsIn } from '@drydock/workflow/workflow';
-import type { z } from 'zod';
-import { assertStillAllowed } from '../backups/recheck';
-import type { Tx } from '../database.store';
-import { hostOf } from '../providers/site-host';
+import { z } from 'zod';
+import { assertStillAllowed } from '../backups/definite-failure';
+import { attemptKey } from '../providers/backup-storage';
+import { withSpan } from '../providers/driver-span';
+import { copyFolder, OffsiteError } from '../providers/offsite-storage';
+import { readAhead } from '../providers/read-ahead';
+import { type ArchiveAtHand, hostOf } from '../providers/site-host';
 import { findSite } from '../sites/site.store';
-import { refOf, type WorkContext } from '../sites/work';
-import { listCopies, markCopied, markCopyFailed } from './copy.store';
-import { copyOffsiteHead } from './copy-offsite.head';
+import { defineWorkflow, refOf, type WorkContext } from '../sites/work';
+import { findCopy, listCopies, markCopied, markCopyFailed } from './copy.store';
 import { recordOutcome } from './destination.store';
 import { refuseCopy, restorableChain, type StoredCopy } from './offsite.rules';
-import { offsiteLimits } from './offsite-limits';
-import { requireDestination } from './open-destination';
-import { discardCopy, packCopy } from './pack-copy';
+import type { CopyArchive } from './offsite.types';
+import { offsiteLimits, readsAtOnce } from './offsite-limits';
+import { requireDestination, withStorage } from './open-destination';
 import { onStorage } from './storage-problem';
-import { verifyCopy } from './verify-copy';
 
-export type CopyInput = z.infer<typeof copyOffsiteHead.input>;
+const input = z.strictObject({ copyId: z.uuid(), destinationId: z.uuid(), kind: offsiteCopyKindSchema, platform: sitePlatformSchema });
+
+type CopyInput = z.infer<typeof input>;
 
 /** What the copy continues, full one first; empty for a full one. JSON, as a checkpoint keeps it. */
-export type ParentChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
+type ParentChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
 
 /** Files and database of the current release, in full or what differs, into the customer's storage: packed, read back and verified. */
-export const copyOffsiteWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(copyOffsiteHead)
-    .step('recheck', { weight: 0.2, run: (step) => recheckCopy(context, step) })
-    .step('pack', {
-      ...offsiteLimits,
-      weight: 8,
-      run: (step) => onStorage(step, offsiteLimits.attemptsMax, () => packCopy(context, step, step.outputs.recheck)),
-      undo: (step) => discardCopy(context, step),
-    })
-    .step('verify', {
-      ...offsiteLimits,
-      weight: 3,
-      run: async (step) => {
-        const { recheck, pack } = step.outputs;
-        await onStorage(step, offsiteLimits.attemptsMax, () => verifyCopy(context, step, pack, recheck.parents));
-        return { at: context.now().toISOString() };
-      },
-      commit: async (tx, step, { at }) => {
-        await markCopied(tx, step.input.copyId, step.outputs.pack, new Date(at));
-        await recordOutcome(tx, step.input.destinationId, '');
-      },
-    })
-    .onEnd({
-      failed: async (tx, run, { code }) => {
-        await markCopyFailed(tx, run.input.copyId, code);
-        await recordOutcome(tx, run.input.destinationId, code);
-      },
-    })
-    .build();
+export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input })
+  .step('recheck', { weight: 0.2, run: (step, context) => recheckCopy(context, step) })
+  .step('pack', {
+    ...offsiteLimits,
+    weight: 8,
+    run: (step, context) => onStorage(step, offsiteLimits.attemptsMax, () => packCopy(context, step, step.outputs.recheck)),
+    undo: (step, context) => discardCopy(context, step),
+  })
+  .step('verify', {
+    ...offsiteLimits,
+    weight: 3,
+    run: async (step, context) => {
+      const { recheck, pack } = step.outputs;
+      await onStorage(step, offsiteLimits.attemptsMax, () => verifyCopy(context, step, pack, recheck.parents));
+      return { at: context.now().toISOString() };
+    },
+    commit: async (tx, step, { at }) => {
+      await markCopied(tx, step.input.copyId, step.outputs.pack, new Date(at));
+      await recordOutcome(tx, step.input.destinationId, '');
+    },
+  })
+  .onEnd({
+    failed: async (tx, run, { code }) => {
+      await markCopyFailed(tx, run.input.copyId, code);
+      await recordOutcome(tx, run.input.destinationId, code);
+    },
+  })
+  .build();
 
 /** Asks the request's rule again; the chain that is continued was decided with the request. */
 async function recheckCopy(
@@ -74,4 +79,80 @@ async function recheckCopy(
   const chain = restorableChain(copies, parent);
   if (chain === null) throw fail('copy_chain_incomplete');
   return { releaseId: hosted.currentRelease, parents: chain.map(({ id, archive }) => ({ id, archive })) };
+}
+
+type Step = StepContext<CopyInput, unknown>;
+
+/** Packs straight into the customer's bucket, into a folder of this attempt's own; nothing of it touches our disk. */
+function packCopy(
+  context: WorkContext,
+  step: Step,
+  { releaseId, parents }: { releaseId: string; parents: ParentChain },
+): Promise<CopyArchive> {
+  return withStorage(context, step, async (storage) => {
+    const { copyId, platform } = step.input;
+    const site = refOf(step);
+    const copy = await findCopy(context.database.pool, site.siteId, copyId);
+    if (copy === null) throw new Error(`copy ${copyId} has no row`);
+    const objectKey = attemptKey(copyFolder(site.siteId, copyId), step.fence);
+    const chain = parents.map(
+      ({ id, archive }): ArchiveAtHand => ({ source: storage.source(archive.objectKey), archiveId: id, manifestMac: archive.manifestMac }),
+    );
+    const archive = {
+      sink: storage.sink(objectKey),
+      archiveId: copyId,
+      sequence: copy.sequence,
+      createdAt: copy.createdAt,
+      expectedRawBytes: parents[0]?.archive.rawBytes ?? null,
+      ...(chain.length === 0 ? {} : { parents: chain }),
+    };
+    const packed = await hostOf(context.siteHosts, platform).pack(site, releaseId, archive, { ...orderOf(step), progress: step.progress });
+    const { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes, skipped } = packed;
+    if (skipped.count > 0) step.log.warn({ skipped: skipped.count }, 'some paths cannot be in a copy');
+    return { objectKey, manifestMac, manifestSha256, sizeBytes, rawBytes };
+  });
+}
+
+/** Takes back what any attempt has written. A storage that lets us in no longer keeps it: it is the customer's, and is no archive. */
+async function discardCopy(context: WorkContext, step: Step): Promise<void> {
+  const { siteId } = refOf(step);
+  try {
+    await withStorage(context, step, (storage) => storage.removeAll(copyFolder(siteId, step.input.copyId)));
+  } catch (error) {
+    if (!(error instanceof OffsiteError) && step.attempt < discardAttempts) throw error;
+    step.log.warn({ err: error }, 'a copy that came to nothing could not be removed');
+  }
+}
+
+/** A storage that is gone for longer keeps what it has: no reason to hold the site for it. */
+const discardAttempts = 3;
+
+/** Reads a copy back from the customer's storage: every MAC, every entry. Then what earlier attempts left there goes. */
+function verifyCopy(
+  context: WorkContext,
+  step: StepContext<CopyInput, unknown>,
+  archive: CopyArchive,
+  parents: ParentChain,
+): Promise<void> {
+  return withStorage(context, step, async (storage) => {
+    const site = refOf(step);
+    const stored = storage.source(archive.objectKey);
+    const parentMac = parents.at(-1)?.archive.manifestMac ?? null;
+    const { siteId, orgId } = site;
+    const expected = { archiveId: step.input.copyId, siteId, orgId, manifestMac: archive.manifestMac, parentMac };
+    const ahead = readAhead(stored, readsAtOnce);
+    let bytes = 0;
+    const source: ArchiveSource = {
+      read: async (name) => {
+        const object = await ahead.read(name);
+        bytes += object.length;
+        step.progress(Math.min(1, bytes / archive.sizeBytes));
+        return object;
+      },
+    };
+    await withSpan('offsite.verify', { 'copy.size_bytes': archive.sizeBytes }, () =>
+      verifyArchive(source, context.archiveKey, expected, { signal: step.signal }),
+    );
+    await storage.removeAll(copyFolder(siteId, step.input.copyId), archive.objectKey);
+  });
 }

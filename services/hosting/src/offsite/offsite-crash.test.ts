@@ -10,7 +10,6 @@ import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld } from '../../test/offsite-world';
 import { lookAtAuditedRun, lookAtRun, oldOrNew, type SiteRun, type TwoStates } from '../../test/site-run';
 import { fillSite, stateOf } from '../../test/site-state';
-import type { WorkContext } from '../sites/work';
 import { configureOffsiteWorkflow } from './configure-offsite.workflow';
 import { copyOffsiteWorkflow } from './copy-offsite.workflow';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
@@ -19,7 +18,6 @@ const scope = crashScope({ delicate: ['fetch', 'pack'] });
 /** From the freeze on it is a restore like any other, which is crashed at every step itself. */
 const restoreScope = crashScope({ onlyInCi: /^kill at |^stop at .*\.fetch\./ });
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
-const noContext = Object.freeze({}) as WorkContext;
 
 describe.each(crashBackends())('every step of the work on a customer’s storage survives its crash, with the queue on %s', (backend) => {
   let world: OffsiteWorld;
@@ -45,7 +43,7 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
     async () => {
       const { cases } = await crashEveryStepInWorld(
         world,
-        configureOffsiteWorkflow(noContext),
+        configureOffsiteWorkflow,
         {
           // It is in the audit log once it is configured, and not when it is refused.
           look: (run) => lookAtRun(world, run),
@@ -74,7 +72,7 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
     async () => {
       const { cases } = await crashEveryStepInWorld(
         world,
-        copyOffsiteWorkflow(noContext),
+        copyOffsiteWorkflow,
         fixture({
           start: async () => {
             const siteId = await makeSite(world);
@@ -102,7 +100,7 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
       const states = new Map<string, TwoStates>();
       const { cases } = await crashEveryStepInWorld(
         world,
-        restoreOffsiteWorkflow(noContext),
+        restoreOffsiteWorkflow,
         fixture({
           start: async () => {
             const siteId = await makeSite(world);

@@ -13,9 +13,9 @@ import { onSite, sitePath } from '../sites/site-names';
 import { findNamed, lookAtStorage } from './look-at-storage';
 import { refuseRestore } from './offsite.rules';
 import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
-import { restoreOffsiteHead } from './restore-offsite.head';
+import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
-/** Endpoint 5: accepts that the site is overwritten with the named copy and all that it depends on; {@link restoreOffsiteHead} does it. */
+/** Endpoint 5: accepts that the site is overwritten with the named copy and all that it depends on; {@link restoreOffsiteWorkflow} does it. */
 export const restoreOffsite = (context: HandlerContext) =>
   ({
     look: async (request) => lookAtStorage(context, await readSite(context, request), request.body.copy_id, request.now),
@@ -34,7 +34,7 @@ export const restoreOffsite = (context: HandlerContext) =>
       };
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onSite(site.id),
-        definition: restoreOffsiteHead,
+        definition: restoreOffsiteWorkflow,
         input,
         action: 'offsite.restore',
       });

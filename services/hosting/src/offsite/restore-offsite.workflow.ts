@@ -1,90 +1,133 @@
 import { verifyChain } from '@drydock/archive/verify-archive';
-import { workflowsIn } from '@drydock/workflow/workflow';
-import { assertRoom } from '../backups/restore-fetch';
-import { discardStaged, stageRelease } from '../backups/restore-stage';
-import { settleRestore, switchOver } from '../backups/switch-over';
-import type { Tx } from '../database.store';
+import type { StepContext } from '@drydock/workflow/definition';
+import { fail } from '@drydock/workflow/step-error';
+import { z } from 'zod';
+import { assertStillAllowed } from '../backups/definite-failure';
+import { assertRoom, discardStaged, stageRelease } from '../backups/restore.steps';
+import { restoreEnd, switchOver, switchOverInput } from '../backups/switch-over.steps';
 import { withSpan } from '../providers/driver-span';
 import { hostOf, linksOf } from '../providers/site-host';
-import { refOf, type WorkContext } from '../sites/work';
-import { markVerified } from './copy.store';
+import { sandboxBehaviour } from '../sites/sandbox.rules';
+import { retentionDaysOf } from '../sites/site.rules';
+import { findSite } from '../sites/site.store';
+import { defineWorkflow, refOf, type WorkContext } from '../sites/work';
+import { listCopies, markVerified } from './copy.store';
 import { recordOutcome } from './destination.store';
 import { clearFetched, fetchChain, spooledChain } from './fetch-chain';
+import type { StoredChain } from './look-at-chain';
+import { presumably, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
 import { offsiteLimits } from './offsite-limits';
-import { withStorage } from './open-destination';
-import { restoreOffsiteHead } from './restore-offsite.head';
-import { recheckOffsite } from './restore-offsite-recheck';
+import { requireDestination, withStorage } from './open-destination';
 import { onStorage } from './storage-problem';
 
 const { attemptsMax } = offsiteLimits;
+
+const input = z.strictObject({ copyId: z.uuid(), destinationId: z.uuid(), ...switchOverInput });
+
+/** What the later steps go by. */
+interface OffsitePlan {
+  /** Full one first, the copy that was named last. */
+  chain: StoredChain;
+  /** Bytes that a release of it holds at most. */
+  rawBytes: number;
+  /** Served until the switch; the safety copy is made of it. */
+  oldRelease: string;
+  retentionDays: number;
+  /** The sandbox's own error paths. */
+  failsOnPurpose: boolean;
+  slowsOnPurpose: boolean;
+}
+
+const staged = defineWorkflow({ kind: 'restore_offsite', input })
+  .step('recheck', { weight: 0.2, run: (step, context) => recheckOffsite(context, step) })
+  .step('fetch', {
+    ...offsiteLimits,
+    weight: 6,
+    run: async (step, context) => {
+      const { chain, rawBytes } = step.outputs.recheck;
+      await assertRoom(context, step, step.input.platform, rawBytes);
+      await onStorage(step, attemptsMax, () => withStorage(context, step, (storage) => fetchChain(context, step, storage, chain)));
+    },
+    undo: (step, context) => clearFetched(context, step),
+  })
+  .step('verify', {
+    ...offsiteLimits,
+    weight: 3,
+    run: async (step, context) => {
+      const { chain } = step.outputs.recheck;
+      await onStorage(step, attemptsMax, () =>
+        withStorage(context, step, async (storage) => {
+          const links = linksOf(refOf(step), spooledChain(context, step, storage, chain));
+          const verified = () => verifyChain(links, context.archiveKey, { signal: step.signal });
+          await withSpan('offsite.verify', { 'chain.archives': chain.length }, verified);
+        }),
+      );
+      return { at: context.now().toISOString() };
+    },
+    commit: (tx, step, { at }) => {
+      const ids = step.outputs.recheck.chain.map(({ id }) => id);
+      return markVerified(tx, ids, new Date(at));
+    },
+  })
+  .step('stage', {
+    ...offsiteLimits,
+    weight: 10,
+    run: (step, context) => {
+      const { chain, slowsOnPurpose } = step.outputs.recheck;
+      const { platform } = step.input;
+      return onStorage(step, attemptsMax, () =>
+        withStorage(context, step, (storage) => {
+          const isLastUse = hostOf(context.siteHosts, platform).readsOnce;
+          const links = spooledChain(context, step, storage, chain, { isLastUse });
+          const newest = links.at(-1);
+          if (newest === undefined) throw new Error('a chain without archives');
+          const toStage = { ...newest, parents: links.slice(0, -1) };
+          return stageRelease(context, step, { platform, slowsOnPurpose }, toStage);
+        }),
+      );
+    },
+    undo: (step, context) => discardStaged(context, step, step.input.platform),
+  })
+  .step('clear', { weight: 0.1, run: (step, context) => clearFetched(context, step) });
 
 /**
  * Endpoint 5's work. Every archive of the chain is brought to our disk, each object verified on its way in, and verified as a whole before a byte
  * of it is used, and each segment once more when it is; then the chain is staged beside the live release like a backup is, and {@link switchOver}.
  */
-export const restoreOffsiteWorkflow = (context: WorkContext) => {
-  const fetched = workflowsIn<Tx>()(restoreOffsiteHead)
-    .step('recheck', { weight: 0.2, run: (step) => recheckOffsite(context, step) })
-    .step('fetch', {
-      ...offsiteLimits,
-      weight: 6,
-      run: async (step) => {
-        const { chain, rawBytes } = step.outputs.recheck;
-        await assertRoom(context, step, step.input.platform, rawBytes);
-        await onStorage(step, attemptsMax, () => withStorage(context, step, (storage) => fetchChain(context, step, storage, chain)));
-      },
-      undo: (step) => clearFetched(context, step),
-    })
-    .step('verify', {
-      ...offsiteLimits,
-      weight: 3,
-      run: async (step) => {
-        const { chain } = step.outputs.recheck;
-        await onStorage(step, attemptsMax, () =>
-          withStorage(context, step, async (storage) => {
-            const links = linksOf(refOf(step), spooledChain(context, step, storage, chain));
-            const verified = () => verifyChain(links, context.archiveKey, { signal: step.signal });
-            await withSpan('offsite.verify', { 'chain.archives': chain.length }, verified);
-          }),
-        );
-        return { at: context.now().toISOString() };
-      },
-      commit: (tx, step, { at }) => {
-        const ids = step.outputs.recheck.chain.map(({ id }) => id);
-        return markVerified(tx, ids, new Date(at));
-      },
-    });
-  const staged = fetched
-    .step('stage', {
-      ...offsiteLimits,
-      weight: 10,
-      run: (step) => {
-        const { chain, slowsOnPurpose } = step.outputs.recheck;
-        const { platform } = step.input;
-        return onStorage(step, attemptsMax, () =>
-          withStorage(context, step, (storage) => {
-            const isLastUse = hostOf(context.siteHosts, platform).readsOnce;
-            const links = spooledChain(context, step, storage, chain, { isLastUse });
-            const newest = links.at(-1);
-            if (newest === undefined) throw new Error('a chain without archives');
-            const toStage = { ...newest, parents: links.slice(0, -1) };
-            return stageRelease(context, step, { platform, slowsOnPurpose }, toStage);
-          }),
-        );
-      },
-      undo: (step) => discardStaged(context, step, step.input.platform),
-    })
-    .step('clear', { weight: 0.1, run: (step) => clearFetched(context, step) });
-  return switchOver(context, staged)
-    .onEnd({
-      succeeded: async (tx, run) => {
-        await settleRestore.succeeded(tx, run, context);
-        await recordOutcome(tx, run.input.destinationId, '');
-      },
-      failed: async (tx, run, problem) => {
-        await settleRestore.failed(tx, run, problem, context);
-        await recordOutcome(tx, run.input.destinationId, problem.code);
-      },
-    })
-    .build();
-};
+export const restoreOffsiteWorkflow = switchOver(staged)
+  .onEnd({
+    succeeded: async (tx, run, context) => {
+      await restoreEnd.succeeded(tx, run, context);
+      await recordOutcome(tx, run.input.destinationId, '');
+    },
+    failed: async (tx, run, problem, context) => {
+      await restoreEnd.failed(tx, run, problem, context);
+      await recordOutcome(tx, run.input.destinationId, problem.code);
+    },
+  })
+  .build();
+
+/** Asks the request's rule again, as the site was before this workflow took it. */
+async function recheckOffsite(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<OffsitePlan> {
+  const { copyId, platform, statusBefore } = step.input;
+  const { pool } = context.database;
+  const site = await findSite(pool, step, step.subject.id);
+  if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
+  const destination = await requireDestination(context, step);
+  const copies = presumably(await listCopies(pool, destination));
+  const copy = copies.find(({ id }) => id === copyId) ?? null;
+  assertStillAllowed(refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null, destination, copies }, copy));
+  const chain = copy === null ? null : restorableChain(copies, copy);
+  if (chain === null) throw fail('copy_chain_incomplete');
+  const hosted = await hostOf(context.siteHosts, platform).describe(refOf(step), step.signal);
+  if (hosted === null) throw fail('site_not_ready', { internal: 'the host does not know the site' });
+  const { fails, slows } = sandboxBehaviour(site, 'fail_restore');
+  return {
+    chain: chain.map(({ id, archive }) => ({ id, archive })),
+    rawBytes: rawBytesOf(chain),
+    oldRelease: hosted.currentRelease,
+    retentionDays: retentionDaysOf(site),
+    failsOnPurpose: fails,
+    slowsOnPurpose: slows,
+  };
+}

@@ -1,14 +1,14 @@
 import type { Tx } from '../database.store';
 import type { Owner } from '../sites/site.types';
-import { restoreOffsiteHead } from './restore-offsite.head';
+import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 /** The site's newest restore from a copy, and of which; null when there was none. */
 export async function findLastRestore(tx: Tx, site: Owner & { id: string }): Promise<{ workflowId: string; copyId: string } | null> {
   const row = await tx.workflow.findFirst({
-    where: { kind: restoreOffsiteHead.kind, subjectType: 'site', subjectId: site.id, orgId: site.orgId, mode: site.mode },
+    where: { kind: restoreOffsiteWorkflow.kind, subjectType: 'site', subjectId: site.id, orgId: site.orgId, mode: site.mode },
     orderBy: { id: 'desc' },
     select: { id: true, input: true },
   });
   if (row === null) return null;
-  return { workflowId: row.id, copyId: restoreOffsiteHead.input.parse(row.input).copyId };
+  return { workflowId: row.id, copyId: restoreOffsiteWorkflow.input.parse(row.input).copyId };
 }

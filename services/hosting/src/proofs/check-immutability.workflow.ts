@@ -1,11 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { immutableDays } from '@drydock/contracts/backups';
 import type { Mode } from '@drydock/contracts/values';
-import { workflowsIn } from '@drydock/workflow/workflow';
-import type { Tx } from '../database.store';
+import { z } from 'zod';
 import { type Canary, CanaryError, type CanaryStorage } from '../providers/canary-storage';
-import type { WorkContext } from '../sites/work';
-import { checkImmutabilityHead } from './check-immutability.head';
+import { defineWorkflow, type WorkContext } from '../sites/work';
 import { recordProof } from './proof.store';
 import type { ImmutabilityReason } from './proof.types';
 
@@ -28,40 +26,39 @@ const found = <T>(value: T): Finding<T> => ({ reason: '', found: value });
 const failed = (reason: Exclude<ImmutabilityReason, ''>): Finding<never> => ({ reason, found: null });
 
 /** Each step goes on with what the one before has found; the first reason is what is recorded. A storage that does not answer fails the workflow. */
-export const checkImmutabilityWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(checkImmutabilityHead)
-    .step('clean_up', { run: async (step) => await context.backupStorage.canary(step.mode)?.removeUnlocked() })
-    .step('plant', { run: (step) => plant(context, step) })
-    .step('read_back', {
-      run: async (step) => {
-        const planted = step.outputs.plant;
-        return planted.reason === '' ? readBack(canaryOf(context, step.mode), planted.found) : planted;
-      },
-    })
-    .step('positive_control', {
-      run: async (step) => {
-        const planted = step.outputs.read_back;
-        return planted.reason === '' ? deleteControl(context, canaryOf(context, step.mode), planted.found, step.signal) : planted;
-      },
-    })
-    .step('attack', {
-      run: async (step) => {
-        const planted = step.outputs.positive_control;
-        const reason = planted.reason === '' ? await attack(canaryOf(context, step.mode), planted.found.canary) : planted.reason;
-        return { reason, finishedAt: context.now().toISOString() };
-      },
-      commit: (tx, { workflowId, mode }, { reason, finishedAt: at }) => {
-        const proof = { kind: 'immutability', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
-        return recordProof(tx, { ...proof, reason, finishedAt: new Date(at) });
-      },
-    })
-    .onEnd({
-      failed: (tx, { workflowId, mode }) => {
-        const proof = { kind: 'immutability', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
-        return recordProof(tx, { ...proof, reason: 'storage_unreachable', finishedAt: context.now() });
-      },
-    })
-    .build();
+export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutability', input: z.strictObject({}) })
+  .step('clean_up', { run: async (step, context) => await context.backupStorage.canary(step.mode)?.removeUnlocked() })
+  .step('plant', { run: (step, context) => plant(context, step) })
+  .step('read_back', {
+    run: async (step, context) => {
+      const planted = step.outputs.plant;
+      return planted.reason === '' ? readBack(canaryOf(context, step.mode), planted.found) : planted;
+    },
+  })
+  .step('positive_control', {
+    run: async (step, context) => {
+      const planted = step.outputs.read_back;
+      return planted.reason === '' ? deleteControl(context, canaryOf(context, step.mode), planted.found, step.signal) : planted;
+    },
+  })
+  .step('attack', {
+    run: async (step, context) => {
+      const planted = step.outputs.positive_control;
+      const reason = planted.reason === '' ? await attack(canaryOf(context, step.mode), planted.found.canary) : planted.reason;
+      return { reason, finishedAt: context.now().toISOString() };
+    },
+    commit: (tx, { workflowId, mode }, { reason, finishedAt: at }, context) => {
+      const proof = { kind: 'immutability', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
+      return recordProof(tx, { ...proof, reason, finishedAt: new Date(at) });
+    },
+  })
+  .onEnd({
+    failed: (tx, { workflowId, mode }, _problem, context) => {
+      const proof = { kind: 'immutability', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
+      return recordProof(tx, { ...proof, reason: 'storage_unreachable', finishedAt: context.now() });
+    },
+  })
+  .build();
 
 /** @throws Error when the configuration was taken away under running work */
 function canaryOf({ backupStorage }: WorkContext, mode: Mode): CanaryStorage {

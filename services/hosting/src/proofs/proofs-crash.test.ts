@@ -11,13 +11,12 @@ import { givenBackup, givenSite } from '../../test/hosting-api';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { namesIn, startPlatformWork, stopClock } from '../../test/platform-work';
 import { fillSite } from '../../test/site-state';
-import { checkServingHead } from '../deleted-sites/check-serving.head';
-import { expireBackupsHead } from '../retention/expire-backups.head';
-import { sweepBackupsHead } from '../retention/sweep-backups.head';
-import type { WorkContext } from '../sites/work';
+import { checkServingWorkflow } from '../deleted-sites/check-serving.workflow';
+import { expireBackupsWorkflow } from '../retention/expire-backups.workflow';
+import { sweepBackupsWorkflow } from '../retention/sweep-backups.workflow';
 import { workflows } from '../workflows';
-import { checkImmutabilityHead } from './check-immutability.head';
-import { restoreDrillHead } from './restore-drill.head';
+import { checkImmutabilityWorkflow } from './check-immutability.workflow';
+import { restoreDrillWorkflow } from './restore-drill.workflow';
 
 interface Run {
   workflowId: string;
@@ -26,7 +25,6 @@ interface Run {
 }
 
 const scope = crashScope();
-const definitions = workflows(Object.freeze({}) as WorkContext);
 const account = { accessKeyId: 'drydock', secretAccessKey: 'a secret of tests', buckets: ['*'] };
 
 describe.each(crashBackends())('work of the platform survives a crash at every step, with the queue on %s', (backend) => {
@@ -43,7 +41,7 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
   });
 
   const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>): Promise<void> => {
-    const definition = definitionOf(definitions, kind);
+    const definition = definitionOf(workflows, kind);
     const storage = {
       BACKUPS_S3_ENDPOINT: s3.endpoint,
       BACKUPS_S3_BUCKET: 'locked',
@@ -73,7 +71,7 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
           await world.api.rows('UPDATE sites SET daily_backups = false');
           const about = await makeSite(world);
           await world.api.rows("UPDATE sites SET daily_backups = true, created_at = now() - interval '3 days' WHERE id = $1", [about]);
-          return { about, workflowId: await startPlatformWork(world.api, sweepBackupsHead) };
+          return { about, workflowId: await startPlatformWork(world.api, sweepBackupsWorkflow) };
         },
         judge: async ({ about }) => {
           const { length } = await world.api.rows("SELECT 1 FROM backups WHERE site_id = $1 AND kind = 'scheduled'", [about]);
@@ -94,7 +92,7 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
           const folder = path.join(world.backupsDir, 'live', siteId, about, '1');
           mkdirSync(folder, { recursive: true });
           writeFileSync(path.join(folder, 'manifest'), 'x');
-          return { about, workflowId: await startPlatformWork(world.api, expireBackupsHead) };
+          return { about, workflowId: await startPlatformWork(world.api, expireBackupsWorkflow) };
         },
         judge: async ({ about }) => {
           const [row] = await world.api.rows<{ site_id: string; status: string; purged_at: Date | null }>(
@@ -117,7 +115,7 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
         start: async () => {
           const about = await makeSite(world);
           await world.api.rows("UPDATE sites SET status = 'suspended', serve_check_at = now() - interval '1 s' WHERE id = $1", [about]);
-          return { about, workflowId: await startPlatformWork(world.api, checkServingHead) };
+          return { about, workflowId: await startPlatformWork(world.api, checkServingWorkflow) };
         },
         judge: async ({ about }) => {
           const [row] = await world.api.rows<{ state: string }>(
@@ -161,7 +159,7 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
     'check_immutability',
     () =>
       crash('check_immutability', {
-        start: async () => ({ about: '', workflowId: await startPlatformWork(world.api, checkImmutabilityHead) }),
+        start: async () => ({ about: '', workflowId: await startPlatformWork(world.api, checkImmutabilityWorkflow) }),
         judge: proofOf,
       }),
     crashLimitMs,
@@ -177,7 +175,7 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
             await fillSite(world, siteId, 1);
             await makeBackup(world, siteId);
           }
-          return { about: '', workflowId: await startPlatformWork(world.api, restoreDrillHead, { passedAgeMinDays: 0 }) };
+          return { about: '', workflowId: await startPlatformWork(world.api, restoreDrillWorkflow, { passedAgeMinDays: 0 }) };
         },
         judge: async (run) => {
           if (namesIn(path.join(world.sitesDir, 'live')).includes(run.workflowId)) throw new Error('the drill has left its site');

@@ -6,8 +6,8 @@ import { queueBackends } from '@drydock/test-kit/queue-backends';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { namesIn, stopClock, succeedPlatformWork } from '../../test/platform-work';
 import { fillSite } from '../../test/site-state';
-import { checkImmutabilityHead } from './check-immutability.head';
-import { restoreDrillHead } from './restore-drill.head';
+import { checkImmutabilityWorkflow } from './check-immutability.workflow';
+import { restoreDrillWorkflow } from './restore-drill.workflow';
 
 const account = { accessKeyId: 'drydock', secretAccessKey: 'a secret of tests', buckets: ['*'] };
 const order = { times: 1, isCarriedOut: false, delayMs: 0 };
@@ -28,9 +28,9 @@ const inBucket = (bucket: string, keys: { accessKeyId: string; secretAccessKey: 
 });
 const reasonOf = async (workflowId: string): Promise<string | undefined> =>
   (await world.api.rows<{ reason: string }>('SELECT reason FROM proofs WHERE workflow_id = $1', [workflowId]))[0]?.reason;
-const check = async (): Promise<string | undefined> => reasonOf(await succeedPlatformWork(world.api, checkImmutabilityHead));
+const check = async (): Promise<string | undefined> => reasonOf(await succeedPlatformWork(world.api, checkImmutabilityWorkflow));
 const drill = async (): Promise<string | undefined> =>
-  reasonOf(await succeedPlatformWork(world.api, restoreDrillHead, { passedAgeMinDays: 0 }));
+  reasonOf(await succeedPlatformWork(world.api, restoreDrillWorkflow, { passedAgeMinDays: 0 }));
 
 const keyOf = (accessKeyId: string) => ({ accessKeyId, secretAccessKey: 'a secret of tests' });
 beforeAll(async () => {

@@ -1,7 +1,6 @@
-import { workflowsIn } from '@drydock/workflow/workflow';
-import { movingLimits } from '../backups/step-limits';
-import type { Tx } from '../database.store';
-import type { WorkContext } from '../sites/work';
+import { z } from 'zod';
+import { movingLimits } from '../backups/archive.steps';
+import { defineWorkflow } from '../sites/work';
 import { chooseBackup } from './drill-choice.store';
 import { compareRestored } from './drill-compare';
 import { asUnavailable, clearDrillSite, restoreOnDrillSite } from './drill-site';
@@ -9,7 +8,6 @@ import { isDrillDue } from './proof.rules';
 import { readProofs, recordProof } from './proof.store';
 import type { RestoreDrillReason } from './proof.types';
 import { recordSentinels } from './record-sentinels';
-import { restoreDrillHead } from './restore-drill.head';
 
 /** `not_due`: there was no drill, and nothing is recorded. */
 type Reason = Exclude<RestoreDrillReason, ''> | 'not_due';
@@ -20,66 +18,69 @@ const found = <T>(value: T) => ({ reason: '' as const, found: value });
 const drillSeconds = 6 * 3_600;
 
 /** Each step goes on with what the one before has found. The site is the drill's own and gone at its end: nobody's data stays on it. */
-export const restoreDrillWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(restoreDrillHead)
-    .step('choose', {
-      run: async ({ mode, input }) => {
-        const { database, siteHosts, drillProbe, now } = context;
-        const { drill } = await readProofs(database.pool, mode, context.backupStorage.placeIn(mode));
-        if (!isDrillDue(drill, input.passedAgeMinDays, now())) return failed('not_due');
-        if (siteHosts.local === undefined || drillProbe === null) return failed('no_drill_site');
-        const choice = await chooseBackup(database.pool, mode, now());
-        return choice === null ? failed('no_recent_backup') : found({ ...choice, startedAt: now().toISOString() });
-      },
-    })
-    .step('record_sentinels', {
-      ...movingLimits,
-      run: async (step) => {
-        const { choose } = step.outputs;
-        if (choose.found === null) return choose;
-        const { backupId, origin, archive } = choose.found;
-        const expected = { archiveId: backupId, ...origin, manifestMac: archive.manifestMac };
-        const link = { source: context.backupStorage.source(archive.storageKey), expected };
-        const sentinels = await recordSentinels(link, context.archiveKey, step.signal).catch(asUnavailable);
-        return sentinels === null ? failed('canary_unavailable') : found(sentinels);
-      },
-    })
-    .step('restore', {
-      ...movingLimits,
-      weight: 10,
-      run: async (step) => {
-        const { choose, record_sentinels: sentinels } = step.outputs;
-        if (choose.found === null || sentinels.found === null) return { reason: sentinels.reason };
-        return { reason: await restoreOnDrillSite(context, step, choose.found) };
-      },
-      undo: (step) => clearDrillSite(context, step),
-    })
-    .step('compare', {
-      run: async (step) => {
-        const { choose, record_sentinels: sentinels, restore } = step.outputs;
-        if (restore.reason !== '' || choose.found === null || sentinels.found === null) return { reason: restore.reason };
-        const tookMs = context.now().getTime() - Date.parse(choose.found.startedAt);
-        if (tookMs > drillSeconds * 1_000) return { reason: 'timed_out' as const };
-        return { reason: await compareRestored(context, step, sentinels.found) };
-      },
-    })
-    .step('clear', {
-      run: async (step) => {
-        await clearDrillSite(context, step);
-        return { finishedAt: context.now().toISOString() };
-      },
-      commit: (tx, { outputs, mode, workflowId }, { finishedAt }) => {
-        const { choose, compare } = outputs;
-        if (compare.reason === 'not_due') return Promise.resolve();
-        const proof = { kind: 'restore_drill', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
-        const backupId = choose.found?.backupId ?? null;
-        return recordProof(tx, { ...proof, reason: compare.reason, backupId, finishedAt: new Date(finishedAt) });
-      },
-    })
-    .onEnd({
-      failed: (tx, { mode, workflowId }) => {
-        const proof = { kind: 'restore_drill', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
-        return recordProof(tx, { ...proof, reason: 'restore_failed', backupId: null, finishedAt: context.now() });
-      },
-    })
-    .build();
+export const restoreDrillWorkflow = defineWorkflow({
+  kind: 'restore_drill',
+  /** Nothing is done while the last one that passed is younger: what failed is tried again sooner. */
+  input: z.strictObject({ passedAgeMinDays: z.number().min(0) }),
+})
+  .step('choose', {
+    run: async ({ mode, input }, context) => {
+      const { database, siteHosts, drillProbe, now } = context;
+      const { drill } = await readProofs(database.pool, mode, context.backupStorage.placeIn(mode));
+      if (!isDrillDue(drill, input.passedAgeMinDays, now())) return failed('not_due');
+      if (siteHosts.local === undefined || drillProbe === null) return failed('no_drill_site');
+      const choice = await chooseBackup(database.pool, mode, now());
+      return choice === null ? failed('no_recent_backup') : found({ ...choice, startedAt: now().toISOString() });
+    },
+  })
+  .step('record_sentinels', {
+    ...movingLimits,
+    run: async (step, context) => {
+      const { choose } = step.outputs;
+      if (choose.found === null) return choose;
+      const { backupId, origin, archive } = choose.found;
+      const expected = { archiveId: backupId, ...origin, manifestMac: archive.manifestMac };
+      const link = { source: context.backupStorage.source(archive.storageKey), expected };
+      const sentinels = await recordSentinels(link, context.archiveKey, step.signal).catch(asUnavailable);
+      return sentinels === null ? failed('canary_unavailable') : found(sentinels);
+    },
+  })
+  .step('restore', {
+    ...movingLimits,
+    weight: 10,
+    run: async (step, context) => {
+      const { choose, record_sentinels: sentinels } = step.outputs;
+      if (choose.found === null || sentinels.found === null) return { reason: sentinels.reason };
+      return { reason: await restoreOnDrillSite(context, step, choose.found) };
+    },
+    undo: (step, context) => clearDrillSite(context, step),
+  })
+  .step('compare', {
+    run: async (step, context) => {
+      const { choose, record_sentinels: sentinels, restore } = step.outputs;
+      if (restore.reason !== '' || choose.found === null || sentinels.found === null) return { reason: restore.reason };
+      const tookMs = context.now().getTime() - Date.parse(choose.found.startedAt);
+      if (tookMs > drillSeconds * 1_000) return { reason: 'timed_out' as const };
+      return { reason: await compareRestored(context, step, sentinels.found) };
+    },
+  })
+  .step('clear', {
+    run: async (step, context) => {
+      await clearDrillSite(context, step);
+      return { finishedAt: context.now().toISOString() };
+    },
+    commit: (tx, { outputs, mode, workflowId }, { finishedAt }, context) => {
+      const { choose, compare } = outputs;
+      if (compare.reason === 'not_due') return Promise.resolve();
+      const proof = { kind: 'restore_drill', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
+      const backupId = choose.found?.backupId ?? null;
+      return recordProof(tx, { ...proof, reason: compare.reason, backupId, finishedAt: new Date(finishedAt) });
+    },
+  })
+  .onEnd({
+    failed: (tx, { mode, workflowId }, _problem, context) => {
+      const proof = { kind: 'restore_drill', mode, place: context.backupStorage.placeIn(mode), workflowId } as const;
+      return recordProof(tx, { ...proof, reason: 'restore_failed', backupId: null, finishedAt: context.now() });
+    },
+  })
+  .build();

@@ -6,8 +6,8 @@ import { until } from '@drydock/test-kit/wait';
 import { type GivenBackup, givenBackup, givenSite } from '../../test/hosting-api';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { namesIn, stopClock, succeedPlatformWork } from '../../test/platform-work';
-import { expireBackupsHead } from './expire-backups.head';
-import { sweepBackupsHead } from './sweep-backups.head';
+import { expireBackupsWorkflow } from './expire-backups.workflow';
+import { sweepBackupsWorkflow } from './sweep-backups.workflow';
 
 let world: HostingWorld;
 beforeAll(async () => {
@@ -29,9 +29,9 @@ describe('the nightly sweep', () => {
     const [daily, never] = [await makeSite(world), await makeSite(world)];
     await setSite(daily, true);
     await setSite(never, false);
-    await succeedPlatformWork(world.api, sweepBackupsHead);
+    await succeedPlatformWork(world.api, sweepBackupsWorkflow);
     await until(async () => (await backupsOf(daily))[0]?.status === 'completed', { timeoutMs: 30_000, what: 'the backup' });
-    await succeedPlatformWork(world.api, sweepBackupsHead);
+    await succeedPlatformWork(world.api, sweepBackupsWorkflow);
     expect(await backupsOf(daily)).toEqual([{ kind: 'scheduled', status: 'completed' }]);
     expect(await backupsOf(never)).toEqual([]);
     const audited = await world.api.rows('SELECT actor_key_id FROM audit_outbox WHERE action = $1 AND target LIKE $2', [
@@ -53,7 +53,7 @@ describe('the nightly sweep', () => {
     }
     const free = await makeSite(world);
     await setSite(free, true);
-    await succeedPlatformWork(world.api, sweepBackupsHead);
+    await succeedPlatformWork(world.api, sweepBackupsWorkflow);
     await until(async () => (await backupsOf(free))[0]?.status === 'completed', { timeoutMs: 30_000, what: 'the backup' });
     expect(await backupsOf(free)).toEqual([{ kind: 'scheduled', status: 'completed' }]);
   });
@@ -63,7 +63,7 @@ describe('the nightly sweep', () => {
     await setSite(siteId, true);
     for (let taken = 0; taken < 5; taken += 1) await givenBackup(world.api, world.caller, siteId, { kind: 'on_demand' });
     await world.api.rows('UPDATE sites SET backup_sequence = 10 WHERE id = $1', [siteId]);
-    await succeedPlatformWork(world.api, sweepBackupsHead);
+    await succeedPlatformWork(world.api, sweepBackupsWorkflow);
     const scheduled = async () => (await backupsOf(siteId)).find(({ kind }) => kind === 'scheduled')?.status ?? 'none';
     await until(async () => ['completed', 'failed'].includes(await scheduled()), { timeoutMs: 30_000, what: 'the end of the backup' });
     expect(await scheduled()).toBe('completed');
@@ -94,7 +94,7 @@ describe('expiry', () => {
 
   it('ends a backup and removes its data once its time is over, and leaves the others', async () => {
     const [over, running] = [await stored({ expiresInHours: -1 }), await stored({ expiresInHours: 1 })];
-    await succeedPlatformWork(world.api, expireBackupsHead);
+    await succeedPlatformWork(world.api, expireBackupsWorkflow);
     expect([await look(over), await look(running)]).toEqual(['expired purged 0', 'completed kept 1']);
   });
 
@@ -103,7 +103,7 @@ describe('expiry', () => {
       await stored({ expiresInHours: -1, lockedForHours: 1 }),
       await stored({ expiresInHours: -1, lockedForHours: -1 }),
     ];
-    await succeedPlatformWork(world.api, expireBackupsHead);
+    await succeedPlatformWork(world.api, expireBackupsWorkflow);
     expect([await look(locked), await look(unlocked)]).toEqual(['expired kept 1', 'expired purged 0']);
   });
 
@@ -114,7 +114,7 @@ describe('expiry', () => {
        SELECT gen_random_uuid(), id, org_id, mode, name, primary_domain, platform, daily_backups, 30, 1, $2, 'customer', now() FROM sites WHERE id = $1`,
       [last.siteId, last.id],
     );
-    await succeedPlatformWork(world.api, expireBackupsHead);
+    await succeedPlatformWork(world.api, expireBackupsWorkflow);
     expect(await look(last)).toBe('completed kept 1');
   });
 
@@ -125,14 +125,14 @@ describe('expiry', () => {
        SELECT gen_random_uuid(), id, org_id, mode, name, primary_domain, platform, daily_backups, 30, 1, $2, 'customer', now(), now() FROM sites WHERE id = $1`,
       [last.siteId, last.id],
     );
-    await succeedPlatformWork(world.api, expireBackupsHead);
+    await succeedPlatformWork(world.api, expireBackupsWorkflow);
     expect(await look(last)).toBe('expired purged 0');
   });
 
   it('is not kept from the others by one whose data cannot be removed', async () => {
     const [bad, good] = [await stored({ expiresInHours: -2 }), await stored({ expiresInHours: -1 })];
     await world.api.rows("UPDATE backups SET storage_key = 'live/x' WHERE id = $1", [bad.id]);
-    await succeedPlatformWork(world.api, expireBackupsHead);
+    await succeedPlatformWork(world.api, expireBackupsWorkflow);
     expect([await look(bad), await look(good)]).toEqual(['expired kept 1', 'expired purged 0']);
     await world.api.rows('UPDATE backups SET purged_at = now() WHERE id = $1', [bad.id]);
   });
@@ -144,7 +144,7 @@ describe('expiry', () => {
        VALUES (gen_random_uuid(), 'restore_backup', 'site:' || $1, 'site', $1, $2, 'live', '{}', 'test', now() + interval '1 day')`,
       [busy.siteId, world.caller.orgId],
     );
-    await succeedPlatformWork(world.api, expireBackupsHead);
+    await succeedPlatformWork(world.api, expireBackupsWorkflow);
     expect(await look(busy)).toBe('completed kept 1');
   });
 
@@ -152,7 +152,7 @@ describe('expiry', () => {
     const [old, fresh] = [await stored({ status: 'failed', hoursAgo: 32 * 24 }), await stored({ status: 'failed' })];
     const folder = path.join(world.backupsDir, 'live', world.caller.orgId, old.siteId, old.id);
     mkdirSync(path.join(folder, '1'), { recursive: true });
-    await succeedPlatformWork(world.api, expireBackupsHead);
+    await succeedPlatformWork(world.api, expireBackupsWorkflow);
     expect([namesIn(folder), await look(fresh)]).toEqual([[], 'failed kept 1']);
   });
 });

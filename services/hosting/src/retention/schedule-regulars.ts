@@ -1,12 +1,12 @@
 import { modeSchema } from '@drydock/contracts/values';
 import type { Sql } from '@drydock/database/sql';
 import { type Schedule, saveSchedule } from '@drydock/workflow/schedules';
-import { checkServingHead } from '../deleted-sites/check-serving.head';
-import { checkImmutabilityHead } from '../proofs/check-immutability.head';
-import { restoreDrillHead } from '../proofs/restore-drill.head';
-import { expireBackupsHead } from './expire-backups.head';
+import { checkServingWorkflow } from '../deleted-sites/check-serving.workflow';
+import { checkImmutabilityWorkflow } from '../proofs/check-immutability.workflow';
+import { restoreDrillWorkflow } from '../proofs/restore-drill.workflow';
+import { expireBackupsWorkflow } from './expire-backups.workflow';
 import { platformOrgId, platformResourceKey, platformSubject } from './platform-work';
-import { sweepBackupsHead } from './sweep-backups.head';
+import { sweepBackupsWorkflow } from './sweep-backups.workflow';
 
 const minuteSeconds = 60;
 const daySeconds = 24 * 3_600;
@@ -23,12 +23,12 @@ interface Regular {
 }
 
 const regulars = (now: Date): Regular[] => [
-  { kind: sweepBackupsHead.kind, rhythm: { intervalSeconds: 10 * minuteSeconds } },
-  { kind: checkServingHead.kind, rhythm: { intervalSeconds: minuteSeconds } },
-  { kind: expireBackupsHead.kind, rhythm: { intervalSeconds: 60 * minuteSeconds } },
-  { kind: checkImmutabilityHead.kind, rhythm: { dailyAt: '06:30' } },
+  { kind: sweepBackupsWorkflow.kind, rhythm: { intervalSeconds: 10 * minuteSeconds } },
+  { kind: checkServingWorkflow.kind, rhythm: { intervalSeconds: minuteSeconds } },
+  { kind: expireBackupsWorkflow.kind, rhythm: { intervalSeconds: 60 * minuteSeconds } },
+  { kind: checkImmutabilityWorkflow.kind, rhythm: { dailyAt: '06:30' } },
   {
-    kind: restoreDrillHead.kind,
+    kind: restoreDrillWorkflow.kind,
     rhythm: { intervalSeconds: daySeconds },
     input: { passedAgeMinDays: drillAgeDays },
     firstRunAt: new Date(now.getTime() + firstDrillMinutes * minuteSeconds * 1_000),

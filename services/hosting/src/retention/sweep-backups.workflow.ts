@@ -1,18 +1,17 @@
 import type { Mode } from '@drydock/contracts/values';
 import { audit } from '@drydock/service-kit/audit';
 import { startWorkflow } from '@drydock/workflow/start-workflow';
-import { workflowsIn } from '@drydock/workflow/workflow';
 import { uuidv7 } from 'uuidv7';
+import { z } from 'zod';
 import { insertBackup } from '../backups/backup.store';
-import { takeBackupHead } from '../backups/take-backup.head';
+import { takeBackupWorkflow } from '../backups/take-backup.workflow';
 import type { Tx } from '../database.store';
 import { isReady } from '../sites/site.rules';
 import { lockSite } from '../sites/site.store';
 import { sitePath, siteResourceKey, siteSubject } from '../sites/site-names';
-import type { WorkContext } from '../sites/work';
+import { defineWorkflow, type WorkContext } from '../sites/work';
 import { isDue } from './nightly.rules';
 import { listNightlySites } from './nightly.store';
-import { sweepBackupsHead } from './sweep-backups.head';
 
 /** Started by one sweep; those that are left are due at the next one, minutes later. */
 const startsMax = 50;
@@ -23,17 +22,16 @@ interface DueSite {
 }
 
 /** The nightly backups. A site that somebody is at work on is due again at the next sweep. */
-export const sweepBackupsWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(sweepBackupsHead)
-    .step('find_due', { run: async (step) => ({ due: await findDue(context, step.mode) }) })
-    .step('start_due', {
-      run: async () => null,
-      // With the checkpoint, so that a sweep which dies has started all of them or none.
-      commit: async (tx, step) => {
-        for (const due of step.outputs.find_due.due) await startBackup(context, tx, step, due);
-      },
-    })
-    .build();
+export const sweepBackupsWorkflow = defineWorkflow({ kind: 'sweep_backups', input: z.strictObject({}) })
+  .step('find_due', { run: async (step, context) => ({ due: await findDue(context, step.mode) }) })
+  .step('start_due', {
+    run: async () => null,
+    // With the checkpoint, so that a sweep which dies has started all of them or none.
+    commit: async (tx, step, _output, context) => {
+      for (const due of step.outputs.find_due.due) await startBackup(context, tx, step, due);
+    },
+  })
+  .build();
 
 async function findDue({ database, now }: WorkContext, mode: Mode): Promise<DueSite[]> {
   const due: DueSite[] = [];
@@ -57,8 +55,8 @@ async function startBackup(
   if (site === null || !isReady(site.status)) return;
   const backupId = uuidv7();
   const sql = context.database.sql(tx);
-  const { kind } = takeBackupHead;
-  const work = { kind, definition: takeBackupHead, resourceKey: siteResourceKey(siteId), subject: siteSubject(siteId) };
+  const { kind } = takeBackupWorkflow;
+  const work = { kind, definition: takeBackupWorkflow, resourceKey: siteResourceKey(siteId), subject: siteSubject(siteId) };
   const input = { backupId, platform: site.platform };
   const { started, workflowId } = await startWorkflow(sql, { ...work, orgId, mode, input, actorKeyId: null, requestId });
   if (!started) return;

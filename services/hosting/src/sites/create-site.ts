@@ -6,7 +6,7 @@ import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-work
 import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
-import { createSiteHead } from './create-site.head';
+import { createSiteWorkflow } from './create-site.workflow';
 import { offersPlatform } from './offers-platform';
 import { insertSite } from './site.store';
 import { viewSite } from './site.view';
@@ -40,7 +40,7 @@ export const createSite = (context: HandlerContext) =>
       });
       if (site === null) throw problem('domain_in_use');
       const input = { domain: primaryDomain, platform };
-      const acceptance = { ...onSite(site.id), definition: createSiteHead, input, action: 'site.create' };
+      const acceptance = { ...onSite(site.id), definition: createSiteWorkflow, input, action: 'site.create' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: viewSite(site) };
     },

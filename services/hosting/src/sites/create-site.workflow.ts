@@ -1,43 +1,44 @@
+import { sitePlatformSchema } from '@drydock/contracts/sites';
 import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';
-import { workflowsIn } from '@drydock/workflow/workflow';
+import { z } from 'zod';
 import { definitely } from '../backups/definite-failure';
-import type { Tx } from '../database.store';
 import { hostOf } from '../providers/site-host';
 import { forgetVendorPackage, recordVendorPackage } from '../vendor-snapshots/vendor-package.store';
-import { createSiteHead } from './create-site.head';
 import { serves } from './probe.rules';
 import { changeStatus, recordUrl, releaseDomain } from './site.store';
-import { refOf, type WorkContext } from './work';
+import { defineWorkflow, refOf } from './work';
 
 /** A folder, a database and a URL; active once the site really serves. One that never does gives its domain back. */
-export const createSiteWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(createSiteHead)
-    .step('provision', {
-      run: async (step) => {
-        const host = hostOf(context.siteHosts, step.input.platform);
-        const { url, vendorPackageId = null } = await definitely(host.create(refOf(step), step.input.domain, orderOf(step)));
-        return { url, vendorPackageId };
-      },
-      undo: (step) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), orderOf(step)),
-      commit: async (tx, step, { url, vendorPackageId }) => {
-        await recordUrl(tx, step.subject.id, url);
-        if (vendorPackageId !== null) await recordVendorPackage(tx, refOf(step), vendorPackageId);
-      },
-    })
-    .step('probe', {
-      run: async (step) => {
-        const probe = await hostOf(context.siteHosts, step.input.platform).probe(refOf(step), orderOf(step));
-        if (!serves(probe)) throw fail('step_failed', { internal: `HTTP ${probe.httpStatus}, SQL ${probe.isSqlOk}: ${probe.detail}` });
-      },
-    })
-    .onEnd({
-      succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'active'),
-      failed: async (tx, run) => {
-        await changeStatus(tx, run.subject.id, 'failed');
-        await recordUrl(tx, run.subject.id, '');
-        await releaseDomain(tx, run.subject.id);
-        await forgetVendorPackage(tx, run.subject.id);
-      },
-    })
-    .build();
+export const createSiteWorkflow = defineWorkflow({
+  kind: 'create_site',
+  input: z.strictObject({ domain: z.string(), platform: sitePlatformSchema }),
+})
+  .step('provision', {
+    run: async (step, context) => {
+      const host = hostOf(context.siteHosts, step.input.platform);
+      const { url, vendorPackageId = null } = await definitely(host.create(refOf(step), step.input.domain, orderOf(step)));
+      return { url, vendorPackageId };
+    },
+    undo: (step, context) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), orderOf(step)),
+    commit: async (tx, step, { url, vendorPackageId }) => {
+      await recordUrl(tx, step.subject.id, url);
+      if (vendorPackageId !== null) await recordVendorPackage(tx, refOf(step), vendorPackageId);
+    },
+  })
+  .step('probe', {
+    run: async (step, context) => {
+      const probe = await hostOf(context.siteHosts, step.input.platform).probe(refOf(step), orderOf(step));
+      if (!serves(probe)) throw fail('step_failed', { internal: `HTTP ${probe.httpStatus}, SQL ${probe.isSqlOk}: ${probe.detail}` });
+    },
+  })
+  .onEnd({
+    succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'active'),
+    failed: async (tx, run) => {
+      await changeStatus(tx, run.subject.id, 'failed');
+      await recordUrl(tx, run.subject.id, '');
+      await releaseDomain(tx, run.subject.id);
+      await forgetVendorPackage(tx, run.subject.id);
+    },
+  })
+  .build();

@@ -5,7 +5,7 @@ import { assertFree } from '@drydock/workflow-kit/refuse';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { deleteSiteHead } from './delete-site.head';
+import { deleteSiteWorkflow } from './delete-site.workflow';
 import { holdSite } from './find-site';
 import { changeStatus } from './site.store';
 import { viewSite } from './site.view';
@@ -24,7 +24,7 @@ export const deleteSite = (context: HandlerContext) =>
         statusBefore: site.status,
         takesBackup: request.query.last_backup === 'required',
       };
-      const acceptance = { ...onSite(site.id), definition: deleteSiteHead, input, action: 'site.delete' };
+      const acceptance = { ...onSite(site.id), definition: deleteSiteWorkflow, input, action: 'site.delete' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       await changeStatus(tx, site.id, 'deleting');
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: viewSite({ ...site, status: 'deleting' }) };

@@ -1,17 +1,14 @@
+import { sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/sites';
 import { orderOf } from '@drydock/workflow/order';
-import { workflowsIn } from '@drydock/workflow/workflow';
+import { z } from 'zod';
+import { discardPacked, movingLimits, packBackup, verifyWritten } from '../backups/archive.steps';
 import { insertBackup, markCompleted, markFailed } from '../backups/backup.store';
-import { discardPacked, packBackup } from '../backups/pack-backup';
-import { movingLimits } from '../backups/step-limits';
-import { verifyWritten } from '../backups/verify-stored';
-import type { Tx } from '../database.store';
 import { moveToDeleted } from '../deleted-sites/deleted-site.store';
 import { findLeftBackup, findNewestBackup, keepBackup } from '../deleted-sites/last-backup.store';
 import { hostOf } from '../providers/site-host';
-import { deleteSiteHead } from './delete-site.head';
 import { unsupportedReasonOf } from './site.rules';
 import { changeStatus } from './site.store';
-import { refOf, type WorkContext } from './work';
+import { defineWorkflow, refOf } from './work';
 
 interface Inspected {
   /** To be packed; null: there is nothing, or nothing whole, to back up. */
@@ -24,69 +21,79 @@ interface Inspected {
  * A last verified backup, then the site goes: destroy last. A site that its host has lost, or whose owner wants no last
  * backup, keeps the newest one that there is; one that never came to be has nothing to come back from.
  */
-export const deleteSiteWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(deleteSiteHead)
-    .step('inspect', {
-      run: async (step): Promise<Inspected> => {
-        // A platform without backups leaves nothing to come back from.
-        if (unsupportedReasonOf(step.input.platform) !== '') return { releaseId: null, keptBackupId: null };
-        const left = await findLeftBackup(context.database.pool, step.subject.id);
-        // What an earlier deletion has left of the site is no site to back up: what it comes back from was taken before.
-        if (left !== null) return { releaseId: null, keptBackupId: left };
-        const newest = () => findNewestBackup(context.database.pool, step.subject.id, context.now());
-        // What cannot be packed must not keep its owner from removing it.
-        if (!step.input.takesBackup) return { releaseId: null, keptBackupId: await newest() };
-        const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
-        if (hosted !== null) return { releaseId: hosted.currentRelease, keptBackupId: null };
-        return { releaseId: null, keptBackupId: await newest() };
-      },
-      commit: async (tx, step, { releaseId }) => {
-        const { input, subject, workflowId } = step;
-        if (releaseId === null) return;
-        const location = context.backupStorage.locationIn(step.mode);
-        const last = { id: input.backupId, siteId: subject.id, kind: 'scheduled', workflowId, createdAt: context.now() } as const;
-        await insertBackup(tx, step, { ...last, location });
-      },
-    })
-    .step('pack', {
-      ...movingLimits,
-      weight: 8,
-      run: async (step) => {
-        const { releaseId } = step.outputs.inspect;
-        return releaseId === null ? null : packBackup(context, step, { ...step.input, releaseId });
-      },
-      undo: (step) => discardPacked(context, step, step.input.backupId),
-    })
-    .step('verify', {
-      ...movingLimits,
-      weight: 3,
-      run: async (step) => {
-        const { pack } = step.outputs;
-        return pack === null ? null : verifyWritten(context, step, step.input.backupId, pack);
-      },
-      commit: async (tx, step, kept) => {
-        const { pack } = step.outputs;
-        // No expiry: the deleted site's purge decides how long its last backup is kept.
-        if (pack !== null && kept !== null) await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null });
-      },
-    })
-    .pointOfNoReturn()
-    .step('destroy', {
-      run: (step) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), orderOf(step)),
-      commit: async (tx, step) => {
-        const { deletedSiteId, deletedBy, backupId } = step.input;
-        const { inspect, pack } = step.outputs;
-        const lastBackupId = pack === null ? (inspect.keptBackupId ?? null) : backupId;
-        if (lastBackupId !== null) await keepBackup(tx, lastBackupId);
-        const deletion = { id: deletedSiteId, deletedBy, deletedAt: context.now(), backupId: lastBackupId };
-        await moveToDeleted(tx, step.subject.id, { ...deletion, reason: 'customer' });
-      },
-    })
-    .onEnd({
-      failed: async (tx, run, { code }) => {
-        await markFailed(tx, run.input.backupId, code);
-        // Abandoned after the destruction had begun, nobody knows what is left of it.
-        await changeStatus(tx, run.subject.id, code === 'abandoned' ? 'failed' : run.input.statusBefore);
-      },
-    })
-    .build();
+export const deleteSiteWorkflow = defineWorkflow({
+  kind: 'delete_site',
+  input: z.strictObject({
+    backupId: z.uuid(),
+    platform: sitePlatformSchema,
+    statusBefore: siteStatusSchema,
+    deletedSiteId: z.uuid(),
+    deletedBy: z.string(),
+    /** False: nothing is packed, since the customer has said so. Left out by what was accepted before it could be said. */
+    takesBackup: z.boolean().default(true),
+  }),
+})
+  .step('inspect', {
+    run: async (step, context): Promise<Inspected> => {
+      // A platform without backups leaves nothing to come back from.
+      if (unsupportedReasonOf(step.input.platform) !== '') return { releaseId: null, keptBackupId: null };
+      const left = await findLeftBackup(context.database.pool, step.subject.id);
+      // What an earlier deletion has left of the site is no site to back up: what it comes back from was taken before.
+      if (left !== null) return { releaseId: null, keptBackupId: left };
+      const newest = () => findNewestBackup(context.database.pool, step.subject.id, context.now());
+      // What cannot be packed must not keep its owner from removing it.
+      if (!step.input.takesBackup) return { releaseId: null, keptBackupId: await newest() };
+      const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
+      if (hosted !== null) return { releaseId: hosted.currentRelease, keptBackupId: null };
+      return { releaseId: null, keptBackupId: await newest() };
+    },
+    commit: async (tx, step, { releaseId }, context) => {
+      const { input, subject, workflowId } = step;
+      if (releaseId === null) return;
+      const location = context.backupStorage.locationIn(step.mode);
+      const last = { id: input.backupId, siteId: subject.id, kind: 'scheduled', workflowId, createdAt: context.now() } as const;
+      await insertBackup(tx, step, { ...last, location });
+    },
+  })
+  .step('pack', {
+    ...movingLimits,
+    weight: 8,
+    run: async (step, context) => {
+      const { releaseId } = step.outputs.inspect;
+      return releaseId === null ? null : packBackup(context, step, { ...step.input, releaseId });
+    },
+    undo: (step, context) => discardPacked(context, step, step.input.backupId),
+  })
+  .step('verify', {
+    ...movingLimits,
+    weight: 3,
+    run: async (step, context) => {
+      const { pack } = step.outputs;
+      return pack === null ? null : verifyWritten(context, step, step.input.backupId, pack);
+    },
+    commit: async (tx, step, kept) => {
+      const { pack } = step.outputs;
+      // No expiry: the deleted site's purge decides how long its last backup is kept.
+      if (pack !== null && kept !== null) await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null });
+    },
+  })
+  .pointOfNoReturn()
+  .step('destroy', {
+    run: (step, context) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), orderOf(step)),
+    commit: async (tx, step, _output, context) => {
+      const { deletedSiteId, deletedBy, backupId } = step.input;
+      const { inspect, pack } = step.outputs;
+      const lastBackupId = pack === null ? (inspect.keptBackupId ?? null) : backupId;
+      if (lastBackupId !== null) await keepBackup(tx, lastBackupId);
+      const deletion = { id: deletedSiteId, deletedBy, deletedAt: context.now(), backupId: lastBackupId };
+      await moveToDeleted(tx, step.subject.id, { ...deletion, reason: 'customer' });
+    },
+  })
+  .onEnd({
+    failed: async (tx, run, { code }) => {
+      await markFailed(tx, run.input.backupId, code);
+      // Abandoned after the destruction had begun, nobody knows what is left of it.
+      await changeStatus(tx, run.subject.id, code === 'abandoned' ? 'failed' : run.input.statusBefore);
+    },
+  })
+  .build();

@@ -8,7 +8,6 @@ import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/h
 import { lookAtRun, oldOrNew, type SiteRun, type TwoStates } from '../../test/site-run';
 import { describeOnHost, openSshRig, type SshRig } from '../../test/ssh-host';
 import { workflows } from '../workflows';
-import type { WorkContext } from './work';
 
 const onHost = describeOnHost();
 
@@ -16,7 +15,6 @@ const onHost = describeOnHost();
 const onlyInCi = /^kill at |^stop at restore_backup\.switch\.after_effect/;
 
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
-const definitions = workflows(Object.freeze({}) as WorkContext);
 
 onHost('a site over ssh survives the crash of its worker', () => {
   let rig: SshRig;
@@ -38,7 +36,7 @@ onHost('a site over ssh survives the crash of its worker', () => {
   };
   const look = (run: SiteRun) => lookAtRun(world, run);
   const crash = async (kind: string, fixture: Pick<CrashFixture<SiteRun>, 'start' | 'judge'>) => {
-    const definition = definitionOf(definitions, kind);
+    const definition = definitionOf(workflows, kind);
     const scope = crashScope({ delicate: ['switch', 'stage'], onlyInCi });
     const { cases } = await crashEveryStepInWorld(world, definition, { look, ledger: async () => rig.ledger(), ...fixture }, scope);
     expect(cases.length).toBeGreaterThan(0);

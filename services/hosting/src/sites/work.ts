@@ -1,5 +1,5 @@
-import type { WorkflowRun } from '@drydock/workflow/definition';
-import type { HostingDatabase } from '../database.store';
+import { type WorkflowRun, workflowsFor } from '@drydock/workflow/definition';
+import type { HostingDatabase, Tx } from '../database.store';
 import type { OffsiteDrivers } from '../offsite/offsite.types';
 import type { BackupStorage } from '../providers/backup-storage';
 import type { DrillProbe } from '../providers/drill-probe';
@@ -27,6 +27,8 @@ export interface WorkContext {
   drillProbe: DrillProbe | null;
   now(): Date;
 }
+
+export const defineWorkflow = workflowsFor<WorkContext, Tx>();
 
 /** The site that a step works on. */
 export const refOf = ({ orgId, mode, subject }: Pick<WorkflowRun<unknown>, 'orgId' | 'mode' | 'subject'>): SiteRef => ({

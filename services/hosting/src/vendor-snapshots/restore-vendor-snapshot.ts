@@ -9,7 +9,7 @@ import { siteResourceKey } from '../sites/site-names';
 import { acceptOrder } from './accept-order';
 import { type AcceptedOrder, awaitAcceptance } from './await-acceptance';
 import { lookMs, readTimelines, type Timelines } from './read-timelines';
-import { vendorRestoreHead } from './vendor-restore.head';
+import { vendorRestoreWorkflow } from './vendor-restore.workflow';
 import { refuseVendorRestore } from './vendor-snapshot.rules';
 
 /** Endpoint 4: the named point is checked against the live listing, the order is committed, and the answer is the vendor's own. */
@@ -21,7 +21,7 @@ export const restoreVendorSnapshot = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(site.id));
       assertAllowed(refuseVendorRestore({ listing: timelines.listing, unfinished }, { scope, itemId, handle, isBeside }));
-      const order = { definition: vendorRestoreHead, scope, itemId, more: { handle, isBeside } };
+      const order = { definition: vendorRestoreWorkflow, scope, itemId, more: { handle, isBeside } };
       return acceptOrder(context, tx, request, site, timelines, order);
     },
     settle: async (request, accepted) => awaitAcceptance(context, await readSite(context, request), accepted),

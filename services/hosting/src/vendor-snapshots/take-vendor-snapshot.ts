@@ -10,7 +10,7 @@ import { acceptOrder } from './accept-order';
 import { type AcceptedOrder, awaitAcceptance } from './await-acceptance';
 import { lookMs, readTimelines, type Timelines } from './read-timelines';
 import { refuseVendorSnapshot } from './vendor-snapshot.rules';
-import { vendorTakeSnapshotHead } from './vendor-take-snapshot.head';
+import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';
 
 export const takeVendorSnapshot = (context: HandlerContext) =>
   ({
@@ -20,7 +20,7 @@ export const takeVendorSnapshot = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(site.id));
       assertAllowed(refuseVendorSnapshot({ listing: timelines.listing, unfinished }, { scope, itemId }));
-      return acceptOrder(context, tx, request, site, timelines, { definition: vendorTakeSnapshotHead, scope, itemId, more: {} });
+      return acceptOrder(context, tx, request, site, timelines, { definition: vendorTakeSnapshotWorkflow, scope, itemId, more: {} });
     },
     settle: async (request, accepted) => awaitAcceptance(context, await readSite(context, request), accepted),
   }) satisfies SettleHandlers<typeof endpoint, Tx, Timelines, AcceptedOrder>;

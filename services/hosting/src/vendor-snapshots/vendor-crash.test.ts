@@ -6,7 +6,6 @@ import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { lookAtRun, type SiteRun } from '../../test/site-run';
 import { vendorContent } from '../../test/vendor';
 import { auditOf, donesOf, makeVendorSite, openVendorWorld, snapshotsPath, surfaceOf, type VendorWorld } from '../../test/vendor-world';
-import type { WorkContext } from '../sites/work';
 import { vendorRestoreWorkflow } from './vendor-restore.workflow';
 import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';
 
@@ -17,7 +16,6 @@ interface Run extends SiteRun {
 // Three workers in a row take longer to replace than the request waits: the order is then rightly never sent.
 const scope = crashScope({ delicate: ['send'], never: / 3 times /, isHasty: true });
 /** Only names and the point of no return are asked of these; the worker processes build their own. */
-const noContext = Object.freeze({}) as WorkContext;
 
 describe('every step of an order to the vendor survives its crash', () => {
   let world: VendorWorld;
@@ -52,7 +50,7 @@ describe('every step of an order to the vendor survives its crash', () => {
       const bodyOf = async (siteId: string) => ({ scope: 'web', timestamp: (await surfaceOf(world, siteId)).web?.points[0]?.timestamp });
       const { cases } = await crashEveryStepInWorld(
         world,
-        vendorRestoreWorkflow(noContext),
+        vendorRestoreWorkflow,
         {
           look,
           ledger,
@@ -77,7 +75,7 @@ describe('every step of an order to the vendor survives its crash', () => {
     async () => {
       const { cases } = await crashEveryStepInWorld(
         world,
-        vendorTakeSnapshotWorkflow(noContext),
+        vendorTakeSnapshotWorkflow,
         {
           look,
           ledger,

@@ -3,53 +3,49 @@ import type { ProblemCode } from '@drydock/contracts/problems';
 import { audit } from '@drydock/service-kit/audit';
 import type { StepContext } from '@drydock/workflow/definition';
 import { conclude } from '@drydock/workflow/step-error';
-import { workflowsIn } from '@drydock/workflow/workflow';
-import type { z } from 'zod';
-import type { Tx } from '../database.store';
+import { z } from 'zod';
 import { timelineOf } from '../providers/vendor-timeline';
 import { sitePath } from '../sites/site-names';
-import type { WorkContext } from '../sites/work';
-import { followOrder } from './follow-order';
-import { type OrderPlan, recheckOrder } from './recheck-order';
-import { type OrderToSend, sendOrder } from './send-order';
-import { vendorRestoreHead } from './vendor-restore.head';
+import { defineWorkflow, type WorkContext } from '../sites/work';
+import { followOrder, type OrderPlan, type OrderToSend, recheckOrder, sendOrder, vendorOrderInput } from './vendor-order.steps';
 import { refuseVendorPoint, refuseVendorRestore } from './vendor-snapshot.rules';
 
-type Input = z.infer<typeof vendorRestoreHead.input>;
+const input = z.strictObject({ ...vendorOrderInput, handle: z.string(), isBeside: z.boolean() });
+
+type Input = z.infer<typeof input>;
 
 /**
  * Endpoint 4's work. Once the order was sent nothing is taken back: the vendor has no undo, and no safety copy is ours to take. It goes forward to the end
  * of the vendor's job, and fails when the vendor itself says no.
  */
-export const vendorRestoreWorkflow = (context: WorkContext) =>
-  workflowsIn<Tx>()(vendorRestoreHead)
-    .step('recheck', {
-      weight: 0.2,
-      run: (step) => recheckOrder(context, step, (listing) => refuseVendorRestore({ listing, unfinished: null }, step.input)),
-    })
-    .pointOfNoReturn()
-    .step('send', {
-      weight: 0.5,
-      run: async (step) => {
-        const plan = step.outputs.recheck;
-        return plan.failsOnPurpose ? { jobId: '' } : sendOrder(context, step, orderOf(context, step, plan));
-      },
-      commit: async (tx, step) => {
-        const { orgId, mode, actorKeyId, workflowId, subject } = step;
-        const entry = { orgId, mode, actorKeyId, action: 'vendor_snapshot.restore', target: sitePath(subject.id), workflowId };
-        await audit(context.database.sql(tx), entry);
-      },
-    })
-    .step('follow', {
-      weight: 4,
-      run: async (step) => {
-        const { failsOnPurpose, slowsOnPurpose } = step.outputs.recheck;
-        if (slowsOnPurpose) await wait(context.slowMs, undefined, { signal: step.signal });
-        if (failsOnPurpose) throw conclude('vendor_restore_failed', { internal: 'the sandbox site asked for it by its name' });
-        await followOrder(context, step, step.outputs.send.jobId, 'vendor_restore_failed');
-      },
-    })
-    .build();
+export const vendorRestoreWorkflow = defineWorkflow({ kind: 'vendor_restore', input })
+  .step('recheck', {
+    weight: 0.2,
+    run: (step, context) => recheckOrder(context, step, (listing) => refuseVendorRestore({ listing, unfinished: null }, step.input)),
+  })
+  .pointOfNoReturn()
+  .step('send', {
+    weight: 0.5,
+    run: async (step, context) => {
+      const plan = step.outputs.recheck;
+      return plan.failsOnPurpose ? { jobId: '' } : sendOrder(context, step, orderOf(context, step, plan));
+    },
+    commit: async (tx, step, _output, context) => {
+      const { orgId, mode, actorKeyId, workflowId, subject } = step;
+      const entry = { orgId, mode, actorKeyId, action: 'vendor_snapshot.restore', target: sitePath(subject.id), workflowId };
+      await audit(context.database.sql(tx), entry);
+    },
+  })
+  .step('follow', {
+    weight: 4,
+    run: async (step, context) => {
+      const { failsOnPurpose, slowsOnPurpose } = step.outputs.recheck;
+      if (slowsOnPurpose) await wait(context.slowMs, undefined, { signal: step.signal });
+      if (failsOnPurpose) throw conclude('vendor_restore_failed', { internal: 'the sandbox site asked for it by its name' });
+      await followOrder(context, step, step.outputs.send.jobId, 'vendor_restore_failed');
+    },
+  })
+  .build();
 
 function orderOf(context: WorkContext, step: StepContext<Input, unknown>, { name, jobsBefore }: OrderPlan): OrderToSend {
   const { packageId, scope, itemId, handle, isBeside } = step.input;

@@ -1,3 +1,0 @@
-import { workflowsFor } from './definition';
-
-export const workflowsIn = <Tx>() => workflowsFor<unknown, Tx>();

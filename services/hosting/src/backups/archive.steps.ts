@@ -1,0 +1,109 @@
+import type { ArchiveSource } from '@drydock/archive/archive-objects';
+import { verifyArchive } from '@drydock/archive/verify-archive';
+import type { Finding } from '@drydock/contracts/preflight';
+import type { SitePlatform } from '@drydock/contracts/sites';
+import type { StepContext } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
+import { attemptKey, backupPrefix } from '../providers/backup-storage';
+import { withSpan } from '../providers/driver-span';
+import { hostOf } from '../providers/site-host';
+import { refOf, type WorkContext } from '../sites/work';
+import { lockEnd } from './backup.rules';
+import { findBackup, findLastRawBytes } from './backup.store';
+import type { KeptBackup, StoredArchive } from './backup.types';
+import { definitely } from './definite-failure';
+import { replaceSkipped } from './skipped.store';
+import { findingsOfSkipped, sampleSize } from './skipped.view';
+
+/** Steps that move every byte of a site: 4 TB, the most an archive may hold, at 200 MB/s; failures that may pass are tried more often, since much is lost. */
+export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
+
+/** Steps during which customers' requests wait. */
+export const frozenLimits = { timeoutSeconds: 20, attemptsMax: 5 };
+
+/** How long a site stays frozen when the worker dies: far over the milliseconds between two steps, under what a browser waits for. */
+export const freezeTtlMs = 5_000;
+
+export interface BackupToPack {
+  backupId: string;
+  platform: SitePlatform;
+  /** What is packed. */
+  releaseId: string;
+}
+
+/** `findings`: the engine shows them as the workflow's findings. */
+export type PackedBackup = StoredArchive & { findings: Finding[] };
+
+type Step = StepContext<unknown, unknown>;
+
+/** Packs a release into a folder of this attempt's own. Fails for good with `storage_full`; the archive counts only once it was verified. */
+export async function packBackup(context: WorkContext, step: Step, { backupId, platform, releaseId }: BackupToPack): Promise<PackedBackup> {
+  const { database, siteHosts, backupStorage } = context;
+  const site = refOf(step);
+  const backup = await findBackup(database.pool, { ...site, id: site.siteId }, backupId);
+  if (backup === null) throw new Error(`backup ${backupId} has no row`);
+  const storageKey = attemptKey(backupPrefix(backup), step.fence);
+  const archive = {
+    sink: backupStorage.sink(storageKey),
+    archiveId: backupId,
+    sequence: backup.sequence,
+    createdAt: backup.createdAt,
+    expectedRawBytes: await findLastRawBytes(database.pool, site.siteId),
+  };
+  const order = { ...orderOf(step), progress: step.progress };
+  const packed = await definitely(hostOf(siteHosts, platform).pack(site, releaseId, archive, order));
+  const { manifestMac, checksumSha256, sizeBytes, rawBytes, skipped } = packed;
+  await database.transaction((tx) => replaceSkipped(tx, backupId, skipped));
+  if (skipped.count > 0) step.log.warn({ skipped: skipped.count }, 'some paths cannot be in a backup');
+  const findings = findingsOfSkipped({ count: skipped.count, sample: skipped.paths.slice(0, sampleSize) });
+  return { storageKey, manifestMac, checksumSha256, sizeBytes, rawBytes, findings };
+}
+
+/** Takes back whatever any attempt at the backup has written. */
+export async function discardPacked(context: WorkContext, step: Step, backupId: string): Promise<void> {
+  await context.backupStorage.removeAll(backupPrefix({ ...refOf(step), id: backupId }));
+}
+
+/**
+ * Reads the whole archive back: every MAC, every index entry, and that its manifest is the one on record.
+ * Fails for good with `backup_tampered`.
+ */
+export async function verifyStored(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<void> {
+  const { siteId, orgId } = refOf(step);
+  const source = countReads(context.backupStorage.source(archive.storageKey), (bytes) =>
+    step.progress(Math.min(1, bytes / archive.sizeBytes)),
+  );
+  const expected = { archiveId: backupId, siteId, orgId, manifestMac: archive.manifestMac };
+  await withSpan('backup.verify', { 'backup.size_bytes': archive.sizeBytes }, () =>
+    definitely(verifyArchive(source, context.archiveKey, expected, { signal: step.signal })),
+  );
+}
+
+/**
+ * The same for an archive that was just written, which then goes under lock, where the storage has one; the folders of earlier attempts at
+ * it go. Locked last: whatever fails before it can still be taken back.
+ */
+export async function verifyWritten(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<KeptBackup> {
+  const { backupStorage, now } = context;
+  await verifyStored(context, step, backupId, archive);
+  await backupStorage.removeAll(backupPrefix({ ...refOf(step), id: backupId }), archive.storageKey);
+  const completedAt = now();
+  const lockedUntil = await backupStorage.lock(archive.storageKey, lockEnd(completedAt));
+  return {
+    completedAt: completedAt.toISOString(),
+    lockedUntil: lockedUntil?.toISOString() ?? null,
+    location: backupStorage.locationIn(step.mode),
+  };
+}
+
+function countReads(source: ArchiveSource, onRead: (bytes: number) => void): ArchiveSource {
+  let bytes = 0;
+  return {
+    read: async (name) => {
+      const object = await source.read(name);
+      bytes += object.length;
+      onRead(bytes);
+      return object;
+    },
+  };
+}

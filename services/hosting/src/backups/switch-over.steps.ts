@@ -1,0 +1,204 @@
+import { ArchiveError } from '@drydock/archive/archive-error';
+import type { ArchiveSink } from '@drydock/archive/archive-objects';
+import type { Finding } from '@drydock/contracts/preflight';
+import { problems } from '@drydock/contracts/problems';
+import { type SitePlatform, type SiteStatus, sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/sites';
+import { timeOfId } from '@drydock/contracts/values';
+import { TransferError } from '@drydock/pg-transfer/transfer-error';
+import type { EndHooks, StepContext, WorkflowBuilder } from '@drydock/workflow/definition';
+import { orderOf } from '@drydock/workflow/order';
+import { StepFailure } from '@drydock/workflow/step-error';
+import { z } from 'zod';
+import type { Tx } from '../database.store';
+import { hostOf } from '../providers/site-host';
+import { changeStatus } from '../sites/site.store';
+import { refOf, type WorkContext } from '../sites/work';
+import { freezeTtlMs, frozenLimits, movingLimits, type PackedBackup, packBackup, verifyWritten } from './archive.steps';
+import { expiryOf } from './backup.rules';
+import { findLastRawBytes, insertBackup, markCompleted, markFailed } from './backup.store';
+import { definitely } from './definite-failure';
+import { assertServes } from './restore.steps';
+
+/** `safetyCopyId`: the backup that the replaced state becomes. `statusBefore`: what the site goes back to afterwards. */
+export const switchOverInput = { safetyCopyId: z.uuid(), platform: sitePlatformSchema, statusBefore: siteStatusSchema };
+
+export interface SwitchOverInput {
+  /** The backup that the replaced state becomes. */
+  safetyCopyId: string;
+  platform: SitePlatform;
+  /** What the site goes back to afterwards. */
+  statusBefore: SiteStatus;
+}
+
+/** What the steps before must have found out and made. */
+interface Staged {
+  readonly recheck: { oldRelease: string; retentionDays: number; failsOnPurpose: boolean };
+  readonly stage: { releaseId: string };
+}
+
+/**
+ * The second half of every restore: a staged release becomes the live one, and what it replaced a safety copy. Until `thaw` has succeeded
+ * everything can be taken back, and is. After it the site is the restored one, and what remains is to keep the replaced state before it is removed. That it can be
+ * kept is proven before anything is frozen.
+ */
+export function switchOver<Input extends SwitchOverInput, Outputs extends Staged>(
+  staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>,
+) {
+  const live = goLive(staged);
+  return keepReplaced(live);
+}
+
+function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>) {
+  return staged
+    .step('prove_safety_copy', {
+      // A restore that was past this place when the step came: what cannot be packed is kept as the release that it is.
+      skipIfPassed: true,
+      ...movingLimits,
+      weight: 5,
+      run: (step, context) => provePackable(context, step, step.outputs.recheck.oldRelease),
+    })
+    .step('freeze', {
+      ...frozenLimits,
+      weight: 0.2,
+      run: (step, context) => hostOf(context.siteHosts, step.input.platform).freeze(refOf(step), freezeTtlMs, orderOf(step)),
+      undo: (step, context) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), orderOf(step)),
+    })
+    .step('switch', {
+      ...frozenLimits,
+      weight: 0.2,
+      run: async (step, context) => {
+        const move = { from: step.outputs.recheck.oldRelease, to: step.outputs.stage.releaseId };
+        await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, orderOf(step)));
+      },
+      undo: async (step, context) => {
+        const move = { from: step.outputs.stage.releaseId, to: step.outputs.recheck.oldRelease };
+        await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, orderOf(step)));
+      },
+    })
+    .step('probe', {
+      ...frozenLimits,
+      weight: 0.2,
+      run: (step, context) => assertServes(context, step, step.input.platform, step.outputs.recheck.failsOnPurpose),
+    })
+    .step('thaw', {
+      ...frozenLimits,
+      weight: 0.2,
+      run: (step, context) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), orderOf(step)),
+      commit: async (tx, step, _output, context) => {
+        const { workflowId, input, subject } = step;
+        const location = context.backupStorage.locationIn(step.mode);
+        const { safetyCopyId: id } = input;
+        // Backups are listed by their ids: the times that are shown go with them.
+        const copy = { id, siteId: subject.id, kind: 'pre_restore', workflowId, createdAt: timeOfId(id) } as const;
+        await insertBackup(tx, step, { ...copy, location });
+      },
+    })
+    .pointOfNoReturn();
+}
+
+function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged>(live: WorkflowBuilder<WorkContext, Tx, Input, Outputs>) {
+  return live
+    .step('pack_safety_copy', {
+      ...movingLimits,
+      weight: 6,
+      run: (step, context) => packSafetyCopy(context, step, step.outputs.recheck.oldRelease),
+    })
+    .step('verify_safety_copy', {
+      ...movingLimits,
+      weight: 3,
+      run: async (step, context) => {
+        const { pack_safety_copy: packed } = step.outputs;
+        return 'refused' in packed ? null : verifyWritten(context, step, step.input.safetyCopyId, packed);
+      },
+      commit: async (tx, step, kept) => {
+        const { pack_safety_copy: packed, recheck } = step.outputs;
+        const { safetyCopyId } = step.input;
+        if ('refused' in packed || kept === null)
+          return markFailed(tx, safetyCopyId, 'refused' in packed ? packed.refused.code : 'step_failed');
+        const expiresAt = expiryOf(new Date(kept.completedAt), recheck.retentionDays);
+        await markCompleted(tx, safetyCopyId, packed, { ...kept, expiresAt });
+      },
+    })
+    .step('retire', {
+      weight: 0.2,
+      run: (step, context) => {
+        const { pack_safety_copy: packed, recheck } = step.outputs;
+        return retireReplaced(context, step, 'refused' in packed ? recheck.oldRelease : null);
+      },
+    });
+}
+
+/** How every restore ends: the site is what it was before, and a safety copy that came to nothing says why. */
+export const restoreEnd: Required<EndHooks<WorkContext, Tx, SwitchOverInput>> = {
+  succeeded: (tx, run) => changeStatus(tx, run.subject.id, run.input.statusBefore),
+  failed: async (tx, run, { code }) => {
+    await changeStatus(tx, run.subject.id, run.input.statusBefore);
+    await markFailed(tx, run.input.safetyCopyId, code);
+  },
+};
+
+type CopyStep = StepContext<Pick<SwitchOverInput, 'safetyCopyId' | 'platform'>, unknown>;
+
+/** Instead of an archive: the replaced state could not be packed, and stays on the host as the release that it is. */
+interface KeptRelease {
+  refused: { code: keyof typeof problems; detail: string };
+  findings: Finding[];
+}
+
+const contentCode = 'site_content_refused';
+const nowhere: ArchiveSink = { write: async () => undefined };
+
+/**
+ * Packs the live release as its safety copy will be, and keeps nothing of it. The site goes on serving; what it costs is one more reading of it. Taking the copy
+ * itself before the switch would need a freeze as long as the copy takes, or would lose what visitors write meanwhile.
+ * Fails for good with `site_content_refused` when something in the site cannot be packed: nothing has changed then.
+ */
+async function provePackable(context: WorkContext, step: CopyStep, releaseId: string): Promise<void> {
+  const { safetyCopyId: archiveId, platform } = step.input;
+  const site = refOf(step);
+  const archive = {
+    sink: nowhere,
+    archiveId,
+    sequence: 1,
+    createdAt: timeOfId(archiveId),
+    expectedRawBytes: await findLastRawBytes(context.database.pool, site.siteId),
+  };
+  const order = { ...orderOf(step), progress: step.progress };
+  await definitely(hostOf(context.siteHosts, platform).pack(site, releaseId, archive, order));
+}
+
+/**
+ * The replaced release as a backup. Its content was proven to pack moments ago; where it does not all the same, the release is kept instead and the restore ends:
+ * nobody can mend what is no longer served, and the site need not wait for it.
+ */
+async function packSafetyCopy(context: WorkContext, step: CopyStep, releaseId: string): Promise<PackedBackup | KeptRelease> {
+  const { safetyCopyId: backupId, platform } = step.input;
+  try {
+    return await packBackup(context, step, { backupId, platform, releaseId });
+  } catch (error) {
+    const refused = refusedContent(error, step);
+    if (refused === null) throw error;
+    step.log.error({ release_id: releaseId, internal: String(error), alarm: true }, 'a replaced release cannot be packed and is kept');
+    const detail = `What was replaced cannot be packed: ${refused.detail}. Its release is kept until the next restore.`;
+    return { refused, findings: [{ level: 'WARNING', code: 'safety_copy_not_taken', detail }] };
+  }
+}
+
+function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] | null {
+  if (error instanceof StepFailure) {
+    const { code, detail = problems[contentCode].title } = error.problem;
+    return code === contentCode ? { code, detail } : null;
+  }
+  // What is read wrongly each time is as good as refused.
+  const isAboutContent = error instanceof TransferError || (error instanceof ArchiveError && error.reason === 'source_unreadable');
+  if (!isAboutContent || step.signal.aborted || step.attempt < movingLimits.attemptsMax) return null;
+  return { code: contentCode, detail: problems[contentCode].title };
+}
+
+/** Removes every release that is neither served nor kept: also one that an earlier restore has kept. */
+async function retireReplaced(context: WorkContext, step: CopyStep, keptRelease: string | null): Promise<void> {
+  const host = hostOf(context.siteHosts, step.input.platform);
+  const hosted = await host.describe(refOf(step), step.signal);
+  const replaced = (hosted?.releases ?? []).filter((id) => id !== hosted?.currentRelease && id !== keptRelease);
+  for (const id of replaced) await definitely(host.retire(refOf(step), id, orderOf(step)));
+}

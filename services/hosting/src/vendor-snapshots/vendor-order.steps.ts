@@ -1,0 +1,140 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { ProblemCode } from '@drydock/contracts/problems';
+import { vendorScopeSchema } from '@drydock/contracts/vendor-snapshots';
+import type { StepContext } from '@drydock/workflow/definition';
+import { conclude, fail, retryLater } from '@drydock/workflow/step-error';
+import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
+import { z } from 'zod';
+import { assertStillAllowed } from '../backups/definite-failure';
+import { timelineOf, VendorError } from '../providers/vendor-timeline';
+import type { VendorJob, VendorListing } from '../providers/vendor-timeline.types';
+import { sandboxBehaviour } from '../sites/sandbox.rules';
+import { findSite } from '../sites/site.store';
+import type { WorkContext } from '../sites/work';
+import { laterSeconds, sitOut } from './sit-out';
+import { noteSending, takeBackNote } from './vendor-order.store';
+import { nameBeside } from './vendor-snapshot.rules';
+
+/** What every order to the vendor is about. `sendBy`: by Postgres' clock; past it the order is not sent. */
+export const vendorOrderInput = {
+  packageId: z.string(),
+  scope: vendorScopeSchema,
+  itemId: z.string(),
+  sendBy: z.iso.datetime(),
+};
+
+type OrderInput = z.infer<z.ZodObject<typeof vendorOrderInput>>;
+
+/** What the later steps go by. */
+export interface OrderPlan {
+  /** What a mailbox beside the original is called after. */
+  name: string;
+  /** Ids of the jobs that were there before ours: one beyond them is what came of the order. */
+  jobsBefore: string[];
+  /** The sandbox's own error paths. */
+  failsOnPurpose: boolean;
+  slowsOnPurpose: boolean;
+}
+
+/** Asks the request's rule again, of the vendor's listing as it is now, and remembers which jobs there are. Nothing is sent. */
+export async function recheckOrder(
+  context: WorkContext,
+  step: StepContext<OrderInput, unknown>,
+  rule: (listing: VendorListing) => Refusal | null,
+): Promise<OrderPlan> {
+  const { packageId, scope, itemId } = step.input;
+  const site = await findSite(context.database.pool, step, step.subject.id);
+  if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
+  const timeline = timelineOf(context.vendorTimelines, step.mode);
+  const listing = await timeline.read(packageId, step.signal);
+  if (listing === null) throw fail('no_vendor_package', { internal: `the vendor has no package ${packageId}` });
+  assertStillAllowed(rule(listing));
+  const jobs = await timeline.listJobs(packageId, { scope, id: itemId }, step.signal);
+  const { fails, slows } = sandboxBehaviour(site, 'fail_restore');
+  return { name: nameBeside(listing, itemId), jobsBefore: jobs.map(({ id }) => id), failsOnPurpose: fails, slowsOnPurpose: slows };
+}
+
+export interface OrderToSend {
+  /** The timeline's jobs that came after ours was decided on, and are of its kind. */
+  findJob(): Promise<VendorJob | undefined>;
+  send(): Promise<void>;
+  /** Why the vendor said no. */
+  explain(): Promise<ProblemCode>;
+}
+
+type Step = StepContext<OrderInput, unknown>;
+
+/**
+ * Sends the order once in the life of its workflow, and resolves with the job that came of it. The vendor takes no idempotency key: a note is
+ * committed before the order goes out, and whoever finds the note looks for the job instead of sending again.
+ */
+export async function sendOrder(context: WorkContext, step: Step, order: OrderToSend): Promise<{ jobId: string }> {
+  const { pool } = context.database;
+  const note = await noteSending(pool, step.workflowId, new Date(step.input.sendBy));
+  if (note === 'late') throw conclude('start_by_passed', { internal: 'the request no longer waits: nothing is sent' });
+  if (note === 'fresh') {
+    try {
+      await order.send();
+    } catch (error) {
+      await leaveUnsent(context, step, order, error);
+    }
+  }
+  return { jobId: (await watchForJob(context, step, order)).id };
+}
+
+/** Returns when the order may have been taken all the same; throws when it certainly was not. */
+async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend, error: unknown): Promise<void> {
+  if (!(error instanceof VendorError) || error.fault === 'unknown') {
+    step.log.warn({ err: error }, "the vendor's answer to an order was lost; its jobs are looked at");
+    return;
+  }
+  if (error.fault === 'refused' || error.fault === 'not_found') throw conclude(await order.explain(), { internal: error.message });
+  // Nothing was begun, and there may be time to try again: as often as it takes, for `sendBy` is the end of it.
+  await takeBackNote(context.database.pool, step.workflowId);
+  step.log.warn({ err: error }, 'the vendor takes no order now');
+  const leftSeconds = (Date.parse(step.input.sendBy) - context.now().getTime()) / 1_000;
+  throw retryLater({ seconds: Math.max(1, Math.min(error.retryAfterSeconds, leftSeconds)) });
+}
+
+/** Looks until the job is seen. One that never comes was never taken on; a vendor that cannot be asked leaves that open, for another attempt. */
+async function watchForJob({ vendorWatchMs, vendorPollMs }: WorkContext, step: Step, { findJob }: OrderToSend): Promise<VendorJob> {
+  const endsAt = performance.now() + vendorWatchMs;
+  let trouble: unknown;
+  do {
+    try {
+      trouble = undefined;
+      const job = await findJob();
+      if (job !== undefined) return job;
+    } catch (error) {
+      step.signal.throwIfAborted();
+      trouble = error;
+    }
+    await wait(vendorPollMs, undefined, { signal: step.signal });
+  } while (performance.now() < endsAt);
+  if (trouble !== undefined) sitOut(trouble);
+  throw conclude('vendor_not_accepted', { internal: `no job came of the order within ${vendorWatchMs} ms` });
+}
+
+/** A worker's slot is not held for a job of minutes: after so long it is given back, and taken again later. */
+const watchedMs = 20_000;
+
+/** Resolves at the end of the vendor's job. Ends the workflow with `failureCode` when the vendor says that the job has failed. */
+export async function followOrder(
+  context: WorkContext,
+  step: StepContext<OrderInput, unknown>,
+  jobId: string,
+  failureCode: ProblemCode,
+): Promise<void> {
+  const { packageId, scope, itemId } = step.input;
+  const timeline = timelineOf(context.vendorTimelines, step.mode);
+  const endsAt = performance.now() + watchedMs;
+  while (performance.now() < endsAt) {
+    const jobs = await timeline.listJobs(packageId, { scope, id: itemId }, step.signal).catch(sitOut);
+    const job = jobs.find(({ id }) => id === jobId);
+    if (job === undefined) throw new Error(`the vendor no longer lists job ${jobId}`);
+    if (job.status === 'finished') return;
+    if (job.status === 'failed') throw conclude(failureCode, { internal: `job ${jobId} failed` });
+    await wait(context.vendorPollMs, undefined, { signal: step.signal });
+  }
+  throw retryLater({ seconds: laterSeconds });
+}
