@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { promisify } from 'node:util';
 import { runSql, withClient } from '@drydock/test-kit/run-sql';
 import { createOwnedDatabase, runAsAdmin } from '../test/databases';
 import { MessageMeter } from './message-meter';
@@ -19,8 +22,9 @@ async function withSession<T>(
 const raise = (level: string, bytes: number): string =>
   `do $$ begin set local client_min_messages = notice; raise ${level} '%', pg_catalog.repeat('x', ${bytes}); end $$`;
 
+const isChaos = process.env['DRYDOCK_CHAOS'] === 'full';
 /** Beyond 512 MB the driver's parser throws inside of its socket's handler; below, it only fills the memory. */
-const noticeBytes = process.env['DRYDOCK_CHAOS'] === 'full' ? 600_000_000 : 100_000_000;
+const noticeBytes = isChaos ? 600_000_000 : 100_000_000;
 
 test('a notice of hundreds of megabytes ends the session with an error that names it, and the process goes on', async () => {
   const database = await createOwnedDatabase();
@@ -30,6 +34,34 @@ test('a notice of hundreds of megabytes ends the session with an error that name
     expect(process.memoryUsage().rss - rssBefore).toBeLessThan(50 * 2 ** 20);
   });
 });
+
+/** A process of its own that asks for one value, by the driver alone or by a session of ours. From the build output: it runs without jest. */
+const asking = (url: string, way: 'driver' | 'session', bytes: number): string => `
+  const { openSession } = require(${JSON.stringify(path.resolve(__dirname, '../dist/session.js'))});
+  const pg = require('pg');
+  const ask = async () => {
+    const url = ${JSON.stringify(url)};
+    const client = ${way === 'driver' ? 'new pg.Client(url)' : "(await openSession(url, { purpose: 'load' })).client"};
+    if (${way === 'driver'}) await client.connect();
+    await client.query("select pg_catalog.repeat('x', ${bytes})").catch((error) => console.log('told:', error.code));
+    await client.end();
+    console.log('goes on');
+  };
+  ask().catch((error) => console.log('told:', error.code));`;
+
+// The driver alone takes 540 MB into memory first, several times over: that is for a machine that has it.
+test.each([['session', 'told: message_too_large\ngoes on\n'] as const, ...(isChaos ? [['driver', ''] as const] : [])])(
+  'a value of over 512 MB, asked for by the %s, ends a process only where nothing refuses it at its header',
+  async (way, printed) => {
+    const { url } = await createOwnedDatabase();
+    const ended = await promisify(execFile)(process.execPath, ['-e', asking(url, way, 540_000_000)], { cwd: __dirname }).then(
+      ({ stdout }) => ({ stdout, stderr: '' }),
+      ({ stdout, stderr }: { stdout: string; stderr: string }) => ({ stdout, stderr }),
+    );
+    expect(ended.stdout).toBe(printed);
+    expect(ended.stderr.includes('ERR_STRING_TOO_LONG')).toBe(way === 'driver');
+  },
+);
 
 test.each([
   ['an error', raise('exception', 50_000_000)],
