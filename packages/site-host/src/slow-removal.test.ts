@@ -1,9 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readdir, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
+import { detectIsolation, type Isolation } from '@drydock/process/isolation';
+import { createLog } from '@drydock/service-kit/log';
 import { until } from '@drydock/test-kit/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
+import { SlowRemoval } from './slow-removal';
 
 let host: TestHost;
 let site: FilledSite;
@@ -43,4 +47,61 @@ test('nothing beside the site goes with it, wherever its links lead', async () =
   await host.client.destroySite(site.site_id, claim(1));
   await expectEmptyTrash();
   expect((await stat(path.join(canary, 'deep', 'file'))).nlink).toBe(1);
+});
+
+/** Once the removal is within the folder, it is another one: what lies there has the same names, and is not the site's. */
+const exchange = `
+const fs = require('node:fs');
+const [canary, count] = [process.argv[1], Number(process.argv[2])];
+process.stdout.write('ready');
+while (fs.readdirSync('victim').length === count) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+fs.renameSync('victim', 'aside');
+fs.symlinkSync(canary, 'victim');
+`;
+const fileNames = Array.from({ length: 400 }, (_, number) => `f${number}`);
+
+/** Removes a site whose own process exchanges a folder for a link meanwhile; answers how many files are left where the link leads. */
+async function removeUnderAttack(isolation: Isolation): Promise<number> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
+  await chmod(folder, 0o711);
+  const files = path.join(folder, 'site', 'files');
+  const [victim, canary] = [path.join(files, 'victim'), path.join(folder, 'canary')];
+  for (const place of [victim, canary]) {
+    await mkdir(place, { recursive: true });
+    for (const name of fileNames) await writeFile(path.join(place, name), '');
+  }
+  // The one place of this machine that the site's account may write to, if only it gets there.
+  await chmod(canary, 0o777);
+  const isRoot = process.getuid?.() === 0;
+  const account = isRoot ? { uid: 200_777, gid: 200_777 } : {};
+  if (isRoot) for (const place of [files, victim]) await chown(place, 200_777, 200_777);
+  const app = spawn(process.execPath, ['-e', exchange, canary, String(fileNames.length)], {
+    ...account,
+    cwd: files,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const gone = once(app, 'exit');
+  await once(app.stdout, 'data');
+  const removal = new SlowRemoval(folder, isolation, createLog({ service: 'test', level: 'silent' }));
+  await removal.resume();
+  // A plain child of the site's account has to get to the files, which a box shows without any way to them.
+  await chmod(path.join(folder, 'trash'), 0o711);
+  await removal.moveAside(path.join(folder, 'site'));
+  await removal.settle();
+  app.kill('SIGKILL');
+  await gone;
+  const left = (await readdir(canary)).length;
+  await rm(folder, { recursive: true, force: true });
+  return left;
+}
+
+test('a folder that becomes a link while it is removed leads the removal out of the site without its box, and nowhere with it', async () => {
+  let left = fileNames.length;
+  // A busy machine can give the site's process its turn too late.
+  for (let attempt = 0; attempt < 10 && left === fileNames.length; attempt += 1)
+    left = await removeUnderAttack({ kind: 'none', reason: 'to see what the box is for' });
+  expect(left).toBeLessThan(fileNames.length);
+  const isolation = await detectIsolation();
+  expect(isolation.kind).not.toBe('none');
+  expect(await removeUnderAttack(isolation)).toBe(fileNames.length);
 });
