@@ -11,7 +11,6 @@ export const archiveReasons = {
   unsupported_format: 'written by a newer or unknown writer',
   hostile_entry: 'an entry that could harm the target',
   limit_exceeded: 'more than the caller or the format allows',
-  unnameable: 'the target cannot name a path of the archive',
   unknown_root: 'the archive holds no such root',
   source_unreadable: 'a file to be packed could not be read',
   staging_not_empty: 'the target directory is not an empty directory',

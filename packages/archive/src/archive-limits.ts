@@ -13,7 +13,7 @@ export interface ArchiveLimits {
 export const defaultLimits: ArchiveLimits = {
   entriesMax: 20_000_000,
   rawBytesMax: 4 * 2 ** 40,
-  depthMax: 2048,
+  depthMax: 32_768,
   linkedFilesMax: 100_000,
 };
 
@@ -27,13 +27,17 @@ export const formatBounds = {
   blockEntries: 2048,
   /** … or after this many bytes of content, so that two workers get even shares: two segments, with room for the file that crosses it. */
   blockRawBytes: 15 * 2 ** 20,
-  /** 2048 entries of the longest path and link, or one file of 2 TB (a row of 44 bytes per segment). */
+  /** One file of 2 TB (a row of 44 bytes per segment). A block is closed at half of it, so that one more entry fits, whatever its path, link and attributes are. */
   blockIndexRawBytes: 24 * 2 ** 20,
   /** 80 bytes per block: about 400 million small files. */
   manifestBytes: 16 * 2 ** 20,
-  pathBytes: 4000,
+  /** What the 16 bits of its length can say. */
+  pathBytes: 65_535,
   nameBytes: 255,
-  linkBytes: 4000,
+  /** Target of a symlink: the most that Linux takes. */
+  targetBytes: 4095,
+  /** Extended attributes of one path, encoded. */
+  attributeBytes: 8 * 2 ** 20,
   /** Entries of a root whose content comes as streams: their names are kept in memory. */
   streamEntries: 100_000,
 } as const;

@@ -20,6 +20,8 @@ export class BlockWriter {
   private entryBytes = 0;
   private rawBytes = 0;
   blockCount = 0;
+  /** Of the entries so far: the oldest whose readers can read them. */
+  formatVersion: 2 | 3 = 2;
   private closing: Promise<void> = Promise.resolve();
 
   constructor(sink: ArchiveSink, keys: ArchiveKeys) {
@@ -63,6 +65,7 @@ export class BlockWriter {
   /** Adds the entry whose content has just been appended, and closes the block when it is full. */
   async add(entry: Entry): Promise<void> {
     const bytes = encodeEntry(entry);
+    if (needsVersion3(entry)) this.formatVersion = 3;
     this.entries.push(bytes);
     this.entryBytes += bytes.length;
     const full =
@@ -119,3 +122,9 @@ export class BlockWriter {
     this.sizeBytes += segments.reduce((sum, segment) => sum + segment.size, seal.size);
   }
 }
+
+/** What readers of version 2 take for hostile. */
+const version2 = { pathBytes: 4000, mode: 0o2777 } as const;
+
+const needsVersion3 = ({ path, link, mode }: Entry): boolean =>
+  path.length > version2.pathBytes || link.length > version2.pathBytes || (mode & ~version2.mode) !== 0;

@@ -9,8 +9,6 @@ export interface TreeTarget {
   limits: ArchiveLimits;
   /** The target takes names that differ in case or normalisation for the same. */
   folds: boolean;
-  /** Longest path, in bytes, that the target can name below itself. */
-  pathBytesMax: number;
   signal?: AbortSignal;
 }
 

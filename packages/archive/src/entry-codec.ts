@@ -1,5 +1,5 @@
 import { refuse } from './archive-error';
-import { formatBounds } from './archive-limits';
+import { decodeAttributes } from './attributes';
 import { type Entry, type EntryType, entryTypes } from './entry';
 import { keptModes } from './entry-rules';
 
@@ -14,7 +14,8 @@ const noBytes = Buffer.alloc(0);
 /** Bytes of an entry in an index block; README.md draws them. */
 export function encodeEntry(entry: Entry): Buffer {
   const sha256 = entry.type === 'file' ? sha256Bytes : 0;
-  const bytes = Buffer.allocUnsafe(fixedBytes + entry.path.length + entry.link.length + sha256);
+  const attributesAt = fixedBytes + entry.path.length + entry.link.length + sha256;
+  const bytes = Buffer.allocUnsafe(attributesAt + entry.attributes.length);
   bytes.writeUInt8(entryTypes[entry.type], 0);
   bytes.writeUInt8((entry.linked ? flagBits.linked : 0) | (entry.sparse ? flagBits.sparse : 0), 1);
   bytes.writeUInt16BE(entry.mode, 2);
@@ -23,10 +24,11 @@ export function encodeEntry(entry: Entry): Buffer {
   bytes.writeUIntBE(entry.size, 14, 6);
   bytes.writeUInt16BE(entry.path.length, 20);
   bytes.writeUInt16BE(entry.link.length, 22);
-  bytes.writeUInt32BE(0, 24); // extended attributes: room in the format, none recorded by this writer
+  bytes.writeUInt32BE(entry.attributes.length, 24);
   bytes.write(entry.path, fixedBytes, 'latin1');
   bytes.write(entry.link, fixedBytes + entry.path.length, 'latin1');
-  if (sha256 > 0) entry.sha256.copy(bytes, bytes.length - sha256Bytes);
+  if (sha256 > 0) entry.sha256.copy(bytes, attributesAt - sha256Bytes);
+  entry.attributes.copy(bytes, attributesAt);
   return bytes;
 }
 
@@ -41,12 +43,11 @@ export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: nu
   const flags = bytes.readUInt8(at + 1);
   const pathBytes = bytes.readUInt16BE(at + 20);
   const linkBytes = bytes.readUInt16BE(at + 22);
-  if (pathBytes > formatBounds.pathBytes || linkBytes > formatBounds.linkBytes) refuse('hostile_entry', 'path or link too long');
   const pathAt = at + fixedBytes;
   const linkAt = pathAt + pathBytes;
   const shaAt = linkAt + linkBytes;
-  const xattrsAt = shaAt + (type === 'file' ? sha256Bytes : 0);
-  const next = xattrsAt + bytes.readUInt32BE(at + 24);
+  const attributesAt = shaAt + (type === 'file' ? sha256Bytes : 0);
+  const next = attributesAt + bytes.readUInt32BE(at + 24);
   if (next > bytes.length) refuse('mismatch', 'index entry cut short');
   const entry: Entry = {
     type,
@@ -57,8 +58,10 @@ export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: nu
     size: bytes.readUIntBE(at + 14, 6),
     linked: (flags & flagBits.linked) !== 0,
     sparse: (flags & flagBits.sparse) !== 0,
-    sha256: type === 'file' ? bytes.subarray(shaAt, xattrsAt) : noBytes,
+    sha256: type === 'file' ? bytes.subarray(shaAt, attributesAt) : noBytes,
     link: linkBytes === 0 ? '' : bytes.toString('latin1', linkAt, shaAt),
+    // A copy: directories get theirs when the block has been left, and few have any.
+    attributes: attributesAt === next ? noBytes : Buffer.from(bytes.subarray(attributesAt, next)),
   };
   checkFields(entry, flags);
   return { entry, next };
@@ -70,6 +73,9 @@ function checkFields(entry: Entry, flags: number): void {
   if (flags > (flagBits.linked | flagBits.sparse) || entry.mtimeNanoseconds >= 1e9)
     refuse('mismatch', 'index entry with impossible fields');
   if (entry.type !== 'file' && (entry.size !== 0 || entry.linked || entry.sparse)) refuse('mismatch', `${entry.type} with content`);
+  const hasAttributes = entry.attributes.length > 0;
+  if (hasAttributes && entry.type !== 'file' && entry.type !== 'directory') refuse('mismatch', `${entry.type} with attributes`);
+  if (hasAttributes) decodeAttributes(entry.attributes);
   const isLink = entry.type === 'symlink' || entry.type === 'hardlink';
   if (isLink !== entry.link.length > 0) refuse('hostile_entry', `${entry.type} with a link target of ${entry.link.length} bytes`);
 }

@@ -25,12 +25,12 @@ export function pathProblem(path: ByteString, depthMax: number): string | null {
  * (no entry lies below a link, links are made last), and whoever serves a tree does not follow what leaves it.
  */
 export function symlinkProblem(target: ByteString): string | null {
-  if (target.length === 0 || target.length > formatBounds.linkBytes) return 'link target empty or too long';
+  if (target.length === 0 || target.length > formatBounds.targetBytes) return 'link target empty or too long';
   return target.includes('\0') ? 'NUL in a link target' : null;
 }
 
-/** Bits of a mode that are kept: permissions, and of a directory set-group-id, which says whose group new files in it get. */
-export const keptModes = { directory: 0o2777, other: 0o777 } as const;
+/** Bits of a mode that are kept: permissions, and of a directory set-group-id (whose group new files in it get) and sticky (who may remove them). */
+export const keptModes = { directory: 0o3777, other: 0o777 } as const;
 
 /** @throws ArchiveError `hostile_entry` */
 export function checkPath(path: ByteString, depthMax: number): void {

@@ -8,7 +8,7 @@ export type EntryType = keyof typeof entryTypes;
 export interface Entry {
   type: EntryType;
   path: ByteString;
-  /** Permission bits, 0 to 0o777. */
+  /** Permission bits, 0 to 0o777; of a directory also set-group-id and the sticky bit. */
   mode: number;
   /** Modification time: whole seconds since 1970, may be negative, and the nanoseconds of that second. */
   mtimeSeconds: number;
@@ -23,6 +23,8 @@ export interface Entry {
   sha256: Buffer;
   /** Target of a symlink as written in it, or the path (in the same root) of the file that a hard link shares; '' otherwise. */
   link: ByteString;
+  /** Extended attributes and access lists of a file or directory, encoded (attributes.ts); empty for most. */
+  attributes: Buffer;
 }
 
 const noBytes = Buffer.alloc(0);
@@ -40,11 +42,12 @@ export function tombstoneOf(path: ByteString): Entry {
     sparse: false,
     sha256: noBytes,
     link: '',
+    attributes: noBytes,
   };
 }
 
-/** Whether a live path is as the parent archive recorded it. Content is taken as equal when size, mode and time to the nanosecond are. */
-export function isUnchanged(live: Omit<Entry, 'sha256'>, recorded: Entry): boolean {
+/** Whether a live path is as the parent archive recorded it, but for its attributes. Content is taken as equal when size, mode and time to the nanosecond are. */
+export function isUnchanged(live: Omit<Entry, 'sha256' | 'attributes'>, recorded: Entry): boolean {
   return (
     live.type === recorded.type &&
     live.size === recorded.size &&

@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import tar, { type Header, type Pack } from 'tar-stream';
 import { refuse } from './archive-error';
 import type { ArchiveKey } from './archive-keys';
-import { type ArchiveLimits, completeLimits, formatBounds } from './archive-limits';
+import { type ArchiveLimits, completeLimits } from './archive-limits';
 import { checkTree } from './check-tree';
 import type { Entry } from './entry';
 import { mergeTree } from './merge-tree';
@@ -33,8 +33,7 @@ export async function exportTar(options: ExportTarOptions, target: Writable): Pr
   const archives = await openChain(options.chain, options.key, limits);
   const newest = archives.at(-1) ?? refuse('chain_gap', 'a chain without archives');
   for (const root of newest.manifest.roots) {
-    if (root.kind === 'tree')
-      await checkTree(archives, root.name, { limits, folds: false, pathBytesMax: formatBounds.pathBytes, ...signal });
+    if (root.kind === 'tree') await checkTree(archives, root.name, { limits, folds: false, ...signal });
   }
   const packer = tar.pack();
   const filling = fillTar(packer, archives, options).catch((error: unknown) => {

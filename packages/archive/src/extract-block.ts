@@ -1,37 +1,54 @@
 import { createHash, hash } from 'node:crypto';
-import { closeSync, constants, fchmodSync, fchownSync, ftruncateSync, futimesSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, fchmodSync, fchownSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { refuse, systemErrorCode } from './archive-error';
+import { decodeAttributes, giveAccessLists, giveUserAttributes, type LostPart } from './attributes';
 import { BlockContent, type SegmentOrigin } from './block-content';
+import { DeepPaths } from './deep-paths';
 import type { Entry } from './entry';
 import type { IndexBlock } from './index-block';
-import { type ByteString, bytesOfText, fileCallPath, parentPath } from './path-bytes';
-import { secondsOf } from './timestamps';
-import type { WorkerSetup } from './worker-messages';
+import { type ByteString, parentPath } from './path-bytes';
+import { setFileTime } from './timestamps';
+import type { LostPath, WorkerSetup } from './worker-messages';
 
 /** Fails on anything that exists and follows no link, though an empty staging directory should hold neither. */
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 /** Directories get their own modes last; until then only we may enter. */
 const stagingMode = 0o700;
 
+export interface BlockDone {
+  entries: number;
+  rawBytes: number;
+  lost: LostPath[];
+}
+
 /** Writes the directories and files of one block, by synchronous calls: a worker has nothing else to do meanwhile. */
 export class BlockExtraction {
   private readonly setup: WorkerSetup;
-  private readonly base: ByteString;
+  private readonly places: DeepPaths;
   private readonly block: IndexBlock;
   private readonly content: BlockContent;
   private readonly made = new Set<ByteString>(['']);
+  private readonly lost: LostPath[] = [];
 
   constructor(setup: WorkerSetup, origin: SegmentOrigin, block: IndexBlock) {
     this.setup = setup;
-    this.base = `${bytesOfText(setup.directory)}/`;
+    this.places = new DeepPaths(setup.directory);
     this.block = block;
     this.content = new BlockContent(origin, block);
   }
 
-  /** `live`: one bit per entry, null for all. Returns what was written. */
-  async run(live: Uint8Array | null): Promise<{ entries: number; rawBytes: number }> {
+  /** `live`: one bit per entry, null for all. Returns what was written, and what of it the file system did not take. */
+  async run(live: Uint8Array | null): Promise<BlockDone> {
+    try {
+      return await this.write(live);
+    } finally {
+      this.places.close();
+    }
+  }
+
+  private async write(live: Uint8Array | null): Promise<BlockDone> {
     const { entries } = this.block;
-    const done = { entries: 0, rawBytes: 0 };
+    const done = { entries: 0, rawBytes: 0, lost: this.lost };
     for (let row = 0; row < entries.length; row += 1) {
       const entry = entries[row] ?? refuse('mismatch', 'block with a hole');
       if (live !== null && ((live[row >> 3] ?? 0) & (1 << (row & 7))) === 0) {
@@ -87,37 +104,45 @@ export class BlockExtraction {
   private createFile(entry: Entry): number {
     const parent = parentPath(entry.path);
     if (!this.made.has(parent)) this.makeDirectory(parent);
-    return openSync(fileCallPath(this.base + entry.path), createFlags, entry.mode);
+    // Attributes can be given only to a file that we may write, so the mode of one that has any comes after them.
+    const mode = entry.attributes.length > 0 ? 0o600 : entry.mode;
+    return openSync(this.places.at(entry.path), createFlags, mode);
   }
 
   /** Each call here is one per file: owner and mode only where `open` has not already made them right. */
   private finishFile(file: number, entry: Entry): void {
     const { owner, umask } = this.setup;
     if (owner !== null) fchownSync(file, owner.uid, owner.gid);
-    if ((entry.mode & umask) !== 0) fchmodSync(file, entry.mode);
-    const seconds = secondsOf(entry);
-    futimesSync(file, seconds, seconds);
+    if (entry.attributes.length > 0) this.giveAttributes(file, entry);
+    else if ((entry.mode & umask) !== 0) fchmodSync(file, entry.mode);
+    setFileTime(file, entry);
+  }
+
+  private giveAttributes(file: number, entry: Entry): void {
+    const attributes = decodeAttributes(entry.attributes);
+    const onLost = (part: LostPart): void => void this.lost.push({ path: entry.path, part });
+    giveUserAttributes(file, attributes, onLost);
+    fchmodSync(file, entry.mode);
+    giveAccessLists(file, attributes, onLost);
   }
 
   /** Parents may be in blocks that another worker has in hand, so whoever comes first makes them. All are known to be directories. */
   private makeDirectory(path: ByteString): void {
-    if (this.made.has(path)) return;
-    try {
-      this.mkdir(path);
-    } catch (error) {
-      if (systemErrorCode(error) !== 'ENOENT') throw error;
-      this.makeDirectory(parentPath(path));
-      this.mkdir(path);
-    }
-    this.made.add(path);
+    const missing: ByteString[] = [];
+    for (let at = path; !this.made.has(at) && !this.mkdir(at); at = parentPath(at)) missing.push(at);
+    for (const at of missing.reverse()) if (!this.mkdir(at)) refuse('write_failed', `a directory went while it was filled: ${at}`);
   }
 
-  private mkdir(path: ByteString): void {
+  /** False: its parent is not there. */
+  private mkdir(path: ByteString): boolean {
     try {
-      mkdirSync(fileCallPath(this.base + path), stagingMode);
+      mkdirSync(this.places.at(path), stagingMode);
     } catch (error) {
+      if (systemErrorCode(error) === 'ENOENT') return false;
       if (systemErrorCode(error) !== 'EEXIST') throw error;
     }
+    this.made.add(path);
+    return true;
   }
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { reasonOf } from '../test/memory-archive';
 import { describeTree, freshFolder, key, type PackedLink, packDirectory, removeFolders } from '../test/trees';
 import { extract } from './extract';
-import { restThread, takeThread } from './extract-threads';
+import { endThread, restThread, takeThread } from './extract-threads';
 
 afterAll(removeFolders);
 
@@ -62,10 +62,10 @@ test('a thread that has extracted is there for the next extraction, one that end
   const [first, second, third] = [takeThread(), takeThread(), takeThread()];
   for (const thread of [first, second, third]) restThread(thread);
   expect(takeThread() === second).toBe(true);
-  await first.terminate();
+  await endThread(first);
   const fresh = takeThread();
   expect([first, second, third].includes(fresh)).toBe(false);
-  for (const thread of [second, fresh]) await thread.terminate();
+  for (const thread of [second, fresh]) await endThread(thread);
 });
 
 test('threads at rest do not keep a process from ending', () => {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { Worker } from 'node:worker_threads';
+import { MessageChannel, Worker } from 'node:worker_threads';
 
 /** A small nursery: a worker's objects live for one block at most. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
@@ -12,17 +12,35 @@ const resting: Worker[] = [];
 
 /** A thread that waits for its start: one at rest, or a new one. */
 export function takeThread(): Worker {
-  const thread = resting.pop() ?? new Worker(workerScript(), { resourceLimits });
+  const thread = resting.pop() ?? startThread();
+  // Also of a new one: Node's own listeners would stop its messages for good when it rests.
   thread.removeAllListeners();
   thread.ref();
   return thread;
+}
+
+/** Resolved when a thread has loaded all that it needs, or has ended: it then closes the port that it was given. */
+const loaded = new WeakMap<Worker, Promise<unknown>>();
+
+function startThread(): Worker {
+  const { port1, port2 } = new MessageChannel();
+  const thread = new Worker(workerScript(), { resourceLimits, workerData: port2, transferList: [port2] });
+  loaded.set(thread, new Promise((resolve) => port1.once('close', resolve)));
+  port1.unref();
+  return thread;
+}
+
+/** Ends a thread, whatever it is doing. Not before it is loaded: a native module that is cut short while it loads takes the whole process with it. */
+export async function endThread(thread: Worker): Promise<void> {
+  await loaded.get(thread);
+  await thread.terminate();
 }
 
 /** Keeps a thread that has finished for the next extraction. It does not keep the process from ending. */
 export function restThread(thread: Worker): void {
   thread.removeAllListeners();
   if (resting.length >= restingMax) {
-    void thread.terminate();
+    void endThread(thread);
     return;
   }
   thread.on('error', () => undefined); // its exit follows

@@ -1,4 +1,4 @@
-import { parentPort } from 'node:worker_threads';
+import { MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { ArchiveError, asWriteError, refuse } from './archive-error';
 import { blockName } from './archive-objects';
 import type { SegmentOrigin } from './block-content';
@@ -82,3 +82,6 @@ function ask(request: (id: number) => WorkerRequest): Promise<WorkerAnswer> {
 function post(message: WorkerMessage): void {
   port.postMessage(message);
 }
+
+/** Everything is loaded, which the main thread waits for before it ends this one. */
+if (workerData instanceof MessagePort) workerData.close();

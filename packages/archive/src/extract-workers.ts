@@ -1,8 +1,8 @@
 import type { Worker } from 'node:worker_threads';
 import { ArchiveError, asWriteError, refuse } from './archive-error';
-import { restThread, takeThread } from './extract-threads';
+import { endThread, restThread, takeThread } from './extract-threads';
 import type { OpenArchive } from './open-archive';
-import type { BlockTask, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './worker-messages';
+import type { BlockTask, LostPath, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './worker-messages';
 
 export interface WorkerPlan {
   archives: readonly OpenArchive[];
@@ -11,7 +11,7 @@ export interface WorkerPlan {
   setup: WorkerSetup;
   workers: number;
   signal?: AbortSignal;
-  onProgress: (done: { entries: number; rawBytes: number }) => void;
+  onProgress: (done: { entries: number; rawBytes: number; lost: readonly LostPath[] }) => void;
 }
 
 /** Extracts all tasks by worker threads. When it settles, no thread writes any more. */
@@ -21,12 +21,13 @@ export async function runWorkers(plan: WorkerPlan): Promise<void> {
   const nextTask = async (): Promise<BlockTask | null> => (await queue).next().value ?? null;
   const stop = new AbortController();
   try {
-    await Promise.all(threads.map((thread) => runThread(thread, plan, nextTask, stop.signal)));
+    // What is refused before the first write ends it at once, also while no thread has asked for work yet.
+    await Promise.all([queue, ...threads.map((thread) => runThread(thread, plan, nextTask, stop.signal))]);
     stop.abort();
     threads.forEach(restThread);
   } catch (error) {
     stop.abort();
-    await Promise.all(threads.map((thread) => thread.terminate()));
+    await Promise.all(threads.map(endThread));
     throw error;
   }
 }

@@ -1,14 +1,16 @@
 import { asWriteError, systemErrorCode } from './archive-error';
 import type { ArchiveKey } from './archive-keys';
-import { type ArchiveLimits, completeLimits, formatBounds } from './archive-limits';
+import { type ArchiveLimits, completeLimits } from './archive-limits';
 import { type CheckedTree, checkTree } from './check-tree';
 import { runWorkers } from './extract-workers';
 import { finishTree } from './finish-tree';
 import type { ArchiveLink, OpenArchive } from './open-archive';
 import { openChain } from './open-chain';
 import { createPace } from './pace';
+import type { SkippedPath } from './pack-roots';
+import { textOfBytes } from './path-bytes';
 import { checkSpace, prepareStaging, probeFolding } from './staging';
-import type { Owner } from './worker-messages';
+import type { LostPath, Owner } from './worker-messages';
 
 export interface ExtractProgress {
   entries: number;
@@ -32,15 +34,14 @@ export interface ExtractOptions {
   foldsNames?: boolean;
   signal?: AbortSignal;
   onProgress?: (progress: ExtractProgress) => void;
+  /** Told of each path that the file system did not take whole, such as one without extended attributes (`lostParts`). */
+  onLost?: (lost: SkippedPath) => void;
 }
 
 export interface ExtractResult {
   entries: number;
   rawBytes: number;
 }
-
-/** Linux: 4096 with the closing NUL. */
-const locationBytesMax = 4095;
 
 /**
  * Extracts tree roots of a chain into empty directories. Every manifest, chain link and index entry is verified before the first write; every
@@ -93,7 +94,6 @@ async function checkTarget(
   const tree = await checkTree(archives, root, {
     limits: completeLimits(options.limits),
     folds: options.foldsNames ?? (await probeFolding(directory)),
-    pathBytesMax: Math.min(formatBounds.pathBytes, locationBytesMax - Buffer.byteLength(directory) - 1),
     ...(options.signal && { signal: options.signal }),
   });
   await checkSpace(directory, tree.rawBytes);
@@ -111,10 +111,15 @@ async function writeTree(
   const owner = options.owner ?? null;
   const setup = { directory, root, archives: archives.map(({ keys }) => keys), owner, umask: process.umask() };
   const tasks = async () => (await checking).tasks.get(root) ?? [];
+  const onLost = ({ path, part }: LostPath): void => options.onLost?.({ path: textOfBytes(path), reason: part });
   const report = async (step: ExtractResult) => onProgress(step, await checking);
-  await runWorkers({ archives, tasks, setup, workers: options.workers ?? 2, onProgress: (step) => void report(step), ...signal });
+  const onDone = (step: ExtractResult & { lost: readonly LostPath[] }): void => {
+    step.lost.forEach(onLost);
+    void report(step);
+  };
+  await runWorkers({ archives, tasks, setup, workers: options.workers ?? 2, onProgress: onDone, ...signal });
   try {
-    await finishTree(archives, root, { directory, owner, pace: createPace(options.signal), ...signal });
+    await finishTree(archives, root, { directory, owner, pace: createPace(options.signal), onLost, ...signal });
   } catch (error) {
     throw systemErrorCode(error) === '' ? error : asWriteError(error);
   }

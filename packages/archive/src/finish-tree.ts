@@ -1,16 +1,20 @@
-import { chmodSync, chownSync, lchownSync, linkSync, lutimesSync, symlinkSync, utimesSync } from 'node:fs';
+import { chmodSync, chownSync, lchownSync, linkSync, symlinkSync } from 'node:fs';
+import { decodeAttributes, giveAccessLists, giveUserAttributes } from './attributes';
+import { DeepPaths } from './deep-paths';
 import type { Entry } from './entry';
 import { mergeTree } from './merge-tree';
 import type { OpenArchive } from './open-archive';
 import type { Pace } from './pace';
-import { type ByteString, bytesOfText, fileCallPath } from './path-bytes';
-import { secondsOf } from './timestamps';
-import type { Owner } from './worker-messages';
+import { fileCallPath } from './path-bytes';
+import { setPathTime } from './timestamps';
+import type { LostPath, Owner } from './worker-messages';
 
 export interface FinishOptions {
   directory: string;
   owner: Owner | null;
   pace: Pace;
+  /** Told of each directory that the file system did not take whole. */
+  onLost: (lost: LostPath) => void;
   signal?: AbortSignal;
 }
 
@@ -19,36 +23,72 @@ export interface FinishOptions {
  * directories are remembered.
  */
 export async function finishTree(archives: readonly OpenArchive[], root: string, options: FinishOptions): Promise<void> {
-  const base = `${bytesOfText(options.directory)}/`;
-  const open: Entry[] = [];
-  for await (const batch of mergeTree(archives, root, options.signal)) {
-    for (const { entry } of batch) {
-      for (let top = open.at(-1); top !== undefined && !entry.path.startsWith(`${top.path}/`); top = open.at(-1)) {
-        finishDirectory(base, top, options.owner);
-        open.pop();
+  const tree = new FinishedTree(options);
+  try {
+    for await (const batch of mergeTree(archives, root, options.signal)) {
+      for (const { entry } of batch) {
+        tree.take(entry);
+        await options.pace();
       }
-      if (entry.type === 'directory') open.push(entry);
-      else if (entry.type !== 'file') makeLink(base, entry, options.owner);
-      await options.pace();
     }
+    tree.finish();
+  } finally {
+    tree.close();
   }
-  for (const directory of open.reverse()) finishDirectory(base, directory, options.owner);
 }
 
-function makeLink(base: ByteString, entry: Entry, owner: Owner | null): void {
-  const location = fileCallPath(base + entry.path);
-  if (entry.type === 'hardlink') {
-    linkSync(fileCallPath(base + entry.link), location);
-    return;
-  }
-  symlinkSync(fileCallPath(entry.link), location);
-  if (owner !== null) lchownSync(location, owner.uid, owner.gid);
-  lutimesSync(location, secondsOf(entry), secondsOf(entry));
-}
+class FinishedTree {
+  private readonly options: FinishOptions;
+  private readonly places: DeepPaths;
+  /** Of the files that hard links share, which lie anywhere. */
+  private readonly sharedPlaces: DeepPaths;
+  private readonly open: Entry[] = [];
 
-function finishDirectory(base: ByteString, entry: Entry, owner: Owner | null): void {
-  const location = fileCallPath(base + entry.path);
-  if (owner !== null) chownSync(location, owner.uid, owner.gid);
-  chmodSync(location, entry.mode);
-  utimesSync(location, secondsOf(entry), secondsOf(entry));
+  constructor(options: FinishOptions) {
+    this.options = options;
+    this.places = new DeepPaths(options.directory);
+    this.sharedPlaces = new DeepPaths(options.directory);
+  }
+
+  take(entry: Entry): void {
+    for (let top = this.open.at(-1); top !== undefined && !entry.path.startsWith(`${top.path}/`); top = this.open.at(-1)) {
+      this.finishDirectory(top);
+      this.open.pop();
+    }
+    if (entry.type === 'directory') this.open.push(entry);
+    else if (entry.type !== 'file') this.makeLink(entry);
+  }
+
+  finish(): void {
+    for (const directory of this.open.splice(0).reverse()) this.finishDirectory(directory);
+  }
+
+  close(): void {
+    this.places.close();
+    this.sharedPlaces.close();
+  }
+
+  private makeLink(entry: Entry): void {
+    const { owner } = this.options;
+    const location = this.places.at(entry.path);
+    if (entry.type === 'hardlink') {
+      linkSync(this.sharedPlaces.at(entry.link), location);
+      return;
+    }
+    symlinkSync(fileCallPath(entry.link), location);
+    if (owner !== null) lchownSync(location, owner.uid, owner.gid);
+    setPathTime(location, entry);
+  }
+
+  private finishDirectory(entry: Entry): void {
+    const { owner, onLost } = this.options;
+    const location = this.places.at(entry.path);
+    const attributes = decodeAttributes(entry.attributes);
+    const lose = (part: LostPath['part']): void => onLost({ path: entry.path, part });
+    if (owner !== null) chownSync(location, owner.uid, owner.gid);
+    giveUserAttributes(location, attributes, lose);
+    chmodSync(location, entry.mode);
+    giveAccessLists(location, attributes, lose);
+    setPathTime(location, entry);
+  }
 }

@@ -9,6 +9,7 @@ import { verifyArchive } from './verify-archive';
 afterAll(removeFolders);
 
 const content = Buffer.from('harm');
+const attribute = (name: string): Buffer => Buffer.concat([Buffer.from([0, name.length, 0, 0, 0, 1]), Buffer.from(`${name}x`)]);
 const directory = (path: string): CraftedEntry => ({ path, type: 'directory' });
 const symlink = (path: string, link: string): CraftedEntry => ({ path, type: 'symlink', link });
 
@@ -64,7 +65,9 @@ test.each<[string, CraftedEntry[]]>([
   ],
   ['setuid', [{ path: 'a', mode: 0o4755, content }]],
   ['setgid of a file', [{ path: 'a', mode: 0o2755, content }]],
-  ['sticky', [{ path: 'a', type: 'directory', mode: 0o1777 }]],
+  ['sticky of a file', [{ path: 'a', mode: 0o1755, content }]],
+  ['an attribute that gives rights', [{ path: 'a', content, attributes: attribute('security.capability') }]],
+  ['an attribute twice', [{ path: 'a', content, attributes: Buffer.concat([attribute('user.a'), attribute('user.a')]) }]],
   [
     'the same path twice',
     [

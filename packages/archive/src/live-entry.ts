@@ -5,7 +5,7 @@ import type { ByteString } from './path-bytes';
 
 const nanosecondsPerSecond = 1_000_000_000n;
 
-/** An entry of a path as it is on disk; content (size, SHA-256) and link are filled in by the caller. Set-id and sticky bits are not kept, but for a directory's set-group-id. */
+/** An entry of a path as it is on disk; content (size, SHA-256) and link are filled in by the caller. Of set-id and sticky bits only a directory's are kept (`keptModes`). */
 export function describeStat(type: EntryType, path: ByteString, stat: BigIntStats): Entry {
   const nanoseconds = ((stat.mtimeNs % nanosecondsPerSecond) + nanosecondsPerSecond) % nanosecondsPerSecond;
   return {
@@ -19,6 +19,7 @@ export function describeStat(type: EntryType, path: ByteString, stat: BigIntStat
     sparse: false,
     sha256: noBytes,
     link: '',
+    attributes: noBytes,
   };
 }
 

@@ -17,8 +17,11 @@ const manifestRoot = z.strictObject({
 
 /** What an archive declares about itself. */
 export const manifestSchema = z.strictObject({
-  /** 2: links that lead anywhere, set-group-id of directories, sparse files, more than 256 directories deep. Its writers write no 1 any more. */
-  format_version: z.union([z.literal(1), z.literal(2)]),
+  /**
+   * 2: links that lead anywhere, set-group-id of directories, sparse files, more than 256 directories deep. 3: sticky directories, paths and targets of more than 4,000
+   * bytes; written only where there are any, so that readers of 2 read all others. No writer writes 1 any more.
+   */
+  format_version: z.union([z.literal(1), z.literal(2), z.literal(3)]),
   codec: z.literal('zstd'),
   cipher: z.literal('aes-256-ctr+hmac-sha256'),
   archive_id: text,

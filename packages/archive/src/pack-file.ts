@@ -1,6 +1,7 @@
 import { createHash, hash } from 'node:crypto';
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { formatBounds } from './archive-limits';
+import { type LostPart, readAttributes } from './attributes';
 import type { BlockWriter } from './block-writer';
 import type { Pace } from './pace';
 import { type LivePath, unlessClosed } from './walk-directory';
@@ -15,10 +16,16 @@ export interface PackedContent {
   sha256: Buffer;
   /** It was another one after each reading than before it. */
   hasChanged: boolean;
+  /** Encoded. */
+  attributes: Buffer;
 }
 
 /** Appends a file's content to the archive. Size and SHA-256 are always those of the bytes appended. Null: it is no longer a file. `closed`: we may not read it. */
-export async function packFile(live: LivePath, writer: BlockWriter, pace: Pace): Promise<PackedContent | 'closed' | null> {
+export async function packFile(
+  live: LivePath,
+  { writer, pace }: { writer: BlockWriter; pace: Pace },
+  onLost: (part: LostPart) => void,
+): Promise<PackedContent | 'closed' | null> {
   // Nothing waits in open: a FIFO put in the file's place would otherwise block the whole process.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const file = unlessClosed(() => openSync(live.location, flags));
@@ -26,13 +33,17 @@ export async function packFile(live: LivePath, writer: BlockWriter, pace: Pace):
   try {
     const stat = fstatSync(file, { bigint: true });
     if (!stat.isFile()) return null;
-    return await (stat.size <= BigInt(formatBounds.segmentRawBytes) ? packSmall(file, writer) : packLarge(file, writer, pace));
+    const isSmall = stat.size <= BigInt(formatBounds.segmentRawBytes);
+    const content = await (isSmall ? packSmall(file, writer) : packLarge(file, writer, pace));
+    return { ...content, attributes: readAttributes(file, onLost) };
   } finally {
     closeSync(file);
   }
 }
 
-async function packSmall(file: number, writer: BlockWriter): Promise<PackedContent> {
+type FileContent = Omit<PackedContent, 'attributes'>;
+
+async function packSmall(file: number, writer: BlockWriter): Promise<FileContent> {
   for (let attempt = 1; ; attempt += 1) {
     const stat = fstatSync(file, { bigint: true });
     const size = Math.min(Number(stat.size), formatBounds.segmentRawBytes);
@@ -47,7 +58,7 @@ async function packSmall(file: number, writer: BlockWriter): Promise<PackedConte
   }
 }
 
-async function packLarge(file: number, writer: BlockWriter, pace: Pace): Promise<PackedContent> {
+async function packLarge(file: number, writer: BlockWriter, pace: Pace): Promise<FileContent> {
   await writer.closeBlock();
   for (let attempt = 1; ; attempt += 1) {
     const stat = fstatSync(file, { bigint: true });

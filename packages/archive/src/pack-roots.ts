@@ -1,3 +1,5 @@
+import { lostParts } from './attributes';
+
 /** One content of a stream root, of unknown length. */
 export interface StreamEntry {
   /** Unique in its root: relative, no `..`, UTF-8. */
@@ -5,7 +7,13 @@ export interface StreamEntry {
   content: AsyncIterable<Buffer>;
 }
 
-/** Why a path of a directory is not in the archive. */
+/** The path is in the archive as it was read last, and perhaps never was like that at one moment. */
+export const changedWhileRead = 'changed while it was read';
+
+/** Reasons that mean that the path itself is in the archive. */
+export const partlyKept: ReadonlySet<string> = new Set([changedWhileRead, ...Object.values(lostParts)]);
+
+/** Why a path of a directory is not in the archive, or not all of it (`partlyKept`). */
 export interface SkippedPath {
   path: string;
   reason: string;

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { refuse } from './archive-error';
 import { defaultLimits, formatBounds } from './archive-limits';
+import { noAttributes } from './attributes';
 import type { BlockWriter } from './block-writer';
 import type { Entry } from './entry';
 import { pathProblem } from './entry-rules';
@@ -44,5 +45,16 @@ async function packContent(packing: StreamPacking, path: string, content: AsyncI
   }
   const seconds = Math.floor(packing.createdAt.getTime() / 1000);
   const time = { mtimeSeconds: seconds, mtimeNanoseconds: (packing.createdAt.getTime() - seconds * 1000) * 1_000_000 };
-  return { type: 'file', path, mode: 0o600, ...time, size, linked: false, sparse: false, sha256: digest.digest(), link: '' };
+  return {
+    type: 'file',
+    path,
+    mode: 0o600,
+    ...time,
+    size,
+    linked: false,
+    sparse: false,
+    sha256: digest.digest(),
+    link: '',
+    attributes: noAttributes,
+  };
 }

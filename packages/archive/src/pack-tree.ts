@@ -1,12 +1,14 @@
 import { defaultLimits } from './archive-limits';
+import { type LostPart, lostParts, readAttributes } from './attributes';
 import type { BlockWriter } from './block-writer';
 import { type Entry, isUnchanged, tombstoneOf } from './entry';
 import { pathProblem, symlinkProblem } from './entry-rules';
 import { HardLinks } from './hard-links';
+import { libc } from './libc';
 import { describeStat, isSparse } from './live-entry';
 import type { Pace } from './pace';
 import { packFile } from './pack-file';
-import type { SkippedPath } from './pack-roots';
+import { changedWhileRead, type SkippedPath } from './pack-roots';
 import type { ParentTree } from './parent-tree';
 import { type ByteString, textOfBytes } from './path-bytes';
 import type { RootTally } from './root-tally';
@@ -25,6 +27,7 @@ export interface TreePacking {
 /** Packs a directory: everything, or what differs from the parent with tombstones for what is gone. One streaming merge of two sorted walks. */
 export async function packTree(packing: TreePacking): Promise<void> {
   const hardLinks = new HardLinks();
+  if (libc === null) skip(packing, '.', lostParts.unsupported);
   const onUnreachable = (path: ByteString, reason: string): void => void skip(packing, path, reason);
   for (const live of walkDirectory(packing.directory, onUnreachable)) {
     await packing.pace();
@@ -46,7 +49,7 @@ async function packPath(packing: TreePacking, hardLinks: HardLinks, live: LivePa
   const rememberName = (): void => {
     if (found.linked || found.type === 'hardlink') hardLinks.remember(live.stat, live.path);
   };
-  if (recorded !== null && isUnchanged(found, recorded)) {
+  if (recorded !== null && isUnchanged(found, recorded) && hasAttributes(packing, { live, found, recorded })) {
     rememberName();
     return 'present';
   }
@@ -55,17 +58,17 @@ async function packPath(packing: TreePacking, hardLinks: HardLinks, live: LivePa
     rememberName();
     return 'present';
   }
-  const content = await packFile(live, packing.writer, packing.pace);
+  const content = await packFile(live, packing, (part) => skip(packing, live.path, part));
   if (content === null) return 'absent';
   if (content === 'closed') {
     skip(packing, live.path, closedToUs);
     return 'absent';
   }
-  const { stat, size, sha256, hasChanged } = content;
+  const { stat, size, sha256, attributes, hasChanged } = content;
   // It is in the archive, as it was read last; whoever restores it is told that nobody has seen it like that at one moment.
-  if (hasChanged) skip(packing, live.path, 'changed while it was read');
+  if (hasChanged) skip(packing, live.path, changedWhileRead);
   const linked = hardLinks.isLinked(stat);
-  await addEntry(packing, { ...describeStat('file', live.path, stat), size, sha256, linked, sparse: isSparse(stat) });
+  await addEntry(packing, { ...describeStat('file', live.path, stat), size, sha256, linked, sparse: isSparse(stat), attributes });
   if (linked) hardLinks.remember(stat, live.path);
   return 'present';
 }
@@ -75,12 +78,28 @@ function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath
   const { path, stat } = live;
   const problem = pathProblem(path, defaultLimits.depthMax);
   if (problem !== null) return skip(packing, path, problem);
-  if (stat.isDirectory()) return describeStat('directory', path, stat);
+  if (stat.isDirectory()) return describeDirectory(packing, live);
   if (stat.isSymbolicLink()) return describeSymlink(packing, live);
   if (!stat.isFile()) return skip(packing, path, 'neither file, directory nor link');
+  if ((stat.mode & setIdBits) !== 0n) skip(packing, path, lostParts.setId);
   const first = hardLinks.find(stat);
   if (first !== '') return { ...describeStat('hardlink', path, stat), link: first };
   return { ...describeStat('file', path, stat), size: Number(stat.size), linked: hardLinks.isLinked(stat) };
+}
+
+const setIdBits = 0o6000n;
+
+function describeDirectory(packing: TreePacking, { path, location, stat }: LivePath): Entry {
+  return { ...describeStat('directory', path, stat), attributes: readAttributes(location, (part) => skip(packing, path, part)) };
+}
+
+/** Whether a path, as recorded otherwise, still has the recorded attributes: changing them changes no time that is recorded. */
+function hasAttributes(packing: TreePacking, { live, found, recorded }: { live: LivePath; found: Entry; recorded: Entry }): boolean {
+  if (found.type !== 'file') return found.attributes.equals(recorded.attributes);
+  const lost: LostPart[] = [];
+  if (!readAttributes(live.location, (part) => lost.push(part)).equals(recorded.attributes)) return false;
+  for (const part of lost) skip(packing, live.path, part);
+  return true;
 }
 
 function describeSymlink(packing: TreePacking, live: LivePath): Entry | null {

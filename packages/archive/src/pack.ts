@@ -138,7 +138,7 @@ async function writeManifest(packing: Packing, keys: ArchiveKeys, roots: Manifes
   const { identity } = options;
   const parent = parents.at(-1);
   const manifest: Manifest = {
-    format_version: 2,
+    format_version: writer.formatVersion,
     codec: 'zstd',
     cipher: 'aes-256-ctr+hmac-sha256',
     archive_id: identity.archiveId,

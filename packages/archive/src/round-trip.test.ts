@@ -22,6 +22,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import { describeFully, setAttribute } from '../test/full-tree';
 import { createdAt, describeTree, freshFolder, key, packDirectory, removeFolder, removeFolders } from '../test/trees';
 import { exportTar } from './export-tar';
 import { extract } from './extract';
@@ -229,18 +230,139 @@ test('a tree of a thousand folders comes back to its last one', async () => {
   expect(readFileSync(join(target, deep, 'bottom'), 'utf8')).toBe('deep');
 });
 
-test('a path that no call can name is left out and reported, and keeps nothing else out', async () => {
+/** Goes down step by step and leaves a file at the bottom: no call takes such a path. Without `cd`, which asks for the whole path. */
+function makeDeep(site: string, name: string, depth: number): void {
+  const script = `for (1..$ARGV[1]) { mkdir $ARGV[0] or die; chdir $ARGV[0] or die } exec '/bin/sh', '-c', 'echo deep >bottom; ln bottom second; ln -s bottom link; touch -d @1500000000.123456789 bottom'`;
+  expect(spawnSync('perl', ['-e', script, name, String(depth)], { cwd: site }).status).toBe(0);
+}
+
+/** The bottom as a program sees it that goes down the same way. */
+function readDeep(site: string, name: string, depth: number): string {
+  const script = `for (1..$ARGV[1]) { chdir $ARGV[0] or die } exec '/bin/sh', '-c', "stat -c '%h %.9Y' bottom; readlink link; cat second"`;
+  return spawnSync('perl', ['-e', script, name, String(depth)], { cwd: site }).stdout.toString();
+}
+
+test.each([
+  ['a path of 25,000 bytes', 'n'.repeat(249), 100],
+  ['a tree of 2,500 folders', 'd', 2500],
+])('%s comes back, and its increment too', async (_what, name, depth) => {
   const site = freshFolder();
+  makeDeep(site, name, depth);
+  const full = await packDirectory(site);
+  writeFileSync(join(site, 'later'), 'x');
+  const next = await packDirectory(site, [full]);
+  const target = await restore([full, next]);
+  expect(readDeep(target, name, depth)).toBe('2 1500000000.123456789\nbottom\ndeep\n');
+  expect([...next.source.objects.values()].reduce((sum, { length }) => sum + length, 0)).toBeLessThan(8192);
+  for (const folder of [site, target]) spawnSync('rm', ['-rf', join(folder, name)]);
+});
+
+test('a path longer than the format takes is left out and reported, and keeps nothing else out', async () => {
+  const site = freshFolder();
+  const name = 'n'.repeat(249);
+  makeDeep(site, name, 263);
   writeFileSync(join(site, 'kept'), 'x');
-  const name = 'n'.repeat(250);
-  // A shell that goes down step by step makes what no path can name, as far as it can itself.
-  spawnSync('/bin/sh', ['-c', `while mkdir ${name} && cd ${name}; do :; done`], { cwd: site });
   const skipped: { path: string; reason: string }[] = [];
   const identity = { archiveId: 'one', siteId: 'site', orgId: 'org', sequence: 1 };
   const sink = { write: async () => undefined };
-  await pack({ roots: [directoryRoot('files', site)], sink, key, identity, createdAt, onSkip: (path) => skipped.push(path) });
+  const { entries } = await pack({
+    roots: [directoryRoot('files', site)],
+    sink,
+    key,
+    identity,
+    createdAt,
+    onSkip: (path) => skipped.push(path),
+  });
   spawnSync('rm', ['-rf', join(site, name)]);
-  expect(new Set(skipped.map(({ reason }) => reason))).toEqual(new Set(['path too long']));
+  expect(skipped).toEqual([{ path: Array(263).fill(name).join('/'), reason: 'path too long' }]);
+  expect(entries).toBe(263);
+});
+
+/** An access list as the kernel takes it: rows of tag, rights and account. */
+function accessList(...rows: [tag: number, rights: number, id: number][]): Buffer {
+  const list = Buffer.alloc(4 + 8 * rows.length);
+  list.writeUInt32LE(2);
+  for (const [at, [tag, rights, id]] of rows.entries()) {
+    list.writeUInt16LE(tag, 4 + 8 * at);
+    list.writeUInt16LE(rights, 6 + 8 * at);
+    list.writeUInt32LE(id, 8 + 8 * at);
+  }
+  return list;
+}
+
+const nobody = 0xffffffff;
+const sharedList = accessList([1, 7, nobody], [2, 5, process.getuid?.() ?? 0], [4, 0, nobody], [16, 5, nobody], [32, 0, nobody]);
+
+/** Files and folders with everything that an attribute can be. */
+function buildAttributes(site: string): void {
+  mkdirSync(join(site, 'shared'));
+  writeFileSync(join(site, 'plain'), 'x');
+  writeFileSync(join(site, 'listed'), 'x');
+  writeFileSync(join(site, 'closed'), 'x');
+  writeFileSync(Buffer.concat([Buffer.from(join(site, 'name-')), Buffer.from([0xe9])]), 'x');
+  const given = [
+    setAttribute(join(site, 'plain'), 'user.comment', Buffer.from([0, 255, 10])),
+    setAttribute(join(site, 'plain'), 'user.empty', Buffer.alloc(0)),
+    setAttribute(join(site, 'closed'), 'user.mime', Buffer.from('text/plain')),
+    setAttribute(Buffer.concat([Buffer.from(join(site, 'name-')), Buffer.from([0xe9])]), 'user.\u00ff', Buffer.alloc(1500, 7)),
+    setAttribute(join(site, 'shared'), 'user.folder', Buffer.from('yes')),
+    setAttribute(join(site, 'listed'), 'system.posix_acl_access', sharedList),
+    setAttribute(join(site, 'shared'), 'system.posix_acl_access', sharedList),
+    setAttribute(join(site, 'shared'), 'system.posix_acl_default', sharedList),
+  ];
+  expect(given).toEqual(given.map(() => true));
+  chmodSync(join(site, 'closed'), 0o400);
+  chmodSync(join(site, 'shared'), 0o3775);
+  utimesSync(join(site, 'plain'), 1.5, -1_000_000.25);
+}
+
+test('extended attributes, access lists, sticky folders and nanoseconds come back', async () => {
+  const site = freshFolder();
+  buildAttributes(site);
+  expect(describeFully(await restore([await packDirectory(site)]))).toEqual(describeFully(site));
+});
+
+test('an increment takes a path whose attributes alone have changed', async () => {
+  const site = freshFolder();
+  buildAttributes(site);
+  const full = await packDirectory(site);
+  setAttribute(join(site, 'plain'), 'user.comment', Buffer.from('another'));
+  setAttribute(join(site, 'shared'), 'user.folder', Buffer.from('no'));
+  const next = await packDirectory(site, [full]);
+  expect(describeFully(await restore([full, next]))).toEqual(describeFully(site));
+});
+
+test('what an archive does not keep of a path is said, and the path is kept', async () => {
+  const site = freshFolder();
+  for (const name of ['set-id', 'able']) writeFileSync(join(site, name), 'x');
+  chmodSync(join(site, 'set-id'), 0o4755);
+  const isAble = setAttribute(join(site, 'able'), 'security.capability', Buffer.from('0100000200040000000000000000000000000000', 'hex'));
+  const skipped: { path: string; reason: string }[] = [];
+  const identity = { archiveId: 'one', siteId: 'site', orgId: 'org', sequence: 1 };
+  const sink = { write: async () => undefined };
+  const { entries } = await pack({
+    roots: [directoryRoot('files', site)],
+    sink,
+    key,
+    identity,
+    createdAt,
+    onSkip: (path) => skipped.push(path),
+  });
+  const able = isAble ? [{ path: 'able', reason: 'its file capabilities were left out' }] : [];
+  expect(skipped).toEqual([...able, { path: 'set-id', reason: 'its set-user-id or set-group-id bit was left out' }]);
+  expect(entries).toBe(2);
+});
+
+test('only what readers of version 2 cannot read makes an archive of version 3', async () => {
+  const site = freshFolder();
+  buildAttributes(site);
+  const versionOf = async (): Promise<number> => {
+    const { source, expected } = await packDirectory(site);
+    return (await verifyArchive(source, key, expected)).format_version;
+  };
+  expect(await versionOf()).toBe(3);
+  chmodSync(join(site, 'shared'), 0o2775);
+  expect(await versionOf()).toBe(2);
 });
 
 test('holes stay holes, and the set-group-id of folders stays', async () => {

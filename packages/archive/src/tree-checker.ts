@@ -18,24 +18,20 @@ interface OpenDirectory {
 export class TreeChecker {
   private readonly limits: ArchiveLimits;
   private readonly folds: boolean;
-  private readonly pathBytesMax: number;
   private readonly open: OpenDirectory[];
   private readonly linkedFiles = new Set<ByteString>();
   private previous: ByteString = '';
 
-  /** `pathBytesMax`: longest path that the target can still name, given where it lies. */
-  constructor(limits: ArchiveLimits, options: { folds: boolean; pathBytesMax: number }) {
+  constructor(limits: ArchiveLimits, options: { folds: boolean }) {
     this.limits = limits;
     this.folds = options.folds;
-    this.pathBytesMax = options.pathBytesMax;
     this.open = [this.directory('')];
   }
 
-  /** @throws ArchiveError `hostile_entry`, `limit_exceeded` or `unnameable` */
+  /** @throws ArchiveError `hostile_entry` or `limit_exceeded` */
   check(entry: Entry): void {
     const { path } = entry;
     checkPath(path, this.limits.depthMax);
-    if (path.length > this.pathBytesMax) refuse('unnameable', `path too long for the target: ${path.slice(0, 200)}`);
     checkAscending(this.previous, path);
     this.previous = path;
     this.enterParent(path).names?.add(lastName(path));

@@ -1,59 +1,71 @@
 import { type BigIntStats, lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { refuse, systemErrorCode } from './archive-error';
-import { type ByteString, bytesOfText, fileCallPath } from './path-bytes';
+import { defaultLimits, formatBounds } from './archive-limits';
+import { DeepPaths } from './deep-paths';
+import type { ByteString } from './path-bytes';
 
 /** A path that was there when the walk came by. */
 export interface LivePath {
   /** In the tree. */
   path: ByteString;
-  /** For file calls. */
+  /** For file calls, until the walk goes on. */
   location: string | Buffer;
   stat: BigIntStats;
-}
-
-/**
- * Walks a directory in path order (see comparePaths), the directory itself left out. What disappears while it is walked is left out too.
- * Memory: the names of the open directories.
- * @throws ArchiveError `source_unreadable`
- */
-export function* walkDirectory(directory: string, onUnreachable: OnUnreachable): Generator<LivePath> {
-  yield* walkBelow({ base: bytesOfText(directory), onUnreachable }, '');
 }
 
 /** Told of each path that is there and cannot be packed, with everything below it. */
 type OnUnreachable = (path: ByteString, reason: string) => void;
 
-/** Linux: 4096 with the closing NUL. */
-const locationBytesMax = 4095;
 export const closedToUs = 'its owner is another, and has closed it';
 
-function* walkBelow(walk: { base: ByteString; onUnreachable: OnUnreachable }, path: ByteString): Generator<LivePath> {
-  const { base, onUnreachable } = walk;
-  const here = path === '' ? base : `${base}/${path}`;
-  const names = readNames(here, path === '');
-  if (names === 'closed') {
-    onUnreachable(path, closedToUs);
-    return;
-  }
-  for (const name of names) {
-    const childPath = path === '' ? name : `${path}/${name}`;
-    if (here.length + 1 + name.length > locationBytesMax) {
-      onUnreachable(childPath, 'path too long');
-      continue;
+interface OpenDirectory {
+  path: ByteString;
+  names: ByteString[];
+  next: number;
+}
+
+/**
+ * Walks a directory in path order (see comparePaths), the directory itself left out. What disappears while it is walked is left out too. A path may be as long and as
+ * deep as the format takes. Memory: the names of the open directories.
+ * @throws ArchiveError `source_unreadable`
+ */
+export function* walkDirectory(directory: string, onUnreachable: OnUnreachable): Generator<LivePath> {
+  const places = new DeepPaths(directory);
+  const open: OpenDirectory[] = [{ path: '', names: readable(() => readNames(places, '')), next: 0 }];
+  try {
+    for (let top = open.at(-1); top !== undefined; top = open.at(-1)) {
+      const name = top.names[top.next];
+      top.next += 1;
+      if (name === undefined) {
+        open.pop();
+        continue;
+      }
+      const path = top.path === '' ? name : `${top.path}/${name}`;
+      if (path.length > formatBounds.pathBytes || open.length > defaultLimits.depthMax) {
+        onUnreachable(path, 'path too long');
+        continue;
+      }
+      const live = findPath(places, path);
+      if (live === null) continue;
+      yield live;
+      if (!live.stat.isDirectory()) continue;
+      const names = unlessClosed(() => readNames(places, path));
+      if (names === 'closed') onUnreachable(path, closedToUs);
+      else if (names !== null) open.push({ path, names, next: 0 });
     }
-    const location = fileCallPath(`${here}/${name}`);
-    const stat = unlessGone(() => lstatSync(location, { bigint: true }));
-    if (stat === null) continue;
-    yield { path: childPath, location, stat };
-    if (stat.isDirectory()) yield* walkBelow(walk, childPath);
+  } finally {
+    places.close();
   }
 }
 
-function readNames(location: ByteString, isRoot: boolean): ByteString[] | 'closed' {
-  const read = (): ByteString[] => readdirSync(fileCallPath(location), { encoding: 'latin1' }).sort();
-  if (isRoot) return readable(read);
-  return unlessClosed(read) ?? [];
+function findPath(places: DeepPaths, path: ByteString): LivePath | null {
+  return unlessGone(() => {
+    const location = places.at(path);
+    return { path, location, stat: lstatSync(location, { bigint: true }) };
+  });
 }
+
+const readNames = (places: DeepPaths, path: ByteString): ByteString[] => readdirSync(places.at(path), { encoding: 'latin1' }).sort();
 
 /** Target of a symlink, or null when it is gone or no symlink any more. */
 export function readLinkTarget(location: string | Buffer): ByteString | null {

@@ -1,4 +1,6 @@
 import type { ArchiveReason } from './archive-error';
+import type { LostPart } from './attributes';
+import type { ByteString } from './path-bytes';
 
 /** What a worker needs for one extraction: where it writes and the keys of each archive of the chain. */
 export interface WorkerSetup {
@@ -15,6 +17,12 @@ export interface Owner {
   gid: number;
 }
 
+/** A path that was restored without a part of what it had. */
+export interface LostPath {
+  path: ByteString;
+  part: LostPart;
+}
+
 /** One index block to extract. */
 export interface BlockTask {
   archive: number;
@@ -29,7 +37,7 @@ export type WorkerRequest = { id: number; want: 'task' } | { id: number; want: '
 
 export type WorkerMessage =
   | { type: 'request'; request: WorkerRequest }
-  | { type: 'progress'; entries: number; rawBytes: number }
+  | { type: 'progress'; entries: number; rawBytes: number; lost: LostPath[] }
   | { type: 'finished' }
   | { type: 'failed'; reason: ArchiveReason; detail: string };
 

@@ -71,6 +71,7 @@ function completeEntry({ content, ...entry }: CraftedEntry): Entry {
     size: content?.length ?? 0,
     linked: false,
     sparse: false,
+    attributes: Buffer.alloc(0),
     sha256: createHash('sha256')
       .update(content ?? '')
       .digest(),

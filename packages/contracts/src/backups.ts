@@ -14,7 +14,7 @@ export const onDemandLimit = 5;
 /** interface.md 8.3 */
 export const immutableDays = 30;
 
-/** `reason` is for people. `changed while it was read` alone means that the path is in the backup, as it was read last. */
+/** `reason` is for people. `changed while it was read`, and what names a part that was left out, mean that the path itself is in the backup. */
 export const skippedPathSchema = z.strictObject({ path: z.string(), reason: z.string() }).meta({ id: 'SkippedPath' });
 
 export const siteBackupSchema = z

@@ -42,18 +42,23 @@ export type CountRowsSpec = z.infer<typeof countRowsSpecSchema>;
 
 const count = z.int().min(0);
 
+/** How many paths, and a list of them within the bounds of `SkippedPaths`. */
+const skippedSchema = z.strictObject({ count, paths: z.array(z.strictObject({ path: z.string(), reason: z.string() })) });
+
 export const packResultSchema = z.strictObject({
   manifest_mac: mac,
   manifest_sha256: mac,
   size_bytes: count,
   raw_bytes: count,
   entries: count,
-  /** Paths that are not in the archive, or not as they were at one moment: how many, and a list of them within the bounds of `SkippedPaths`. */
-  skipped: z.strictObject({ count, paths: z.array(z.strictObject({ path: z.string(), reason: z.string() })) }),
+  /** Paths that are not in the archive, or not as they were at one moment. */
+  skipped: skippedSchema,
 });
 export type PackResult = z.infer<typeof packResultSchema>;
 
-export const stageResultSchema = z.strictObject({ entries: count, raw_bytes: count });
+/** `lost`: paths that the file system did not take whole, such as one without attributes. */
+export const stageResultSchema = z.strictObject({ entries: count, raw_bytes: count, lost: skippedSchema });
+export type StageResult = z.infer<typeof stageResultSchema>;
 /** Null: there is no such table. */
 export const countRowsResultSchema = z.strictObject({ rows: count.nullable() });
 

@@ -66,6 +66,11 @@ async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infe
     const setup: ProgramSetup = { work: 'stage', spec, files_dir: filesPathIn(site.isolation, release.filesDir), database };
     const result = await runIn(site, { setup, files: { dir: release.filesDir, writable: true }, result: stageResultSchema }, context);
     context.signal.throwIfAborted();
+    if (result.lost.count > 0)
+      site.log.warn(
+        { release_id: spec.release_id, lost: result.lost.count, such_as: result.lost.paths[0] },
+        'restored without a part of what paths had',
+      );
     await release.publish();
     return result;
   } catch (error) {

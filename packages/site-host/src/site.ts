@@ -144,6 +144,10 @@ export class Site {
     return this.describeRelease(releaseId);
   }
 
+  get log(): Log {
+    return this.around.log;
+  }
+
   get isolation(): Isolation {
     return this.around.isolation;
   }

@@ -1,4 +1,6 @@
-/** A path that is not in an archive, or not as it was at one moment, and why. */
+import { partlyKept } from '@drydock/archive/pack-roots';
+
+/** A path that is not in an archive, or not all of it or not as it was at one moment (`partlyKept`), and why. */
 export interface SkippedPath {
   path: string;
   reason: string;
@@ -14,13 +16,10 @@ export interface Skipped {
 /** What a list of skipped paths holds at most: it travels as one line, and people read it. */
 const listedMax = { paths: 10_000, characters: 1_500_000 };
 
-/** It is in the archive as it was read last. Every other reason means that the path is not there. */
-export const changedWhileRead = 'changed while it was read';
-
 const frontPages: ReadonlySet<string> = new Set(['index.php', 'index.html', 'index.htm', 'app.js', 'passenger_wsgi.py', 'config.ru']);
 
 /** Whether a site has no front page without this path. */
-export const isFrontPageLost = ({ path, reason }: SkippedPath): boolean => frontPages.has(path) && reason !== changedWhileRead;
+export const isFrontPageLost = ({ path, reason }: SkippedPath): boolean => frontPages.has(path) && !partlyKept.has(reason);
 
 /** Collects what is skipped while a site is packed, within bounds. */
 export class SkippedPaths {

@@ -5,7 +5,8 @@ import { openEntries } from '@drydock/archive/open-entries';
 import { loadDatabase } from '@drydock/pg-transfer/load-database';
 import { sectionsInTurn } from '@drydock/pg-transfer/sections-in-turn';
 import { openSession } from '@drydock/pg-transfer/session';
-import { archiveRoots } from './site-jobs.protocol';
+import { archiveRoots, type StageResult } from './site-jobs.protocol';
+import { SkippedPaths } from './skipped-paths';
 import { flushBehind, syncFileSystem } from './sync-file-system';
 
 export interface ReleaseToStage {
@@ -19,13 +20,8 @@ export interface ReleaseToStage {
 }
 
 /** Files and database at once: the one waits for the disk, the other for Postgres. The first failure stops the other. */
-export async function stageRelease({
-  chain,
-  key,
-  filesDir,
-  database,
-  progress,
-}: ReleaseToStage): Promise<{ entries: number; raw_bytes: number }> {
+export async function stageRelease({ chain, key, filesDir, database, progress }: ReleaseToStage): Promise<StageResult> {
+  const lost = new SkippedPaths();
   const stop = new AbortController();
   const { signal } = stop;
   const files = async () => {
@@ -34,7 +30,7 @@ export async function stageRelease({
       flush(rawBytes);
       progress(rawBytes / Math.max(rawBytesTotal, 1));
     };
-    const extracted = await extract({ chain, key, roots: { [archiveRoots.files]: filesDir }, signal, onProgress });
+    const extracted = await extract({ chain, key, roots: { [archiveRoots.files]: filesDir }, signal, onProgress, onLost: lost.add });
     await syncFileSystem(filesDir, signal);
     return extracted;
   };
@@ -46,7 +42,7 @@ export async function stageRelease({
   const [ofFiles, ofDatabase] = [files(), load()];
   try {
     const [{ entries, rawBytes }] = await Promise.all([ofFiles, ofDatabase]);
-    return { entries, raw_bytes: rawBytes };
+    return { entries, raw_bytes: rawBytes, lost: lost.result };
   } finally {
     stop.abort();
     await Promise.allSettled([ofFiles, ofDatabase]);

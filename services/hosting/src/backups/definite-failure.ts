@@ -18,7 +18,6 @@ const codeOfArchive: Partial<Record<ArchiveReason, ProblemCode>> = {
   hostile_entry: 'backup_tampered',
   unknown_root: 'backup_tampered',
   limit_exceeded: 'backup_tampered',
-  unnameable: 'backup_content_refused',
   no_space: 'storage_full',
 };
 

@@ -33,7 +33,6 @@ function definiteCode(error: unknown): ProblemCode | undefined {
   }
   if (error instanceof ArchiveError) {
     if (error.reason === 'no_space') return 'storage_full';
-    if (error.reason === 'unnameable') return 'backup_content_refused';
     return mayPass.includes(error.reason) ? undefined : 'copy_tampered';
   }
   return isDiskFull(error) ? 'storage_full' : undefined;

@@ -33,7 +33,7 @@ function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRe
 function contentOf(error: unknown, direction: Direction | undefined): RefusedContent | undefined {
   if (error instanceof TransferError) return error.isPermanent ? { object: error.object, reason: error.reason } : undefined;
   if (!(error instanceof ArchiveError)) return undefined;
-  const isContent = error.reason === 'unnameable' || (direction === 'pack' && error.reason === 'limit_exceeded');
+  const isContent = direction === 'pack' && error.reason === 'limit_exceeded';
   return isContent ? { object: null, reason: reasonOf(error) } : undefined;
 }
 

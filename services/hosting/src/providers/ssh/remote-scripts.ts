@@ -45,7 +45,7 @@ drop_role
   /** A file that changes or goes while it is read, or that another account has closed, is no failure: the site goes on serving. */
   readFiles: `
 cd "$site/releases/$release/files"
-tar --create --format=posix --numeric-owner --ignore-failed-read --file=- . || [ $? -eq 1 ]
+tar --create --format=posix --numeric-owner --sparse --xattrs --xattrs-include='user.*' --acls --ignore-failed-read --file=- . || [ $? -eq 1 ]
 `,
   /** $1 database. */
   readDatabase: `
@@ -66,9 +66,9 @@ mkdir "$site/releases/$release" "$site/releases/$release/files"
 claim
 cd "$site/releases/$release/files"
 exec 9>&-
-tar --extract --preserve-permissions --no-same-owner --delay-directory-restore --file=-
+tar --extract --preserve-permissions --no-same-owner --delay-directory-restore --xattrs --xattrs-include='user.*' --acls --file=-
 find . \( -type b -o -type c \) -delete
-find . ! -type l -perm /6000 -exec chmod ug-s {} +
+find . -type f -perm /6000 -execdir chmod ug-s {} +
 `,
   /** $1 database; the rest of stdin is the dump, restored with the rights of the site's own role alone. */
   writeDatabase: `

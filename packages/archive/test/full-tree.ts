@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto';
+import { type BigIntStats, closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
+import { cPath, cString, libc } from '../src/libc';
+import { fileCallPath } from '../src/path-bytes';
+
+/** Sets an attribute of a path as it is given, and says whether the file system took it. */
+export function setAttribute(location: string | Buffer, name: string, value: Buffer): boolean {
+  return libc !== null && libc.lsetxattr(cPath(location), cString(name), value, value.length, 0) === 0;
+}
+
+/** Everything about every path below a directory, one line each: what a restore has to bring back. Names are bytes, one character each. */
+export function describeFully(directory: string, skip: ReadonlySet<string> = new Set()): string[] {
+  const firstNames = new Map<string, string>();
+  const lines: string[] = [];
+  const walk = (below: string): void => {
+    for (const name of readdirSync(fileCallPath(`${directory}/${below}`), { encoding: 'latin1' }).sort()) {
+      const path = below + name;
+      if (skip.has(path)) continue;
+      const location = fileCallPath(`${directory}/${path}`);
+      const stat = lstatSync(location, { bigint: true });
+      const inode = `${stat.dev}:${stat.ino}`;
+      const shared = stat.isDirectory() || stat.nlink === 1n ? '' : ` ${stat.nlink} names, first ${firstNames.get(inode) ?? path}`;
+      if (!firstNames.has(inode)) firstNames.set(inode, path);
+      const facts = `${(stat.mode & 0o177777n).toString(8)} ${stat.uid}:${stat.gid} ${stat.mtimeNs}${shared}${attributesOf(location)}`;
+      lines.push(`${path} ${facts} ${contentOf(location, stat)}`);
+      if (stat.isDirectory()) walk(`${path}/`);
+    }
+  };
+  walk('');
+  return lines;
+}
+
+/** As the kernel lists them, values in hex; the marks of a security module are the machine's. */
+function attributesOf(location: string | Buffer): string {
+  if (libc === null || lstatSync(location).isSymbolicLink()) return '';
+  const [names, value] = [Buffer.alloc(65_536), Buffer.alloc(65_536)];
+  const length = libc.llistxattr(cPath(location), names, names.length);
+  if (length <= 0) return '';
+  const listed = names
+    .toString('latin1', 0, length)
+    .split('\0')
+    .filter((name) => name !== '' && name !== 'security.selinux');
+  const facts = listed.sort().map((name) => {
+    const size = libc?.lgetxattr(cPath(location), cString(name), value, value.length) ?? 0;
+    return `${name}=${value.toString('hex', 0, Math.max(size, 0))}`;
+  });
+  return ` ${facts.join(' ')}`;
+}
+
+function contentOf(location: string | Buffer, stat: BigIntStats): string {
+  if (stat.isSymbolicLink()) return `-> ${readlinkSync(location, 'latin1')}`;
+  if (!stat.isFile()) return '';
+  return `${stat.size} bytes${stat.blocks * 512n + 65_536n < stat.size ? ' with holes' : ''} ${sha256Of(location)}`;
+}
+
+/** In pieces: a file with holes is larger than what memory takes. */
+function sha256Of(location: string | Buffer): string {
+  const file = openSync(location, constants.O_RDONLY);
+  const [digest, piece] = [createHash('sha256'), Buffer.alloc(2 ** 20)];
+  try {
+    for (let read = readSync(file, piece); read > 0; read = readSync(file, piece)) digest.update(piece.subarray(0, read));
+  } finally {
+    closeSync(file);
+  }
+  return digest.digest('hex');
+}
