@@ -16,6 +16,17 @@ export interface DatabasesWorld extends ServiceWorld {
   backupsDir: string;
 }
 
+/** Fails every commit that makes a database available while a workflow still holds it: its customer's next call would be refused. */
+const availableIsFree = `
+  CREATE FUNCTION refuse_held() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF EXISTS (SELECT FROM workflow WHERE resource_key = 'database:' || NEW.id AND status IN ('queued', 'running', 'needs_attention')) THEN
+      RAISE 'database % is available and held', NEW.id;
+    END IF;
+    RETURN NULL;
+  END $$;
+  CREATE CONSTRAINT TRIGGER available_is_free AFTER UPDATE OF status ON managed_databases DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.status = 'available' AND OLD.status <> 'available') EXECUTE FUNCTION refuse_held()`;
+
 /** A service's world with a host of instances. */
 export async function openWorld(backend: QueueBackend, caller: Caller): Promise<DatabasesWorld> {
   const host = await startDatabaseHost();
@@ -26,6 +37,7 @@ export async function openWorld(backend: QueueBackend, caller: Caller): Promise<
     environment: { DATABASE_HOST_URL: host.url, DATABASE_HOST_READER_SECRET: host.readerSecret },
     workers: { DATABASE_HOST_SECRET: host.secret, BACKUPS_DIR: backupsDir, ARCHIVE_KEY: newSecret() },
   });
+  await world.api.rows(availableIsFree);
   return {
     ...world,
     host,

@@ -69,6 +69,14 @@ export class Customer {
     );
   }
 
+  /** Begins a workflow and follows it to its end. Throws with the answer unless it was accepted. */
+  async carryOut(method: string, path: string, body?: unknown): Promise<WorkflowView> {
+    const answer = await this.insist(method, path, body);
+    const location = answer.headers.get('location');
+    if (location === null) throw new Error(`${method} ${path} answered ${answer.status}: ${answer.text}`);
+    return this.follow(location);
+  }
+
   async site(id: string) {
     return siteSchema.parse((await this.insist('GET', `/v1/sites/${id}`)).body);
   }

@@ -13,7 +13,6 @@ import { huntSecrets, type KnownSecret, knownSecrets, placesOf } from './secret-
 /** With everything that the demo has; in every run keys, sites and their restores. */
 const isFull = process.env['DRYDOCK_CHAOS'] === 'full';
 const backends = isFull ? queueBackends() : queueBackends().slice(0, 1);
-const locationOf = (answer: { headers: Headers }): string => answer.headers.get('location') ?? '';
 
 describe.each(backends)('after every operation has been used, queue on %s', (queueBackend) => {
   let collector: Collector;
@@ -33,6 +32,9 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
     collector.close();
   });
 
+  const succeeds = async (method: string, path: string, body?: unknown): Promise<void> =>
+    expect((await customer.carryOut(method, path, body)).status).toBe('succeeded');
+
   const useKeys = async (): Promise<void> => {
     const mint = await customer.call(
       'POST',
@@ -50,8 +52,7 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
   const useSites = async (): Promise<void> => {
     const [site] = stack.demo.sites;
     const backupId = await customer.takeBackup(site?.id ?? '');
-    const restored = await customer.insist('POST', `/v1/sites/${site?.id}/backups/restore`, { backup_id: backupId });
-    expect((await customer.follow(locationOf(restored))).status).toBe('succeeded');
+    await succeeds('POST', `/v1/sites/${site?.id}/backups/restore`, { backup_id: backupId });
     const secret = randomBytes(30).toString('base64url');
     shownOnce.push({ name: 'a customer’s storage secret', value: secret });
     const storage = { endpoint: 'https://storage.example.com', region: 'eu', bucket: 'b', prefix: 'p', access_key_id: 'id' };
@@ -65,9 +66,8 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
       platform: 'local',
       plan: { daily_backups: true, backup_retention_days: 7 },
     });
-    expect((await customer.follow(locationOf(made))).status).toBe('succeeded');
-    const deleted = await customer.call('DELETE', `/v1/sites/${z.object({ id: z.string() }).parse(made.body).id}`);
-    expect((await customer.follow(locationOf(deleted))).status).toBe('succeeded');
+    expect((await customer.follow(made.headers.get('location') ?? '')).status).toBe('succeeded');
+    await succeeds('DELETE', `/v1/sites/${z.object({ id: z.string() }).parse(made.body).id}`);
   };
 
   const useDatabases = async (): Promise<void> => {
@@ -77,13 +77,10 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
     const database = async () => managedDatabaseSchema.parse((await customer.insist('GET', `/v1/databases/${id}`)).body);
     const settled = (what: string) => until(async () => (await database()).status === 'available', { timeoutMs: 180_000, what });
     await settled('the database');
-    const backup = await customer.call('POST', `/v1/databases/${id}/backups`, {});
-    expect((await customer.follow(locationOf(backup))).status).toBe('succeeded');
-    const upgrade = await customer.call('POST', `/v1/databases/${id}/upgrade`, { engine_version: '17' });
-    expect((await customer.follow(locationOf(upgrade))).status).toBe('succeeded');
+    await succeeds('POST', `/v1/databases/${id}/backups`, {});
+    await succeeds('POST', `/v1/databases/${id}/upgrade`, { engine_version: '17' });
     answers.push((await customer.call('GET', `/v1/databases/${id}`)).text);
-    const deleted = await customer.call('DELETE', `/v1/databases/${id}`);
-    expect((await customer.follow(locationOf(deleted))).status).toBe('succeeded');
+    await succeeds('DELETE', `/v1/databases/${id}`);
   };
 
   const useBadly = async (): Promise<void> => {

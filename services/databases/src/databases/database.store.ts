@@ -42,7 +42,7 @@ export async function changeStatus(tx: Tx, databaseId: string, status: DatabaseS
 
 /** It is served there from now on. */
 export async function recordAddress(tx: Tx, databaseId: string, address: { host: string; port: number }): Promise<void> {
-  await tx.managedDatabase.update({ where: { id: databaseId }, data: { ...address, status: 'available' } });
+  await tx.managedDatabase.update({ where: { id: databaseId }, data: address });
 }
 
 export async function recordVersion(tx: Tx, databaseId: string, engineVersion: string): Promise<void> {

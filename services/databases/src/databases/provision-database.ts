@@ -51,8 +51,12 @@ export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unkno
   });
 }
 
-/** One that could not be made is failed, and can be deleted. */
+/**
+ * A database is available once its creation has ended, and not a moment before: the next call would be refused as in progress. One that could
+ * not be made is failed, and can be deleted.
+ */
 export const endCreation: EndHooks<WorkContext, Tx, unknown> = {
+  succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
   failed: async (tx, run, _problem, context) => {
     await removeSchedule(context.database.sql(tx), verifyScheduleOf(run.subject.id));
     await changeStatus(tx, run.subject.id, 'failed', 'The database could not be created. Delete it and create another one.');
