@@ -20,7 +20,7 @@ export class BlockWriter {
   private entryBytes = 0;
   private rawBytes = 0;
   blockCount = 0;
-  /** Of the entries so far: the oldest whose readers can read them. */
+  /** The oldest format version whose readers can read the entries so far. */
   formatVersion: 2 | 3 = 2;
   private closing: Promise<void> = Promise.resolve();
 

@@ -3,7 +3,7 @@ import { type ByteString, bytesOfText, fileCallPath } from './path-bytes';
 
 /** The most that a file call takes. Linux: 4096 with the closing NUL. */
 const locationBytesMax = 4095;
-/** Of a path that is too long, this much at most lies below the last open directory: the kernel looks each name up again in every call. */
+/** A long path reaches at most this many bytes below its last open directory. The kernel looks each name up again in every call. */
 const stepBytes = 1000;
 /** O_PATH of Linux, which Node does not name: the right to pass through the directory is enough. */
 const openPath = 0o10000000;

@@ -21,7 +21,7 @@ export async function runWorkers(plan: WorkerPlan): Promise<void> {
   const nextTask = async (): Promise<BlockTask | null> => (await queue).next().value ?? null;
   const stop = new AbortController();
   try {
-    // What is refused before the first write ends it at once, also while no thread has asked for work yet.
+    // A refusal before the first write ends the extraction at once, even when no thread has asked for work yet.
     await Promise.all([queue, ...threads.map((thread) => runThread(thread, plan, nextTask, stop.signal))]);
     stop.abort();
     threads.forEach(restThread);

@@ -40,7 +40,7 @@ export async function finishTree(archives: readonly OpenArchive[], root: string,
 class FinishedTree {
   private readonly options: FinishOptions;
   private readonly places: DeepPaths;
-  /** Of the files that hard links share, which lie anywhere. */
+  /** Names the files that hard links share. They may lie anywhere in the tree. */
   private readonly sharedPlaces: DeepPaths;
   private readonly open: Entry[] = [];
 

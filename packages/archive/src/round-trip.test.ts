@@ -257,22 +257,22 @@ test.each([
   for (const folder of [site, target]) spawnSync('rm', ['-rf', join(folder, name)]);
 });
 
+/** Packs a tree into nothing, for what is said of it. */
+async function packNowhere(site: string): Promise<{ entries: number; skipped: { path: string; reason: string }[] }> {
+  const skipped: { path: string; reason: string }[] = [];
+  const identity = { archiveId: 'one', siteId: 'site', orgId: 'org', sequence: 1 };
+  const sink = { write: async () => undefined };
+  const roots = [directoryRoot('files', site)];
+  const { entries } = await pack({ roots, sink, key, identity, createdAt, onSkip: (path) => skipped.push(path) });
+  return { entries, skipped };
+}
+
 test('a path longer than the format takes is left out and reported, and keeps nothing else out', async () => {
   const site = freshFolder();
   const name = 'n'.repeat(249);
   makeDeep(site, name, 263);
   writeFileSync(join(site, 'kept'), 'x');
-  const skipped: { path: string; reason: string }[] = [];
-  const identity = { archiveId: 'one', siteId: 'site', orgId: 'org', sequence: 1 };
-  const sink = { write: async () => undefined };
-  const { entries } = await pack({
-    roots: [directoryRoot('files', site)],
-    sink,
-    key,
-    identity,
-    createdAt,
-    onSkip: (path) => skipped.push(path),
-  });
+  const { entries, skipped } = await packNowhere(site);
   spawnSync('rm', ['-rf', join(site, name)]);
   expect(skipped).toEqual([{ path: Array(263).fill(name).join('/'), reason: 'path too long' }]);
   expect(entries).toBe(263);
@@ -337,17 +337,7 @@ test('what an archive does not keep of a path is said, and the path is kept', as
   for (const name of ['set-id', 'able']) writeFileSync(join(site, name), 'x');
   chmodSync(join(site, 'set-id'), 0o4755);
   const isAble = setAttribute(join(site, 'able'), 'security.capability', Buffer.from('0100000200040000000000000000000000000000', 'hex'));
-  const skipped: { path: string; reason: string }[] = [];
-  const identity = { archiveId: 'one', siteId: 'site', orgId: 'org', sequence: 1 };
-  const sink = { write: async () => undefined };
-  const { entries } = await pack({
-    roots: [directoryRoot('files', site)],
-    sink,
-    key,
-    identity,
-    createdAt,
-    onSkip: (path) => skipped.push(path),
-  });
+  const { entries, skipped } = await packNowhere(site);
   const able = isAble ? [{ path: 'able', reason: 'its file capabilities were left out' }] : [];
   expect(skipped).toEqual([...able, { path: 'set-id', reason: 'its set-user-id or set-group-id bit was left out' }]);
   expect(entries).toBe(2);

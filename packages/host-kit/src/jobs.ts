@@ -10,7 +10,7 @@ import { SerialQueue } from './serial-queue';
 /** How long a job waits for its channel, in milliseconds. A caller opens it at once, so one that has not has died. */
 const channelMs = 30_000;
 const forgetMs = 60 * 60 * 1_000;
-/** Of all organisations together; one alone gets half. */
+/** Jobs that run at once, for all organisations together. An organisation alone gets half of the places. */
 const runningMax = 8;
 
 export interface JobContext<Spec> {

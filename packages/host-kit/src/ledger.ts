@@ -9,7 +9,7 @@ export interface LedgerEntry {
   outcome: 'accepted' | 'refused';
   /** What the change begins from, where it names that: one workflow may make the same change from here and, to take it back, from there. */
   detail?: string;
-  /** Of everything that was asked for but the fence: the same change asked for again has the same. */
+  /** A digest of the request without its fence. A repeated request has the same digest. */
   digest: string;
 }
 

@@ -1,64 +1,9 @@
 import { SeededRandom } from '@drydock/test-kit/seeded-random';
+import { literal, oddNames, oddTexts, quote } from './odd-names';
 
 /*
  * Schemas of an honest customer with odd habits: every kind of object that an owner can make, with every option, under names of every kind of character.
  */
-
-const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
-const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
-
-const oddNames = [
-  'plain',
-  'Mixed Case',
-  'select',
-  'quote"d',
-  "apo'strophe",
-  'semi;colon',
-  'dot.ted',
-  'back\\slash',
-  'per%cent %I',
-  'dash -- dash',
-  '/* comment',
-  '$dollar$',
-  'späte Größe',
-  '表',
-  '🚢',
-  'new\nline',
-  'tab\there',
-  ' leading',
-  'trailing ',
-  'ret\rurn',
-  '(paren',
-  'a,b',
-  '@at',
-  '1digit',
-  'x'.repeat(58),
-  'public',
-  '{curly}',
-  'é',
-  '⁠joiner',
-  ':colon',
-  'GRANT ALL ON TABLE x TO y',
-  'TO PUBLIC',
-  '-- Name: x; Type: TABLE; Schema: y; Owner: z',
-];
-const oddTexts = [
-  'plain',
-  "it's",
-  'a;b',
-  '\\! touch /tmp/no',
-  '\\.\n',
-  '$$ body $$',
-  'line\nline',
-  '\n-- Name: x; Type: TABLE; Schema: public; Owner: postgres\n',
-  "E'\\n'",
-  '%s %%',
-  'größer → 表 🚢',
-  '--',
-  '/*',
-  '',
-  '"',
-];
 
 /** Everything that the statements of one case have in common. */
 class Draft {

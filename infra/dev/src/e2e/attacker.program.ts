@@ -104,5 +104,5 @@ process.on('message', (message) => {
   const setup = setupSchema.parse(message);
   for (const begin of Object.values(attacks)) begin(setup);
 });
-// Whoever started it has gone.
+// The test that started this process is gone.
 process.on('disconnect', () => process.exit(0));

@@ -7,7 +7,7 @@ import { z } from 'zod';
 
 export interface Reply {
   status: number;
-  /** Of a problem: what it is called. */
+  /** The code of a problem, such as `site_not_found`. */
   code: string;
   text: string;
   location: string;
