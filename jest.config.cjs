@@ -8,9 +8,9 @@ module.exports = {
   testTimeout: 150_000,
   // Most suites wait for processes, leases and servers: one worker more than jest's own choice on two cores halves the run.
   maxWorkers: '100%',
-  testSequencer: '<rootDir>/packages/test-kit/longest-first.cjs',
-  globalSetup: '<rootDir>/packages/test-kit/src/jest-global-setup.ts',
-  globalTeardown: '<rootDir>/packages/test-kit/src/jest-global-teardown.ts',
+  testSequencer: '<rootDir>/packages/testing/longest-first.cjs',
+  globalSetup: '<rootDir>/packages/postgres/src/testing/jest-global-setup.ts',
+  globalTeardown: '<rootDir>/packages/postgres/src/testing/jest-global-teardown.ts',
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',

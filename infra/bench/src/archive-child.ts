@@ -1,11 +1,11 @@
 // One pack or one extraction in a process of its own, so that its memory is its own: prints JSON. Or, with `serve`, what its parent asks for.
 import fs from 'node:fs';
 import path from 'node:path';
-import { extract } from '@drydock/archive/extract';
-import { folderSink, folderSource } from '@drydock/archive/folder-objects';
-import { pack } from '@drydock/archive/pack';
-import { directoryRoot } from '@drydock/archive/pack-roots';
-import { verifyArchive } from '@drydock/archive/verify-archive';
+import { extract } from '@drydock/archive/extract/extract';
+import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
+import { pack } from '@drydock/archive/pack/pack';
+import { directoryRoot } from '@drydock/archive/pack/pack-roots';
+import { verifyArchive } from '@drydock/archive/read/verify-archive';
 import { z } from 'zod';
 
 const key = Buffer.alloc(32, 7);

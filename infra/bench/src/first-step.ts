@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { pgDatabase } from '@drydock/database/pg-database';
-import { startPostgres } from '@drydock/embedded/postgres';
-import { findRedis, startRedis } from '@drydock/embedded/redis';
+import { startPostgres } from '@drydock/postgres/server/postgres';
+import { findRedis, startRedis } from '@drydock/process/redis';
+import { pgDatabase } from '@drydock/service/database/pg-database';
 import { workflowsFor } from '@drydock/workflow/definition';
 import { createDispatcher } from '@drydock/workflow/dispatcher';
 import { createEngine } from '@drydock/workflow/engine';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
-import { crcOf } from '@drydock/contracts/api-token';
+import { crcOf } from '@drydock/contracts/platform/api-token';
 import { type Child, startChild } from './children';
 import { type LoadResult, runLoad } from './load';
 import { median } from './measure';

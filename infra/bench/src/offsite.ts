@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { TestStack } from '@drydock/test-kit/stack';
+import type { TestStack } from '@drydock/testing/stack';
 import { request } from 'undici';
 import { z } from 'zod';
 import { isInstalled, median, timeCommand } from './measure';

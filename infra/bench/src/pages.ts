@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { startPostgres } from '@drydock/embedded/postgres';
+import { startPostgres } from '@drydock/postgres/server/postgres';
 import pg from 'pg';
 import { z } from 'zod';
 import { type Child, startChild } from './children';
@@ -35,7 +35,7 @@ interface ServedSite {
 
 /** A site of the site host in `tree`, a built checkout of this repository, with one style sheet and one page of rows. */
 async function makeSite(tree: string, host: Child, { sitesDir, secret }: { sitesDir: string; secret: string }): Promise<ServedSite> {
-  const { createSiteHostClient }: SiteHost = require(path.join(tree, 'packages/site-host/dist/client.js'));
+  const { createSiteHostClient }: SiteHost = require(path.join(tree, 'packages/agent/dist/site/client.js'));
   const client = createSiteHostClient({ url: host.url, secret });
   const siteId = randomUUID();
   await client.ensureSite(siteId, { domain: 'bench.example' }, { fence: '1', workflowId: randomUUID() });
@@ -78,7 +78,7 @@ export async function benchPages(): Promise<void> {
     const openHost = async (tree: string, name: string): Promise<ServedSite> => {
       const place = { sitesDir: path.join(folder, name), secret: randomBytes(32).toString('hex') };
       const env = { SITES_DIR: place.sitesDir, SITE_HOST_SECRET: place.secret, SITES_DATABASE_URL: postgres.adminUrl };
-      const host = await start(path.join(tree, 'packages/site-host/dist/server.js'), { SERVICE_NAME: 'site-host', ...env });
+      const host = await start(path.join(tree, 'services/site-agent/dist/server.js'), { SERVICE_NAME: 'site-host', ...env });
       return makeSite(tree, host, place);
     };
     try {

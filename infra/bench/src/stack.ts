@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type StackProcesses, startStack, type TestStack } from '@drydock/test-kit/stack';
+import { type StackProcesses, startStack, type TestStack } from '@drydock/testing/stack';
 
 /** The whole of Drydock by the program of `npm start`, durable and with quotas out of the way. */
 export const startBenchStack = (place: { dataDir?: string } = {}): Promise<TestStack> =>

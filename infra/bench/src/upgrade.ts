@@ -1,13 +1,13 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/database-host/client';
-import type { DatabaseDescription } from '@drydock/database-host/protocol';
-import { findFreePort } from '@drydock/embedded/free-port';
-import { realisticDatabase } from '@drydock/pg-upgrade/testing/realistic-database';
-import { SteadyWriter, writerTableSql } from '@drydock/pg-upgrade/testing/steady-writer';
+import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/agent/database/client';
+import type { DatabaseDescription } from '@drydock/agent/database/protocol';
+import { realisticDatabase } from '@drydock/postgres/testing/realistic-database';
+import { SteadyWriter, writerTableSql } from '@drydock/postgres/testing/steady-writer';
+import { findFreePort } from '@drydock/process/free-port';
 import { spawnGuarded } from '@drydock/process/guarded-child';
-import { until } from '@drydock/test-kit/wait';
+import { until } from '@drydock/testing/wait';
 import { Client } from 'pg';
 import { printRows } from './report';
 import { withWorkspace } from './workspace';
@@ -105,7 +105,7 @@ export const benchUpgrade = (): Promise<void> =>
       DATABASES_DIR: path.join(folder, 'databases'),
       LOG_LEVEL: 'warn',
     };
-    const entry = path.resolve(__dirname, '../../../packages/database-host/dist/server.js');
+    const entry = path.resolve(__dirname, '../../../services/database-agent/dist/server.js');
     const host = await spawnGuarded(process.execPath, [entry], {
       env: { ...process.env, ...environment },
       stdio: ['ignore', 'inherit', 'inherit'],

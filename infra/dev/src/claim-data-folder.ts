@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { makePassableFolder } from '@drydock/embedded/unprivileged';
+import { makePassableFolder } from '@drydock/postgres/server/unprivileged';
 import { endProcess } from '@drydock/process/end-process';
 import { isSameProcess, proveProcess } from '@drydock/process/process-proof';
 import { z } from 'zod';
@@ -22,7 +22,7 @@ const sameMomentMs = 250;
 /**
  * Makes the data folder ours: refuses while another supervisor works on it, then ends what an earlier one left behind. A process is
  * ended only when pid, start time and program all match what was noted about it; whatever else has its pid by now is left alone.
- * Postgres and Redis end their own leftovers (packages/embedded).
+ * Postgres and Redis end their own leftovers (packages/postgres).
  */
 export async function claimDataFolder(dataDir: string, say: (line: string) => void): Promise<void> {
   makePassableFolder(dataDir);

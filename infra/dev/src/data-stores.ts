@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { clusterAccounts } from '@drydock/embedded/unprivileged';
+import { clusterAccounts } from '@drydock/postgres/server/unprivileged';
 import { prepareQueue } from '@drydock/workflow/prepare-queue';
 import { openChildLog } from './child-log';
 import type { DeriveSecret } from './derive-secret';

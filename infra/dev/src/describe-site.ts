@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { createSiteHostClient } from '@drydock/site-host/client';
-import { readSiteOnDisk } from '@drydock/site-host/site-on-disk';
+import { createSiteHostClient } from '@drydock/agent/site/client';
+import { readSiteOnDisk } from '@drydock/site-agent/sites/site-on-disk';
 import { type Surroundings, urlOf } from './programs/program';
 
 /** Where a site lives: its address as its host tells; its folder and its database as the data folder does, which is ours. */

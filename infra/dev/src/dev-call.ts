@@ -1,8 +1,8 @@
 // `npm run dev:call METHOD PATH [BODY]`: asks a service that runs alone, as the gateway would, with a token for this very request.
 import { randomUUID } from 'node:crypto';
-import { endpoints } from '@drydock/contracts/endpoints';
-import { permissions } from '@drydock/contracts/permissions';
-import { signRequestToken, tokenKey } from '@drydock/service-kit/internal-token';
+import { endpoints } from '@drydock/contracts/platform/endpoints';
+import { permissions } from '@drydock/contracts/platform/permissions';
+import { signRequestToken, tokenKey } from '@drydock/service/access/internal-token';
 import { request } from 'undici';
 import { type DevEnvironment, readDevEnvironment } from './dev-environment';
 import { servicesWithDatabase } from './service-names';

@@ -16,7 +16,7 @@ const stopTimeoutMs = 28_000;
 /** Node's own watcher: starts the process again whenever a file that it has loaded was compiled anew. */
 function watchProgram(service: string, role: string, { environment, workerEnvironment, port }: DevEnvironment): Promise<GuardedChild> {
   const entry = inRepo(`services/${service}/dist/${role}.js`);
-  const preload = inRepo('packages/service-kit/dist/telemetry.js');
+  const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
   const name = role === 'worker' ? `${service}-worker` : service;
   return spawnGuarded(process.execPath, ['--watch', '--watch-preserve-output', '--require', preload, '--enable-source-maps', entry], {
     cwd: inRepo(`services/${service}`),

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { runMigrations } from '@drydock/migrations/run-migrations';
+import { runMigrations } from '@drydock/postgres/migrate/run-migrations';
 import { proveProcess } from '@drydock/process/process-proof';
 import { claimDataFolder } from './claim-data-folder';
 import { startDataStores } from './data-stores';

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { startPostgres } from '@drydock/embedded/postgres';
+import { startPostgres } from '@drydock/postgres/server/postgres';
 import { inRepo } from './repo-root';
 
 const run = promisify(execFile);
@@ -18,7 +18,7 @@ async function main(service: string | undefined, name: string | undefined): Prom
   fs.chmodSync(folder, 0o711);
   const server = await startPostgres({ folder, isEphemeral: true });
   try {
-    const { stdout } = await run(process.execPath, [inRepo('packages/migrations/dist/cli.js'), 'create', serviceDir, name], {
+    const { stdout } = await run(process.execPath, [inRepo('packages/postgres/dist/migrate/cli.js'), 'create', serviceDir, name], {
       env: { DATABASE_URL: server.adminUrl },
     });
     const made: unknown = JSON.parse(stdout);

@@ -24,7 +24,7 @@ export function nodeMember(program: NodeProgram, logsDir: string, say: (line: st
   const start = async (): Promise<Running> => {
     const log = openChildLog(logsDir, name);
     const summarise = createErrorSummary(name, say);
-    const preload = inRepo('packages/service-kit/dist/telemetry.js');
+    const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
     const child = await spawnGuarded(process.execPath, [...program.flags, '--require', preload, '--enable-source-maps', entry], {
       cwd: repoRoot,
       env: { ...program.environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: String(port) },

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { isPortFree } from '@drydock/embedded/free-port';
+import { isPortFree } from '@drydock/process/free-port';
 import { z } from 'zod';
 import { writeJsonAtomically } from './write-file-atomically';
 

@@ -1,4 +1,4 @@
-import { type PostgresServer, startPostgres } from '@drydock/embedded/postgres';
+import { type PostgresServer, startPostgres } from '@drydock/postgres/server/postgres';
 import type { Member, Running } from './supervisor';
 
 export interface PostgresMember {

@@ -1,4 +1,4 @@
-import { setRolePassword } from '@drydock/pg-transfer/transfer-roles';
+import { setRolePassword } from '@drydock/postgres/load/transfer-roles';
 import pg from 'pg';
 
 /** A service's own database and role. */

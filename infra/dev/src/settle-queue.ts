@@ -1,4 +1,4 @@
-import { findRedis, startRedis } from '@drydock/embedded/redis';
+import { findRedis, startRedis } from '@drydock/process/redis';
 import type { DevConfig } from './dev-config';
 import type { Member, Running } from './supervisor';
 

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { runMigrations } from '@drydock/migrations/run-migrations';
+import { runMigrations } from '@drydock/postgres/migrate/run-migrations';
 import { detectIsolation, type Isolation } from '@drydock/process/isolation';
 import { claimDataFolder } from './claim-data-folder';
 import { type DataStores, startDataStores } from './data-stores';

@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
-import { startStack, type TestStack } from '@drydock/test-kit/stack';
-import { until } from '@drydock/test-kit/wait';
+import { queueBackends } from '@drydock/testing/queue-backends';
+import { startStack, type TestStack } from '@drydock/testing/stack';
+import { until } from '@drydock/testing/wait';
 import { programNames } from './programs/domains';
 
 const proofsOf = (stack: TestStack): ProcessProof[] =>

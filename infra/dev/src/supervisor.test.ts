@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { spawnGuarded } from '@drydock/process/guarded-child';
 import { isSameProcess } from '@drydock/process/process-proof';
-import { until } from '@drydock/test-kit/wait';
+import { until } from '@drydock/testing/wait';
 import { openChildLog } from './child-log';
 import { claimDataFolder } from './claim-data-folder';
 import { openProcessTable } from './process-table';

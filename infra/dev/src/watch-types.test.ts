@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { until } from '@drydock/test-kit/wait';
+import { until } from '@drydock/testing/wait';
 import { inRepo } from './repo-root';
 import { watchTypes } from './watch-types';
 
@@ -13,7 +13,7 @@ test('code with a type error is told and never compiled; the last good code stay
     return fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
   };
   const compilerOptions = { rootDir: '.', outDir: 'dist', types: [], tsBuildInfoFile: 'dist/.tsbuildinfo' };
-  const project = { extends: inRepo('packages/conventions/tsconfig.base.json'), compilerOptions, include: ['*.ts'] };
+  const project = { extends: inRepo('tsconfig.base.json'), compilerOptions, include: ['*.ts'] };
   fs.writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(project));
   write('export const port: number = 1;\n');
   const said: string[] = [];

@@ -24,15 +24,15 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describeFully, setAttribute } from '../test/full-tree';
 import { createdAt, describeTree, freshFolder, key, packDirectory, removeFolder, removeFolders } from '../test/trees';
-import { exportTar } from './export-tar';
-import { extract } from './extract';
-import { folderSink, folderSource } from './folder-objects';
-import type { ArchiveLink } from './open-archive';
-import { openEntries } from './open-entries';
-import { pack } from './pack';
-import { directoryRoot, streamRoot } from './pack-roots';
-import { readIndex } from './read-index';
-import { verifyArchive, verifyChain } from './verify-archive';
+import { extract } from './extract/extract';
+import { folderSink, folderSource } from './format/folder-objects';
+import { pack } from './pack/pack';
+import { directoryRoot, streamRoot } from './pack/pack-roots';
+import { exportTar } from './read/export-tar';
+import type { ArchiveLink } from './read/open-archive';
+import { openEntries } from './read/open-entries';
+import { readIndex } from './read/read-index';
+import { verifyArchive, verifyChain } from './read/verify-archive';
 
 afterAll(removeFolders);
 

@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { archiveKeysOf } from '../src/archive-keys';
-import { BlockWriter } from '../src/block-writer';
-import type { Entry } from '../src/entry';
-import type { Manifest } from '../src/manifest';
-import type { ArchiveLink } from '../src/open-archive';
-import { RootTally } from '../src/root-tally';
-import { sealManifest } from '../src/sealed-manifest';
+import { archiveKeysOf } from '../src/format/archive-keys';
+import type { Entry } from '../src/format/entry';
+import type { Manifest } from '../src/format/manifest';
+import { RootTally } from '../src/format/root-tally';
+import { sealManifest } from '../src/format/sealed-manifest';
+import { BlockWriter } from '../src/pack/block-writer';
+import type { ArchiveLink } from '../src/read/open-archive';
 import { MemoryArchive } from './memory-archive';
 
 export const craftKey = Buffer.alloc(32, 9);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type BigIntStats, closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
-import { cPath, cString, libc } from '../src/libc';
-import { fileCallPath } from '../src/path-bytes';
+import { cPath, cString, libc } from '../src/files/libc';
+import { fileCallPath } from '../src/format/path-bytes';
 
 /** Sets an attribute of a path as it is given, and says whether the file system took it. */
 export function setAttribute(location: string | Buffer, name: string, value: Buffer): boolean {

@@ -1,5 +1,5 @@
-import { ArchiveError, type ArchiveReason } from '../src/archive-error';
-import type { ArchiveSink, ArchiveSource } from '../src/archive-objects';
+import { ArchiveError, type ArchiveReason } from '../src/format/archive-error';
+import type { ArchiveSink, ArchiveSource } from '../src/format/archive-objects';
 
 /** Objects in memory, whose bytes a test may change. */
 export class MemoryArchive implements ArchiveSink, ArchiveSource {

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { chmodSync, lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ArchiveLink } from '../src/open-archive';
-import { pack } from '../src/pack';
-import { directoryRoot, type PackRoot } from '../src/pack-roots';
+import { pack } from '../src/pack/pack';
+import { directoryRoot, type PackRoot } from '../src/pack/pack-roots';
+import type { ArchiveLink } from '../src/read/open-archive';
 import { MemoryArchive } from './memory-archive';
 
 export const key = Buffer.alloc(32, 7);

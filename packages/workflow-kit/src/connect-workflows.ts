@@ -1,6 +1,6 @@
-import type { Database } from '@drydock/database/sql';
-import type { QueueConfig, ServiceConfig } from '@drydock/service-kit/config-fields';
-import type { Foundation } from '@drydock/service-kit/foundation';
+import type { Database } from '@drydock/service/database/sql';
+import type { QueueConfig, ServiceConfig } from '@drydock/service/process/config-fields';
+import type { Foundation } from '@drydock/service/process/foundation';
 import { createDispatcher } from '@drydock/workflow/dispatcher';
 import { createListener } from '@drydock/workflow/listener';
 import type { WorkflowContext } from './workflow-context';

@@ -1,6 +1,6 @@
-import type { WorkflowView } from '@drydock/contracts/workflows';
-import type { Sql } from '@drydock/database/sql';
-import { audit } from '@drydock/service-kit/audit';
+import type { WorkflowView } from '@drydock/contracts/platform/workflows';
+import type { Sql } from '@drydock/service/database/sql';
+import { audit } from '@drydock/service/effects/audit';
 import * as attention from '@drydock/workflow/attention';
 import { watchWorkflow } from '@drydock/workflow/watch-workflow';
 import { followHeaders } from './accept-workflow';

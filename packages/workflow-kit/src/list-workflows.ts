@@ -1,4 +1,4 @@
-import type { EndpointDefinition } from '@drydock/contracts/endpoint';
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { listWorkflows as listRows } from '@drydock/workflow/read-workflow';
 import { type AboutHome, scopeOf, type WorkflowHome } from './workflow-home';
 

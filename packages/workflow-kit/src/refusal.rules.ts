@@ -1,4 +1,4 @@
-import type { ProblemCode } from '@drydock/contracts/problems';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
 
 /** Why something may not be done now. Asked by the handler for a good answer and by the first step because the world may have moved. */

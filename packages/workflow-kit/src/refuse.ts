@@ -1,5 +1,5 @@
-import { type Problem, problem } from '@drydock/contracts/problem';
-import type { Sql } from '@drydock/database/sql';
+import { type Problem, problem } from '@drydock/contracts/platform/problem';
+import type { Sql } from '@drydock/service/database/sql';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { type Refusal, refusalByWorkflow } from './refusal.rules';
 

@@ -1,4 +1,4 @@
-import type { Sql } from '@drydock/database/sql';
+import type { Sql } from '@drydock/service/database/sql';
 
 /** How long a request waits for a worker, in seconds (decisions.md 1): then the work is cancelled, and nothing was started. */
 export const startWithinSeconds = 10;

@@ -1,4 +1,4 @@
-import type { StreamEvent } from '@drydock/service-kit/route';
+import type { StreamEvent } from '@drydock/service/http/route';
 import { watchWorkflow as watch } from '@drydock/workflow/watch-workflow';
 import { type AboutWorkflow, readHomeWorkflow, type WorkflowHome } from './workflow-home';
 

@@ -1,9 +1,9 @@
-import type { Database } from '@drydock/database/sql';
-import { createAuditDelivery } from '@drydock/service-kit/audit-delivery';
-import type { QueueConfig, ServiceConfig } from '@drydock/service-kit/config-fields';
-import { databaseReady, type Foundation } from '@drydock/service-kit/foundation';
-import { createHealthServer } from '@drydock/service-kit/health-server';
-import type { Process } from '@drydock/service-kit/run-process';
+import type { Database } from '@drydock/service/database/sql';
+import { createAuditDelivery } from '@drydock/service/effects/audit-delivery';
+import type { QueueConfig, ServiceConfig } from '@drydock/service/process/config-fields';
+import { databaseReady, type Foundation } from '@drydock/service/process/foundation';
+import { createHealthServer } from '@drydock/service/process/health-server';
+import type { Process } from '@drydock/service/process/run-process';
 import { createEngine, type Engine, type EngineOptions } from '@drydock/workflow/engine';
 import { createListener } from '@drydock/workflow/listener';
 import { createWorkflowPurge } from '@drydock/workflow/purge-workflows';

@@ -1,5 +1,5 @@
-import type { Database } from '@drydock/database/sql';
-import type { Pager } from '@drydock/service-kit/paging';
+import type { Database } from '@drydock/service/database/sql';
+import type { Pager } from '@drydock/service/http/paging';
 import type { Dispatcher } from '@drydock/workflow/dispatcher';
 import type { WorkflowListener } from '@drydock/workflow/listener';
 

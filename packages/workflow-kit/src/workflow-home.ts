@@ -1,6 +1,6 @@
-import { problem } from '@drydock/contracts/problem';
-import type { Sql } from '@drydock/database/sql';
-import type { Caller } from '@drydock/service-kit/internal-token';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { Caller } from '@drydock/service/access/internal-token';
+import type { Sql } from '@drydock/service/database/sql';
 import { readWorkflow, type VersionedWorkflow, type WorkflowScope } from '@drydock/workflow/read-workflow';
 import type { WorkflowContext } from './workflow-context';
 

@@ -1,5 +1,5 @@
-import { queueBackends } from '@drydock/test-kit/queue-backends';
-import { until } from '@drydock/test-kit/wait';
+import { queueBackends } from '@drydock/testing/queue-backends';
+import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import { createListener } from './listener';

@@ -1,4 +1,4 @@
-import type { Sql } from '@drydock/database/sql';
+import type { Sql } from '@drydock/service/database/sql';
 import type { Log } from './log';
 import { messageOf } from './step-error';
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { InjectedFault } from '@drydock/faults/injected-fault';
+import { InjectedFault } from '@drydock/process/injected-fault';
 import { joinSignals } from './join-signals';
 import { LeaseLost, messageOf, StepFailure, StepTimeout, StepWait, type WorkflowProblem } from './step-error';
 

@@ -1,5 +1,5 @@
-import { problem } from '@drydock/contracts/problem';
-import type { Sql } from '@drydock/database/sql';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { Sql } from '@drydock/service/database/sql';
 
 /**
  * Staff's way out of `needs_attention`: goes on where it stopped, in the direction it had, with fresh budgets. Ring afterwards.

@@ -1,5 +1,5 @@
-import type { Mode } from '@drydock/contracts/values';
-import type { Database } from '@drydock/database/sql';
+import type { Mode } from '@drydock/contracts/platform/values';
+import type { Database } from '@drydock/service/database/sql';
 import type { WorkflowRun } from './definition';
 import { workflowFinished } from './metrics';
 import type { WorkflowProblem } from './step-error';

@@ -1,5 +1,5 @@
-import type { Mode } from '@drydock/contracts/values';
-import type { Sql } from '@drydock/database/sql';
+import type { Mode } from '@drydock/contracts/platform/values';
+import type { Sql } from '@drydock/service/database/sql';
 import type { Doorbell } from './doorbell';
 import type { WorkflowProblem } from './step-error';
 

@@ -1,4 +1,4 @@
-import { openRedis } from '@drydock/redis/open-redis';
+import { openRedis } from '@drydock/service/redis/open-redis';
 import { trace } from '@opentelemetry/api';
 import { createPostgresBackend, type Job, Worker, type WorkerOptions } from 'bullmq';
 import { type Doorbell, doorbellSchema, nobody } from './doorbell';

@@ -1,6 +1,6 @@
-import { crashEveryStep } from '@drydock/test-kit/crash-every-step';
-import { readLedger } from '@drydock/test-kit/ledger';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { crashEveryStep } from '@drydock/testing/crash-every-step';
+import { readLedger } from '@drydock/testing/ledger';
+import { queueBackends } from '@drydock/testing/queue-backends';
 import { readWorkflowById } from './read-workflow';
 import { currentText, ledgerFile, leftovers } from './testing/box';
 import { refillBox } from './testing/refill-box';

@@ -1,4 +1,4 @@
-import type { Mode } from '@drydock/contracts/values';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { z } from 'zod';
 import type { Log } from './log';
 import type { WorkflowProblem } from './step-error';

@@ -1,5 +1,5 @@
-import type { Database } from '@drydock/database/sql';
-import { faultpoint } from '@drydock/faults/faultpoint';
+import { faultpoint } from '@drydock/process/faultpoint';
+import type { Database } from '@drydock/service/database/sql';
 import { announceDue } from './announce';
 import type { Doorbell } from './doorbell';
 import { enginePoints } from './fault-points';

@@ -1,9 +1,9 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { findRedis, startRedis } from '@drydock/embedded/redis';
-import { type QueueBackend, queueBackends } from '@drydock/test-kit/queue-backends';
-import { until } from '@drydock/test-kit/wait';
+import { findRedis, startRedis } from '@drydock/process/redis';
+import { type QueueBackend, queueBackends } from '@drydock/testing/queue-backends';
+import { until } from '@drydock/testing/wait';
 import { createPostgresBackend, Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';

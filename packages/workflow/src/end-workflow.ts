@@ -1,4 +1,4 @@
-import { faultpoint } from '@drydock/faults/faultpoint';
+import { faultpoint } from '@drydock/process/faultpoint';
 import { backoffSeconds } from './backoff';
 import { finishWorkflow } from './checkpoint';
 import type { Execution, RunEnd } from './execution';

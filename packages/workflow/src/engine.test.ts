@@ -1,6 +1,6 @@
-import { workflowSchema } from '@drydock/contracts/workflows';
-import { type QueueBackend, queueBackends } from '@drydock/test-kit/queue-backends';
-import { until } from '@drydock/test-kit/wait';
+import { workflowSchema } from '@drydock/contracts/platform/workflows';
+import { type QueueBackend, queueBackends } from '@drydock/testing/queue-backends';
+import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
 import { type WorkflowDefinition, workflowsFor } from './definition';
 import { createEngine } from './engine';

@@ -1,4 +1,4 @@
-import type { Database } from '@drydock/database/sql';
+import type { Database } from '@drydock/service/database/sql';
 import { announceDue, createAnnouncer } from './announce';
 import type { OnFailed } from './cancel-unclaimed';
 import type { WorkflowDefinition } from './definition';

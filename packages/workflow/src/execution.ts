@@ -1,4 +1,4 @@
-import type { Database } from '@drydock/database/sql';
+import type { Database } from '@drydock/service/database/sql';
 import type { Claim, StepRow } from './claim';
 import type { StepContext, StepDefinition, WorkflowDefinition, WorkflowRun } from './definition';
 import type { Hold } from './fenced';

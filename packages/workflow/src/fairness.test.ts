@@ -1,5 +1,5 @@
-import { type QueueBackend, queueBackends } from '@drydock/test-kit/queue-backends';
-import { until } from '@drydock/test-kit/wait';
+import { type QueueBackend, queueBackends } from '@drydock/testing/queue-backends';
+import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { announceDue } from './announce';
 import { createListener } from './listener';

@@ -1,4 +1,4 @@
-import type { Sql } from '@drydock/database/sql';
+import type { Sql } from '@drydock/service/database/sql';
 import type { UnfinishedWorkflow } from './unfinished.types';
 
 /** Who holds the resource; there is one at most, by a unique index. Null when it is free. */

@@ -1,4 +1,4 @@
-import type { Sql } from '@drydock/database/sql';
+import type { Sql } from '@drydock/service/database/sql';
 import { type Hold, heldByUs, writeFenced } from './fenced';
 
 /** Another lease's length from now, by Postgres' clock. */

@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import type { Sql } from '@drydock/database/sql';
+import type { Sql } from '@drydock/service/database/sql';
 import type { Hold } from './fenced';
 import { renewLease } from './lease.store';
 import type { Log } from './log';

@@ -1,4 +1,4 @@
-import { classifyDatabaseError } from '@drydock/database/database-error';
+import { classifyDatabaseError } from '@drydock/service/database/database-error';
 import { parkWorkflow } from './checkpoint';
 import type { Execution, RunEnd, Runner } from './execution';
 import type { Hold } from './fenced';

@@ -1,4 +1,4 @@
-import { until } from '@drydock/test-kit/wait';
+import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
 import { retryWorkflow } from './attention';
 import { saveSchedule } from './schedules';

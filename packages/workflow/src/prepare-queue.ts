@@ -1,4 +1,4 @@
-import { openRedis } from '@drydock/redis/open-redis';
+import { openRedis } from '@drydock/service/redis/open-redis';
 import { runMigrations } from 'bullmq';
 import { Client } from 'pg';
 import { isPostgresQueue, reconnectMs } from './queue';

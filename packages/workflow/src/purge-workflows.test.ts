@@ -1,4 +1,4 @@
-import { until } from '@drydock/test-kit/wait';
+import { until } from '@drydock/testing/wait';
 import { createWorkflowPurge } from './purge-workflows';
 import { openWorld, type World } from './testing/world';
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { openRedis } from '@drydock/redis/open-redis';
+import { openRedis } from '@drydock/service/redis/open-redis';
 import { createPostgresBackend, Queue, type QueueOptions } from 'bullmq';
 import { type Doorbell, jobId } from './doorbell';
 import type { Log } from './log';

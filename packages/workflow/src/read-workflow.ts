@@ -1,6 +1,6 @@
-import type { Mode } from '@drydock/contracts/values';
-import type { WorkflowView } from '@drydock/contracts/workflows';
-import type { Sql } from '@drydock/database/sql';
+import type { Mode } from '@drydock/contracts/platform/values';
+import type { WorkflowView } from '@drydock/contracts/platform/workflows';
+import type { Sql } from '@drydock/service/database/sql';
 import { viewColumns, viewWorkflow, type WorkflowRow } from './workflow-view';
 
 /** What the caller may see: another organisation's, the other mode's and another subject's workflows are not there. */

@@ -1,8 +1,8 @@
-import { findRedis } from '@drydock/embedded/redis';
-import { testRedis } from '@drydock/test-kit/redis';
-import { startRedisCluster, startRedisSentinel } from '@drydock/test-kit/redis-shapes';
-import { startTcpFaultProxy } from '@drydock/test-kit/tcp-fault-proxy';
-import { until } from '@drydock/test-kit/wait';
+import { findRedis } from '@drydock/process/redis';
+import { testRedis } from '@drydock/testing/redis';
+import { startRedisCluster, startRedisSentinel } from '@drydock/testing/redis-shapes';
+import { startTcpFaultProxy } from '@drydock/testing/tcp-fault-proxy';
+import { until } from '@drydock/testing/wait';
 import { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';
 import { consume } from './consumer';

@@ -1,5 +1,5 @@
-import type { Database } from '@drydock/database/sql';
-import { faultpoint } from '@drydock/faults/faultpoint';
+import { faultpoint } from '@drydock/process/faultpoint';
+import type { Database } from '@drydock/service/database/sql';
 import { cancelUnclaimed, type OnFailed } from './cancel-unclaimed';
 import { nobody } from './doorbell';
 import { enginePoints } from './fault-points';

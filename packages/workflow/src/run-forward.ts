@@ -1,4 +1,4 @@
-import { faultpoint } from '@drydock/faults/faultpoint';
+import { faultpoint } from '@drydock/process/faultpoint';
 import { context } from '@opentelemetry/api';
 import { type AttemptEnd, attempt } from './attempt';
 import { backoffSeconds } from './backoff';

@@ -1,4 +1,4 @@
-import type { Database, Sql } from '@drydock/database/sql';
+import type { Database, Sql } from '@drydock/service/database/sql';
 import type { Log } from './log';
 import { nextRunAt } from './next-run-at.rules';
 import { startWorkflow } from './start-workflow';

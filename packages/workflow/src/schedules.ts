@@ -1,4 +1,4 @@
-import type { Sql } from '@drydock/database/sql';
+import type { Sql } from '@drydock/service/database/sql';
 
 export interface Schedule {
   /** Unique, such as `nightly_backup:<site>`. */

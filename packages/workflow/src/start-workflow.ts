@@ -1,4 +1,4 @@
-import type { Sql } from '@drydock/database/sql';
+import type { Sql } from '@drydock/service/database/sql';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import type { StartableWorkflow } from './definition';

@@ -1,4 +1,4 @@
-import type { ProblemCode } from '@drydock/contracts/problems';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
 
 /** What went wrong for good: `code`, `detail` and `extra` are for the customer, `internal` for staff and the log. */
 export interface WorkflowProblem {

@@ -1,6 +1,6 @@
-import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/test-kit/tcp-fault-proxy';
-import { type TestQueue, testQueue } from '@drydock/test-kit/test-queue';
-import { until } from '@drydock/test-kit/wait';
+import { type TestQueue, testQueue } from '@drydock/service/testing/test-queue';
+import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/testing/tcp-fault-proxy';
+import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { consume } from './consumer';
 import type { Doorbell } from './doorbell';

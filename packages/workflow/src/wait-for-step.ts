@@ -1,4 +1,4 @@
-import type { Database } from '@drydock/database/sql';
+import type { Database } from '@drydock/service/database/sql';
 import { cancelUnclaimed, type OnFailed } from './cancel-unclaimed';
 import type { WorkflowListener } from './listener';
 import { pausesUntilChange } from './pause';

@@ -1,4 +1,4 @@
-import type { Sql } from '@drydock/database/sql';
+import type { Sql } from '@drydock/service/database/sql';
 import type { WorkflowListener } from './listener';
 import { pausesUntilChange } from './pause';
 import { readWorkflowById, type VersionedWorkflow } from './read-workflow';

@@ -1,6 +1,6 @@
-import { problem } from '@drydock/contracts/problem';
-import { problems } from '@drydock/contracts/problems';
-import type { WorkflowStatus, WorkflowView } from '@drydock/contracts/workflows';
+import { problem } from '@drydock/contracts/platform/problem';
+import { problems } from '@drydock/contracts/platform/problems';
+import type { WorkflowStatus, WorkflowView } from '@drydock/contracts/platform/workflows';
 import type { WorkflowProblem } from './step-error';
 import { traceIdOf } from './trace';
 

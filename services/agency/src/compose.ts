@@ -1,9 +1,9 @@
-import { type ApiProcess, composeApiProcess } from '@drydock/service-kit/api-process';
-import { createAuditDelivery } from '@drydock/service-kit/audit-delivery';
-import { layFoundation } from '@drydock/service-kit/foundation';
-import { createIdempotencyPurge } from '@drydock/service-kit/idempotency-purge';
-import { createPager } from '@drydock/service-kit/paging';
-import { deriveKey } from '@drydock/service-kit/secrets';
+import { createAuditDelivery } from '@drydock/service/effects/audit-delivery';
+import { createIdempotencyPurge } from '@drydock/service/effects/idempotency-purge';
+import { createPager } from '@drydock/service/http/paging';
+import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api-process';
+import { layFoundation } from '@drydock/service/process/foundation';
+import { deriveKey } from '@drydock/service/process/secrets';
 import type { ServerConfig } from './config';
 import { openDatabase } from './database.store';
 import { routes } from './routes';

@@ -1,5 +1,5 @@
-import { type ConfigOf, type Environment, readConfig } from '@drydock/service-kit/config';
-import { serviceFields } from '@drydock/service-kit/config-fields';
+import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
+import { serviceFields } from '@drydock/service/process/config-fields';
 
 export const serverShape = serviceFields('agency');
 export type ServerConfig = ConfigOf<typeof serverShape>;

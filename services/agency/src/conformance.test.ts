@@ -1,5 +1,5 @@
-import { type ConformanceWorld, conformanceChecks } from '@drydock/service-kit/testing/conformance';
-import { callerOf, type ServiceApi, startServiceApi } from '@drydock/service-kit/testing/service-api';
+import { type ConformanceWorld, conformanceChecks } from '@drydock/service/testing/conformance';
+import { callerOf, type ServiceApi, startServiceApi } from '@drydock/service/testing/service-api';
 import { agency } from '../test/agency-api';
 
 const owner = callerOf();

@@ -1,4 +1,4 @@
-import type { Pager } from '@drydock/service-kit/paging';
+import type { Pager } from '@drydock/service/http/paging';
 import type { AgencyDatabase } from './database.store';
 
 /** What a handler may use. */

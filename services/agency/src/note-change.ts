@@ -1,5 +1,5 @@
-import { audit } from '@drydock/service-kit/audit';
-import type { Caller } from '@drydock/service-kit/internal-token';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { audit } from '@drydock/service/effects/audit';
 import type { HandlerContext } from './context';
 import type { Tx } from './database.store';
 

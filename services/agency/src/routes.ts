@@ -1,6 +1,6 @@
-import * as boards from '@drydock/contracts/agency-boards';
-import * as cards from '@drydock/contracts/agency-cards';
-import { type Route, route } from '@drydock/service-kit/route';
+import * as boards from '@drydock/contracts/agency/agency-boards';
+import * as cards from '@drydock/contracts/agency/agency-cards';
+import { type Route, route } from '@drydock/service/http/route';
 import { createBoard } from './boards/create-board';
 import { createColumn } from './boards/create-column';
 import { createLabel } from './boards/create-label';

@@ -1,7 +1,7 @@
 import path from 'node:path';
-import type { Board, BoardColumn, BoardLabel } from '@drydock/contracts/agency-boards';
-import type { Card } from '@drydock/contracts/agency-cards';
-import { callerOf, type ServiceApi, startServiceApi, type TestedService } from '@drydock/service-kit/testing/service-api';
+import type { Board, BoardColumn, BoardLabel } from '@drydock/contracts/agency/agency-boards';
+import type { Card } from '@drydock/contracts/agency/agency-cards';
+import { callerOf, type ServiceApi, startServiceApi, type TestedService } from '@drydock/service/testing/service-api';
 import { composeApi } from '../src/compose';
 import { readServerConfig } from '../src/config';
 

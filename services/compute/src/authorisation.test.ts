@@ -1,8 +1,8 @@
-import type { EndpointDefinition } from '@drydock/contracts/endpoint';
-import { permissions } from '@drydock/contracts/permissions';
-import { askEndpoint, endpointsOf, rowsOf } from '@drydock/service-kit/testing/ask-endpoint';
-import { withoutRequestId } from '@drydock/service-kit/testing/problem';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import { permissions } from '@drydock/contracts/platform/permissions';
+import { askEndpoint, endpointsOf, rowsOf } from '@drydock/service/testing/ask-endpoint';
+import { withoutRequestId } from '@drydock/service/testing/problem';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { startApi } from '../test/compute-api';
 import { givenServer } from '../test/given-server';

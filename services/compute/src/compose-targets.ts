@@ -1,4 +1,4 @@
-import type { Mode } from '@drydock/contracts/values';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { TargetConfig, TargetsConfig } from './config-targets';
 import type { Closing, ComputeDriver, ComputeReader } from './providers/compute-provider';
 import { hetznerCompute, hetznerComputeReader } from './providers/compute-provider.hetzner';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { envExample } from '@drydock/service-kit/testing/env-example';
+import { envExample } from '@drydock/service/testing/env-example';
 import { readServerConfig, serverShape, workerShape } from './config';
 
 it('.env.example shows every variable of both processes, and what it is for', () => {

@@ -1,5 +1,5 @@
-import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service-kit/config';
-import { processFields, queueFields, serviceFields } from '@drydock/service-kit/config-fields';
+import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
+import { processFields, queueFields, serviceFields } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 import { targetsField } from './config-targets';
 

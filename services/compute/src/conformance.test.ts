@@ -1,6 +1,6 @@
-import { type ConformanceWorld, conformanceChecks } from '@drydock/service-kit/testing/conformance';
-import { givenWorkflow, statusFor } from '@drydock/service-kit/testing/conformance-workflow';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { type ConformanceWorld, conformanceChecks } from '@drydock/service/testing/conformance';
+import { givenWorkflow, statusFor } from '@drydock/service/testing/conformance-workflow';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { startApi } from '../test/compute-api';
 import { givenServer } from '../test/given-server';
 import { type HetznerProject, openHetznerProject } from '../test/hetzner-project';

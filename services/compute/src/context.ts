@@ -1,4 +1,4 @@
-import type { Caller } from '@drydock/service-kit/internal-token';
+import type { Caller } from '@drydock/service/access/internal-token';
 import type { WorkflowContext } from '@drydock/workflow-kit/workflow-context';
 import type { ComputeDatabase, Tx } from './database.store';
 import type { ComputeReader } from './providers/compute-provider';

@@ -1,9 +1,9 @@
-import { auditRowsOf } from '@drydock/service-kit/testing/audit-log';
-import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
-import { providerEntries } from '@drydock/test-kit/ledger';
+import { auditRowsOf } from '@drydock/service/testing/audit-log';
+import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/crash-in-world';
+import { callerOf } from '@drydock/service/testing/service-api';
+import type { CrashFixture, CrashLook } from '@drydock/testing/crash-every-step';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
+import { providerEntries } from '@drydock/testing/ledger';
 import { lookAtRecord, workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type ComputeWorld, makeDisk, openWorld, rollBack } from '../test/compute-world';
 import { startReconciliation } from '../test/given-server';

@@ -1,5 +1,5 @@
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { until } from '@drydock/test-kit/wait';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { until } from '@drydock/testing/wait';
 import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
 
 const [organisations, rollbacksEach] = [10, 20];

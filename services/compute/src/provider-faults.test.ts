@@ -1,8 +1,8 @@
 import type { ChildProcess } from 'node:child_process';
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import { ended } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { until } from '@drydock/test-kit/wait';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import { ended } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { until } from '@drydock/testing/wait';
 import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
 
 /** faults.md D1, D5 to D8, each against a real worker process and the provider over a socket; the provider's ledger is the judge. */

@@ -1,9 +1,9 @@
-import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
-import { ended, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import type { CrashFixture } from '@drydock/test-kit/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
-import { providerEntries } from '@drydock/test-kit/ledger';
+import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/crash-in-world';
+import { ended, workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import type { CrashFixture } from '@drydock/testing/crash-every-step';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
+import { providerEntries } from '@drydock/testing/ledger';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { type ComputeWorld, openWorld } from '../test/compute-world';
 import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';

@@ -1,9 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
-import { ended } from '@drydock/service-kit/testing/follow-workflow';
-import { refusalOf } from '@drydock/service-kit/testing/problem';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { crashBackends } from '@drydock/test-kit/crash-scope';
-import { until } from '@drydock/test-kit/wait';
+import { ended } from '@drydock/service/testing/follow-workflow';
+import { refusalOf } from '@drydock/service/testing/problem';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { crashBackends } from '@drydock/testing/crash-scope';
+import { until } from '@drydock/testing/wait';
 import { type ComputeWorld, openWorld } from '../test/compute-world';
 import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';
 import { vmidOf } from './providers/proxmox/order-note';

@@ -1,10 +1,10 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { ComputeServerView } from '@drydock/contracts/compute-servers';
-import type { ServerSnapshot } from '@drydock/contracts/compute-snapshots';
-import { ended } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
+import type { ComputeServerView } from '@drydock/contracts/compute/compute-servers';
+import type { ServerSnapshot } from '@drydock/contracts/compute/compute-snapshots';
+import { ended } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
 import { type ComputeWorld, openWorld } from '../test/compute-world';
 import { type GuestConsole, openConsole } from '../test/guest-console';
 import { guestImage, hasGuest } from '../test/qemu-host';

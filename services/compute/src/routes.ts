@@ -1,7 +1,7 @@
-import * as computeServers from '@drydock/contracts/compute-servers';
-import * as computeSnapshots from '@drydock/contracts/compute-snapshots';
-import * as computeWorkflows from '@drydock/contracts/compute-workflows';
-import { type Route, route } from '@drydock/service-kit/route';
+import * as computeServers from '@drydock/contracts/compute/compute-servers';
+import * as computeSnapshots from '@drydock/contracts/compute/compute-snapshots';
+import * as computeWorkflows from '@drydock/contracts/compute/compute-workflows';
+import { type Route, route } from '@drydock/service/http/route';
 import { abandonWorkflow, retryWorkflow } from '@drydock/workflow-kit/decide-workflow';
 import { getWorkflow } from '@drydock/workflow-kit/get-workflow';
 import { listWorkflows } from '@drydock/workflow-kit/list-workflows';

@@ -1,6 +1,6 @@
 import path from 'node:path';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import { type ServiceApi, startServiceApi, type TestedService } from '@drydock/service-kit/testing/service-api';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { type ServiceApi, startServiceApi, type TestedService } from '@drydock/service/testing/service-api';
 import { composeApi } from '../src/compose';
 import { readServerConfig } from '../src/config';
 

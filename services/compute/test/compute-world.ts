@@ -1,8 +1,8 @@
-import type { Caller } from '@drydock/service-kit/internal-token';
-import type { CallOptions } from '@drydock/service-kit/testing/service-api';
-import { openServiceWorld, type ServiceWorld } from '@drydock/service-kit/testing/service-world';
-import type { QueueBackend } from '@drydock/test-kit/queue-backends';
-import { until } from '@drydock/test-kit/wait';
+import type { Caller } from '@drydock/service/access/internal-token';
+import type { CallOptions } from '@drydock/service/testing/service-api';
+import { openServiceWorld, type ServiceWorld } from '@drydock/service/testing/service-world';
+import type { QueueBackend } from '@drydock/testing/queue-backends';
+import { until } from '@drydock/testing/wait';
 import { compute, rangeSettings } from './compute-api';
 import { type GivenServer, givenServer } from './given-server';
 import { type HetznerProject, openHetznerProject } from './hetzner-project';

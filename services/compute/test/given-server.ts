@@ -1,5 +1,5 @@
-import type { Caller } from '@drydock/service-kit/internal-token';
-import type { ServiceApi } from '@drydock/service-kit/testing/service-api';
+import type { Caller } from '@drydock/service/access/internal-token';
+import type { ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 
 export interface GivenServer {

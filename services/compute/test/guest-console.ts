@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
-import { until } from '@drydock/test-kit/wait';
+import { until } from '@drydock/testing/wait';
 
 export interface GuestConsole {
   /** What the command prints. @throws unless it ends with 0 */

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { closeServer, listen } from '@drydock/service-kit/http-server';
-import { usualActionSeconds } from '@drydock/stand-ins/hetzner/action-seconds';
-import { createHetznerStandIn } from '@drydock/stand-ins/hetzner/hetzner-stand-in';
-import type { FaultWish } from '@drydock/stand-ins/protocol/fault-orders';
-import type { LedgerEntry } from '@drydock/stand-ins/protocol/ledger';
+import { usualActionSeconds } from '@drydock/emulators/hetzner/action-seconds';
+import { createHetznerStandIn } from '@drydock/emulators/hetzner/hetzner-stand-in';
+import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
+import type { LedgerEntry } from '@drydock/emulators/protocol/ledger';
+import { closeServer, listen } from '@drydock/service/http/http-server';
 import { uuidv7 } from 'uuidv7';
 import { readerTokens, targetConfig } from './compute-api';
 

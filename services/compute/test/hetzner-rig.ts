@@ -1,5 +1,5 @@
-import { usualActionSeconds } from '@drydock/stand-ins/hetzner/action-seconds';
-import { createHetznerStandIn } from '@drydock/stand-ins/hetzner/hetzner-stand-in';
+import { usualActionSeconds } from '@drydock/emulators/hetzner/action-seconds';
+import { createHetznerStandIn } from '@drydock/emulators/hetzner/hetzner-stand-in';
 import { uuidv7 } from 'uuidv7';
 import { hetznerCompute } from '../src/providers/compute-provider.hetzner';
 import type { Rig } from './provider-rig';

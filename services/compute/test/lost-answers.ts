@@ -1,4 +1,4 @@
-import type { FaultWish } from '@drydock/stand-ins/protocol/fault-orders';
+import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
 
 type Answer = FaultWish['answer'];
 

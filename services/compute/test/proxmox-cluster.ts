@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { closeServer, listen } from '@drydock/service-kit/http-server';
-import { type StandInAdmin, standInAdmin } from '@drydock/stand-ins/admin-client';
-import { createProxmoxStandIn } from '@drydock/stand-ins/proxmox/proxmox-stand-in';
-import { usualTaskSeconds } from '@drydock/stand-ins/proxmox/task-seconds';
+import { type StandInAdmin, standInAdmin } from '@drydock/emulators/admin-client';
+import { createProxmoxStandIn } from '@drydock/emulators/proxmox/proxmox-stand-in';
+import { usualTaskSeconds } from '@drydock/emulators/proxmox/task-seconds';
+import { closeServer, listen } from '@drydock/service/http/http-server';
 import { vmidOf } from '../src/providers/proxmox/order-note';
 
 /** Nothing of it is a secret: it lives as long as a test. */

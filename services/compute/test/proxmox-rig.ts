@@ -1,5 +1,5 @@
-import { createProxmoxStandIn } from '@drydock/stand-ins/proxmox/proxmox-stand-in';
-import { usualTaskSeconds } from '@drydock/stand-ins/proxmox/task-seconds';
+import { createProxmoxStandIn } from '@drydock/emulators/proxmox/proxmox-stand-in';
+import { usualTaskSeconds } from '@drydock/emulators/proxmox/task-seconds';
 import { uuidv7 } from 'uuidv7';
 import { proxmoxCompute } from '../src/providers/compute-provider.proxmox';
 import type { Rig } from './provider-rig';

@@ -4,7 +4,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { StandInAdmin } from '@drydock/stand-ins/admin-client';
+import type { StandInAdmin } from '@drydock/emulators/admin-client';
 import { uuidv7 } from 'uuidv7';
 import { qemuCompute } from '../src/providers/compute-provider.qemu';
 import { carryOutJob } from '../src/providers/qemu/carry-out-job';

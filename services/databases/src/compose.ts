@@ -1,10 +1,10 @@
-import { createDatabaseHostClient, createDatabaseHostReaderClient } from '@drydock/database-host/client';
-import { type ApiProcess, composeApiProcess } from '@drydock/service-kit/api-process';
-import { layFoundation } from '@drydock/service-kit/foundation';
-import { createIdempotencyPurge } from '@drydock/service-kit/idempotency-purge';
-import { createPager } from '@drydock/service-kit/paging';
-import type { Process } from '@drydock/service-kit/run-process';
-import { deriveKey } from '@drydock/service-kit/secrets';
+import { createDatabaseHostClient, createDatabaseHostReaderClient } from '@drydock/agent/database/client';
+import { createIdempotencyPurge } from '@drydock/service/effects/idempotency-purge';
+import { createPager } from '@drydock/service/http/paging';
+import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api-process';
+import { layFoundation } from '@drydock/service/process/foundation';
+import type { Process } from '@drydock/service/process/run-process';
+import { deriveKey } from '@drydock/service/process/secrets';
 import { connectWorkflows } from '@drydock/workflow-kit/connect-workflows';
 import { composeWorkerProcess } from '@drydock/workflow-kit/worker-process';
 import type { ServerConfig, WorkerConfig } from './config';

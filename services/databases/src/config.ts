@@ -1,5 +1,5 @@
-import { type ConfigOf, type Environment, readConfig } from '@drydock/service-kit/config';
-import { processFields, queueFields, secretField, serviceFields, urlField } from '@drydock/service-kit/config-fields';
+import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
+import { processFields, queueFields, secretField, serviceFields, urlField } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
 const hostFields = { DATABASE_HOST_URL: urlField('Where the database-host process takes control calls') };

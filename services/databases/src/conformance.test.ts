@@ -1,6 +1,6 @@
-import { type ConformanceWorld, conformanceChecks } from '@drydock/service-kit/testing/conformance';
-import { givenWorkflow, statusFor } from '@drydock/service-kit/testing/conformance-workflow';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { type ConformanceWorld, conformanceChecks } from '@drydock/service/testing/conformance';
+import { givenWorkflow, statusFor } from '@drydock/service/testing/conformance-workflow';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { givenBackup, givenDatabase, startApi } from '../test/databases-api';
 import { databaseSubject } from './databases/database-names';
 

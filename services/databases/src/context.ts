@@ -1,5 +1,5 @@
-import type { Caller } from '@drydock/service-kit/internal-token';
-import type { QuotaRule } from '@drydock/service-kit/org-quota';
+import type { Caller } from '@drydock/service/access/internal-token';
+import type { QuotaRule } from '@drydock/service/access/org-quota';
 import type { WorkflowContext } from '@drydock/workflow-kit/workflow-context';
 import type { DatabasesDatabase, Tx } from './database.store';
 import type { Owner } from './databases/database.types';

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
-import { succeed, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import type { CrashFixture, CrashLook } from '@drydock/test-kit/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/crash-in-world';
+import { succeed, workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import type { CrashFixture, CrashLook } from '@drydock/testing/crash-every-step';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
 import { lookAt, workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../test/databases-world';
 import { workflows } from './workflows';

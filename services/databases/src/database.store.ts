@@ -1,5 +1,5 @@
-import { type PoolLimits, poolConfig } from '@drydock/database/pool';
-import { type PrismaDatabase, prismaDatabase } from '@drydock/database/prisma-database';
+import { type PoolLimits, poolConfig } from '@drydock/service/database/pool';
+import { type PrismaDatabase, prismaDatabase } from '@drydock/service/database/prisma-database';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { type Prisma, PrismaClient } from './generated/prisma/client';
 

@@ -1,10 +1,10 @@
-import * as databaseBackups from '@drydock/contracts/database-backups';
-import * as databaseUpgrades from '@drydock/contracts/database-upgrades';
-import * as databaseWorkflows from '@drydock/contracts/database-workflows';
-import * as databases from '@drydock/contracts/databases';
-import * as quotas from '@drydock/contracts/quotas';
-import { getQuota, setQuota } from '@drydock/service-kit/org-quota';
-import { type Route, route } from '@drydock/service-kit/route';
+import * as databaseBackups from '@drydock/contracts/databases/database-backups';
+import * as databaseUpgrades from '@drydock/contracts/databases/database-upgrades';
+import * as databaseWorkflows from '@drydock/contracts/databases/database-workflows';
+import * as databases from '@drydock/contracts/databases/databases';
+import * as quotas from '@drydock/contracts/platform/quotas';
+import { getQuota, setQuota } from '@drydock/service/access/org-quota';
+import { type Route, route } from '@drydock/service/http/route';
 import { abandonWorkflow, retryWorkflow } from '@drydock/workflow-kit/decide-workflow';
 import { getWorkflow } from '@drydock/workflow-kit/get-workflow';
 import { listWorkflows } from '@drydock/workflow-kit/list-workflows';

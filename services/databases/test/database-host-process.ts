@@ -1,14 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
-import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/database-host/client';
-import { findFreePort } from '@drydock/embedded/free-port';
-import { type LedgerEntry, readLedger } from '@drydock/test-kit/ledger';
-import { newSecret } from '@drydock/test-kit/secret';
-import { until } from '@drydock/test-kit/wait';
+import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/agent/database/client';
+import { findFreePort } from '@drydock/process/free-port';
+import { type LedgerEntry, readLedger } from '@drydock/testing/ledger';
+import { newSecret } from '@drydock/testing/secret';
+import { until } from '@drydock/testing/wait';
 
 export interface DatabaseHostProcess {
   client: DatabaseHostClient;
@@ -30,7 +29,7 @@ export async function startDatabaseHost(): Promise<DatabaseHostProcess> {
   await chmod(folder, 0o711);
   const [secret, readerSecret, port] = [newSecret(), newSecret(), await findFreePort()];
   const url = `http://127.0.0.1:${port}`;
-  const entry = path.resolve(path.dirname(createRequire(__filename).resolve('@drydock/database-host/client')), '../dist/server.js');
+  const entry = path.resolve(__dirname, '../../database-agent/dist/server.js');
   const env = {
     ...process.env,
     PORT: String(port),

@@ -1,7 +1,7 @@
 import path from 'node:path';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import { nowhere, type ServiceApi, startServiceApi, type TestedService } from '@drydock/service-kit/testing/service-api';
-import { newSecret } from '@drydock/test-kit/secret';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { nowhere, type ServiceApi, startServiceApi, type TestedService } from '@drydock/service/testing/service-api';
+import { newSecret } from '@drydock/testing/secret';
 import { uuidv7 } from 'uuidv7';
 import { composeApi } from '../src/compose';
 import { readServerConfig } from '../src/config';

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { CreatedDatabase, ManagedDatabase } from '@drydock/contracts/databases';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import { succeed } from '@drydock/service-kit/testing/follow-workflow';
-import { openServiceWorld, type ServiceWorld } from '@drydock/service-kit/testing/service-world';
-import type { QueueBackend } from '@drydock/test-kit/queue-backends';
-import { newSecret } from '@drydock/test-kit/secret';
+import type { CreatedDatabase, ManagedDatabase } from '@drydock/contracts/databases/databases';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { succeed } from '@drydock/service/testing/follow-workflow';
+import { openServiceWorld, type ServiceWorld } from '@drydock/service/testing/service-world';
+import type { QueueBackend } from '@drydock/testing/queue-backends';
+import { newSecret } from '@drydock/testing/secret';
 import pg from 'pg';
 import { type DatabaseHostProcess, startDatabaseHost } from './database-host-process';
 import { databases } from './databases-api';

@@ -1,8 +1,8 @@
 import type { RequestListener } from 'node:http';
-import { problem } from '@drydock/contracts/problem';
-import { answerHealth, answerReady, type ReadyChecks } from '@drydock/service-kit/health';
-import type { Log } from '@drydock/service-kit/log';
-import type { Shares } from '@drydock/service-kit/shares';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { Shares } from '@drydock/service/access/shares';
+import { answerHealth, answerReady, type ReadyChecks } from '@drydock/service/process/health';
+import type { Log } from '@drydock/service/telemetry/log';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { addressGroup } from './address';
 import { docsPage, openApiPage } from './docs-page';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { problem } from '@drydock/contracts/problem';
-import { verificationSchema } from '@drydock/contracts/verification';
-import { signInternalToken } from '@drydock/service-kit/internal-token';
+import { verificationSchema } from '@drydock/contracts/hosting/verification';
+import { problem } from '@drydock/contracts/platform/problem';
+import { signInternalToken } from '@drydock/service/access/internal-token';
 import type { Verified } from './authenticate';
 import type { Upstream } from './upstream';
 

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { parseToken } from '@drydock/contracts/api-token';
-import { problem } from '@drydock/contracts/problem';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import type { Shares } from '@drydock/service-kit/shares';
+import { parseToken } from '@drydock/contracts/platform/api-token';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { Caller } from '@drydock/service/access/internal-token';
+import type { Shares } from '@drydock/service/access/shares';
 import { addressGroup } from './address';
 import type { FailureThrottle } from './failure-throttle';
 import type { VerificationCache } from './verification-cache';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Duplex } from 'node:stream';
-import { type Problem, problem } from '@drydock/contracts/problem';
+import { type Problem, problem } from '@drydock/contracts/platform/problem';
 
 const problemOfCode = (code: string | undefined): Problem => {
   if (code === 'HPE_HEADER_OVERFLOW') return problem('headers_too_large');

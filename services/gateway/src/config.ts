@@ -1,6 +1,6 @@
-import type { ServiceName } from '@drydock/contracts/endpoint';
-import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service-kit/config';
-import { processFields, secretField, urlField } from '@drydock/service-kit/config-fields';
+import type { ServiceName } from '@drydock/contracts/platform/endpoint';
+import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
+import { processFields, secretField, urlField } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
 const upstreamUrl = (name: ServiceName) => urlField(`Where ${name} listens; without it its endpoints answer 503`).optional();

@@ -1,8 +1,8 @@
-import { type EndpointDefinition, problemCodesOf } from '@drydock/contracts/endpoint';
-import { endpoints } from '@drydock/contracts/endpoints';
-import { schemaOf } from '@drydock/contracts/json-schema';
-import { buildOpenApi } from '@drydock/contracts/openapi';
-import { problems } from '@drydock/contracts/problems';
+import { type EndpointDefinition, problemCodesOf } from '@drydock/contracts/platform/endpoint';
+import { endpoints } from '@drydock/contracts/platform/endpoints';
+import { schemaOf } from '@drydock/contracts/platform/json-schema';
+import { buildOpenApi } from '@drydock/contracts/platform/openapi';
+import { problems } from '@drydock/contracts/platform/problems';
 import { escapeHtml, htmlPage, jsonPage, type Page } from './page';
 
 let openApi: Page | undefined;

@@ -1,8 +1,8 @@
-import type { EndpointDefinition } from '@drydock/contracts/endpoint';
-import { endpoints } from '@drydock/contracts/endpoints';
-import { problem } from '@drydock/contracts/problem';
-import { problemSchema } from '@drydock/contracts/problems';
-import { answerOfProblem } from '@drydock/service-kit/answer';
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import { endpoints } from '@drydock/contracts/platform/endpoints';
+import { problem } from '@drydock/contracts/platform/problem';
+import { problemSchema } from '@drydock/contracts/platform/problems';
+import { answerOfProblem } from '@drydock/service/http/answer';
 import { type Bench, startBench, type TestKey } from '../test/fixture';
 
 const requestId = 'my-own-request-1';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import { currentTraceparent } from '@drydock/service-kit/traceparent';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { currentTraceparent } from '@drydock/service/telemetry/traceparent';
 import { type Quotas, quotaHeaders } from './quota';
 
 /** One request and its one answer. */

@@ -1,9 +1,9 @@
-import type { EndpointDefinition, ServiceName } from '@drydock/contracts/endpoint';
-import { problem } from '@drydock/contracts/problem';
-import { type Caller, signRequestToken } from '@drydock/service-kit/internal-token';
-import type { Log } from '@drydock/service-kit/log';
-import { limitLengthMax } from '@drydock/service-kit/paging';
-import { queryParser } from '@drydock/service-kit/parse-request';
+import type { EndpointDefinition, ServiceName } from '@drydock/contracts/platform/endpoint';
+import { problem } from '@drydock/contracts/platform/problem';
+import { type Caller, signRequestToken } from '@drydock/service/access/internal-token';
+import { limitLengthMax } from '@drydock/service/http/paging';
+import { queryParser } from '@drydock/service/http/parse-request';
+import type { Log } from '@drydock/service/telemetry/log';
 import { type Dispatcher, errors } from 'undici';
 import type { Exchange } from './exchange';
 import { type RelayOutcome, relayAnswer, UnansweredError } from './relay-answer';

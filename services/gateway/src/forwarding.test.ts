@@ -1,8 +1,8 @@
 import http from 'node:http';
 import net from 'node:net';
-import { problemSchema } from '@drydock/contracts/problems';
-import { keyChallenge } from '@drydock/service-kit/answer';
-import { until } from '@drydock/test-kit/wait';
+import { problemSchema } from '@drydock/contracts/platform/problems';
+import { keyChallenge } from '@drydock/service/http/answer';
+import { until } from '@drydock/testing/wait';
 import { type Bench, newKey, startBench, type TestKey } from '../test/fixture';
 
 let bench: Bench;

@@ -1,8 +1,8 @@
 import type { RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { closeServer, createHttpServer } from '@drydock/service-kit/http-server';
-import type { Shares } from '@drydock/service-kit/shares';
+import type { Shares } from '@drydock/service/access/shares';
+import { closeServer, createHttpServer } from '@drydock/service/http/http-server';
 import { addressGroup } from './address';
 import { refuseUnparsed } from './client-error';
 import { headersMax } from './hygiene';

@@ -1,4 +1,4 @@
-import { until } from '@drydock/test-kit/wait';
+import { until } from '@drydock/testing/wait';
 import { type Bench, startBench } from '../test/fixture';
 import { rawRequest, sendRaw } from '../test/raw';
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { problem } from '@drydock/contracts/problem';
+import { problem } from '@drydock/contracts/platform/problem';
 
 /** More are refused. The server keeps one more than this, since Node drops what is beyond its own maximum without a word. */
 export const headersMax = 100;

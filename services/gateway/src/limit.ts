@@ -1,4 +1,4 @@
-import type { Caller } from '@drydock/service-kit/internal-token';
+import type { Caller } from '@drydock/service/access/internal-token';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { type CountOne, createBatchCounter, type WindowCount } from './batch-counter';
 import { createLocalCounter, type LocalCounter } from './local-counter';

@@ -1,9 +1,9 @@
 import http from 'node:http';
 import net from 'node:net';
-import { problemSchema } from '@drydock/contracts/problems';
-import { createShares } from '@drydock/service-kit/shares';
-import { streamLimits, streamShares } from '@drydock/service-kit/stream';
-import { until } from '@drydock/test-kit/wait';
+import { problemSchema } from '@drydock/contracts/platform/problems';
+import { createShares } from '@drydock/service/access/shares';
+import { streamLimits, streamShares } from '@drydock/service/http/stream';
+import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { type Bench, randomToken, startBench, type TestKey } from '../test/fixture';
 import { rawRequest } from '../test/raw';

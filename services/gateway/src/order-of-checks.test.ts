@@ -1,4 +1,4 @@
-import { problemSchema } from '@drydock/contracts/problems';
+import { problemSchema } from '@drydock/contracts/platform/problems';
 import { type Bench, randomToken, startBench } from '../test/fixture';
 import { rawRequest, sendRaw } from '../test/raw';
 

@@ -1,5 +1,5 @@
-import { endpoints } from '@drydock/contracts/endpoints';
-import { problemCodes, problemSchema } from '@drydock/contracts/problems';
+import { endpoints } from '@drydock/contracts/platform/endpoints';
+import { problemCodes, problemSchema } from '@drydock/contracts/platform/problems';
 import { type Bench, startBench } from '../test/fixture';
 import { rawRequest, sendRaw } from '../test/raw';
 

@@ -1,6 +1,6 @@
-import { problem } from '@drydock/contracts/problem';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import { createShares } from '@drydock/service-kit/shares';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { createShares } from '@drydock/service/access/shares';
 
 /** What a key and its organisation may hold of the places that are free: half as many, and as many. */
 const shareOfKey = 0.5;

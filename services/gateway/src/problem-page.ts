@@ -1,5 +1,5 @@
-import { problem } from '@drydock/contracts/problem';
-import { type ProblemCode, problemCodes, problems } from '@drydock/contracts/problems';
+import { problem } from '@drydock/contracts/platform/problem';
+import { type ProblemCode, problemCodes, problems } from '@drydock/contracts/platform/problems';
 import { escapeHtml, htmlPage, jsonPage, type Page, wantsJson } from './page';
 
 const entryOf = (code: ProblemCode) => {

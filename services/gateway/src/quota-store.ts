@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { openRedis, type RedisClient } from '@drydock/redis/open-redis';
-import type { Log } from '@drydock/service-kit/log';
+import { openRedis, type RedisClient } from '@drydock/service/redis/open-redis';
+import type { Log } from '@drydock/service/telemetry/log';
 
 /** Redis as far as it can be counted on. A Redis that is down or frozen is asked again in the background, never by a request. */
 export interface QuotaStore {

@@ -1,5 +1,5 @@
-import type { EndpointDefinition } from '@drydock/contracts/endpoint';
-import type { Caller } from '@drydock/service-kit/internal-token';
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import type { Caller } from '@drydock/service/access/internal-token';
 
 export type QuotaName = Exclude<EndpointDefinition['quota'], 'exempt'>;
 

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
-import { findRedis } from '@drydock/embedded/redis';
-import { type TestRedis, testRedis } from '@drydock/test-kit/redis';
-import { until } from '@drydock/test-kit/wait';
+import { findRedis } from '@drydock/process/redis';
+import { type TestRedis, testRedis } from '@drydock/testing/redis';
+import { until } from '@drydock/testing/wait';
 import { type Bench, startBench, type TestKey } from '../test/fixture';
 import { redisCommandMs } from './quota-store';
 

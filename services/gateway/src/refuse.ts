@@ -1,6 +1,6 @@
-import { type Problem, problem } from '@drydock/contracts/problem';
-import { answerOfProblem } from '@drydock/service-kit/answer';
-import { problemOfError } from '@drydock/service-kit/problem-of-error';
+import { type Problem, problem } from '@drydock/contracts/platform/problem';
+import { answerOfProblem } from '@drydock/service/http/answer';
+import { problemOfError } from '@drydock/service/http/problem-of-error';
 import { type Exchange, headOf } from './exchange';
 
 /** Sends the problem that `error` is, or a 500 that says nothing. A connection on which an answer has begun can only be cut. */

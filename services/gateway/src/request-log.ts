@@ -1,5 +1,5 @@
-import { Problem } from '@drydock/contracts/problem';
-import type { Log } from '@drydock/service-kit/log';
+import { Problem } from '@drydock/contracts/platform/problem';
+import type { Log } from '@drydock/service/telemetry/log';
 import type { Exchange } from './exchange';
 
 export type RequestLog = (exchange: Exchange, nowMs: number) => void;

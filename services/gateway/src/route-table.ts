@@ -1,5 +1,5 @@
-import type { EndpointDefinition } from '@drydock/contracts/endpoint';
-import { problem } from '@drydock/contracts/problem';
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import { problem } from '@drydock/contracts/platform/problem';
 
 /** An endpoint with all that can be worked out before its first request. */
 export interface CompiledRoute {

@@ -1,6 +1,6 @@
-import { createLog } from '@drydock/service-kit/log';
-import { closeOnSignal, createLifetime } from '@drydock/service-kit/shutdown';
-import { ignoreClientTraces } from '@drydock/service-kit/telemetry';
+import { closeOnSignal, createLifetime } from '@drydock/service/process/shutdown';
+import { createLog } from '@drydock/service/telemetry/log';
+import { ignoreClientTraces } from '@drydock/service/telemetry/telemetry';
 import { createBufferedOutput } from './buffered-output';
 import { composeGateway } from './compose';
 import { readGatewayConfig } from './config';

@@ -1,5 +1,5 @@
 import http from 'node:http';
-import { until } from '@drydock/test-kit/wait';
+import { until } from '@drydock/testing/wait';
 import { startBench } from '../test/fixture';
 
 const workflowPath = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/workflows/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a45/events';

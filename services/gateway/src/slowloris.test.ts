@@ -1,5 +1,5 @@
 import net from 'node:net';
-import { until } from '@drydock/test-kit/wait';
+import { until } from '@drydock/testing/wait';
 import { type Bench, startBench } from '../test/fixture';
 import { rawRequest } from '../test/raw';
 

@@ -1,9 +1,9 @@
 import type { KeyObject } from 'node:crypto';
-import type { ServiceName } from '@drydock/contracts/endpoint';
-import { Problem, problem } from '@drydock/contracts/problem';
-import { answerWithinMs } from '@drydock/service-kit/answer-in-time';
-import { tokenKey } from '@drydock/service-kit/internal-token';
-import type { Log } from '@drydock/service-kit/log';
+import type { ServiceName } from '@drydock/contracts/platform/endpoint';
+import { Problem, problem } from '@drydock/contracts/platform/problem';
+import { tokenKey } from '@drydock/service/access/internal-token';
+import { answerWithinMs } from '@drydock/service/http/answer-in-time';
+import type { Log } from '@drydock/service/telemetry/log';
 import { BrokenCircuitError, CircuitState, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
 import { Pool } from 'undici';
 import type { UpstreamConfig } from './config';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describeProblems } from '@drydock/contracts/describe-problems';
+import { describeProblems } from '@drydock/contracts/platform/describe-problems';
 
 /** `npm run errors`: writes the committed page anew. */
 writeFileSync(path.resolve(__dirname, '../../../docs/errors.md'), describeProblems());

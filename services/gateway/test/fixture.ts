@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { formatToken } from '@drydock/contracts/api-token';
-import { base62Alphabet } from '@drydock/contracts/base62';
-import { permissions } from '@drydock/contracts/permissions';
-import type { Mode } from '@drydock/contracts/values';
+import { formatToken } from '@drydock/contracts/platform/api-token';
+import { base62Alphabet } from '@drydock/contracts/platform/base62';
+import { permissions } from '@drydock/contracts/platform/permissions';
+import type { Mode } from '@drydock/contracts/platform/values';
 import {
   assertBound,
   type RequestClaims,
@@ -12,8 +12,8 @@ import {
   tokenKey,
   verifyInternalToken,
   verifyRequestToken,
-} from '@drydock/service-kit/internal-token';
-import { createLog } from '@drydock/service-kit/log';
+} from '@drydock/service/access/internal-token';
+import { createLog } from '@drydock/service/telemetry/log';
 import { uuidv7 } from 'uuidv7';
 import { composeGateway, type Gateway, type GatewayLimits } from '../src/compose';
 import type { GatewayConfig } from '../src/config';

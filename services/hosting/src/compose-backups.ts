@@ -1,4 +1,4 @@
-import type { Lifetime } from '@drydock/service-kit/shutdown';
+import type { Lifetime } from '@drydock/service/process/shutdown';
 import type { ServerConfig, WorkerConfig } from './config';
 import type { BackupReader, BackupStorage } from './providers/backup-storage';
 import { storageByMode } from './providers/backup-storage.by-mode';

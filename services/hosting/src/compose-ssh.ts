@@ -1,5 +1,5 @@
-import { type Mode, modeSchema } from '@drydock/contracts/values';
-import type { Lifetime } from '@drydock/service-kit/shutdown';
+import { type Mode, modeSchema } from '@drydock/contracts/platform/values';
+import type { Lifetime } from '@drydock/service/process/shutdown';
 import type { ServerConfig, WorkerConfig } from './config';
 import { parseSshHost } from './providers/ssh/ssh-config';
 import { SshConnection } from './providers/ssh/ssh-connection';

@@ -1,5 +1,5 @@
-import type { Mode } from '@drydock/contracts/values';
-import type { Lifetime } from '@drydock/service-kit/shutdown';
+import type { Mode } from '@drydock/contracts/platform/values';
+import type { Lifetime } from '@drydock/service/process/shutdown';
 import type { ServerConfig, WorkerConfig } from './config';
 import { createVendorHttp, type VendorHttp } from './providers/vendor-http';
 import type { VendorTimelineReaders, VendorTimelines } from './providers/vendor-timeline';

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { EndpointDefinition } from '@drydock/contracts/endpoint';
-import type { SiteOffsite } from '@drydock/contracts/offsite';
-import { type ConformanceWorld, conformanceChecks, type Things } from '@drydock/service-kit/testing/conformance';
-import { givenWorkflow, statusFor } from '@drydock/service-kit/testing/conformance-workflow';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
-import type { RunningS3 } from '@drydock/stand-ins/s3/start-s3';
+import type { SiteOffsite } from '@drydock/contracts/hosting/offsite';
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import type { RunningS3 } from '@drydock/emulators/s3/start-s3';
+import { type ConformanceWorld, conformanceChecks, type Things } from '@drydock/service/testing/conformance';
+import { givenWorkflow, statusFor } from '@drydock/service/testing/conformance-workflow';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { givenDeletedSite } from '../test/deleted-site';
 import { givenCopy, startCustomerStorage } from '../test/given-copy';

@@ -1,6 +1,6 @@
-import type { Mode } from '@drydock/contracts/values';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import type { QuotaRule } from '@drydock/service-kit/org-quota';
+import type { Mode } from '@drydock/contracts/platform/values';
+import type { Caller } from '@drydock/service/access/internal-token';
+import type { QuotaRule } from '@drydock/service/access/org-quota';
 import type { WorkflowContext } from '@drydock/workflow-kit/workflow-context';
 import type { HostingDatabase, Tx } from './database.store';
 import type { DomainProofs } from './domains/domain-proof';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { ended } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { ended } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../test/hosting-world';
 import { fillSite, stateOf } from '../test/site-state';
 

@@ -1,5 +1,5 @@
-import type { Sql } from '@drydock/database/sql';
-import type { Log } from '@drydock/service-kit/log';
+import type { Sql } from '@drydock/service/database/sql';
+import type { Log } from '@drydock/service/telemetry/log';
 import type { HostingDatabase } from './database.store';
 import { schedulePurges } from './deleted-sites/schedule-purges';
 import { scheduleRegulars } from './retention/schedule-regulars';

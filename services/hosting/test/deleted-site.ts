@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import type { ServiceApi } from '@drydock/service-kit/testing/service-api';
+import type { Caller } from '@drydock/service/access/internal-token';
+import type { ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { givenBackup } from './hosting-api';
 

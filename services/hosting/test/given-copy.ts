@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { manifestName } from '@drydock/archive/archive-objects';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import { deriveKey } from '@drydock/service-kit/secrets';
-import type { ServiceApi } from '@drydock/service-kit/testing/service-api';
-import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
+import { manifestName } from '@drydock/archive/format/archive-objects';
+import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { deriveKey } from '@drydock/service/process/secrets';
+import type { ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { sealCredentials } from '../src/offsite/offsite-credentials';
 

@@ -1,6 +1,6 @@
-import type { VendorSnapshotSurface } from '@drydock/contracts/vendor-snapshots';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import type { ServiceApi } from '@drydock/service-kit/testing/service-api';
+import type { VendorSnapshotSurface } from '@drydock/contracts/hosting/vendor-snapshots';
+import type { Caller } from '@drydock/service/access/internal-token';
+import type { ServiceApi } from '@drydock/service/testing/service-api';
 import { givenSite } from './hosting-api';
 import { type TestVendor, vendorContent } from './vendor';
 

@@ -1,17 +1,17 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { SiteBackupSurface } from '@drydock/contracts/backups';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import { succeed } from '@drydock/service-kit/testing/follow-workflow';
-import { openServiceWorld, type ServiceWorld } from '@drydock/service-kit/testing/service-world';
-import { createSiteHostClient, type SiteHostClient } from '@drydock/site-host/client';
-import { composeSiteHost } from '@drydock/site-host/compose';
-import { readSiteOnDisk, type SitePlace } from '@drydock/site-host/site-on-disk';
-import { type LedgerEntry, readLedger } from '@drydock/test-kit/ledger';
-import type { QueueBackend } from '@drydock/test-kit/queue-backends';
-import { newSecret } from '@drydock/test-kit/secret';
-import { readSharedCluster } from '@drydock/test-kit/test-cluster';
+import { createSiteHostClient, type SiteHostClient } from '@drydock/agent/site/client';
+import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
+import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { succeed } from '@drydock/service/testing/follow-workflow';
+import { openServiceWorld, type ServiceWorld } from '@drydock/service/testing/service-world';
+import { composeSiteHost } from '@drydock/site-agent/compose';
+import { readSiteOnDisk, type SitePlace } from '@drydock/site-agent/sites/site-on-disk';
+import { type LedgerEntry, readLedger } from '@drydock/testing/ledger';
+import type { QueueBackend } from '@drydock/testing/queue-backends';
+import { newSecret } from '@drydock/testing/secret';
 import { uuidv7 } from 'uuidv7';
 import { hosting } from './hosting-api';
 

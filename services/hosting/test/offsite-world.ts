@@ -2,11 +2,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import type { SiteOffsite } from '@drydock/contracts/offsite';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
-import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
-import type { QueueBackend } from '@drydock/test-kit/queue-backends';
+import type { SiteOffsite } from '@drydock/contracts/hosting/offsite';
+import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { ended, succeed } from '@drydock/service/testing/follow-workflow';
+import type { QueueBackend } from '@drydock/testing/queue-backends';
 import { type HostingWorld, openWorld } from './hosting-world';
 
 export const bucket = 'customer-copies';

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
-import type { Sql } from '@drydock/database/sql';
-import type { ServiceApi } from '@drydock/service-kit/testing/service-api';
-import { until } from '@drydock/test-kit/wait';
+import type { Sql } from '@drydock/service/database/sql';
+import type { ServiceApi } from '@drydock/service/testing/service-api';
+import { until } from '@drydock/testing/wait';
 import { startWorkflow, type WorkflowStart } from '@drydock/workflow/start-workflow';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';

@@ -1,4 +1,4 @@
-import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { callerOf } from '@drydock/service/testing/service-api';
 import type { SiteHost, SiteRef } from '../src/providers/site-host';
 import { localSiteHost } from '../src/providers/site-host.local';
 import { openWorld } from './hosting-world';

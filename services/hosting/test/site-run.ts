@@ -1,5 +1,5 @@
-import { auditRowsOf } from '@drydock/service-kit/testing/audit-log';
-import type { CrashLook } from '@drydock/test-kit/crash-every-step';
+import { auditRowsOf } from '@drydock/service/testing/audit-log';
+import type { CrashLook } from '@drydock/testing/crash-every-step';
 import { lookAt } from '@drydock/workflow/testing/workflow-record';
 import type { HostingWorld } from './hosting-world';
 import type { SiteState } from './site-state';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fingerprintDatabase } from '@drydock/pg-transfer/fingerprint-database';
-import type { SitePlace } from '@drydock/site-host/site-on-disk';
+import { fingerprintDatabase } from '@drydock/postgres/dump/fingerprint-database';
+import type { SitePlace } from '@drydock/site-agent/sites/site-on-disk';
 import pg from 'pg';
 import { fillingSql } from './host-postgres';
 import type { HostingWorld } from './hosting-world';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type LedgerEntry, readLedger } from '@drydock/test-kit/ledger';
+import { type LedgerEntry, readLedger } from '@drydock/testing/ledger';
 import { sshSiteHost } from '../src/providers/site-host.ssh';
 import { parseSshHost, type SshHostConfig } from '../src/providers/ssh/ssh-config';
 import { SshConnection } from '../src/providers/ssh/ssh-connection';

@@ -2,7 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import path from 'node:path';
-import { until } from '@drydock/test-kit/wait';
+import { until } from '@drydock/testing/wait';
 
 const sshd = '/usr/sbin/sshd';
 export const isRoot = process.getuid?.() === 0;

@@ -1,9 +1,9 @@
-import type { VendorSnapshotSurface } from '@drydock/contracts/vendor-snapshots';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import type { ServiceAnswer } from '@drydock/service-kit/testing/call-service';
-import type { QueueBackend } from '@drydock/test-kit/queue-backends';
-import { until } from '@drydock/test-kit/wait';
+import type { VendorSnapshotSurface } from '@drydock/contracts/hosting/vendor-snapshots';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import type { ServiceAnswer } from '@drydock/service/testing/call-service';
+import type { QueueBackend } from '@drydock/testing/queue-backends';
+import { until } from '@drydock/testing/wait';
 import { type HostingWorld, makeSite, openWorld } from './hosting-world';
 import { openVendor, type TestVendor, vendorContent } from './vendor';
 

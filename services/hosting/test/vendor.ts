@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { closeServer, listen } from '@drydock/service-kit/http-server';
-import type { FaultWish } from '@drydock/stand-ins/protocol/fault-orders';
-import type { LedgerEntry } from '@drydock/stand-ins/protocol/ledger';
-import { createVendorStandIn } from '@drydock/stand-ins/vendor/vendor-stand-in';
-import { newSecret } from '@drydock/test-kit/secret';
+import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
+import type { LedgerEntry } from '@drydock/emulators/protocol/ledger';
+import { createVendorStandIn } from '@drydock/emulators/vendor/vendor-stand-in';
+import { closeServer, listen } from '@drydock/service/http/http-server';
+import { newSecret } from '@drydock/testing/secret';
 
 export interface VendorContent {
   web: Record<string, string>;

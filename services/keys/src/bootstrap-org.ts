@@ -1,5 +1,5 @@
-import { formatToken } from '@drydock/contracts/api-token';
-import { permissions } from '@drydock/contracts/permissions';
+import { formatToken } from '@drydock/contracts/platform/api-token';
+import { permissions } from '@drydock/contracts/platform/permissions';
 import { uuidv7 } from 'uuidv7';
 import type { KeySecrets } from './api-keys/api-key.secret';
 import { insertApiKey } from './api-keys/api-key.store';

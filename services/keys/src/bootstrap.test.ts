@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { permissions } from '@drydock/contracts/permissions';
+import { permissions } from '@drydock/contracts/platform/permissions';
 import { type KeysApi, keys, startKeys } from '../test/keys-api';
 
 const run = promisify(execFile);

@@ -1,7 +1,7 @@
 // npm run bootstrap -- [--name NAME] [--new-key] [--json]
 // Minting a key needs a key: this makes the first organisation and its first key, once, from beside the database.
-import { text } from '@drydock/contracts/values';
-import { runCommand } from '@drydock/service-kit/run-command';
+import { text } from '@drydock/contracts/platform/values';
+import { runCommand } from '@drydock/service/process/run-command';
 import { Command } from 'commander';
 import { z } from 'zod';
 import { createKeySecrets } from './api-keys/api-key.secret';

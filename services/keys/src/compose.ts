@@ -1,7 +1,7 @@
-import { type ApiProcess, composeApiProcess } from '@drydock/service-kit/api-process';
-import { layFoundation } from '@drydock/service-kit/foundation';
-import { createPager } from '@drydock/service-kit/paging';
-import { deriveKey } from '@drydock/service-kit/secrets';
+import { createPager } from '@drydock/service/http/paging';
+import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api-process';
+import { layFoundation } from '@drydock/service/process/foundation';
+import { deriveKey } from '@drydock/service/process/secrets';
 import { createKeySecrets } from './api-keys/api-key.secret';
 import { takeDelivery } from './audit/take-delivery';
 import type { ServerConfig } from './config';

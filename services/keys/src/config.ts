@@ -1,5 +1,5 @@
-import { type ConfigOf, type Environment, readConfig } from '@drydock/service-kit/config';
-import { processFields, secretField } from '@drydock/service-kit/config-fields';
+import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
+import { processFields, secretField } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
 /** `{"hosting":"<hex>"}`: whose audit entries are taken, and the secret that each signs its delivery with. */

@@ -1,4 +1,4 @@
-import { type ConformanceWorld, conformanceChecks } from '@drydock/service-kit/testing/conformance';
+import { type ConformanceWorld, conformanceChecks } from '@drydock/service/testing/conformance';
 import { type KeysApi, startKeys } from '../test/keys-api';
 
 let api: KeysApi;

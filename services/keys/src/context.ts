@@ -1,4 +1,4 @@
-import type { Pager } from '@drydock/service-kit/paging';
+import type { Pager } from '@drydock/service/http/paging';
 import type { KeySecrets } from './api-keys/api-key.secret';
 import type { KeysDatabase } from './database.store';
 

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import type { MintedApiKey } from '@drydock/contracts/api-keys';
-import { signRequestToken, tokenKey } from '@drydock/service-kit/internal-token';
-import { createFaultTokens } from '@drydock/test-kit/fault-tokens';
+import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
+import { signRequestToken, tokenKey } from '@drydock/service/access/internal-token';
+import { createFaultTokens } from '@drydock/testing/fault-tokens';
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, keys, startKeys } from '../test/keys-api';
 

@@ -1,5 +1,5 @@
-import { purgeIdempotency } from '@drydock/service-kit/idempotency.store';
-import type { Log } from '@drydock/service-kit/log';
+import { purgeIdempotency } from '@drydock/service/effects/idempotency.store';
+import type { Log } from '@drydock/service/telemetry/log';
 import { retireExpiredKeys } from './api-keys/api-key.store';
 import type { KeysDatabase } from './database.store';
 

@@ -1,7 +1,7 @@
-import * as apiKeys from '@drydock/contracts/api-keys';
-import * as auditLog from '@drydock/contracts/audit-log';
-import * as orgs from '@drydock/contracts/orgs';
-import { type Route, route } from '@drydock/service-kit/route';
+import * as apiKeys from '@drydock/contracts/keys/api-keys';
+import * as auditLog from '@drydock/contracts/keys/audit-log';
+import * as orgs from '@drydock/contracts/keys/orgs';
+import { type Route, route } from '@drydock/service/http/route';
 import { createApiKey } from './api-keys/create-api-key';
 import { getApiKey } from './api-keys/get-api-key';
 import { getMe } from './api-keys/get-me';

@@ -1,11 +1,11 @@
 import path from 'node:path';
-import type { MintedApiKey } from '@drydock/contracts/api-keys';
-import type { Org } from '@drydock/contracts/orgs';
-import { type Verification, verificationSchema } from '@drydock/contracts/verification';
-import { type Caller, signInternalToken, tokenKey } from '@drydock/service-kit/internal-token';
-import type { ServiceAnswer } from '@drydock/service-kit/testing/call-service';
-import { type CallOptions, callerOf, type ServiceApi, startServiceApi, type TestedService } from '@drydock/service-kit/testing/service-api';
-import { newSecret } from '@drydock/test-kit/secret';
+import { type Verification, verificationSchema } from '@drydock/contracts/hosting/verification';
+import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
+import type { Org } from '@drydock/contracts/keys/orgs';
+import { type Caller, signInternalToken, tokenKey } from '@drydock/service/access/internal-token';
+import type { ServiceAnswer } from '@drydock/service/testing/call-service';
+import { type CallOptions, callerOf, type ServiceApi, startServiceApi, type TestedService } from '@drydock/service/testing/service-api';
+import { newSecret } from '@drydock/testing/secret';
 import { uuidv7 } from 'uuidv7';
 import { createKeySecrets } from '../src/api-keys/api-key.secret';
 import { type BootstrapRequest, bootstrapOrg } from '../src/bootstrap-org';

@@ -1,4 +1,4 @@
-import { standInAdmin } from '@drydock/stand-ins/admin-client';
+import { standInAdmin } from '@drydock/emulators/admin-client';
 import { z } from 'zod';
 import type { Api } from './api';
 import { poll } from './poll';

@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { startStack, type TestStack } from '@drydock/test-kit/stack';
-import { until } from '@drydock/test-kit/wait';
+import { startStack, type TestStack } from '@drydock/testing/stack';
+import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { z } from 'zod';
 import { compare, failuresOf, type Measured, Neighbour, percentile, prepareAttacker } from './noisy-neighbour';
@@ -58,7 +58,7 @@ const databaseSchema = z.looseObject({
   username: z.string(),
 });
 
-/** An upgrade takes a minute on a busy machine: packages/pg-upgrade has the same attack, and more of them, in every run. */
+/** An upgrade takes a minute on a busy machine: packages/postgres has the same attack, and more of them, in every run. */
 inChaos(
   'the owner of a managed database is no superuser after its upgrade, whatever its constraints do while tables are copied',
   async () => {

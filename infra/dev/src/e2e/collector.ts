@@ -1,5 +1,5 @@
 import http from 'node:http';
-import { listen } from '@drydock/service-kit/http-server';
+import { listen } from '@drydock/service/http/http-server';
 import { z } from 'zod';
 
 const attributeSchema = z.looseObject({ key: z.string(), value: z.looseObject({ stringValue: z.string().optional() }) });

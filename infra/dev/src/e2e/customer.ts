@@ -1,10 +1,10 @@
-import { siteBackupSurfaceSchema } from '@drydock/contracts/backups';
-import { problemCodesOf } from '@drydock/contracts/endpoint';
-import { endpoints } from '@drydock/contracts/endpoints';
-import { problemSchema } from '@drydock/contracts/problems';
-import { siteSchema } from '@drydock/contracts/sites';
-import { type WorkflowView, workflowSchema } from '@drydock/contracts/workflows';
-import { until } from '@drydock/test-kit/wait';
+import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
+import { siteSchema } from '@drydock/contracts/hosting/sites';
+import { problemCodesOf } from '@drydock/contracts/platform/endpoint';
+import { endpoints } from '@drydock/contracts/platform/endpoints';
+import { problemSchema } from '@drydock/contracts/platform/problems';
+import { type WorkflowView, workflowSchema } from '@drydock/contracts/platform/workflows';
+import { until } from '@drydock/testing/wait';
 
 export interface Answer {
   status: number;

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
-import { until } from '@drydock/test-kit/wait';
+import { until } from '@drydock/testing/wait';
 import { repoRoot } from '../repo-root';
 import { type Block, complaintsOf, isParsable, listBlocks, runBlock } from './readme-blocks';
 

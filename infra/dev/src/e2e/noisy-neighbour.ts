@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { TestStack } from '@drydock/test-kit/stack';
+import type { TestStack } from '@drydock/testing/stack';
 import type { AttackerSetup, Tally } from './attacker.program';
 import { put, sql, type Tenant, type TenantSite } from './tenant';
 

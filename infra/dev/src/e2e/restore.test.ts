@@ -1,9 +1,9 @@
 import fs from 'node:fs';
-import { siteBackupSurfaceSchema } from '@drydock/contracts/backups';
-import { problemSchema } from '@drydock/contracts/problems';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
-import { startStack, type TestStack } from '@drydock/test-kit/stack';
-import { until } from '@drydock/test-kit/wait';
+import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
+import { problemSchema } from '@drydock/contracts/platform/problems';
+import { queueBackends } from '@drydock/testing/queue-backends';
+import { startStack, type TestStack } from '@drydock/testing/stack';
+import { until } from '@drydock/testing/wait';
 import { Redis } from 'ioredis';
 import { Customer } from './customer';
 import { digestSite, disturbSite, fillSite, type Place, samplePage, sizes, writeVersion } from './versioned-site';

@@ -1,10 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mintedApiKeySchema } from '@drydock/contracts/api-keys';
-import { siteBackupSurfaceSchema } from '@drydock/contracts/backups';
-import { managedDatabaseSchema } from '@drydock/contracts/databases';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
-import { startStack, type TestStack } from '@drydock/test-kit/stack';
-import { until } from '@drydock/test-kit/wait';
+import { managedDatabaseSchema } from '@drydock/contracts/databases/databases';
+import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
+import { mintedApiKeySchema } from '@drydock/contracts/keys/api-keys';
+import { queueBackends } from '@drydock/testing/queue-backends';
+import { startStack, type TestStack } from '@drydock/testing/stack';
+import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
 import { type Collector, startCollector } from './collector';
 import { Customer } from './customer';

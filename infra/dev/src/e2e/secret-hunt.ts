@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { secretsOf } from '@drydock/service-kit/redact';
-import type { TestStack } from '@drydock/test-kit/stack';
+import { secretsOf } from '@drydock/service/telemetry/redact';
+import type { TestStack } from '@drydock/testing/stack';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 

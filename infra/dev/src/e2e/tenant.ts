@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import type { TestStack } from '@drydock/test-kit/stack';
-import { until } from '@drydock/test-kit/wait';
+import type { TestStack } from '@drydock/testing/stack';
+import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { z } from 'zod';
 

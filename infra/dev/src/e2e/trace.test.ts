@@ -1,7 +1,7 @@
-import { mintedApiKeySchema } from '@drydock/contracts/api-keys';
-import { siteBackupSurfaceSchema } from '@drydock/contracts/backups';
-import { startStack, type TestStack } from '@drydock/test-kit/stack';
-import { until } from '@drydock/test-kit/wait';
+import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
+import { mintedApiKeySchema } from '@drydock/contracts/keys/api-keys';
+import { startStack, type TestStack } from '@drydock/testing/stack';
+import { until } from '@drydock/testing/wait';
 import { type Collector, type Span, startCollector } from './collector';
 import { Customer } from './customer';
 

@@ -30,7 +30,7 @@ const hostEnvironment = (around: Surroundings): Record<string, string> => ({
 });
 
 export const databasesPrograms: readonly ProgramPlan[] = [
-  { name: 'database-host', entry: 'packages/database-host/dist/server.js', tier: 'host', environment: hostEnvironment },
+  { name: 'database-host', entry: 'services/database-agent/dist/server.js', tier: 'host', environment: hostEnvironment },
   { name: 'databases', entry: 'services/databases/dist/server.js', tier: 'service', environment: apiEnvironment },
   { name: 'databases-worker', entry: 'services/databases/dist/worker.js', tier: 'service', environment: workerEnvironment },
 ];

@@ -18,7 +18,7 @@ export const hetznerAdminOf = (around: Surroundings) => ({
 /** A cloud with machines, disks and images. What takes minutes there takes seconds here. */
 export const hetznerStandInProgram: ProgramPlan = {
   name: 'hetzner-stand-in',
-  entry: 'packages/stand-ins/dist/hetzner/hetzner-server.js',
+  entry: 'packages/emulators/dist/hetzner/hetzner-server.js',
   tier: 'host',
   environment: (around) => ({
     ...around.common,

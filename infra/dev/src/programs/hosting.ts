@@ -49,7 +49,7 @@ const siteHostEnvironment = (around: Surroundings): Record<string, string> => ({
 export const hostingPrograms: readonly ProgramPlan[] = [
   s3StandInProgram,
   vendorStandInProgram,
-  { name: 'site-host', entry: 'packages/site-host/dist/server.js', tier: 'host', environment: siteHostEnvironment },
+  { name: 'site-host', entry: 'services/site-agent/dist/server.js', tier: 'host', environment: siteHostEnvironment },
   { name: 'hosting', entry: 'services/hosting/dist/server.js', tier: 'service', environment: apiEnvironment },
   { name: 'hosting-worker', entry: 'services/hosting/dist/worker.js', tier: 'service', environment: workerEnvironment },
 ];

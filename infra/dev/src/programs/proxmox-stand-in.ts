@@ -17,7 +17,7 @@ export const proxmoxApiOf = (account: StandInAccount, around: Surroundings, role
 /** A cluster of two nodes with templates to clone. What takes minutes there takes seconds here. */
 export const proxmoxStandInProgram: ProgramPlan = {
   name: 'proxmox-stand-in',
-  entry: 'packages/stand-ins/dist/proxmox/proxmox-server.js',
+  entry: 'packages/emulators/dist/proxmox/proxmox-server.js',
   tier: 'host',
   environment: (around) => ({
     ...around.common,

@@ -83,7 +83,7 @@ export const backupsEnvironment = (around: Surroundings): Record<string, string>
 /** Object storage for the backups and for a customer's own copies. */
 export const s3StandInProgram: ProgramPlan = {
   name: 's3-stand-in',
-  entry: 'packages/stand-ins/dist/s3/s3-server.js',
+  entry: 'packages/emulators/dist/s3/s3-server.js',
   tier: 'host',
   environment,
 };

@@ -34,7 +34,7 @@ export const vendorReaderEnvironment = (around: Surroundings): Record<string, st
 /** A hosting vendor with packages and their timelines. Its jobs take three seconds here, minutes at a real one. */
 export const vendorStandInProgram: ProgramPlan = {
   name: 'vendor-stand-in',
-  entry: 'packages/stand-ins/dist/vendor/vendor-server.js',
+  entry: 'packages/emulators/dist/vendor/vendor-server.js',
   tier: 'host',
   environment: (around) => ({
     ...around.common,

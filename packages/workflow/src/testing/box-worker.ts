@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
-import { pgDatabase } from '@drydock/database/pg-database';
-import { poolConfig } from '@drydock/database/pool';
+import { pgDatabase } from '@drydock/service/database/pg-database';
+import { poolConfig } from '@drydock/service/database/pool';
 import { Pool } from 'pg';
 import { createEngine } from '../engine';
 import { createListener } from '../listener';

@@ -1,4 +1,4 @@
-import type { Database } from '@drydock/database/sql';
+import type { Database } from '@drydock/service/database/sql';
 import type { PoolClient } from 'pg';
 import { z } from 'zod';
 import { workflowsFor } from '../definition';

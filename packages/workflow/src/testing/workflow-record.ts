@@ -1,6 +1,6 @@
-import type { WorkflowView } from '@drydock/contracts/workflows';
-import type { CrashLook } from '@drydock/test-kit/crash-every-step';
-import { until } from '@drydock/test-kit/wait';
+import type { WorkflowView } from '@drydock/contracts/platform/workflows';
+import type { CrashLook } from '@drydock/testing/crash-every-step';
+import { until } from '@drydock/testing/wait';
 import type { QueryResultRow } from 'pg';
 
 /** The tables of a service, as its test reaches them. */

@@ -1,5 +1,5 @@
-import type { BoardVisibility, LabelColour } from '@drydock/contracts/agency-boards';
-import type { Mode } from '@drydock/contracts/values';
+import type { BoardVisibility, LabelColour } from '@drydock/contracts/agency/agency-boards';
+import type { Mode } from '@drydock/contracts/platform/values';
 
 /** Whose world a look-up stays in: one organisation's, and one mode's. */
 export interface Owner {

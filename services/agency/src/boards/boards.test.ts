@@ -1,8 +1,8 @@
-import type { Board } from '@drydock/contracts/agency-boards';
-import { askEndpoint, endpointsOf, notAllowed, rowsOf } from '@drydock/service-kit/testing/ask-endpoint';
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
+import type { Board } from '@drydock/contracts/agency/agency-boards';
+import { askEndpoint, endpointsOf, notAllowed, rowsOf } from '@drydock/service/testing/ask-endpoint';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
+import { callerOf } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { type AgencyApi, startAgency } from '../../test/agency-api';
 

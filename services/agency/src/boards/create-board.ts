@@ -1,5 +1,5 @@
-import type { createBoard as endpoint } from '@drydock/contracts/agency-boards';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { createBoard as endpoint } from '@drydock/contracts/agency/agency-boards';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';

@@ -1,6 +1,6 @@
-import type { createBoardColumn as endpoint } from '@drydock/contracts/agency-boards';
-import { problem } from '@drydock/contracts/problem';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { createBoardColumn as endpoint } from '@drydock/contracts/agency/agency-boards';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';

@@ -1,5 +1,5 @@
-import type { getBoard as endpoint } from '@drydock/contracts/agency-boards';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getBoard as endpoint } from '@drydock/contracts/agency/agency-boards';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { viewBoard } from './board.view';
 import { readBoard } from './require-board';

@@ -1,6 +1,6 @@
-import type { getBoardColumn, getBoardLabel } from '@drydock/contracts/agency-boards';
-import { problem } from '@drydock/contracts/problem';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getBoardColumn, getBoardLabel } from '@drydock/contracts/agency/agency-boards';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { viewColumn, viewLabel } from './board.view';
 import { readBoard } from './require-board';

@@ -1,5 +1,5 @@
-import { listBoards as endpoint } from '@drydock/contracts/agency-boards';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import { listBoards as endpoint } from '@drydock/contracts/agency/agency-boards';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { listBoards as listRows } from './board.store';
 import { viewBoard } from './board.view';

@@ -1,5 +1,5 @@
-import type { archiveCard as endpoint } from '@drydock/contracts/agency-cards';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { archiveCard as endpoint } from '@drydock/contracts/agency/agency-cards';
+import type { ActHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { cardPath, noteChange } from '../note-change';

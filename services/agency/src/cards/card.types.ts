@@ -1,4 +1,4 @@
-import type { BoardVisibility, LabelColour } from '@drydock/contracts/agency-boards';
+import type { BoardVisibility, LabelColour } from '@drydock/contracts/agency/agency-boards';
 import type { BoardLabel } from '../boards/board.types';
 
 export interface Card {

@@ -1,4 +1,4 @@
-import type { Card as View } from '@drydock/contracts/agency-cards';
+import type { Card as View } from '@drydock/contracts/agency/agency-cards';
 import { type Viewer, viewLabel } from '../boards/board.view';
 import type { Card } from './card.types';
 

@@ -1,7 +1,7 @@
-import type { Board, BoardColumn } from '@drydock/contracts/agency-boards';
-import type { Card } from '@drydock/contracts/agency-cards';
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import { refusalOf } from '@drydock/service-kit/testing/problem';
+import type { Board, BoardColumn } from '@drydock/contracts/agency/agency-boards';
+import type { Card } from '@drydock/contracts/agency/agency-cards';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import { refusalOf } from '@drydock/service/testing/problem';
 import { uuidv7 } from 'uuidv7';
 import { type AgencyApi, orderOf, startAgency } from '../../test/agency-api';
 

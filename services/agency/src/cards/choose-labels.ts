@@ -1,4 +1,4 @@
-import { problem } from '@drydock/contracts/problem';
+import { problem } from '@drydock/contracts/platform/problem';
 import { findLabelIds } from '../boards/board.store';
 import type { Tx } from '../database.store';
 

@@ -1,6 +1,6 @@
-import type { createCard as endpoint } from '@drydock/contracts/agency-cards';
-import { problem } from '@drydock/contracts/problem';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { createCard as endpoint } from '@drydock/contracts/agency/agency-cards';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { uuidv7 } from 'uuidv7';
 import { requireBoard } from '../boards/require-board';
 import type { HandlerContext } from '../context';

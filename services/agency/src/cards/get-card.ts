@@ -1,6 +1,6 @@
-import type { getCard as endpoint } from '@drydock/contracts/agency-cards';
-import { problem } from '@drydock/contracts/problem';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getCard as endpoint } from '@drydock/contracts/agency/agency-cards';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { findClientColumnIds } from '../boards/board.store';
 import { requireBoard } from '../boards/require-board';
 import type { HandlerContext } from '../context';

@@ -1,5 +1,5 @@
-import { listCards as endpoint } from '@drydock/contracts/agency-cards';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import { listCards as endpoint } from '@drydock/contracts/agency/agency-cards';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { requireBoard } from '../boards/require-board';
 import type { HandlerContext } from '../context';
 import { listCards as listRows } from './card.store';

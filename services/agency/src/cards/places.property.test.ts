@@ -1,5 +1,5 @@
-import type { Card } from '@drydock/contracts/agency-cards';
-import { refusalOf } from '@drydock/service-kit/testing/problem';
+import type { Card } from '@drydock/contracts/agency/agency-cards';
+import { refusalOf } from '@drydock/service/testing/problem';
 import fc from 'fast-check';
 import { type AgencyApi, orderOf, startAgency } from '../../test/agency-api';
 

@@ -1,6 +1,6 @@
-import type { restoreCard as endpoint } from '@drydock/contracts/agency-cards';
-import { problem } from '@drydock/contracts/problem';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { restoreCard as endpoint } from '@drydock/contracts/agency/agency-cards';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ActHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { cardPath, noteChange } from '../note-change';

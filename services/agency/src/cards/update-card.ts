@@ -1,7 +1,7 @@
-import type { updateCard as endpoint } from '@drydock/contracts/agency-cards';
-import type { BodyOf } from '@drydock/contracts/endpoint';
-import { problem } from '@drydock/contracts/problem';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { updateCard as endpoint } from '@drydock/contracts/agency/agency-cards';
+import type { BodyOf } from '@drydock/contracts/platform/endpoint';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ActHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { cardPath, noteChange } from '../note-change';

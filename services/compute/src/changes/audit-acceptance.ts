@@ -1,5 +1,5 @@
-import type { Database } from '@drydock/database/sql';
-import { audit } from '@drydock/service-kit/audit';
+import type { Database } from '@drydock/service/database/sql';
+import { audit } from '@drydock/service/effects/audit';
 import type { WorkflowRun } from '@drydock/workflow/definition';
 import type { Tx } from '../database.store';
 import { serverPath } from '../servers/server-names';

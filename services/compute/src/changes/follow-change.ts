@@ -1,4 +1,4 @@
-import type { ProblemCode } from '@drydock/contracts/problems';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { conclude, retryLater } from '@drydock/workflow/step-error';
 import type { Accepted, Change } from '../providers/compute-change.types';
 import type { ComputeDriver } from '../providers/compute-provider';

@@ -1,4 +1,4 @@
-import type { ProblemCode } from '@drydock/contracts/problems';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import type { Log } from '@drydock/workflow/log';
 import { conclude, fail, retryLater } from '@drydock/workflow/step-error';
 import type { Change } from '../providers/compute-change.types';

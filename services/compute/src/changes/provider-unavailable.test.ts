@@ -1,4 +1,4 @@
-import { Problem } from '@drydock/contracts/problem';
+import { Problem } from '@drydock/contracts/platform/problem';
 import { hetznerRig } from '../../test/hetzner-rig';
 import { openRig, orderMachine, type RigWorld } from '../../test/provider-rig';
 import { lookedUp } from './provider-unavailable';

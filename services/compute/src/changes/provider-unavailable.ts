@@ -1,4 +1,4 @@
-import { type Problem, problem } from '@drydock/contracts/problem';
+import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import { ComputeError } from '../providers/compute-error';
 
 /** What a caller is told to do while a provider does not answer, in seconds (decisions.md 1). */

@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http';
-import { closeServer, listen } from '@drydock/service-kit/http-server';
+import { closeServer, listen } from '@drydock/service/http/http-server';
 import { hetznerRig } from '../../test/hetzner-rig';
 import { tooManyAnswers, unreadableAnswers } from '../../test/lost-answers';
 import { ended, openRig, orderMachine, type Rig, type RigWorld, reference, refusalOf, takeSnapshot } from '../../test/provider-rig';

@@ -1,4 +1,4 @@
-import type { ComputeServerBilling } from '@drydock/contracts/compute-servers';
+import type { ComputeServerBilling } from '@drydock/contracts/compute/compute-servers';
 import type { Server } from './server.types';
 
 type Billed = Pick<Server, 'mode' | 'termMonths' | 'currency' | 'amountMinor' | 'subscriptionId' | 'activeSince' | 'vanishedAt' | 'status'>;

@@ -1,5 +1,5 @@
-import type { getComputeServer as endpoint } from '@drydock/contracts/compute-servers';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getComputeServer as endpoint } from '@drydock/contracts/compute/compute-servers';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { readServer } from './find-server';
 import { viewServer } from './server.view';

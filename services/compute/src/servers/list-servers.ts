@@ -1,5 +1,5 @@
-import { listComputeServers as endpoint } from '@drydock/contracts/compute-servers';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import { listComputeServers as endpoint } from '@drydock/contracts/compute/compute-servers';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { type HandlerContext, ownerOf } from '../context';
 import { listServers as listRows } from './server.store';
 import { viewServer } from './server.view';

@@ -1,6 +1,6 @@
-import type { orderComputeServer as endpoint } from '@drydock/contracts/compute-servers';
-import { problem } from '@drydock/contracts/problem';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { orderComputeServer as endpoint } from '@drydock/contracts/compute/compute-servers';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';

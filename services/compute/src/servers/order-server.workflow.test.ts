@@ -1,9 +1,9 @@
-import type { ComputeServerView } from '@drydock/contracts/compute-servers';
-import type { ServerSnapshot } from '@drydock/contracts/compute-snapshots';
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import { ended } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { until } from '@drydock/test-kit/wait';
+import type { ComputeServerView } from '@drydock/contracts/compute/compute-servers';
+import type { ServerSnapshot } from '@drydock/contracts/compute/compute-snapshots';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import { ended } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { until } from '@drydock/testing/wait';
 import { type ComputeWorld, openWorld } from '../../test/compute-world';
 
 let world: ComputeWorld;

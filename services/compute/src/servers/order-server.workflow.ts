@@ -1,4 +1,4 @@
-import { problems } from '@drydock/contracts/problems';
+import { problems } from '@drydock/contracts/platform/problems';
 import type { StepContext } from '@drydock/workflow/definition';
 import { fail, retryLater } from '@drydock/workflow/step-error';
 import { z } from 'zod';

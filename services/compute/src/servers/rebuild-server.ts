@@ -1,5 +1,5 @@
-import type { rebuildComputeServer as endpoint } from '@drydock/contracts/compute-servers';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { rebuildComputeServer as endpoint } from '@drydock/contracts/compute/compute-servers';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { assertAllowed, assertFree } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';

@@ -1,4 +1,4 @@
-import { powerStateSchema } from '@drydock/contracts/compute-servers';
+import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
 import type { StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { followChange } from '../changes/follow-change';

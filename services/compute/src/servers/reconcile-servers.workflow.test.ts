@@ -1,6 +1,6 @@
-import type { ComputeServerView } from '@drydock/contracts/compute-servers';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { until } from '@drydock/test-kit/wait';
+import type { ComputeServerView } from '@drydock/contracts/compute/compute-servers';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { type ComputeWorld, openWorld } from '../../test/compute-world';
 import { givenServer, startReconciliation } from '../../test/given-server';

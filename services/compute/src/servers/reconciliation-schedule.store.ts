@@ -1,4 +1,4 @@
-import type { Sql } from '@drydock/database/sql';
+import type { Sql } from '@drydock/service/database/sql';
 
 /** Reconciliations of ranges that are no longer configured would fail for ever. */
 export const removeOtherSchedules = (sql: Sql, names: readonly string[]): Promise<unknown> =>

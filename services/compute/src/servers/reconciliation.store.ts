@@ -1,5 +1,5 @@
-import type { ServerPowerState } from '@drydock/contracts/compute-servers';
-import type { Mode } from '@drydock/contracts/values';
+import type { ServerPowerState } from '@drydock/contracts/compute/compute-servers';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { Tx } from '../database.store';
 
 export interface SeenMachine {

@@ -1,4 +1,4 @@
-import type { ServerStatus } from '@drydock/contracts/compute-servers';
+import type { ServerStatus } from '@drydock/contracts/compute/compute-servers';
 
 /** Every change of status that there is; the drawing in the README is made of it. */
 export const serverTransitions = {

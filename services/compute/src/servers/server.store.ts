@@ -1,4 +1,4 @@
-import type { ServerStatus } from '@drydock/contracts/compute-servers';
+import type { ServerStatus } from '@drydock/contracts/compute/compute-servers';
 import type { Tx } from '../database.store';
 import type { Server as ServerRow } from '../generated/prisma/client';
 import type { Machine } from '../providers/compute-machine.types';

@@ -1,5 +1,5 @@
-import type { ServerPowerState, ServerStatus } from '@drydock/contracts/compute-servers';
-import type { Mode } from '@drydock/contracts/values';
+import type { ServerPowerState, ServerStatus } from '@drydock/contracts/compute/compute-servers';
+import type { Mode } from '@drydock/contracts/platform/values';
 
 /** Whose world a look-up stays in: one organisation's, and one mode's. */
 export interface Owner {

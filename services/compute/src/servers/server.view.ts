@@ -1,4 +1,4 @@
-import { type ComputeServerView, computeServerSchema } from '@drydock/contracts/compute-servers';
+import { type ComputeServerView, computeServerSchema } from '@drydock/contracts/compute/compute-servers';
 import type { ComputeReader } from '../providers/compute-provider';
 import { billingOf } from './billing.rules';
 import type { Server } from './server.types';

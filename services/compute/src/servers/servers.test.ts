@@ -1,6 +1,6 @@
-import type { ComputeServerView } from '@drydock/contracts/compute-servers';
-import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import type { ComputeServerView } from '@drydock/contracts/compute/compute-servers';
+import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { startApi } from '../../test/compute-api';
 import { givenServer } from '../../test/given-server';
 import { type HetznerProject, openHetznerProject } from '../../test/hetzner-project';

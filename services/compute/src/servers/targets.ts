@@ -1,4 +1,4 @@
-import type { Mode } from '@drydock/contracts/values';
+import type { Mode } from '@drydock/contracts/platform/values';
 
 /** What a size costs, in the currency's smallest unit. */
 export interface Price {

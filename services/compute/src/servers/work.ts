@@ -1,4 +1,4 @@
-import type { Mode } from '@drydock/contracts/values';
+import type { Mode } from '@drydock/contracts/platform/values';
 import { workflowsFor } from '@drydock/workflow/definition';
 import type { ComputeDatabase, Tx } from '../database.store';
 import type { ComputeDriver } from '../providers/compute-provider';

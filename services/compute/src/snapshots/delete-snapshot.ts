@@ -1,7 +1,7 @@
-import type { deleteServerSnapshot as endpoint } from '@drydock/contracts/compute-snapshots';
-import { problem } from '@drydock/contracts/problem';
-import { problems } from '@drydock/contracts/problems';
-import type { SettleHandlers } from '@drydock/service-kit/route';
+import type { deleteServerSnapshot as endpoint } from '@drydock/contracts/compute/compute-snapshots';
+import { problem } from '@drydock/contracts/platform/problem';
+import { problems } from '@drydock/contracts/platform/problems';
+import type { SettleHandlers } from '@drydock/service/http/route';
 import { waitForStep } from '@drydock/workflow/wait-for-step';
 import { acceptWorkflow } from '@drydock/workflow-kit/accept-workflow';
 import { assertAllowed, assertFree, problemOf } from '@drydock/workflow-kit/refuse';

@@ -1,5 +1,5 @@
-import { listServerSnapshots as endpoint } from '@drydock/contracts/compute-snapshots';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import { listServerSnapshots as endpoint } from '@drydock/contracts/compute/compute-snapshots';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { lookedUp } from '../changes/provider-unavailable';
 import type { HandlerContext } from '../context';
 import { readServer } from '../servers/find-server';

@@ -1,5 +1,5 @@
-import type { preflightComputeServerRollback as endpoint } from '@drydock/contracts/compute-snapshots';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { preflightComputeServerRollback as endpoint } from '@drydock/contracts/compute/compute-snapshots';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
 import { problemOf } from '@drydock/workflow-kit/refuse';

@@ -1,4 +1,4 @@
-import type { Preflight } from '@drydock/contracts/preflight';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
 import type { Server } from '../servers/server.types';
 import { serverPath } from '../servers/server-names';
 import type { RollbackWorld } from './snapshot.rules';

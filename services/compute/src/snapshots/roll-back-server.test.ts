@@ -1,7 +1,7 @@
-import type { Preflight } from '@drydock/contracts/preflight';
-import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
+import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { startApi } from '../../test/compute-api';
 import { givenServer } from '../../test/given-server';

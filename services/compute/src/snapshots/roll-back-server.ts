@@ -1,5 +1,5 @@
-import type { rollBackComputeServer as endpoint } from '@drydock/contracts/compute-snapshots';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { rollBackComputeServer as endpoint } from '@drydock/contracts/compute/compute-snapshots';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { assertAllowed, assertFree } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';

@@ -1,4 +1,4 @@
-import { powerStateSchema } from '@drydock/contracts/compute-servers';
+import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
 import type { StepContext } from '@drydock/workflow/definition';
 import { conclude, retryLater } from '@drydock/workflow/step-error';
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-import type { ServerSnapshot } from '@drydock/contracts/compute-snapshots';
+import type { ServerSnapshot } from '@drydock/contracts/compute/compute-snapshots';
 import type { MachineSnapshot } from '../providers/compute-machine.types';
 
 /** ServerSnapshot of decisions.md 6. */

@@ -1,6 +1,6 @@
-import type { takeServerSnapshot as endpoint } from '@drydock/contracts/compute-snapshots';
-import { problems } from '@drydock/contracts/problems';
-import type { SettleHandlers } from '@drydock/service-kit/route';
+import type { takeServerSnapshot as endpoint } from '@drydock/contracts/compute/compute-snapshots';
+import { problems } from '@drydock/contracts/platform/problems';
+import type { SettleHandlers } from '@drydock/service/http/route';
 import { waitForStep } from '@drydock/workflow/wait-for-step';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { assertAllowed, assertFree, problemOf } from '@drydock/workflow-kit/refuse';

@@ -1,4 +1,4 @@
-import type { DatabaseBackupKind } from '@drydock/contracts/database-backups';
+import type { DatabaseBackupKind } from '@drydock/contracts/databases/database-backups';
 import type { Tx } from '../database.store';
 import { nextBackupSequence } from '../databases/database.store';
 import type { Owner } from '../databases/database.types';

@@ -1,4 +1,4 @@
-import type { DatabaseBackupKind } from '@drydock/contracts/database-backups';
+import type { DatabaseBackupKind } from '@drydock/contracts/databases/database-backups';
 
 export interface StoredArchive {
   storageKey: string;

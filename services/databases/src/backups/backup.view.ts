@@ -1,4 +1,4 @@
-import type { DatabaseBackup as View } from '@drydock/contracts/database-backups';
+import type { DatabaseBackup as View } from '@drydock/contracts/databases/database-backups';
 import type { DatabaseBackup } from './backup.types';
 
 export const viewBackup = ({ id, kind, status, engineVersion: engine_version, archive, createdAt, completedAt }: DatabaseBackup): View => ({

@@ -1,5 +1,5 @@
-import { listDatabaseBackups as endpoint } from '@drydock/contracts/database-backups';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import { listDatabaseBackups as endpoint } from '@drydock/contracts/databases/database-backups';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { readDatabase } from '../databases/find-database';
 import { listBackups as listRows } from './backup.store';

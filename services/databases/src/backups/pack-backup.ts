@@ -1,4 +1,4 @@
-import { verifyArchive } from '@drydock/archive/verify-archive';
+import { verifyArchive } from '@drydock/archive/read/verify-archive';
 import type { StepContext } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
 import type { Tx } from '../database.store';

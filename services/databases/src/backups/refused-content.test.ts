@@ -1,6 +1,6 @@
-import { ended } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { ended } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { queueBackends } from '@drydock/testing/queue-backends';
 import { type DatabasesWorld, makeDatabase, openWorld, query } from '../../test/databases-world';
 
 let world: DatabasesWorld;

@@ -1,5 +1,5 @@
-import type { takeDatabaseBackup as endpoint } from '@drydock/contracts/database-backups';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { takeDatabaseBackup as endpoint } from '@drydock/contracts/databases/database-backups';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { assertAllowed, assertFree } from '@drydock/workflow-kit/refuse';
 import { uuidv7 } from 'uuidv7';

@@ -1,4 +1,4 @@
-import type { DatabaseCatalogue, DatabaseEngine, DatabaseSize } from '@drydock/contracts/databases';
+import type { DatabaseCatalogue, DatabaseEngine, DatabaseSize } from '@drydock/contracts/databases/databases';
 
 type Version = DatabaseCatalogue['engines'][number]['versions'][number];
 

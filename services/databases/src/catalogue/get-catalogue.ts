@@ -1,5 +1,5 @@
-import type { getDatabaseCatalogue as endpoint } from '@drydock/contracts/databases';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getDatabaseCatalogue as endpoint } from '@drydock/contracts/databases/databases';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { catalogue } from './catalogue';
 
 export const getCatalogue = () =>

@@ -1,7 +1,7 @@
-import { type CreatedDatabase, type createDatabase as endpoint, managedDatabaseSchema } from '@drydock/contracts/databases';
-import type { BodyOf } from '@drydock/contracts/endpoint';
-import { assertWithinQuota } from '@drydock/service-kit/org-quota';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import { type CreatedDatabase, type createDatabase as endpoint, managedDatabaseSchema } from '@drydock/contracts/databases/databases';
+import type { BodyOf } from '@drydock/contracts/platform/endpoint';
+import { assertWithinQuota } from '@drydock/service/access/org-quota';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
 import { assertAllowed } from '@drydock/workflow-kit/refuse';

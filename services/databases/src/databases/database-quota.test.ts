@@ -1,5 +1,5 @@
-import { refusalOf } from '@drydock/service-kit/testing/problem';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { refusalOf } from '@drydock/service/testing/problem';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { givenDatabase, startApi } from '../../test/databases-api';
 
 const staff = callerOf();

@@ -1,4 +1,4 @@
-import type { DatabaseStatus } from '@drydock/contracts/databases';
+import type { DatabaseStatus } from '@drydock/contracts/databases/databases';
 import type { Tx } from '../database.store';
 import type { ManagedDatabase as Row } from '../generated/prisma/client';
 import type { ManagedDatabase, Owner } from './database.types';

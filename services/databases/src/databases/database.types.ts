@@ -1,5 +1,5 @@
-import type { DatabaseEngine, DatabaseStatus } from '@drydock/contracts/databases';
-import type { Mode } from '@drydock/contracts/values';
+import type { DatabaseEngine, DatabaseStatus } from '@drydock/contracts/databases/databases';
+import type { Mode } from '@drydock/contracts/platform/values';
 
 /** Whose world a look-up stays in: one organisation's, and one mode's. */
 export interface Owner {

@@ -1,4 +1,4 @@
-import type { ManagedDatabase as View } from '@drydock/contracts/databases';
+import type { ManagedDatabase as View } from '@drydock/contracts/databases/databases';
 import { findSize, findVersion } from '../catalogue/catalogue';
 import type { ManagedDatabase } from './database.types';
 

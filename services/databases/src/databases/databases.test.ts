@@ -1,9 +1,9 @@
-import type { CreatedDatabase, DatabaseCatalogue, ManagedDatabase } from '@drydock/contracts/databases';
-import { askEndpoint, endpointsOf, notAllowed, rowsOf } from '@drydock/service-kit/testing/ask-endpoint';
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import type { CreatedDatabase, DatabaseCatalogue, ManagedDatabase } from '@drydock/contracts/databases/databases';
+import { askEndpoint, endpointsOf, notAllowed, rowsOf } from '@drydock/service/testing/ask-endpoint';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { givenBackup, givenDatabase, startApi } from '../../test/databases-api';
 

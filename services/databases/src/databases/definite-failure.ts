@@ -1,4 +1,4 @@
-import type { ProblemCode } from '@drydock/contracts/problems';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { fail } from '@drydock/workflow/step-error';
 import { DatabaseProviderError, type DatabaseRefusal } from '../providers/database-provider';
 

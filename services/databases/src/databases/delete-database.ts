@@ -1,5 +1,5 @@
-import type { deleteDatabase as endpoint } from '@drydock/contracts/databases';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { deleteDatabase as endpoint } from '@drydock/contracts/databases/databases';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { assertFree } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';

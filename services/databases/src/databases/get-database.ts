@@ -1,5 +1,5 @@
-import type { getDatabase as endpoint } from '@drydock/contracts/databases';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getDatabase as endpoint } from '@drydock/contracts/databases/databases';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { viewDatabase } from './database.view';
 import { readDatabase } from './find-database';

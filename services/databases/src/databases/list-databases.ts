@@ -1,5 +1,5 @@
-import { listDatabases as endpoint } from '@drydock/contracts/databases';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import { listDatabases as endpoint } from '@drydock/contracts/databases/databases';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { type HandlerContext, ownerOf } from '../context';
 import { listDatabases as listRows } from './database.store';
 import { viewDatabase } from './database.view';

@@ -1,4 +1,4 @@
-import type { Mode } from '@drydock/contracts/values';
+import type { Mode } from '@drydock/contracts/platform/values';
 
 /** What a sandbox database's label asks for (decisions.md 5), so that a client can try its own error paths. A live one's asks for nothing. */
 export const sandboxBehaviour = ({ mode, label }: { mode: Mode; label: string }) => ({

@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { systemErrorCode } from '@drydock/archive/archive-error';
-import { folderSink, folderSource } from '@drydock/archive/folder-objects';
+import { systemErrorCode } from '@drydock/archive/format/archive-error';
+import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
 import { assertStorageKey, type BackupStorage } from './backup-storage';
 
 /** Archives as folders below `root`, on the disk of the worker's host. */

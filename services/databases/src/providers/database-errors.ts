@@ -1,6 +1,6 @@
-import { ArchiveError, systemErrorCode } from '@drydock/archive/archive-error';
-import { DatabaseHostError, type DatabaseHostErrorCode } from '@drydock/database-host/database-host-error';
-import { JobProblem } from '@drydock/host-kit/job-protocol';
+import { DatabaseHostError, type DatabaseHostErrorCode } from '@drydock/agent/database/database-host-error';
+import { JobProblem } from '@drydock/agent/jobs/job-protocol';
+import { ArchiveError, systemErrorCode } from '@drydock/archive/format/archive-error';
 import { DatabaseProviderError, type DatabaseRefusal } from './database-provider';
 
 const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> = {

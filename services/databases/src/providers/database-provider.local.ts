@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { DatabaseHostClient, DatabaseHostReaderClient } from '@drydock/database-host/client';
-import type { DatabaseDescription, UpgradeStage } from '@drydock/database-host/protocol';
+import type { DatabaseHostClient, DatabaseHostReaderClient } from '@drydock/agent/database/client';
+import type { DatabaseDescription, UpgradeStage } from '@drydock/agent/database/protocol';
 import { claimOf } from './claim-of';
 import { translated, unavailableIfDown, unknownAsNull } from './database-errors';
 import type {

@@ -1,5 +1,5 @@
-import type { ArchiveSink, ArchiveSource } from '@drydock/archive/archive-objects';
-import type { Mode } from '@drydock/contracts/values';
+import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { MovingOrder, Order } from '@drydock/workflow/order';
 
 export type { MovingOrder, Order };

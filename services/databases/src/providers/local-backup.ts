@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { deriveKeys, encodeKeys } from '@drydock/archive/archive-keys';
-import { deriveKeysOf } from '@drydock/archive/open-archive';
-import type { DatabaseHostClient } from '@drydock/database-host/client';
+import type { DatabaseHostClient } from '@drydock/agent/database/client';
+import { deriveKeys, encodeKeys } from '@drydock/archive/format/archive-keys';
+import { deriveKeysOf } from '@drydock/archive/read/open-archive';
 import { claimOf } from './claim-of';
 import type {
   ArchiveToVerify,

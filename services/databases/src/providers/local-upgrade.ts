@@ -1,4 +1,4 @@
-import type { DatabaseHostClient } from '@drydock/database-host/client';
+import type { DatabaseHostClient } from '@drydock/agent/database/client';
 import { claimOf } from './claim-of';
 import { DatabaseProviderError, type DatabaseRef, type Order, type Upgrade, type UpgradePlan } from './database-provider';
 

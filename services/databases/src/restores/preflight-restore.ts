@@ -1,5 +1,5 @@
-import type { preflightDatabaseBackupRestore as endpoint } from '@drydock/contracts/database-backups';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { preflightDatabaseBackupRestore as endpoint } from '@drydock/contracts/databases/database-backups';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { problemOf } from '@drydock/workflow-kit/refuse';
 import { findBackup } from '../backups/backup.store';

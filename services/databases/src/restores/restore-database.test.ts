@@ -1,9 +1,9 @@
-import type { DatabaseBackup } from '@drydock/contracts/database-backups';
-import type { CreatedDatabase, ManagedDatabase } from '@drydock/contracts/databases';
-import type { Preflight } from '@drydock/contracts/preflight';
-import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import type { DatabaseBackup } from '@drydock/contracts/databases/database-backups';
+import type { CreatedDatabase, ManagedDatabase } from '@drydock/contracts/databases/databases';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
+import { ended, succeed } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { queueBackends } from '@drydock/testing/queue-backends';
 import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
 
 let world: DatabasesWorld;

@@ -1,4 +1,4 @@
-import type { Finding } from '@drydock/contracts/preflight';
+import type { Finding } from '@drydock/contracts/platform/preflight';
 import type { StagedRestore } from '../providers/database-provider';
 
 /** How many are told one by one. */

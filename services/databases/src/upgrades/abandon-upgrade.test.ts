@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import type { ManagedDatabase } from '@drydock/contracts/databases';
-import type { WorkflowView } from '@drydock/contracts/workflows';
-import { ended, succeed, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { createFaultTokens } from '@drydock/test-kit/fault-tokens';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import type { ManagedDatabase } from '@drydock/contracts/databases/databases';
+import type { WorkflowView } from '@drydock/contracts/platform/workflows';
+import { ended, succeed, workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { createFaultTokens } from '@drydock/testing/fault-tokens';
+import { queueBackends } from '@drydock/testing/queue-backends';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type DatabasesWorld, type Made, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
 

@@ -1,4 +1,4 @@
-import type { ProblemCode } from '@drydock/contracts/problems';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import type { StepContext } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
 import { conclude } from '@drydock/workflow/step-error';

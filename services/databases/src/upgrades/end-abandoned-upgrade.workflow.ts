@@ -1,4 +1,4 @@
-import type { Sql } from '@drydock/database/sql';
+import type { Sql } from '@drydock/service/database/sql';
 import type { WorkflowRun } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
 import { startWorkflow } from '@drydock/workflow/start-workflow';

@@ -1,6 +1,6 @@
-import type { preflightDatabaseUpgrade as endpoint } from '@drydock/contracts/database-upgrades';
-import { problem } from '@drydock/contracts/problem';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { preflightDatabaseUpgrade as endpoint } from '@drydock/contracts/databases/database-upgrades';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { problemOf } from '@drydock/workflow-kit/refuse';
 import { findNewestBackup } from '../backups/backup.store';

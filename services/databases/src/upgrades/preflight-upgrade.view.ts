@@ -1,4 +1,4 @@
-import type { Preflight } from '@drydock/contracts/preflight';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
 import type { DatabaseBackup } from '../backups/backup.types';
 import type { ManagedDatabase } from '../databases/database.types';
 import { databasePath } from '../databases/database-names';

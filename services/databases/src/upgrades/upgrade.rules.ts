@@ -1,4 +1,4 @@
-import type { DatabaseCatalogue } from '@drydock/contracts/databases';
+import type { DatabaseCatalogue } from '@drydock/contracts/databases/databases';
 import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
 import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
 import { compareVersions, isVersion } from '../catalogue/version.rules';

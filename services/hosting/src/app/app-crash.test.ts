@@ -1,6 +1,6 @@
-import { crashEveryStepInWorld } from '@drydock/service-kit/testing/crash-in-world';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { crashBackends, crashScope } from '@drydock/test-kit/crash-scope';
+import { crashEveryStepInWorld } from '@drydock/service/testing/crash-in-world';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { crashBackends, crashScope } from '@drydock/testing/crash-scope';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { processOf, putApp } from '../../test/site-app';

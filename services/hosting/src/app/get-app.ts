@@ -1,5 +1,5 @@
-import type { getSiteApp as endpoint } from '@drydock/contracts/site-app';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getSiteApp as endpoint } from '@drydock/contracts/hosting/site-app';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { isInProgress } from '@drydock/workflow-kit/refusal.rules';
 import type { HandlerContext } from '../context';

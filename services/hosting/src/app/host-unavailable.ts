@@ -1,4 +1,4 @@
-import { problem } from '@drydock/contracts/problem';
+import { problem } from '@drydock/contracts/platform/problem';
 
 /** The site's host was asked and did not answer. Nothing was started. */
 export function hostUnavailable(cause: unknown): never {

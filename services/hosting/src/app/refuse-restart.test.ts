@@ -1,5 +1,5 @@
-import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { givenSite, startApi } from '../../test/hosting-api';
 
 const owner = callerOf();

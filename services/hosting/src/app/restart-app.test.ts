@@ -1,11 +1,11 @@
 import type { ChildProcess } from 'node:child_process';
-import { permissions } from '@drydock/contracts/permissions';
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import { ended, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { withoutRequestId } from '@drydock/service-kit/testing/problem';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { crashBackends } from '@drydock/test-kit/crash-scope';
-import { until } from '@drydock/test-kit/wait';
+import { permissions } from '@drydock/contracts/platform/permissions';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import { ended, workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { withoutRequestId } from '@drydock/service/testing/problem';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { crashBackends } from '@drydock/testing/crash-scope';
+import { until } from '@drydock/testing/wait';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';

@@ -1,7 +1,7 @@
-import { problem } from '@drydock/contracts/problem';
-import { problems } from '@drydock/contracts/problems';
-import type { restartSiteApp as endpoint } from '@drydock/contracts/site-app';
-import type { SettleHandlers } from '@drydock/service-kit/route';
+import type { restartSiteApp as endpoint } from '@drydock/contracts/hosting/site-app';
+import { problem } from '@drydock/contracts/platform/problem';
+import { problems } from '@drydock/contracts/platform/problems';
+import type { SettleHandlers } from '@drydock/service/http/route';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { waitForStep } from '@drydock/workflow/wait-for-step';
 import { acceptWorkflow } from '@drydock/workflow-kit/accept-workflow';

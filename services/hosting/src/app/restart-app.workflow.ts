@@ -1,5 +1,5 @@
-import type { ProblemCode } from '@drydock/contracts/problems';
-import { audit } from '@drydock/service-kit/audit';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
+import { audit } from '@drydock/service/effects/audit';
 import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';
 import { z } from 'zod';

@@ -1,7 +1,7 @@
-import type { ArchiveSource } from '@drydock/archive/archive-objects';
-import { verifyArchive } from '@drydock/archive/verify-archive';
-import type { Finding } from '@drydock/contracts/preflight';
-import type { SitePlatform } from '@drydock/contracts/sites';
+import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
+import { verifyArchive } from '@drydock/archive/read/verify-archive';
+import type { SitePlatform } from '@drydock/contracts/hosting/sites';
+import type { Finding } from '@drydock/contracts/platform/preflight';
 import type { StepContext } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
 import { attemptKey, backupPrefix } from '../providers/backup-storage';

@@ -1,5 +1,5 @@
-import type { SiteBackupSurface } from '@drydock/contracts/backups';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { givenSite, startApi } from '../../test/hosting-api';
 
 const owner = callerOf();

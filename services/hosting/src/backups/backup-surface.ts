@@ -1,4 +1,4 @@
-import { listSiteBackups, type SiteBackupSurface } from '@drydock/contracts/backups';
+import { listSiteBackups, type SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
 import type { HandlerContext } from '../context';

@@ -1,5 +1,5 @@
-import { immutableDays, type SiteBackup, type SiteBackupSurface } from '@drydock/contracts/backups';
-import type { PageMeta } from '@drydock/contracts/values';
+import { immutableDays, type SiteBackup, type SiteBackupSurface } from '@drydock/contracts/hosting/backups';
+import type { PageMeta } from '@drydock/contracts/platform/values';
 import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
 import { isInProgress } from '@drydock/workflow-kit/refusal.rules';
 import { immutabilityOf, restoreDrillOf } from '../proofs/proof.rules';

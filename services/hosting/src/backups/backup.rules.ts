@@ -1,4 +1,4 @@
-import { type BackupStatus, immutableDays, onDemandLimit } from '@drydock/contracts/backups';
+import { type BackupStatus, immutableDays, onDemandLimit } from '@drydock/contracts/hosting/backups';
 import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
 import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';

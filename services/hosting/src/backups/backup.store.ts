@@ -1,4 +1,4 @@
-import type { BackupKind } from '@drydock/contracts/backups';
+import type { BackupKind } from '@drydock/contracts/hosting/backups';
 import type { Tx } from '../database.store';
 import type { Backup as BackupRow } from '../generated/prisma/client';
 import type { BackupLocation } from '../providers/backup-storage';

@@ -1,6 +1,6 @@
-import type { BackupKind, BackupStatus } from '@drydock/contracts/backups';
-import type { Mode } from '@drydock/contracts/values';
-import type { SkippedPath } from '@drydock/site-host/skipped-paths';
+import type { SkippedPath } from '@drydock/agent/site/skipped-paths';
+import type { BackupKind, BackupStatus } from '@drydock/contracts/hosting/backups';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { BackupLocation } from '../providers/backup-storage';
 
 /** Where a completed backup lies and what its archive must be; any other archive in its place is refused. */

@@ -1,4 +1,4 @@
-import type { SiteBackup } from '@drydock/contracts/backups';
+import type { SiteBackup } from '@drydock/contracts/hosting/backups';
 import { statusAt } from './backup.rules';
 import type { Backup } from './backup.types';
 

@@ -1,7 +1,7 @@
-import type { SiteBackupSurface } from '@drydock/contracts/backups';
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { givenBackup, givenSite, startApi } from '../../test/hosting-api';
 

@@ -1,5 +1,5 @@
-import { ArchiveError, type ArchiveReason } from '@drydock/archive/archive-error';
-import type { ProblemCode } from '@drydock/contracts/problems';
+import { ArchiveError, type ArchiveReason } from '@drydock/archive/format/archive-error';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { fail, type StepFailure } from '@drydock/workflow/step-error';
 import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
 import { type RefusedContent, SiteHostError, type SiteHostRefusal } from '../providers/site-host';

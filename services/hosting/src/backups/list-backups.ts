@@ -1,5 +1,5 @@
-import type { listSiteBackups as endpoint } from '@drydock/contracts/backups';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { listSiteBackups as endpoint } from '@drydock/contracts/hosting/backups';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { readSite } from '../sites/find-site';
 import { readListPage } from '../sites/site-list';

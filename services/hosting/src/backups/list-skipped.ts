@@ -1,7 +1,7 @@
-import type { listSiteBackupSkipped as endpoint } from '@drydock/contracts/backups';
-import { listSiteBackupSkipped } from '@drydock/contracts/backups';
-import { problem } from '@drydock/contracts/problem';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { listSiteBackupSkipped as endpoint } from '@drydock/contracts/hosting/backups';
+import { listSiteBackupSkipped } from '@drydock/contracts/hosting/backups';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { readSite } from '../sites/find-site';
 import { findBackup } from './backup.store';

@@ -1,5 +1,5 @@
-import type { preflightSiteBackupRestore as endpoint } from '@drydock/contracts/backups';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { preflightSiteBackupRestore as endpoint } from '@drydock/contracts/hosting/backups';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { problemOf } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';

@@ -1,4 +1,4 @@
-import type { Preflight } from '@drydock/contracts/preflight';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
 import type { Site } from '../sites/site.types';
 import { sitePath } from '../sites/site-names';
 import type { Backup } from './backup.types';

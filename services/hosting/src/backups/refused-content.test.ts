@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { SiteBackupSurface } from '@drydock/contracts/backups';
-import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { createFaultTokens } from '@drydock/test-kit/fault-tokens';
-import { readSharedCluster } from '@drydock/test-kit/test-cluster';
-import { until } from '@drydock/test-kit/wait';
+import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
+import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
+import { ended, succeed } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { createFaultTokens } from '@drydock/testing/fault-tokens';
+import { until } from '@drydock/testing/wait';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, runSql, stateOf } from '../../test/site-state';
 

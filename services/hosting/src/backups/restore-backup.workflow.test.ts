@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { SiteBackupSurface } from '@drydock/contracts/backups';
-import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
-import { until } from '@drydock/test-kit/wait';
+import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
+import { ended, succeed } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { queueBackends } from '@drydock/testing/queue-backends';
+import { until } from '@drydock/testing/wait';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, runSql, stateOf } from '../../test/site-state';
 

@@ -1,4 +1,4 @@
-import { isFrontPageLost, type Skipped, type SkippedPath } from '@drydock/site-host/skipped-paths';
+import { isFrontPageLost, type Skipped, type SkippedPath } from '@drydock/agent/site/skipped-paths';
 import type { Tx } from '../database.store';
 import type { Backup } from './backup.types';
 import { sampleSize } from './skipped.view';

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import type { SiteBackupSurface } from '@drydock/contracts/backups';
-import type { Preflight } from '@drydock/contracts/preflight';
-import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
+import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
+import { ended, succeed } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite } from '../../test/site-state';

@@ -1,5 +1,5 @@
-import type { Finding } from '@drydock/contracts/preflight';
-import { isFrontPageLost, type SkippedPath } from '@drydock/site-host/skipped-paths';
+import { isFrontPageLost, type SkippedPath } from '@drydock/agent/site/skipped-paths';
+import type { Finding } from '@drydock/contracts/platform/preflight';
 
 /** How many of a backup's skipped paths are shown with it. */
 export const sampleSize = 10;

@@ -1,10 +1,10 @@
-import { ArchiveError } from '@drydock/archive/archive-error';
-import type { ArchiveSink } from '@drydock/archive/archive-objects';
-import type { Finding } from '@drydock/contracts/preflight';
-import { problems } from '@drydock/contracts/problems';
-import { type SitePlatform, type SiteStatus, sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/sites';
-import { timeOfId } from '@drydock/contracts/values';
-import { TransferError } from '@drydock/pg-transfer/transfer-error';
+import { ArchiveError } from '@drydock/archive/format/archive-error';
+import type { ArchiveSink } from '@drydock/archive/format/archive-objects';
+import { type SitePlatform, type SiteStatus, sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/hosting/sites';
+import type { Finding } from '@drydock/contracts/platform/preflight';
+import { problems } from '@drydock/contracts/platform/problems';
+import { timeOfId } from '@drydock/contracts/platform/values';
+import { TransferError } from '@drydock/postgres/session/transfer-error';
 import type { EndHooks, StepContext, WorkflowBuilder } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
 import { StepFailure } from '@drydock/workflow/step-error';

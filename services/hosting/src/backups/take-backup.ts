@@ -1,5 +1,5 @@
-import type { takeSiteBackup as endpoint } from '@drydock/contracts/backups';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { takeSiteBackup as endpoint } from '@drydock/contracts/hosting/backups';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { assertAllowed } from '@drydock/workflow-kit/refuse';

@@ -1,8 +1,8 @@
 // node services/hosting/dist/deleted-sites/command.js hold|release|purge ID
 // What staff do to a deleted site from beside the database: hold it for abuse, release it, or have its data removed now.
 import { parseArgs } from 'node:util';
-import { idSchema } from '@drydock/contracts/values';
-import { runCommand } from '@drydock/service-kit/run-command';
+import { idSchema } from '@drydock/contracts/platform/values';
+import { runCommand } from '@drydock/service/process/run-command';
 import { readCommandConfig } from '../config';
 import { openDatabase } from '../database.store';
 import { staffActions } from './staff-actions';

@@ -1,9 +1,9 @@
-import { auditRowsOf } from '@drydock/service-kit/testing/audit-log';
-import { crashEveryStepInWorld } from '@drydock/service-kit/testing/crash-in-world';
-import { succeed, viewOf, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import type { CrashLook } from '@drydock/test-kit/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { auditRowsOf } from '@drydock/service/testing/audit-log';
+import { crashEveryStepInWorld } from '@drydock/service/testing/crash-in-world';
+import { succeed, viewOf, workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import type { CrashLook } from '@drydock/testing/crash-every-step';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { deletionOf, givenDeletedSite } from '../../test/deleted-site';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';

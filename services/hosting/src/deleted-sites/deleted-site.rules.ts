@@ -1,4 +1,4 @@
-import type { DeletedSiteReason } from '@drydock/contracts/deleted-sites';
+import type { DeletedSiteReason } from '@drydock/contracts/hosting/deleted-sites';
 import { retentionDaysOf } from '../sites/site.rules';
 import type { DeletedSite } from './deleted-site.types';
 

@@ -1,6 +1,6 @@
-import type { DeleteReason } from '@drydock/contracts/deleted-sites';
-import type { SitePlatform } from '@drydock/contracts/sites';
-import type { Mode } from '@drydock/contracts/values';
+import type { DeleteReason } from '@drydock/contracts/hosting/deleted-sites';
+import type { SitePlatform } from '@drydock/contracts/hosting/sites';
+import type { Mode } from '@drydock/contracts/platform/values';
 
 /** A site that was deleted, with all that is needed to make it again. */
 export interface DeletedSite {

@@ -1,4 +1,4 @@
-import type { DeletedSiteReason, DeletedSiteView } from '@drydock/contracts/deleted-sites';
+import type { DeletedSiteReason, DeletedSiteView } from '@drydock/contracts/hosting/deleted-sites';
 import { purgeDueAt } from './deleted-site.rules';
 import type { DeletedSite } from './deleted-site.types';
 

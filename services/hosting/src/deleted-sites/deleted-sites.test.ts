@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import type { DeletedSiteView } from '@drydock/contracts/hosting/deleted-sites';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { type GivenDeletion, givenDeletedSite } from '../../test/deleted-site';
 import { givenSite, startApi } from '../../test/hosting-api';

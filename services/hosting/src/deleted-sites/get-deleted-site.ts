@@ -1,5 +1,5 @@
-import type { getDeletedSite as endpoint } from '@drydock/contracts/deleted-sites';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getDeletedSite as endpoint } from '@drydock/contracts/hosting/deleted-sites';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { viewDeletedSite } from './deleted-site.view';
 import { readDeletedSite } from './find-deleted-site';

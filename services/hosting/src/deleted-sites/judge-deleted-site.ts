@@ -1,5 +1,5 @@
-import type { DeletedSiteReason } from '@drydock/contracts/deleted-sites';
-import type { Caller } from '@drydock/service-kit/internal-token';
+import type { DeletedSiteReason } from '@drydock/contracts/hosting/deleted-sites';
+import type { Caller } from '@drydock/service/access/internal-token';
 import type { Tx } from '../database.store';
 import { isHeld, listHeldDomains } from '../domains/domain.store';
 import { reasonNotRestorable } from './deleted-site.rules';

@@ -1,5 +1,5 @@
-import { listDeletedSites as endpoint } from '@drydock/contracts/deleted-sites';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import { listDeletedSites as endpoint } from '@drydock/contracts/hosting/deleted-sites';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { type HandlerContext, ownerOf } from '../context';
 import { isHeld, listHeldDomains } from '../domains/domain.store';
 import { reasonNotRestorable } from './deleted-site.rules';

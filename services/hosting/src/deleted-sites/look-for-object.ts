@@ -1,5 +1,5 @@
-import { problem } from '@drydock/contracts/problem';
-import type { Caller } from '@drydock/service-kit/internal-token';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { Caller } from '@drydock/service/access/internal-token';
 import { findBackup } from '../backups/backup.store';
 import type { Backup } from '../backups/backup.types';
 import type { HandlerContext } from '../context';

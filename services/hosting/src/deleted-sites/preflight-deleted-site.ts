@@ -1,6 +1,6 @@
-import type { preflightDeletedSiteRestore as endpoint } from '@drydock/contracts/deleted-sites';
-import type { Preflight } from '@drydock/contracts/preflight';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { preflightDeletedSiteRestore as endpoint } from '@drydock/contracts/hosting/deleted-sites';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { problemOf } from '@drydock/workflow-kit/refuse';
 import { neededBytes } from '../backups/space.rules';
 import type { HandlerContext } from '../context';

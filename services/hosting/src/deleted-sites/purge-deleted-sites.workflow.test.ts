@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { until } from '@drydock/test-kit/wait';
+import type { DeletedSiteView } from '@drydock/contracts/hosting/deleted-sites';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { until } from '@drydock/testing/wait';
 import { type GivenDeletion, givenDeletedSite } from '../../test/deleted-site';
 import { givenBackup } from '../../test/hosting-api';
 import { type HostingWorld, openWorld } from '../../test/hosting-world';

@@ -1,4 +1,4 @@
-import type { DeletedSiteReason } from '@drydock/contracts/deleted-sites';
+import type { DeletedSiteReason } from '@drydock/contracts/hosting/deleted-sites';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
 import type { HandlerContext } from '../context';

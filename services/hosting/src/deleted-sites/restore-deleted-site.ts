@@ -1,6 +1,6 @@
-import type { restoreDeletedSite as endpoint } from '@drydock/contracts/deleted-sites';
-import { problem } from '@drydock/contracts/problem';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { restoreDeletedSite as endpoint } from '@drydock/contracts/hosting/deleted-sites';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders, type WorkTarget } from '@drydock/workflow-kit/accept-workflow';
 import { assertAllowed } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';

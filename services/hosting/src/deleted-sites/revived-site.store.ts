@@ -1,4 +1,4 @@
-import { timeOfId } from '@drydock/contracts/values';
+import { timeOfId } from '@drydock/contracts/platform/values';
 import type { Tx } from '../database.store';
 import type { DeletedSite } from './deleted-site.types';
 

@@ -1,4 +1,4 @@
-import type { Sql } from '@drydock/database/sql';
+import type { Sql } from '@drydock/service/database/sql';
 import { saveSchedule } from '@drydock/workflow/schedules';
 import { platformOrgId } from '../retention/platform-work';
 

@@ -1,5 +1,5 @@
-import type { SitePlatform } from '@drydock/contracts/sites';
-import type { Mode } from '@drydock/contracts/values';
+import type { SitePlatform } from '@drydock/contracts/hosting/sites';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { Tx } from '../database.store';
 import { nextServeCheck } from './serve-check.rules';
 

@@ -1,4 +1,4 @@
-import { audit } from '@drydock/service-kit/audit';
+import { audit } from '@drydock/service/effects/audit';
 import { startWorkflow } from '@drydock/workflow/start-workflow';
 import type { HostingDatabase, Tx } from '../database.store';
 import type { DeletedSite } from './deleted-site.types';

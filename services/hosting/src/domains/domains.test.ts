@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { SiteDomain } from '@drydock/contracts/site-domain';
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import type { SiteDomain } from '@drydock/contracts/hosting/site-domain';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { type GivenDeletion, givenDeletedSite } from '../../test/deleted-site';
 import { givenSite, startApi } from '../../test/hosting-api';

@@ -1,5 +1,5 @@
-import type { getSiteDomain as endpoint, SiteDomain } from '@drydock/contracts/site-domain';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getSiteDomain as endpoint, SiteDomain } from '@drydock/contracts/hosting/site-domain';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { readSite } from '../sites/find-site';
 import type { Site } from '../sites/site.types';

@@ -1,7 +1,7 @@
-import { problem } from '@drydock/contracts/problem';
-import type { proveSiteDomain as endpoint } from '@drydock/contracts/site-domain';
-import { audit } from '@drydock/service-kit/audit';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { proveSiteDomain as endpoint } from '@drydock/contracts/hosting/site-domain';
+import { problem } from '@drydock/contracts/platform/problem';
+import { audit } from '@drydock/service/effects/audit';
+import type { ActHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { holdSite, readSite } from '../sites/find-site';

@@ -1,7 +1,7 @@
 import { hkdfSync } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { deriveKey } from '@drydock/service-kit/secrets';
+import { deriveKey } from '@drydock/service/process/secrets';
 import type { ServerConfig, WorkerConfig } from '../config';
 import type { OpenOptions } from '../providers/offsite-storage';
 import { s3OffsiteStorage } from '../providers/offsite-storage.s3';

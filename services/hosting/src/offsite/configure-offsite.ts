@@ -1,6 +1,6 @@
-import type { putSiteOffsite as endpoint } from '@drydock/contracts/offsite';
-import { problem } from '@drydock/contracts/problem';
-import type { SettleHandlers } from '@drydock/service-kit/route';
+import type { putSiteOffsite as endpoint } from '@drydock/contracts/hosting/offsite';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { SettleHandlers } from '@drydock/service/http/route';
 import { type StepWaited, waitForStep } from '@drydock/workflow/wait-for-step';
 import { acceptWorkflow } from '@drydock/workflow-kit/accept-workflow';
 import { assertFree } from '@drydock/workflow-kit/refuse';

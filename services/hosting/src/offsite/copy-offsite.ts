@@ -1,5 +1,5 @@
-import type { takeSiteOffsiteCopy as endpoint } from '@drydock/contracts/offsite';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { takeSiteOffsiteCopy as endpoint } from '@drydock/contracts/hosting/offsite';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { assertAllowed } from '@drydock/workflow-kit/refuse';
 import { uuidv7 } from 'uuidv7';

@@ -1,7 +1,7 @@
-import type { ArchiveSource } from '@drydock/archive/archive-objects';
-import { verifyArchive } from '@drydock/archive/verify-archive';
-import { offsiteCopyKindSchema } from '@drydock/contracts/offsite';
-import { sitePlatformSchema } from '@drydock/contracts/sites';
+import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
+import { verifyArchive } from '@drydock/archive/read/verify-archive';
+import { offsiteCopyKindSchema } from '@drydock/contracts/hosting/offsite';
+import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
 import type { StepContext } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';

@@ -1,4 +1,4 @@
-import type { OffsiteCopyKind } from '@drydock/contracts/offsite';
+import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
 import type { Tx } from '../database.store';
 import type { OffsiteCopy as CopyRow } from '../generated/prisma/client';
 import { nextBackupSequence } from '../sites/site.store';

@@ -1,9 +1,9 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { completeLimits } from '@drydock/archive/archive-limits';
-import type { OpenArchive } from '@drydock/archive/open-archive';
-import { openChain } from '@drydock/archive/open-chain';
-import { piecesOf, verifyPiece } from '@drydock/archive/sealed-pieces';
+import { completeLimits } from '@drydock/archive/format/archive-limits';
+import { piecesOf, verifyPiece } from '@drydock/archive/format/sealed-pieces';
+import type { OpenArchive } from '@drydock/archive/read/open-archive';
+import { openChain } from '@drydock/archive/read/open-chain';
 import type { StepContext } from '@drydock/workflow/definition';
 import { fail } from '@drydock/workflow/step-error';
 import { withSpan } from '../providers/driver-span';

@@ -1,5 +1,5 @@
-import type { getSiteOffsite as endpoint } from '@drydock/contracts/offsite';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getSiteOffsite as endpoint } from '@drydock/contracts/hosting/offsite';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { readSite } from '../sites/find-site';
 import { readListPage } from '../sites/site-list';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { manifestName } from '@drydock/archive/archive-objects';
+import { manifestName } from '@drydock/archive/format/archive-objects';
 import { forEachAtOnce } from '../providers/for-each-at-once';
 import { asMissingObject } from '../providers/offsite-errors';
 import type { OffsiteReader } from '../providers/offsite-storage';

@@ -1,4 +1,4 @@
-import type { ProblemCode } from '@drydock/contracts/problems';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
 import type { HandlerContext } from '../context';
 import { OffsiteError } from '../providers/offsite-storage';

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { auditRowsOf } from '@drydock/service-kit/testing/audit-log';
-import { crashEveryStepInWorld, type WorldFixture } from '@drydock/service-kit/testing/crash-in-world';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import type { CrashFixture } from '@drydock/test-kit/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { auditRowsOf } from '@drydock/service/testing/audit-log';
+import { crashEveryStepInWorld, type WorldFixture } from '@drydock/service/testing/crash-in-world';
+import { callerOf } from '@drydock/service/testing/service-api';
+import type { CrashFixture } from '@drydock/testing/crash-every-step';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld } from '../../test/offsite-world';

@@ -1,4 +1,4 @@
-import { getSiteOffsite, type SiteOffsite } from '@drydock/contracts/offsite';
+import { getSiteOffsite, type SiteOffsite } from '@drydock/contracts/hosting/offsite';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { readWorkflowById } from '@drydock/workflow/read-workflow';
 import type { HandlerContext } from '../context';

@@ -1,5 +1,5 @@
-import { refusalOf } from '@drydock/service-kit/testing/problem';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { refusalOf } from '@drydock/service/testing/problem';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { givenSite, startApi } from '../../test/hosting-api';
 
 const owner = callerOf();

@@ -1,5 +1,5 @@
-import type { OffsiteCopyKind } from '@drydock/contracts/offsite';
-import type { Mode } from '@drydock/contracts/values';
+import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { OffsiteCredentials, OffsitePlace, OffsiteReader, OffsiteStorage, OpenOptions } from '../providers/offsite-storage';
 
 /** A customer's place for copies of one site. */

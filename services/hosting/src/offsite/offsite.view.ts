@@ -1,5 +1,10 @@
-import { type OffsiteCopyView, type OffsiteRestorePhase, offsiteEncryptionScheme, type SiteOffsite } from '@drydock/contracts/offsite';
-import type { WorkflowView } from '@drydock/contracts/workflows';
+import {
+  type OffsiteCopyView,
+  type OffsiteRestorePhase,
+  offsiteEncryptionScheme,
+  type SiteOffsite,
+} from '@drydock/contracts/hosting/offsite';
+import type { WorkflowView } from '@drydock/contracts/platform/workflows';
 import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
 import { isInProgress } from '@drydock/workflow-kit/refusal.rules';
 import type { ListPage } from '../sites/site-list';

@@ -1,5 +1,5 @@
-import type { preflightSiteOffsiteRestore as endpoint } from '@drydock/contracts/offsite';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { preflightSiteOffsiteRestore as endpoint } from '@drydock/contracts/hosting/offsite';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { problemOf } from '@drydock/workflow-kit/refuse';
 import { viewPreflight } from '../backups/preflight-restore.view';
 import type { HandlerContext } from '../context';

@@ -1,6 +1,6 @@
-import type { deleteSiteOffsite as endpoint } from '@drydock/contracts/offsite';
-import { audit } from '@drydock/service-kit/audit';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { deleteSiteOffsite as endpoint } from '@drydock/contracts/hosting/offsite';
+import { audit } from '@drydock/service/effects/audit';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { assertFree } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';

@@ -1,9 +1,9 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { SiteBackupSurface } from '@drydock/contracts/backups';
-import { ended } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
+import { ended } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { queueBackends } from '@drydock/testing/queue-backends';
 import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';
 import { fillSite, runSql, stateOf } from '../../test/site-state';

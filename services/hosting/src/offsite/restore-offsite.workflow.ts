@@ -1,4 +1,4 @@
-import { verifyChain } from '@drydock/archive/verify-archive';
+import { verifyChain } from '@drydock/archive/read/verify-archive';
 import type { StepContext } from '@drydock/workflow/definition';
 import { fail } from '@drydock/workflow/step-error';
 import { z } from 'zod';

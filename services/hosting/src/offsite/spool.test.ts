@@ -1,8 +1,8 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { ArchiveError } from '@drydock/archive/archive-error';
-import type { SealedPiece } from '@drydock/archive/archive-objects';
+import { ArchiveError } from '@drydock/archive/format/archive-error';
+import type { SealedPiece } from '@drydock/archive/format/archive-objects';
 import { spooledArchive, spoolFolder } from './spool';
 
 const sealed = Buffer.from('what was sealed');

@@ -1,10 +1,10 @@
 import { readdirSync } from 'node:fs';
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import { ended } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import type { FaultWish } from '@drydock/stand-ins/protocol/fault-orders';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
-import { until } from '@drydock/test-kit/wait';
+import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import { ended } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { queueBackends } from '@drydock/testing/queue-backends';
+import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { makeSite } from '../../test/hosting-world';
 import { bucket, customerKey, type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';

@@ -1,6 +1,6 @@
-import { ArchiveError, type ArchiveReason } from '@drydock/archive/archive-error';
-import type { ProblemCode } from '@drydock/contracts/problems';
-import { isDiskFull } from '@drydock/site-host/disk-full';
+import { isDiskFull } from '@drydock/agent/host/disk-full';
+import { ArchiveError, type ArchiveReason } from '@drydock/archive/format/archive-error';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { fail, StepFailure } from '@drydock/workflow/step-error';
 import { contentDetail } from '../backups/definite-failure';
 import { OffsiteError, type OffsiteRefusal } from '../providers/offsite-storage';

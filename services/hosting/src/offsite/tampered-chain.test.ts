@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { ended } from '@drydock/service-kit/testing/follow-workflow';
-import { refusalOf } from '@drydock/service-kit/testing/problem';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { ended } from '@drydock/service/testing/follow-workflow';
+import { refusalOf } from '@drydock/service/testing/problem';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { queueBackends } from '@drydock/testing/queue-backends';
 import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';
 import { fillSite, type SiteState, stateOf } from '../../test/site-state';

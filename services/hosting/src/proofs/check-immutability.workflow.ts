@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { immutableDays } from '@drydock/contracts/backups';
-import type { Mode } from '@drydock/contracts/values';
+import { immutableDays } from '@drydock/contracts/hosting/backups';
+import type { Mode } from '@drydock/contracts/platform/values';
 import { z } from 'zod';
 import { type Canary, CanaryError, type CanaryStorage } from '../providers/canary-storage';
 import { defineWorkflow, type WorkContext } from '../sites/work';

@@ -1,5 +1,5 @@
-import { ArchiveError } from '@drydock/archive/archive-error';
-import type { Mode } from '@drydock/contracts/values';
+import { ArchiveError } from '@drydock/archive/format/archive-error';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { StepContext } from '@drydock/workflow/definition';
 import { orderOf } from '@drydock/workflow/order';
 import { hasSpace, neededBytes } from '../backups/space.rules';

@@ -1,4 +1,4 @@
-import type { Mode } from '@drydock/contracts/values';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { HostingDatabase } from '../database.store';
 import type { BackupReader } from '../providers/backup-storage';
 import { readProofs } from './proof.store';

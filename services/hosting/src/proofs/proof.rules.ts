@@ -1,4 +1,4 @@
-import type { SitePlatform } from '@drydock/contracts/sites';
+import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { BackupProofs, ImmutabilityReason, RestoreDrillReason } from './proof.types';
 
 const hourMs = 3_600_000;

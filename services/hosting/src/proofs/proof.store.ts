@@ -1,5 +1,5 @@
-import { immutabilityReasonSchema, restoreDrillReasonSchema } from '@drydock/contracts/backups';
-import type { Mode } from '@drydock/contracts/values';
+import { immutabilityReasonSchema, restoreDrillReasonSchema } from '@drydock/contracts/hosting/backups';
+import type { Mode } from '@drydock/contracts/platform/values';
 import { uuidv7 } from 'uuidv7';
 import type { Tx } from '../database.store';
 import type { BackupProofs, ImmutabilityReason, RestoreDrillReason } from './proof.types';

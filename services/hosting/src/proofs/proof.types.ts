@@ -1,4 +1,4 @@
-import type { SiteBackupSurface } from '@drydock/contracts/backups';
+import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 
 export type ImmutabilityReason = SiteBackupSurface['immutability_reason'];
 export type RestoreDrillReason = SiteBackupSurface['restore_drill_reason'];

@@ -1,11 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
-import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
-import type { CrashFixture } from '@drydock/test-kit/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
+import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/crash-in-world';
+import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import type { CrashFixture } from '@drydock/testing/crash-every-step';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { givenBackup, givenSite } from '../../test/hosting-api';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';

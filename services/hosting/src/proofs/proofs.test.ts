@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
+import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { queueBackends } from '@drydock/testing/queue-backends';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { namesIn, stopClock, succeedPlatformWork } from '../../test/platform-work';
 import { fillSite } from '../../test/site-state';

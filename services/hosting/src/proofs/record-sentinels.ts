@@ -1,11 +1,11 @@
-import { completeLimits } from '@drydock/archive/archive-limits';
-import { type ArchiveLink, openArchive } from '@drydock/archive/open-archive';
-import { openEntries } from '@drydock/archive/open-entries';
-import { textOfBytes } from '@drydock/archive/path-bytes';
-import { readBlocks } from '@drydock/archive/read-blocks';
-import { manifestSchema, readJson } from '@drydock/pg-transfer/manifest';
-import { sectionPaths } from '@drydock/pg-transfer/section';
-import { archiveRoots } from '@drydock/site-host/site-jobs.protocol';
+import { archiveRoots } from '@drydock/agent/site/site-jobs.protocol';
+import { completeLimits } from '@drydock/archive/format/archive-limits';
+import { textOfBytes } from '@drydock/archive/format/path-bytes';
+import { type ArchiveLink, openArchive } from '@drydock/archive/read/open-archive';
+import { openEntries } from '@drydock/archive/read/open-entries';
+import { readBlocks } from '@drydock/archive/read/read-blocks';
+import { manifestSchema, readJson } from '@drydock/postgres/dump/manifest';
+import { sectionPaths } from '@drydock/postgres/dump/section';
 import { appEntry, createSample, isServedAsItIs, type Sentinels, sentinelsMax } from './sentinel.rules';
 
 /**

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { CreateMultipartUploadCommand, ListMultipartUploadsCommand, type S3Client, UploadPartCommand } from '@aws-sdk/client-s3';
-import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
+import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
 import { uuidv7 } from 'uuidv7';
 import { attemptKey, type BackupStorage, backupPrefix, prefixOfKey } from './backup-storage';
 import { storageByMode } from './backup-storage.by-mode';

@@ -1,8 +1,8 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { systemErrorCode } from '@drydock/archive/archive-error';
-import { manifestName } from '@drydock/archive/archive-objects';
-import { folderSink, folderSource } from '@drydock/archive/folder-objects';
+import { systemErrorCode } from '@drydock/archive/format/archive-error';
+import { manifestName } from '@drydock/archive/format/archive-objects';
+import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
 import { assertStorageKey, type BackupStorage } from './backup-storage';
 
 const isMissing = (error: unknown): boolean => systemErrorCode(error) === 'ENOENT';

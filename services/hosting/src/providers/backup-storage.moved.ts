@@ -1,5 +1,5 @@
-import { ArchiveError } from '@drydock/archive/archive-error';
-import type { ArchiveSource } from '@drydock/archive/archive-objects';
+import { ArchiveError } from '@drydock/archive/format/archive-error';
+import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
 import type { BackupReader, BackupStorage } from './backup-storage';
 
 const isMissing = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'truncated';

@@ -1,7 +1,7 @@
 import { GetObjectCommand, HeadObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
-import { refuse } from '@drydock/archive/archive-error';
-import { isObjectName, manifestName } from '@drydock/archive/archive-objects';
+import { refuse } from '@drydock/archive/format/archive-error';
+import { isObjectName, manifestName } from '@drydock/archive/format/archive-objects';
 import { assertStorageKey, type BackupReader, type BackupStorage } from './backup-storage';
 import { s3CanaryStorage } from './canary-storage.s3';
 import { readAhead } from './read-ahead';

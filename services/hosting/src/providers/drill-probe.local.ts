@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { SiteHostClient } from '@drydock/site-host/client';
+import type { SiteHostClient } from '@drydock/agent/site/client';
 import { request } from 'undici';
 import type { DrillProbe } from './drill-probe';
 

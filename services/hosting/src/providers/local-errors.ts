@@ -1,8 +1,8 @@
-import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archive/archive-error';
-import { JobProblem } from '@drydock/host-kit/job-protocol';
-import { TransferError, transferCodes } from '@drydock/pg-transfer/transfer-error';
-import { isDiskFull } from '@drydock/site-host/disk-full';
-import { SiteHostError as ControlError, type SiteHostErrorCode } from '@drydock/site-host/site-host-error';
+import { isDiskFull } from '@drydock/agent/host/disk-full';
+import { JobProblem } from '@drydock/agent/jobs/job-protocol';
+import { SiteHostError as ControlError, type SiteHostErrorCode } from '@drydock/agent/site/site-host-error';
+import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archive/format/archive-error';
+import { TransferError, transferCodes } from '@drydock/postgres/session/transfer-error';
 import { type RefusedContent, SiteHostError, type SiteHostRefusal } from './site-host';
 
 const refusalOfControl: Partial<Record<SiteHostErrorCode, SiteHostRefusal>> = {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { deriveKeys, encodeKeys, saltBytes } from '@drydock/archive/archive-keys';
-import { type ArchiveLink, deriveKeysOf } from '@drydock/archive/open-archive';
-import type { SiteHostClient } from '@drydock/site-host/client';
-import type { PackSpec } from '@drydock/site-host/site-jobs.protocol';
+import type { SiteHostClient } from '@drydock/agent/site/client';
+import type { PackSpec } from '@drydock/agent/site/site-jobs.protocol';
+import { deriveKeys, encodeKeys, saltBytes } from '@drydock/archive/format/archive-keys';
+import { type ArchiveLink, deriveKeysOf } from '@drydock/archive/read/open-archive';
 import { type ArchiveToWrite, linksOf, type MovingOrder, type PackedArchive, type SiteRef } from './site-host';
 
 export interface LocalTools {

@@ -1,5 +1,5 @@
 import { S3ServiceException } from '@aws-sdk/client-s3';
-import { ArchiveError, systemErrorCode } from '@drydock/archive/archive-error';
+import { ArchiveError, systemErrorCode } from '@drydock/archive/format/archive-error';
 import { AddressRefused } from './guarded-agent';
 import { OffsiteError, type OffsiteRefusal } from './offsite-storage';
 

@@ -1,4 +1,4 @@
-import { type RunningS3, startS3 } from '@drydock/stand-ins/s3/start-s3';
+import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
 import { uuidv7 } from 'uuidv7';
 import { copyFolder, type OffsiteDeadlines, type OffsiteStorage } from './offsite-storage';
 import { s3OffsiteStorage } from './offsite-storage.s3';

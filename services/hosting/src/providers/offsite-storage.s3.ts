@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import type { ArchiveSource } from '@drydock/archive/archive-objects';
-import { isObjectName } from '@drydock/archive/archive-objects';
+import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
+import { isObjectName } from '@drydock/archive/format/archive-objects';
 import { capAnswers } from './cap-answers';
 import { forEachAtOnce } from './for-each-at-once';
 import { createGuardedAgents, type ResolveAll } from './guarded-agent';

@@ -1,4 +1,4 @@
-import { type ArchiveSource, segmentName } from '@drydock/archive/archive-objects';
+import { type ArchiveSource, segmentName } from '@drydock/archive/format/archive-objects';
 
 /** Readers of one archive at a time: the threads of an extraction. */
 const readersMax = 2;

@@ -1,6 +1,6 @@
 import { addAbortSignal, Readable } from 'node:stream';
-import { ArchiveError } from '@drydock/archive/archive-error';
-import { formatBounds } from '@drydock/archive/archive-limits';
+import { ArchiveError } from '@drydock/archive/format/archive-error';
+import { formatBounds } from '@drydock/archive/format/archive-limits';
 
 /** Twice the largest object that an archive may have; what is larger is not ours and is not read to its end. */
 const objectBytesMax = 2 * formatBounds.blockIndexRawBytes;

@@ -1,5 +1,5 @@
-import type { SiteHostClient, SiteHostReaderClient } from '@drydock/site-host/client';
-import type { SiteDescription } from '@drydock/site-host/protocol';
+import type { SiteHostClient, SiteHostReaderClient } from '@drydock/agent/site/client';
+import type { SiteDescription } from '@drydock/agent/site/protocol';
 import { withSpan } from './driver-span';
 import { translated, unknownAsNull } from './local-errors';
 import { packRelease } from './local-pack';

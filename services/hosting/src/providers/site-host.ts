@@ -1,8 +1,8 @@
-import type { ArchiveSink, ArchiveSource } from '@drydock/archive/archive-objects';
-import type { ArchiveLink } from '@drydock/archive/open-archive';
-import type { SitePlatform } from '@drydock/contracts/sites';
-import type { Mode } from '@drydock/contracts/values';
-import type { Skipped } from '@drydock/site-host/skipped-paths';
+import type { Skipped } from '@drydock/agent/site/skipped-paths';
+import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
+import type { ArchiveLink } from '@drydock/archive/read/open-archive';
+import type { SitePlatform } from '@drydock/contracts/hosting/sites';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { MovingOrder, Order } from '@drydock/workflow/order';
 
 export type { MovingOrder, Order };

@@ -1,4 +1,4 @@
-import type { Mode } from '@drydock/contracts/values';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { VendorItemRef, VendorJob, VendorListing } from './vendor-timeline.types';
 
 export interface VendorPackage {

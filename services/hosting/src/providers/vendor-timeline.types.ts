@@ -1,4 +1,4 @@
-import type { VendorScope } from '@drydock/contracts/vendor-snapshots';
+import type { VendorScope } from '@drydock/contracts/hosting/vendor-snapshots';
 
 /** One timeline of a package: the website's (id ''), a database's or a mailbox's. */
 export interface VendorItemRef {

@@ -1,4 +1,4 @@
-import type { Mode } from '@drydock/contracts/values';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { Tx } from '../database.store';
 import { findBusySites } from './busy-sites.store';
 

@@ -1,4 +1,4 @@
-import type { SitePlatform, SiteStatus } from '@drydock/contracts/sites';
+import type { SitePlatform, SiteStatus } from '@drydock/contracts/hosting/sites';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 
 const minuteMs = 60_000;

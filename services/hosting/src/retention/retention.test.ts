@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
-import { until } from '@drydock/test-kit/wait';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { queueBackends } from '@drydock/testing/queue-backends';
+import { until } from '@drydock/testing/wait';
 import { type GivenBackup, givenBackup, givenSite } from '../../test/hosting-api';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { namesIn, stopClock, succeedPlatformWork } from '../../test/platform-work';

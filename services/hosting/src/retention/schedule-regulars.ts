@@ -1,5 +1,5 @@
-import { modeSchema } from '@drydock/contracts/values';
-import type { Sql } from '@drydock/database/sql';
+import { modeSchema } from '@drydock/contracts/platform/values';
+import type { Sql } from '@drydock/service/database/sql';
 import { type Schedule, saveSchedule } from '@drydock/workflow/schedules';
 import { checkServingWorkflow } from '../deleted-sites/check-serving.workflow';
 import { checkImmutabilityWorkflow } from '../proofs/check-immutability.workflow';

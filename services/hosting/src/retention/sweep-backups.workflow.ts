@@ -1,5 +1,5 @@
-import type { Mode } from '@drydock/contracts/values';
-import { audit } from '@drydock/service-kit/audit';
+import type { Mode } from '@drydock/contracts/platform/values';
+import { audit } from '@drydock/service/effects/audit';
 import { startWorkflow } from '@drydock/workflow/start-workflow';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';

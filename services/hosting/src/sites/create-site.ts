@@ -1,7 +1,7 @@
-import { problem } from '@drydock/contracts/problem';
-import type { createSite as endpoint } from '@drydock/contracts/sites';
-import { assertWithinQuota } from '@drydock/service-kit/org-quota';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { createSite as endpoint } from '@drydock/contracts/hosting/sites';
+import { problem } from '@drydock/contracts/platform/problem';
+import { assertWithinQuota } from '@drydock/service/access/org-quota';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';

@@ -1,4 +1,4 @@
-import { sitePlatformSchema } from '@drydock/contracts/sites';
+import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
 import { orderOf } from '@drydock/workflow/order';
 import { fail } from '@drydock/workflow/step-error';
 import { z } from 'zod';

@@ -1,5 +1,5 @@
-import type { deleteSite as endpoint } from '@drydock/contracts/sites';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { deleteSite as endpoint } from '@drydock/contracts/hosting/sites';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
 import { assertFree } from '@drydock/workflow-kit/refuse';
 import { uuidv7 } from 'uuidv7';

@@ -1,4 +1,4 @@
-import { sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/sites';
+import { sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/hosting/sites';
 import { orderOf } from '@drydock/workflow/order';
 import { z } from 'zod';
 import { discardPacked, movingLimits, packBackup, verifyWritten } from '../backups/archive.steps';

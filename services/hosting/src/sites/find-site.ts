@@ -1,5 +1,5 @@
-import { problem } from '@drydock/contracts/problem';
-import type { Caller } from '@drydock/service-kit/internal-token';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { Caller } from '@drydock/service/access/internal-token';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
 import { findSite, lockSite } from './site.store';

@@ -1,5 +1,5 @@
-import type { getSite as endpoint } from '@drydock/contracts/sites';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getSite as endpoint } from '@drydock/contracts/hosting/sites';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { readSite } from './find-site';
 import { viewSite } from './site.view';

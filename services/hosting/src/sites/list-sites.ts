@@ -1,5 +1,5 @@
-import { listSites as endpoint } from '@drydock/contracts/sites';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import { listSites as endpoint } from '@drydock/contracts/hosting/sites';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { type HandlerContext, ownerOf } from '../context';
 import { listSites as listRows } from './site.store';
 import { viewSite } from './site.view';

@@ -1,5 +1,5 @@
-import type { SitePlatform } from '@drydock/contracts/sites';
-import type { Mode } from '@drydock/contracts/values';
+import type { SitePlatform } from '@drydock/contracts/hosting/sites';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { HandlerContext } from '../context';
 
 /** A vendor and a host over ssh are configured for each mode by itself: the sandbox never reaches the live one. */

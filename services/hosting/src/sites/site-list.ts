@@ -1,5 +1,5 @@
-import type { Caller } from '@drydock/service-kit/internal-token';
-import type { Page, PageRequest } from '@drydock/service-kit/paging';
+import type { Caller } from '@drydock/service/access/internal-token';
+import type { Page, PageRequest } from '@drydock/service/http/paging';
 import type { HandlerContext } from '../context';
 
 interface ListRequest {

@@ -1,8 +1,8 @@
-import type { Quota } from '@drydock/contracts/quotas';
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import type { ServiceAnswer } from '@drydock/service-kit/testing/call-service';
-import { refusalOf } from '@drydock/service-kit/testing/problem';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import type { Quota } from '@drydock/contracts/platform/quotas';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import type { ServiceAnswer } from '@drydock/service/testing/call-service';
+import { refusalOf } from '@drydock/service/testing/problem';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { givenSite, startApi } from '../../test/hosting-api';
 

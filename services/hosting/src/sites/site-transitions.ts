@@ -1,4 +1,4 @@
-import type { SiteStatus } from '@drydock/contracts/sites';
+import type { SiteStatus } from '@drydock/contracts/hosting/sites';
 
 /** Every change of status that there is; the drawing in the README is made of it. */
 export const siteTransitions = {

@@ -1,4 +1,4 @@
-import { retentionDaysMax, type SitePlatform, type SiteStatus } from '@drydock/contracts/sites';
+import { retentionDaysMax, type SitePlatform, type SiteStatus } from '@drydock/contracts/hosting/sites';
 
 const readyStatuses: readonly SiteStatus[] = ['active', 'suspended'];
 

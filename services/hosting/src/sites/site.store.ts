@@ -1,4 +1,4 @@
-import type { SiteStatus } from '@drydock/contracts/sites';
+import type { SiteStatus } from '@drydock/contracts/hosting/sites';
 import type { Tx } from '../database.store';
 import type { Site as SiteRow } from '../generated/prisma/client';
 import type { Owner, Site } from './site.types';

@@ -1,5 +1,5 @@
-import type { SitePlatform, SiteStatus } from '@drydock/contracts/sites';
-import type { Mode } from '@drydock/contracts/values';
+import type { SitePlatform, SiteStatus } from '@drydock/contracts/hosting/sites';
+import type { Mode } from '@drydock/contracts/platform/values';
 
 /** Whose world a look-up stays in: one organisation's, and one mode's. */
 export interface Owner {

@@ -1,4 +1,4 @@
-import type { SiteView } from '@drydock/contracts/sites';
+import type { SiteView } from '@drydock/contracts/hosting/sites';
 import type { Site } from './site.types';
 
 export function viewSite(site: Site): SiteView {

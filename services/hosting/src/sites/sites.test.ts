@@ -1,7 +1,7 @@
-import { auditedOf } from '@drydock/service-kit/testing/audit-log';
-import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
-import { callerOf, type ServiceApi } from '@drydock/service-kit/testing/service-api';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { givenSite, startApi } from '../../test/hosting-api';
 

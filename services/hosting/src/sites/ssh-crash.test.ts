@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { crashEveryStepInWorld, definitionOf } from '@drydock/service-kit/testing/crash-in-world';
-import { workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import type { CrashFixture } from '@drydock/test-kit/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/test-kit/crash-scope';
+import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/crash-in-world';
+import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import type { CrashFixture } from '@drydock/testing/crash-every-step';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { lookAtRun, oldOrNew, type SiteRun, type TwoStates } from '../../test/site-run';
 import { describeOnHost, openSshRig, type SshRig } from '../../test/ssh-host';

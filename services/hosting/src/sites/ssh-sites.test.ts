@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/test-kit/tcp-fault-proxy';
+import { ended, succeed } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/testing/tcp-fault-proxy';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { deletionOf } from '../../test/deleted-site';

@@ -1,4 +1,4 @@
-import type { VendorScope } from '@drydock/contracts/vendor-snapshots';
+import type { VendorScope } from '@drydock/contracts/hosting/vendor-snapshots';
 import type { WorkflowStart } from '@drydock/workflow/start-workflow';
 import { type Asking, acceptWorkflow } from '@drydock/workflow-kit/accept-workflow';
 import { readStartBy } from '@drydock/workflow-kit/start-by';

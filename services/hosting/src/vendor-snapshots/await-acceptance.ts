@@ -1,6 +1,6 @@
-import { problem } from '@drydock/contracts/problem';
-import { problems } from '@drydock/contracts/problems';
-import type { VendorSnapshotSurface } from '@drydock/contracts/vendor-snapshots';
+import type { VendorSnapshotSurface } from '@drydock/contracts/hosting/vendor-snapshots';
+import { problem } from '@drydock/contracts/platform/problem';
+import { problems } from '@drydock/contracts/platform/problems';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { waitForStep } from '@drydock/workflow/wait-for-step';
 import { followHeaders } from '@drydock/workflow-kit/accept-workflow';

@@ -1,5 +1,5 @@
-import type { getSiteVendorSnapshots as endpoint } from '@drydock/contracts/vendor-snapshots';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getSiteVendorSnapshots as endpoint } from '@drydock/contracts/hosting/vendor-snapshots';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import type { HandlerContext } from '../context';
 import { readSite } from '../sites/find-site';

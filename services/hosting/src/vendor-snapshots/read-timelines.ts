@@ -1,4 +1,4 @@
-import { type Problem, problem } from '@drydock/contracts/problem';
+import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { HandlerContext } from '../context';
 import { VendorError } from '../providers/vendor-timeline';
 import type { VendorListing } from '../providers/vendor-timeline.types';

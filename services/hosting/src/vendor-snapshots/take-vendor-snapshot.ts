@@ -1,5 +1,5 @@
-import type { takeSiteVendorSnapshot as endpoint } from '@drydock/contracts/vendor-snapshots';
-import type { SettleHandlers } from '@drydock/service-kit/route';
+import type { takeSiteVendorSnapshot as endpoint } from '@drydock/contracts/hosting/vendor-snapshots';
+import type { SettleHandlers } from '@drydock/service/http/route';
 import { findUnfinished } from '@drydock/workflow/find-unfinished';
 import { assertAllowed } from '@drydock/workflow-kit/refuse';
 import type { HandlerContext } from '../context';

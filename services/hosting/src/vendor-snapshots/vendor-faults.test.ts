@@ -1,8 +1,8 @@
 import type { ChildProcess } from 'node:child_process';
-import { ended } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
-import { queueBackends } from '@drydock/test-kit/queue-backends';
-import { until } from '@drydock/test-kit/wait';
+import { ended } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { queueBackends } from '@drydock/testing/queue-backends';
+import { until } from '@drydock/testing/wait';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import type { HostingWorld } from '../../test/hosting-world';

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { ProblemCode } from '@drydock/contracts/problems';
-import { vendorScopeSchema } from '@drydock/contracts/vendor-snapshots';
+import { vendorScopeSchema } from '@drydock/contracts/hosting/vendor-snapshots';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import type { StepContext } from '@drydock/workflow/definition';
 import { conclude, fail, retryLater } from '@drydock/workflow/step-error';
 import type { Refusal } from '@drydock/workflow-kit/refusal.rules';

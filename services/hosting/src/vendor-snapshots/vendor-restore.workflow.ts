@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { ProblemCode } from '@drydock/contracts/problems';
-import { audit } from '@drydock/service-kit/audit';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
+import { audit } from '@drydock/service/effects/audit';
 import type { StepContext } from '@drydock/workflow/definition';
 import { conclude } from '@drydock/workflow/step-error';
 import { z } from 'zod';

@@ -1,6 +1,6 @@
-import type { DeletedSiteView } from '@drydock/contracts/deleted-sites';
-import { ended, succeed } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
+import type { DeletedSiteView } from '@drydock/contracts/hosting/deleted-sites';
+import { ended, succeed } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { startApi } from '../../test/hosting-api';
 import { makeVendorSite, openVendorWorld, surfaceOf, type VendorWorld } from '../../test/vendor-world';

@@ -1,4 +1,4 @@
-import type { VendorScope } from '@drydock/contracts/vendor-snapshots';
+import type { VendorScope } from '@drydock/contracts/hosting/vendor-snapshots';
 import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
 import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
 import type { VendorItem, VendorListing } from '../providers/vendor-timeline.types';

@@ -1,4 +1,4 @@
-import type { SiteVendorSnapshotItem, VendorSnapshotSurface } from '@drydock/contracts/vendor-snapshots';
+import type { SiteVendorSnapshotItem, VendorSnapshotSurface } from '@drydock/contracts/hosting/vendor-snapshots';
 import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
 import { isInProgress } from '@drydock/workflow-kit/refusal.rules';
 import type { VendorItem, VendorListing } from '../providers/vendor-timeline.types';

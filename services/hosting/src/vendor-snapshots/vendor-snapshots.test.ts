@@ -1,5 +1,5 @@
-import { ended, workflowIdOf } from '@drydock/service-kit/testing/follow-workflow';
-import { callerOf } from '@drydock/service-kit/testing/service-api';
+import { ended, workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { makeSite } from '../../test/hosting-world';
 import { vendorContent } from '../../test/vendor';

@@ -1,4 +1,4 @@
-import { audit } from '@drydock/service-kit/audit';
+import { audit } from '@drydock/service/effects/audit';
 import { z } from 'zod';
 import { timelineOf } from '../providers/vendor-timeline';
 import { sitePath } from '../sites/site-names';

@@ -1,7 +1,7 @@
-import { isPermission, type Permission, permissions } from '@drydock/contracts/permissions';
-import { type Problem, problem } from '@drydock/contracts/problem';
-import type { ProblemField } from '@drydock/contracts/problems';
-import type { Mode } from '@drydock/contracts/values';
+import { isPermission, type Permission, permissions } from '@drydock/contracts/platform/permissions';
+import { type Problem, problem } from '@drydock/contracts/platform/problem';
+import type { ProblemField } from '@drydock/contracts/platform/problems';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { KeyRights } from './api-key.types';
 
 /** What is left of a key's scopes once every organisation from the root down has had its say. */

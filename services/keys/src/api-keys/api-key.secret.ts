@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
-import { base62Alphabet } from '@drydock/contracts/base62';
-import { deriveKey } from '@drydock/service-kit/secrets';
+import { base62Alphabet } from '@drydock/contracts/platform/base62';
+import { deriveKey } from '@drydock/service/process/secrets';
 
 const prefixLength = 12;
 const secretLength = 43;

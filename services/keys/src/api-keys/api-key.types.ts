@@ -1,4 +1,4 @@
-import type { Mode } from '@drydock/contracts/values';
+import type { Mode } from '@drydock/contracts/platform/values';
 
 /** A key as the service knows it: never its secret, and its hash only where it is verified. */
 export interface ApiKeyRecord {

@@ -1,4 +1,4 @@
-import type { ApiKey, MintedApiKey } from '@drydock/contracts/api-keys';
+import type { ApiKey, MintedApiKey } from '@drydock/contracts/keys/api-keys';
 import type { ApiKeyRecord } from './api-key.types';
 
 export const viewApiKey = (key: ApiKeyRecord): ApiKey => ({

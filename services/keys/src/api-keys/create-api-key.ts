@@ -1,5 +1,5 @@
-import type { createApiKey as endpoint } from '@drydock/contracts/api-keys';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { createApiKey as endpoint } from '@drydock/contracts/keys/api-keys';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { recordAudit } from '../audit/audit.store';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';

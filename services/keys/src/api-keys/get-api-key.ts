@@ -1,6 +1,6 @@
-import type { getApiKey as endpoint } from '@drydock/contracts/api-keys';
-import { problem } from '@drydock/contracts/problem';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getApiKey as endpoint } from '@drydock/contracts/keys/api-keys';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { findApiKey } from './api-key.store';
 import { viewApiKey } from './api-key.view';

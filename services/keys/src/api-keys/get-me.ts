@@ -1,6 +1,6 @@
-import type { getMe as endpoint } from '@drydock/contracts/api-keys';
-import { problem } from '@drydock/contracts/problem';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getMe as endpoint } from '@drydock/contracts/keys/api-keys';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { findOrg } from '../orgs/org.store';
 import { findApiKey } from './api-key.store';

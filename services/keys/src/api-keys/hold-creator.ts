@@ -1,7 +1,7 @@
-import type { Permission } from '@drydock/contracts/permissions';
-import { problem } from '@drydock/contracts/problem';
-import { authorise } from '@drydock/service-kit/authorise';
-import type { Caller } from '@drydock/service-kit/internal-token';
+import type { Permission } from '@drydock/contracts/platform/permissions';
+import { problem } from '@drydock/contracts/platform/problem';
+import { authorise } from '@drydock/service/access/authorise';
+import type { Caller } from '@drydock/service/access/internal-token';
 import type { Tx } from '../database.store';
 import { effectiveScopes } from './api-key.rules';
 import { holdRights } from './api-key.store';

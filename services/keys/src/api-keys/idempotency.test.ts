@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { MintedApiKey } from '@drydock/contracts/api-keys';
-import { refusalOf } from '@drydock/service-kit/testing/problem';
+import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
+import { refusalOf } from '@drydock/service/testing/problem';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 
 let api: KeysApi;

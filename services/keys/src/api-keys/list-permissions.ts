@@ -1,6 +1,6 @@
-import { listPermissions as endpoint } from '@drydock/contracts/api-keys';
-import { type Permission, permissionMeanings, permissions } from '@drydock/contracts/permissions';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import { listPermissions as endpoint } from '@drydock/contracts/keys/api-keys';
+import { type Permission, permissionMeanings, permissions } from '@drydock/contracts/platform/permissions';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 
 /** In the order of the registry. */

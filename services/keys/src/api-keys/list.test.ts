@@ -1,7 +1,7 @@
-import type { ApiKey } from '@drydock/contracts/api-keys';
-import type { PageMeta } from '@drydock/contracts/values';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
+import type { ApiKey } from '@drydock/contracts/keys/api-keys';
+import type { PageMeta } from '@drydock/contracts/platform/values';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
 import fc from 'fast-check';
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';

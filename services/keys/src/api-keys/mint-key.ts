@@ -1,6 +1,6 @@
-import type { MintedApiKey } from '@drydock/contracts/api-keys';
-import { formatToken } from '@drydock/contracts/api-token';
-import type { Caller } from '@drydock/service-kit/internal-token';
+import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
+import { formatToken } from '@drydock/contracts/platform/api-token';
+import type { Caller } from '@drydock/service/access/internal-token';
 import { uuidv7 } from 'uuidv7';
 import type { Tx } from '../database.store';
 import type { KeySecrets } from './api-key.secret';

@@ -1,6 +1,6 @@
-import { crcOf } from '@drydock/contracts/api-token';
-import { tokenPattern } from '@drydock/contracts/verification';
-import { refusalOf } from '@drydock/service-kit/testing/problem';
+import { tokenPattern } from '@drydock/contracts/hosting/verification';
+import { crcOf } from '@drydock/contracts/platform/api-token';
+import { refusalOf } from '@drydock/service/testing/problem';
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 

@@ -1,5 +1,5 @@
-import { permissions } from '@drydock/contracts/permissions';
-import { refusalOf } from '@drydock/service-kit/testing/problem';
+import { permissions } from '@drydock/contracts/platform/permissions';
+import { refusalOf } from '@drydock/service/testing/problem';
 import fc from 'fast-check';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 import { allowedOf } from '../orgs/org.rules';

@@ -1,7 +1,7 @@
-import type { createApiKey, MintedApiKey, rotateApiKey } from '@drydock/contracts/api-keys';
-import { apiKeySchema } from '@drydock/contracts/api-keys';
-import { formatToken } from '@drydock/contracts/api-token';
-import type { ReplaySecret } from '@drydock/service-kit/route';
+import type { createApiKey, MintedApiKey, rotateApiKey } from '@drydock/contracts/keys/api-keys';
+import { apiKeySchema } from '@drydock/contracts/keys/api-keys';
+import { formatToken } from '@drydock/contracts/platform/api-token';
+import type { ReplaySecret } from '@drydock/service/http/route';
 import type { KeySecrets } from './api-key.secret';
 
 /** The stored answer has no token; a replay derives the secret again from what only the caller has: its Idempotency-Key. */

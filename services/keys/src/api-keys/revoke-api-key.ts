@@ -1,6 +1,6 @@
-import type { revokeApiKey as endpoint } from '@drydock/contracts/api-keys';
-import { problem } from '@drydock/contracts/problem';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { revokeApiKey as endpoint } from '@drydock/contracts/keys/api-keys';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { recordAudit } from '../audit/audit.store';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';

@@ -1,6 +1,6 @@
-import type { MintedApiKey } from '@drydock/contracts/api-keys';
-import { refusalOf } from '@drydock/service-kit/testing/problem';
-import { until } from '@drydock/test-kit/wait';
+import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
+import { refusalOf } from '@drydock/service/testing/problem';
+import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 

@@ -1,6 +1,6 @@
-import type { AuditEntry } from '@drydock/contracts/audit-log';
-import type { Mode } from '@drydock/contracts/values';
-import type { Caller } from '@drydock/service-kit/internal-token';
+import type { AuditEntry } from '@drydock/contracts/keys/audit-log';
+import type { Mode } from '@drydock/contracts/platform/values';
+import type { Caller } from '@drydock/service/access/internal-token';
 import { uuidv7 } from 'uuidv7';
 import type { Tx } from '../database.store';
 

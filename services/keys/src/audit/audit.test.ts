@@ -1,7 +1,7 @@
-import type { AuditEntry } from '@drydock/contracts/audit-log';
-import type { PageMeta } from '@drydock/contracts/values';
-import type { Caller } from '@drydock/service-kit/internal-token';
-import { refusalOf } from '@drydock/service-kit/testing/problem';
+import type { AuditEntry } from '@drydock/contracts/keys/audit-log';
+import type { PageMeta } from '@drydock/contracts/platform/values';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { refusalOf } from '@drydock/service/testing/problem';
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 

@@ -1,4 +1,4 @@
-import type { AuditEntry } from '@drydock/contracts/audit-log';
+import type { AuditEntry } from '@drydock/contracts/keys/audit-log';
 import type { AuditRow } from './audit.store';
 
 export const viewAudit = (row: AuditRow): AuditEntry => ({

@@ -1,5 +1,5 @@
-import { listAuditLog as endpoint } from '@drydock/contracts/audit-log';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import { listAuditLog as endpoint } from '@drydock/contracts/keys/audit-log';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { listAudit } from './audit.store';
 import { viewAudit } from './audit.view';

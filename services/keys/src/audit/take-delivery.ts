@@ -1,8 +1,8 @@
-import { auditDeliverySchema } from '@drydock/contracts/audit-log';
-import { problem } from '@drydock/contracts/problem';
-import { auditDeliveryPath } from '@drydock/service-kit/audit-delivery';
-import { tokenKey } from '@drydock/service-kit/internal-token';
-import { internalRoute } from '@drydock/service-kit/route';
+import { auditDeliverySchema } from '@drydock/contracts/keys/audit-log';
+import { problem } from '@drydock/contracts/platform/problem';
+import { tokenKey } from '@drydock/service/access/internal-token';
+import { auditDeliveryPath } from '@drydock/service/effects/audit-delivery';
+import { internalRoute } from '@drydock/service/http/route';
 import type { KeysDatabase } from '../database.store';
 import { storeDelivery } from './audit.store';
 

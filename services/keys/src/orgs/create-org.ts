@@ -1,6 +1,6 @@
-import type { createOrg as endpoint } from '@drydock/contracts/orgs';
-import { problem } from '@drydock/contracts/problem';
-import type { ActHandlers } from '@drydock/service-kit/route';
+import type { createOrg as endpoint } from '@drydock/contracts/keys/orgs';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ActHandlers } from '@drydock/service/http/route';
 import { uuidv7 } from 'uuidv7';
 import { recordAudit } from '../audit/audit.store';
 import type { Tx } from '../database.store';

@@ -1,6 +1,6 @@
-import type { getOrg as endpoint } from '@drydock/contracts/orgs';
-import { problem } from '@drydock/contracts/problem';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import type { getOrg as endpoint } from '@drydock/contracts/keys/orgs';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { assertLiveCaller } from './live-caller';
 import { findOrg } from './org.store';

@@ -1,5 +1,5 @@
-import { listOrgs as endpoint } from '@drydock/contracts/orgs';
-import type { ReadHandlers } from '@drydock/service-kit/route';
+import { listOrgs as endpoint } from '@drydock/contracts/keys/orgs';
+import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { assertLiveCaller } from './live-caller';
 import { listOrgs as listRows } from './org.store';

@@ -1,5 +1,5 @@
-import { problem } from '@drydock/contracts/problem';
-import type { Caller } from '@drydock/service-kit/internal-token';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { Caller } from '@drydock/service/access/internal-token';
 
 /** There is one tree of organisations, and it is not a sandbox key's to see or change. */
 export function assertLiveCaller({ mode }: Caller): void {

@@ -1,4 +1,4 @@
-import { type Problem, problem } from '@drydock/contracts/problem';
+import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { OrgRecord } from './org.types';
 
 /** How deep organisations nest; the schema has the same bound. Every verification reads all those above a key. */

@@ -1,5 +1,5 @@
-import type { Org } from '@drydock/contracts/orgs';
-import { isPermission } from '@drydock/contracts/permissions';
+import type { Org } from '@drydock/contracts/keys/orgs';
+import { isPermission } from '@drydock/contracts/platform/permissions';
 import type { OrgRecord } from './org.types';
 
 export const viewOrg = (org: OrgRecord): Org => ({

@@ -1,7 +1,7 @@
-import type { Org } from '@drydock/contracts/orgs';
-import { permissions } from '@drydock/contracts/permissions';
-import type { PageMeta } from '@drydock/contracts/values';
-import { refusalOf, withoutRequestId } from '@drydock/service-kit/testing/problem';
+import type { Org } from '@drydock/contracts/keys/orgs';
+import { permissions } from '@drydock/contracts/platform/permissions';
+import type { PageMeta } from '@drydock/contracts/platform/values';
+import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 import { depthMax } from './org.rules';

@@ -1,7 +1,7 @@
-import { parseToken } from '@drydock/contracts/api-token';
-import { type Verification, verificationRequestSchema } from '@drydock/contracts/verification';
-import { tokenKey } from '@drydock/service-kit/internal-token';
-import { internalRoute } from '@drydock/service-kit/route';
+import { type Verification, verificationRequestSchema } from '@drydock/contracts/hosting/verification';
+import { parseToken } from '@drydock/contracts/platform/api-token';
+import { tokenKey } from '@drydock/service/access/internal-token';
+import { internalRoute } from '@drydock/service/http/route';
 import { effectiveScopes } from '../api-keys/api-key.rules';
 import type { KeySecrets } from '../api-keys/api-key.secret';
 import type { KeysDatabase } from '../database.store';

@@ -1,7 +1,7 @@
-import type { MintedApiKey } from '@drydock/contracts/api-keys';
-import { formatToken, parseToken } from '@drydock/contracts/api-token';
-import { createLog } from '@drydock/service-kit/log';
-import { until } from '@drydock/test-kit/wait';
+import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
+import { formatToken, parseToken } from '@drydock/contracts/platform/api-token';
+import { createLog } from '@drydock/service/telemetry/log';
+import { until } from '@drydock/testing/wait';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 import { openDatabase } from '../database.store';
 import { keepHouse } from '../housekeeping';

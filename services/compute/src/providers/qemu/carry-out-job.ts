@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { faultpoint } from '@drydock/faults/faultpoint';
-import { readIfThere } from '@drydock/host-kit/durable-file';
+import { readIfThere } from '@drydock/process/durable-file';
+import { faultpoint } from '@drydock/process/faultpoint';
 import { removeRecord, retireMachine } from './machine-folders';
 import { applyInside, createDisk, DiskTooSmall, deleteInside, listInside, mendInside, removeDisk, takeInside } from './qemu-disk';
 import { readLastJob, saveJob } from './qemu-jobs';

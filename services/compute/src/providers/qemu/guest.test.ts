@@ -1,7 +1,7 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { until } from '@drydock/test-kit/wait';
+import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { type GuestConsole, openConsole } from '../../../test/guest-console';
 import { guestImage, hasGuest } from '../../../test/qemu-host';

@@ -1,8 +1,8 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type FaultMode, faultTokenName } from '@drydock/faults/fault-token';
-import { until } from '@drydock/test-kit/wait';
+import { type FaultMode, faultTokenName } from '@drydock/process/fault-token';
+import { until } from '@drydock/testing/wait';
 import { type RigWorld, reference, refusalOf } from '../../../test/provider-rig';
 import { hasQemu } from '../../../test/qemu-host';
 import { openHost, qemuRig } from '../../../test/qemu-rig';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { access, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { createDurably, readIfThere, syncFolder } from '@drydock/host-kit/durable-file';
-import { errorCodeOf } from '@drydock/host-kit/error-code';
+import { createDurably, readIfThere, syncFolder } from '@drydock/process/durable-file';
+import { errorCodeOf } from '@drydock/process/error-code';
 import { claimJob, jobsFolder } from './qemu-jobs';
 import { type JobRecord, type MachineRecord, machineRecordSchema } from './qemu-records';
 

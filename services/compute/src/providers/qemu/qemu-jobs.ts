@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { createDurably, readIfThere, writeDurably } from '@drydock/host-kit/durable-file';
-import { errorCodeOf } from '@drydock/host-kit/error-code';
+import { createDurably, readIfThere, writeDurably } from '@drydock/process/durable-file';
+import { errorCodeOf } from '@drydock/process/error-code';
 import { type JobRecord, jobRecordSchema } from './qemu-records';
 
 export const jobsFolder = (machineFolder: string): string => path.join(machineFolder, 'jobs');

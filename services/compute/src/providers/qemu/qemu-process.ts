@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { open, readlink, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readIfThere } from '@drydock/host-kit/durable-file';
+import { readIfThere } from '@drydock/process/durable-file';
 import { type Accelerator, commandLine } from './qemu-command';
 import type { MachineRecord } from './qemu-records';
 import { readStatus } from './qemu-status';

@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { errorCodeOf } from '@drydock/host-kit/error-code';
+import { errorCodeOf } from '@drydock/process/error-code';
 import { z } from 'zod';
 
 /** Each monitor serves one client at a time: those who look are not kept waiting by those who work. */

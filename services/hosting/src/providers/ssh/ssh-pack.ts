@@ -1,6 +1,6 @@
-import { pack } from '@drydock/archive/pack';
-import { changedWhileRead, type StreamEntry, streamRoot } from '@drydock/archive/pack-roots';
-import { type SkippedPath, SkippedPaths } from '@drydock/site-host/skipped-paths';
+import { type SkippedPath, SkippedPaths } from '@drydock/agent/site/skipped-paths';
+import { pack } from '@drydock/archive/pack/pack';
+import { changedWhileRead, type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
 import { type ArchiveToWrite, linksOf, type MovingOrder, type PackedArchive, type SiteRef } from '../site-host';
 import type { DatabaseEngine } from './remote-scripts';
 import { databaseServerOf } from './ssh-database';

@@ -1,7 +1,7 @@
-import { ArchiveError } from '@drydock/archive/archive-error';
-import type { ArchiveLink } from '@drydock/archive/open-archive';
-import { openEntries } from '@drydock/archive/open-entries';
-import { verifyArchive, verifyChain } from '@drydock/archive/verify-archive';
+import { ArchiveError } from '@drydock/archive/format/archive-error';
+import type { ArchiveLink } from '@drydock/archive/read/open-archive';
+import { openEntries } from '@drydock/archive/read/open-entries';
+import { verifyArchive, verifyChain } from '@drydock/archive/read/verify-archive';
 import { type ArchiveToStage, linksOf, type MovingOrder, SiteHostError, type SiteRef } from '../site-host';
 import { databaseServerOf } from './ssh-database';
 import { databaseStream, filesStream } from './ssh-pack';

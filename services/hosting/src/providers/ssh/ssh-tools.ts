@@ -1,4 +1,4 @@
-import type { Mode } from '@drydock/contracts/values';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { SiteRef } from '../site-host';
 import type { SshHostConfig } from './ssh-config';
 import type { SshConnection } from './ssh-connection';

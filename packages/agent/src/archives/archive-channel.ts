@@ -1,0 +1,145 @@
+import type { Duplex } from 'node:stream';
+import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archive/format/archive-error';
+import { type ArchiveSink, type ArchiveSource, isObjectName } from '@drydock/archive/format/archive-objects';
+import { z } from 'zod';
+import { JobProblem } from '../jobs/job-protocol';
+import { broken, readFrames, writeFrame } from './channel';
+
+/** Larger than any object. */
+const objectBytesMax = 48 * 2 ** 20;
+/** Objects that are being read or written at once, and so in memory. */
+const atOnceMax = 4;
+
+const requestSchema = z.discriminatedUnion('op', [
+  z.strictObject({ id: z.int(), op: z.literal('read'), archive: z.int().min(0), name: z.string() }),
+  z.strictObject({ id: z.int(), op: z.literal('write'), name: z.string() }),
+]);
+type ObjectRequest = z.infer<typeof requestSchema>;
+
+const isReason = (text: string): text is ArchiveReason => Object.hasOwn(archiveReasons, text);
+const answerSchema = z.strictObject({
+  id: z.int(),
+  /** The archive itself is refused. */
+  refusal: z.strictObject({ reason: z.string().refine(isReason), detail: z.string() }).optional(),
+  /** The storage could not be asked: its own reason stays with whoever serves it. */
+  failed: z.literal(true).optional(),
+});
+
+/** What a job may ask for: archives to read, by their places in the list, and one to write. */
+export interface ServedArchives {
+  sources: readonly ArchiveSource[];
+  sink?: ArchiveSink;
+}
+
+export interface ServedChannel {
+  /** Resolves when the other side has ended and every answer is out; rejects with `interrupted` when the connection broke. */
+  ended: Promise<void>;
+  /** What the storage threw first, which is the reason when the job fails as `storage_failed`. */
+  failure(): unknown;
+}
+
+/** Answers a job's requests for objects from storage. At most four at a time are in memory; further ones wait in the connection. */
+export function serveArchives(stream: Duplex, served: ServedArchives): ServedChannel {
+  let failure: unknown;
+  const answer = async (request: ObjectRequest, body: Buffer): Promise<void> => {
+    try {
+      const bytes = await carryOut(served, request, body);
+      await writeFrame(stream, { id: request.id }, bytes);
+    } catch (error) {
+      if (error instanceof JobProblem) throw error;
+      failure ??= error;
+      const told = error instanceof ArchiveError ? { refusal: { reason: error.reason, detail: error.message } } : { failed: true };
+      await writeFrame(stream, { id: request.id, ...told });
+    }
+  };
+  const serve = async (): Promise<void> => {
+    const running = new Set<Promise<void>>();
+    try {
+      for await (const { head, body } of readFrames(stream, objectBytesMax)) {
+        const work = answer(requestSchema.parse(head), body).catch((error: unknown) => void stream.destroy(broken(error)));
+        running.add(work);
+        void work.then(() => running.delete(work));
+        if (running.size >= atOnceMax) await Promise.race(running);
+      }
+      await Promise.all(running);
+      stream.end();
+    } catch (error) {
+      stream.destroy();
+      throw broken(error);
+    }
+  };
+  return { ended: serve(), failure: () => failure };
+}
+
+async function carryOut({ sources, sink }: ServedArchives, request: ObjectRequest, body: Buffer): Promise<Buffer | undefined> {
+  if (!isObjectName(request.name)) throw new TypeError(`not the name of an archive object: ${request.name}`);
+  if (request.op === 'write') {
+    if (sink === undefined) throw new TypeError('the job writes no archive');
+    await sink.write(request.name, body);
+    return undefined;
+  }
+  const source = sources[request.archive];
+  if (source === undefined) throw new TypeError(`the job reads no archive ${request.archive}`);
+  return source.read(request.name);
+}
+
+export interface RemoteArchives {
+  /** The archive at that place of the list that is served. */
+  source(archive: number): ArchiveSource;
+  sink: ArchiveSink;
+  /** Tells the other side that nothing more will be asked. */
+  end(): void;
+}
+
+interface Pending {
+  resolve(body: Buffer): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * The job's end of a channel. A refusal of the archive comes as an ArchiveError, a storage that failed as `storage_failed`, and everything that is
+ * asked after the connection broke as `interrupted`.
+ */
+export function remoteArchives(stream: Duplex): RemoteArchives {
+  const pending = new Map<number, Pending>();
+  let requests = 0;
+  let end: JobProblem | null = null;
+
+  const receive = async (): Promise<never> => {
+    for await (const { head, body } of readFrames(stream, objectBytesMax)) {
+      const { id, refusal, failed } = answerSchema.parse(head);
+      const waiting = pending.get(id);
+      pending.delete(id);
+      if (refusal !== undefined) waiting?.reject(new ArchiveError(refusal.reason, withoutReason(refusal)));
+      else if (failed) waiting?.reject(new JobProblem('storage_failed', 'the storage could not be asked'));
+      else waiting?.resolve(body);
+    }
+    throw broken(new Error('the other side has gone'));
+  };
+  receive().catch((error: unknown) => {
+    end = broken(error);
+    for (const { reject } of pending.values()) reject(end);
+    pending.clear();
+    stream.destroy();
+  });
+
+  const ask = (request: object, body?: Buffer): Promise<Buffer> =>
+    new Promise((resolve, reject) => {
+      if (end !== null) {
+        reject(end);
+        return;
+      }
+      requests += 1;
+      pending.set(requests, { resolve, reject });
+      writeFrame(stream, { id: requests, ...request }, body).catch(reject);
+    });
+
+  return {
+    source: (archive) => ({ read: (name) => ask({ op: 'read', archive, name }) }),
+    sink: { write: async (name, bytes) => void (await ask({ op: 'write', name }, bytes)) },
+    end: () => void stream.end(),
+  };
+}
+
+const withoutReason = ({ reason, detail }: { reason: string; detail: string }): string =>
+  detail.startsWith(`${reason}: `) ? detail.slice(reason.length + 2) : detail;

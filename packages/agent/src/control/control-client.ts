@@ -1,0 +1,130 @@
+import { randomBytes } from 'node:crypto';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { signInternalToken, tokenKey } from '@drydock/service/access/internal-token';
+import { Client, Pool } from 'undici';
+import { z } from 'zod';
+import { type CommonCode, HostError } from '../host/host-error';
+import { channelProtocol } from '../jobs/job-protocol';
+import { type Call, type Change, type ControlProtocol, refusalSchema, splitCall } from './control-protocol';
+
+/** The workflow's claim: every change carries it, and an older one than the host has seen is refused. */
+export interface Claim {
+  fence: string;
+  workflowId?: string;
+  signal?: AbortSignal;
+}
+
+/** What a change says beside the claim. */
+export type Wanted<Body extends Change> = Omit<Body, keyof Change>;
+
+interface Asked<Answer> {
+  /** The id of the site or database that the call is about. */
+  id: string;
+  answer: z.ZodType<Answer>;
+}
+
+interface Question<Answer> extends Asked<Answer> {
+  body?: object;
+  signal?: AbortSignal | undefined;
+}
+
+interface ClaimedChange<Answer> extends Asked<Answer> {
+  claim: Claim;
+  fields?: object;
+}
+
+export interface ControlClient {
+  ask<Answer>(call: Call, question: Question<Answer>): Promise<Answer>;
+  change<Answer>(call: Call, change: ClaimedChange<Answer>): Promise<Answer>;
+  /** An upgraded connection, on which the host's end speaks first. */
+  connect(call: Call, question: { id: string; signal?: AbortSignal | undefined }): Promise<Socket>;
+  close(): Promise<void>;
+}
+
+export interface ControlAddress {
+  url: string;
+  secret: string;
+  /** Whose secret it is. Default: of whoever changes things. */
+  role?: 'parties' | 'readers';
+}
+
+/** The answer of a call that has none. */
+export const nothing = z.undefined();
+
+/**
+ * The caller's end of a host's control protocol. Throws the protocol's refusals: the host's by their codes, and `unreachable` for a lost connection, an
+ * answer that is none or none within `deadlineMs`; then nobody knows whether a change was made, and since all are idempotent under a fence it may be sent
+ * again. An abort of the caller's signal is thrown as it is.
+ */
+export function createControlClient<Code extends string>(
+  protocol: ControlProtocol<Code>,
+  { url, secret, role = 'parties', deadlineMs }: ControlAddress & { deadlineMs: number },
+): ControlClient {
+  const pool = new Pool(url, { connections: 16, connectTimeout: 5_000, headersTimeout: deadlineMs, bodyTimeout: deadlineMs });
+  const key = tokenKey(secret);
+  const isKnown = (code: string): code is Code | CommonCode => Object.hasOwn(protocol.statuses, code);
+
+  const refusalOf = (answered: unknown): HostError<Code | CommonCode> => {
+    const { code, detail } = refusalSchema.parse(answered);
+    return new protocol.Refusal(isKnown(code) ? code : 'internal', detail);
+  };
+
+  const signed = (method: string, path: string, text: string | undefined): { authorization: string } => {
+    const bound = { requestId: randomBytes(12).toString('hex'), method, path, ...(text === undefined ? {} : { body: Buffer.from(text) }) };
+    return { authorization: `Bearer ${signInternalToken(key, protocol[role], bound)}` };
+  };
+
+  const refusalsOf = async <T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof HostError) throw error;
+      throw new protocol.Refusal('unreachable', error instanceof Error ? error.message : String(error), { cause: error });
+    }
+  };
+
+  const ask: ControlClient['ask'] = (call, { id, body, answer, signal }) => {
+    const { method, path } = splitCall(call, protocol.things, encodeURIComponent(id));
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const headers = { ...signed(method, path, text), 'content-type': 'application/json' };
+    const deadline = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(signal ? [signal] : [])]);
+    return refusalsOf(signal, async () => {
+      const response = await pool.request({ method, path, headers, signal: deadline, ...(text === undefined ? {} : { body: text }) });
+      const answered: unknown = response.statusCode === 204 ? undefined : JSON.parse(await response.body.text());
+      if (response.statusCode >= 300) throw refusalOf(answered);
+      return answer.parse(answered);
+    });
+  };
+
+  /** Over a connection of its own, so that no call waits behind it. */
+  const connect: ControlClient['connect'] = (call, { id, signal }) => {
+    const { method, path } = splitCall(call, protocol.things, encodeURIComponent(id));
+    const client = new Client(url, { connectTimeout: 5_000, headersTimeout: deadlineMs });
+    const deadline = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(signal ? [signal] : [])]);
+    return refusalsOf(signal, async () => {
+      const { socket } = await client.upgrade({
+        method,
+        path,
+        headers: signed(method, path, undefined),
+        protocol: channelProtocol,
+        signal: deadline,
+      });
+      return asSocket(socket);
+    });
+  };
+
+  return {
+    ask,
+    connect,
+    change: (call, { claim, fields, ...asked }) =>
+      ask(call, { ...asked, body: { ...fields, fence: claim.fence, workflow_id: claim.workflowId }, signal: claim.signal }),
+    close: () => pool.close(),
+  };
+}
+
+function asSocket(stream: Duplex): Socket {
+  if (!(stream instanceof Socket)) throw new TypeError('a channel is a socket');
+  return stream.setNoDelay(true).setKeepAlive(true, 10_000).setTimeout(0);
+}

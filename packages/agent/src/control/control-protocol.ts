@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import type { CommonCode, HostError } from '../host/host-error';
+
+/** Who changes: `fence` is the claim's number as text, the workflow is for the ledger. */
+export const changeFields = { fence: z.string().regex(/^\d{1,19}$/), workflow_id: z.string().max(64).optional() };
+export const changeSchema = z.strictObject(changeFields);
+export type Change = z.infer<typeof changeSchema>;
+
+/** Whose call it is: each path begins with it. */
+export const thingIdSchema = z.uuid().transform((id) => id.toLowerCase());
+
+export const refusalSchema = z.object({ code: z.string(), detail: z.string() });
+
+export interface Parties {
+  issuer: string;
+  audience: string;
+}
+
+/** What the two ends of one kind of host agree on, beside the calls themselves. */
+export interface ControlProtocol<Code extends string> {
+  /** What is hosted, as in `/control/sites/{siteId}`. */
+  things: string;
+  /** Issuer and audience of the token of each call of whoever changes things. */
+  parties: Parties;
+  /** The same of whoever only asks: a secret of its own, and never an answer with a password in it. */
+  readers: Parties;
+  /** Every code with which a call may be refused. */
+  statuses: Readonly<Record<Code | CommonCode, number>>;
+  /** As what the client throws a refusal. */
+  Refusal: new (
+    code: Code | CommonCode,
+    detail: string,
+    options?: ErrorOptions,
+  ) => HostError<Code | CommonCode>;
+}
+
+type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
+
+/** A call on one thing as a README names it: `PUT` for the thing itself, `POST /freeze` and `GET /releases/{id}` below it. */
+export type Call = Method | `${Method} /${string}`;
+
+/** Method and path of a call; `things` and `id` as they shall stand in the path. */
+export function splitCall(call: Call, things: string, id: string): { method: string; path: string } {
+  const [method = '', rest = ''] = call.split(' ');
+  return { method, path: `/control/${things}/${id}${rest}` };
+}

@@ -1,0 +1,64 @@
+import type { z } from 'zod';
+import type { ChangeName } from '../jobs/changes';
+import { type Call, type Change, splitCall, thingIdSchema } from './control-protocol';
+
+export interface ControlAnswer {
+  status: number;
+  body?: unknown;
+}
+
+export interface ControlRoute {
+  /** What whoever only asks is answered: the fields of this schema and no other. Left out: nothing, the call is not for readers. */
+  readerAnswer?: z.ZodType;
+  method: string;
+  /** Its groups are the ids in the path. */
+  pattern: RegExp;
+  /** Throws a ZodError for what is not the protocol, and a HostError. */
+  handle: (ids: readonly string[], body: unknown) => Promise<ControlAnswer>;
+}
+
+/** What is hosted: finds what is to be changed, lets the change in, and does the work in its turn. */
+export interface Hosted<Known> {
+  change<T>(id: string, name: ChangeName, change: Change, work: (known: Known) => Promise<T>): Promise<T>;
+}
+
+interface ChangeRoute<Body> {
+  /** The operation's name in the ledger. */
+  op: string;
+  /** What the change begins from, for the ledger. */
+  detail?: (body: Body) => string | undefined;
+  body: z.ZodType<Body>;
+  /** 200 when missing, and 204 for a change that answers nothing. */
+  status?: number;
+}
+
+export const ok = (body: unknown): ControlAnswer => ({ status: 200, body });
+export const done: ControlAnswer = { status: 204 };
+
+/** How a host writes its control protocol down: a line for each call. In a call's path `{…}` stands for a second id, which the handler gets last and as it was sent. */
+export function controlRoutesOf<Known>(things: string, hosted: Hosted<Known>) {
+  const route = (
+    call: Call,
+    handle: (id: string, body: unknown, partId: string | undefined) => Promise<ControlAnswer>,
+    readerAnswer?: z.ZodType,
+  ): ControlRoute => {
+    const { method, path } = splitCall(call, things, '{id}');
+    return {
+      method,
+      pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '([^/]+)')}$`),
+      handle: ([id, partId], body) => handle(thingIdSchema.parse(id), body, partId),
+      ...(readerAnswer === undefined ? {} : { readerAnswer }),
+    };
+  };
+  const change = <Body extends Change>(
+    call: Call,
+    { op, detail, body: schema, status = 200 }: ChangeRoute<Body>,
+    work: (known: Known, body: Body) => Promise<unknown>,
+  ): ControlRoute =>
+    route(call, async (id, body) => {
+      const wanted = schema.parse(body);
+      const answer = await hosted.change(id, { op, detail: detail?.(wanted) }, wanted, (known) => work(known, wanted));
+      return answer === undefined ? done : { status, body: answer };
+    });
+  return { route, change };
+}

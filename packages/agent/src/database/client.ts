@@ -1,0 +1,133 @@
+import { z } from 'zod';
+import { type ServedArchives, serveArchives } from '../archives/archive-channel';
+import { type Claim, type ControlAddress, type ControlClient, createControlClient, nothing, type Wanted } from '../control/control-client';
+import { runJob } from '../jobs/job-client';
+import {
+  type CutoverAnswer,
+  comparisonSchema,
+  cutoverAnswerSchema,
+  type DatabaseDescription,
+  type DumpJob,
+  type DumpResult,
+  databaseDescriptionSchema,
+  databaseHostProtocol,
+  dumpResultSchema,
+  type EnsureDatabase,
+  judgementSchema,
+  type LoadDumpJob,
+  type LoadDumpResult,
+  loadDumpResultSchema,
+  type PrepareTarget,
+  type UpgradeComparison,
+  type UpgradeJudgement,
+  type UpgradeStage,
+  type VerifyDumpJob,
+  type VerifyDumpResult,
+  verifyDumpResultSchema,
+} from './protocol';
+
+export type { Claim } from '../control/control-client';
+
+export interface StageWanted {
+  /** The same job again is the same job. */
+  jobId: string;
+  upgradeId: string;
+  onProgress?: (share: number) => void;
+}
+
+export interface ArchiveWanted<Spec> {
+  jobId: string;
+  spec: Spec;
+  served: ServedArchives;
+  onProgress?: (share: number) => void;
+}
+
+/** What the control protocol can do; see the README of this package. Every change is idempotent under its fence. */
+export interface DatabaseHostClient {
+  ensureDatabase(databaseId: string, wanted: Wanted<EnsureDatabase>, claim: Claim): Promise<DatabaseDescription>;
+  /** `unknown_database` also for one that was never finished. */
+  readDatabase(databaseId: string, signal?: AbortSignal): Promise<DatabaseDescription>;
+  destroyDatabase(databaseId: string, claim: Claim): Promise<void>;
+  /** With a trial the schema is made in an empty instance of the new major. */
+  precheck(databaseId: string, wanted: { toMajor: number; withTrial: boolean }, signal?: AbortSignal): Promise<UpgradeJudgement>;
+  prepareTarget(databaseId: string, wanted: Wanted<PrepareTarget>, claim: Claim): Promise<void>;
+  /** Copies, catches up or finishes: a job. Throws a JobProblem. */
+  runStage(databaseId: string, wanted: StageWanted & { stage: Exclude<UpgradeStage, 'compare'> }, claim: Claim): Promise<void>;
+  compare(databaseId: string, wanted: StageWanted, claim: Claim): Promise<UpgradeComparison>;
+  blockWrites(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
+  /** The point of no return; see switch-over.ts. */
+  cutover(databaseId: string, upgradeId: string, claim: Claim): Promise<CutoverAnswer>;
+  restOld(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
+  retireOld(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
+  abandonUpgrade(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
+  /** One moment of the database into an archive: a job that writes by way of `served`. Throws a JobProblem. */
+  dump(databaseId: string, wanted: ArchiveWanted<DumpJob>, claim: Claim): Promise<DumpResult>;
+  /** An archive into an instance that lives for this alone. Throws a JobProblem. */
+  verifyDump(databaseId: string, wanted: ArchiveWanted<VerifyDumpJob>, claim: Claim): Promise<VerifyDumpResult>;
+  /** An archive into the empty target of a move by the path `restore`: a job. Null when that has been switched to already. Throws a JobProblem. */
+  loadDump(databaseId: string, wanted: ArchiveWanted<LoadDumpJob>, claim: Claim): Promise<LoadDumpResult | null>;
+  close(): Promise<void>;
+}
+
+/** What whoever only asks can do: its secret is another one, and the host takes no change by it. */
+export type DatabaseHostReaderClient = Pick<DatabaseHostClient, 'readDatabase' | 'precheck' | 'close'>;
+
+/** Making an instance takes a second or two, under load ten; ending one in order at most twenty. */
+const deadlineMs = 90_000;
+
+const questions = (ask: ControlClient['ask']): Omit<DatabaseHostReaderClient, 'close'> => ({
+  readDatabase: (id, signal) => ask('GET', { id, signal, answer: databaseDescriptionSchema }),
+  precheck: (id, { toMajor, withTrial }, signal) =>
+    ask('POST /precheck', { id, body: { to_major: toMajor, with_trial: withTrial }, signal, answer: judgementSchema }),
+});
+
+export function createDatabaseHostReaderClient({ url, secret }: ControlAddress): DatabaseHostReaderClient {
+  const { ask, close } = createControlClient(databaseHostProtocol, { url, secret, role: 'readers', deadlineMs });
+  return { ...questions(ask), close };
+}
+
+/** The typed client of a database host's control protocol. Every method throws {@link DatabaseHostError} as `createControlClient` says. */
+export function createDatabaseHostClient(address: ControlAddress): DatabaseHostClient {
+  const client = createControlClient(databaseHostProtocol, { ...address, deadlineMs });
+  const { ask, change, close } = client;
+  const stage = <Result>(id: string, wanted: StageWanted & { stage: UpgradeStage }, claim: Claim, result: z.ZodType<Result>) => {
+    const { jobId, upgradeId, stage, onProgress } = wanted;
+    const spec = { upgrade_id: upgradeId, stage };
+    return runJob(client, { id, jobId, kind: 'upgrade', spec, claim, result, ...(onProgress && { onProgress }) });
+  };
+  const archive =
+    <Spec extends object, Result>(kind: string, result: z.ZodType<Result>) =>
+    (id: string, { jobId, spec, served, onProgress }: ArchiveWanted<Spec>, claim: Claim): Promise<Result> =>
+      runJob(client, {
+        id,
+        jobId,
+        kind,
+        spec,
+        claim,
+        result,
+        serve: (socket) => serveArchives(socket, served),
+        ...(onProgress && { onProgress }),
+      });
+  const upgrade =
+    <Answer>(rest: string, answer: z.ZodType<Answer>) =>
+    (id: string, upgradeId: string, claim: Claim): Promise<Answer> =>
+      change(`POST /upgrade/${rest}`, { id, claim, fields: { upgrade_id: upgradeId }, answer });
+
+  return {
+    ensureDatabase: (id, fields, claim) => change('PUT', { id, claim, fields, answer: databaseDescriptionSchema }),
+    ...questions(ask),
+    destroyDatabase: (id, claim) => change('DELETE', { id, claim, answer: nothing }),
+    prepareTarget: (id, fields, claim) => change('POST /upgrade', { id, claim, fields, answer: nothing }),
+    runStage: async (id, wanted, claim) => void (await stage(id, wanted, claim, z.unknown())),
+    compare: (id, wanted, claim) => stage(id, { ...wanted, stage: 'compare' }, claim, comparisonSchema),
+    blockWrites: upgrade('block', nothing),
+    cutover: upgrade('cutover', cutoverAnswerSchema),
+    restOld: upgrade('rest', nothing),
+    retireOld: upgrade('retire', nothing),
+    abandonUpgrade: upgrade('abandon', nothing),
+    dump: archive('dump', dumpResultSchema),
+    verifyDump: archive('verify_dump', verifyDumpResultSchema),
+    loadDump: archive('load_dump', loadDumpResultSchema.nullable()),
+    close,
+  };
+}

@@ -1,0 +1,158 @@
+import { modeSchema } from '@drydock/contracts/platform/values';
+import { z } from 'zod';
+import { type ControlProtocol, changeFields } from '../control/control-protocol';
+import { DatabaseHostError, type DatabaseHostErrorCode, databaseHostStatuses } from './database-host-error';
+
+/** The control protocol, parsed at both ends. Paths are `/control/databases/{databaseId}` and below. */
+export const databaseHostProtocol: ControlProtocol<DatabaseHostErrorCode> = {
+  things: 'databases',
+  parties: { issuer: 'databases', audience: 'database-host' },
+  readers: { issuer: 'databases', audience: 'database-host-reader' },
+  statuses: databaseHostStatuses,
+  Refusal: DatabaseHostError,
+};
+
+const upgradeIdSchema = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/);
+/** As Postgres takes it unquoted, and none of its own. */
+const nameSchema = z
+  .string()
+  .regex(/^[a-z_][a-z0-9_]{0,62}$/)
+  .refine((name) => !/^(?:pg_|postgres$|template[01]$|drydock)/.test(name), 'the name is reserved');
+const majorSchema = z.int().min(10).max(99);
+
+export const sizeSchema = z.strictObject({ vcpu: z.int().min(1), ram_gb: z.number().positive(), storage_gb: z.number().positive() });
+/** How the data of an upgrade goes over. */
+export const pathSchema = z.enum(['logical', 'offline']);
+/** The same, or a target that is filled from a backup. */
+export const movePathSchema = z.enum(['logical', 'offline', 'restore']);
+
+export const ensureDatabaseSchema = z.strictObject({
+  ...changeFields,
+  mode: modeSchema,
+  major: majorSchema,
+  database_name: nameSchema,
+  username: nameSchema,
+  password: z.string().min(16).max(200),
+  size: sizeSchema,
+});
+export const precheckSchema = z.strictObject({
+  to_major: majorSchema,
+  /** Whether the schema is made on trial, in an empty instance of the new major. */
+  with_trial: z.boolean(),
+});
+export const prepareTargetSchema = z.strictObject({
+  ...changeFields,
+  upgrade_id: upgradeIdSchema,
+  to_major: majorSchema,
+  path: movePathSchema,
+});
+export const upgradeSchema = z.strictObject({ ...changeFields, upgrade_id: upgradeIdSchema });
+export const upgradePhaseSchema = z.enum(['prepared', 'switched', 'finished']);
+
+export const databaseDescriptionSchema = z.object({
+  database_id: z.string(),
+  mode: modeSchema,
+  /** Stable for ever; TLS only. */
+  host: z.string(),
+  port: z.int(),
+  ca_certificate: z.string(),
+  database_name: z.string(),
+  username: z.string(),
+  major: z.int(),
+  is_up: z.boolean(),
+  size_bytes: z.number().nullable(),
+  free_bytes: z.number(),
+  upgrade: z
+    .object({
+      upgrade_id: z.string(),
+      to_major: z.int(),
+      path: movePathSchema,
+      phase: upgradePhaseSchema,
+      are_writes_blocked: z.boolean(),
+      writes_blocked_ms: z.number().nullable(),
+    })
+    .nullable(),
+});
+
+/** The keys of one archive, and of no other; see archive-keys.ts of packages/archive. Secret. */
+const keysSchema = z.strictObject({
+  salt: z.string(),
+  archiveTag: z.string(),
+  encryption: z.string(),
+  authentication: z.string(),
+  manifest: z.string(),
+  check: z.string(),
+});
+
+/** One job for each stage that carries a customer's content. */
+export const upgradeStageSchema = z.enum(['copy_schema', 'copy_data', 'catch_up', 'compare', 'finish']);
+export const upgradeJobSchema = z.strictObject({ upgrade_id: upgradeIdSchema, stage: upgradeStageSchema });
+export const comparisonSchema = z.object({
+  outcome: z.enum(['equal', 'different', 'undecided']),
+  tables: z.int(),
+  names: z.array(z.string()),
+});
+
+/** The archive format names its subject a site. */
+const archiveFields = { org_id: z.string(), archive_id: z.string(), keys: keysSchema };
+export const dumpJobSchema = z.strictObject({
+  ...archiveFields,
+  sequence: z.int(),
+  created_at: z.iso.datetime(),
+  /** The move whose replaced instance is dumped while it still runs. Left out, the instance that serves is dumped. */
+  replaced_by: upgradeIdSchema.optional(),
+});
+export const dumpResultSchema = z.object({
+  major: z.int(),
+  manifest_mac: z.string(),
+  checksum_sha256: z.string(),
+  size_bytes: z.number(),
+  raw_bytes: z.number(),
+});
+export const verifyDumpJobSchema = z.strictObject({ ...archiveFields, manifest_mac: z.string(), major: majorSchema });
+export const verifyDumpResultSchema = z.object({ tables: z.int(), rows: z.number(), read_from: z.string().nullable() });
+export const loadDumpJobSchema = z.strictObject({
+  ...archiveFields,
+  manifest_mac: z.string(),
+  /** The database that the archive was made of; another one, where a new database is made from a backup. */
+  source_id: z.string(),
+  upgrade_id: upgradeIdSchema,
+});
+/** `findings`: what of the backup the restored database does not have, or has without its proof. */
+export const loadDumpResultSchema = verifyDumpResultSchema.extend({
+  findings: z.array(z.object({ kind: z.enum(['not_validated', 'not_restored']), object: z.string(), reason: z.string() })),
+});
+
+export const findingSchema = z.object({ level: z.enum(['INFO', 'WARNING', 'ERROR']), code: z.string(), detail: z.string() });
+export const judgementSchema = z.object({
+  path: pathSchema,
+  findings: z.array(findingSchema),
+  size_bytes: z.number(),
+  needed_bytes: z.number(),
+  free_bytes: z.number(),
+  pause_seconds: z.number(),
+});
+/** As the program of a precheck answers. */
+export const judgementFactsSchema = z.object({
+  path: pathSchema,
+  findings: z.array(findingSchema),
+  sizeBytes: z.number(),
+  neededBytes: z.number(),
+  freeBytes: z.number(),
+  pauseSeconds: z.number(),
+});
+export const cutoverAnswerSchema = z.object({ writes_blocked_ms: z.number() });
+
+export type EnsureDatabase = z.infer<typeof ensureDatabaseSchema>;
+export type PrepareTarget = z.infer<typeof prepareTargetSchema>;
+export type DatabaseDescription = z.infer<typeof databaseDescriptionSchema>;
+export type UpgradeStage = z.infer<typeof upgradeStageSchema>;
+export type UpgradeComparison = z.infer<typeof comparisonSchema>;
+export type DumpJob = z.infer<typeof dumpJobSchema>;
+export type DumpResult = z.infer<typeof dumpResultSchema>;
+export type VerifyDumpJob = z.infer<typeof verifyDumpJobSchema>;
+export type VerifyDumpResult = z.infer<typeof verifyDumpResultSchema>;
+export type LoadDumpJob = z.infer<typeof loadDumpJobSchema>;
+export type LoadDumpResult = z.infer<typeof loadDumpResultSchema>;
+export type UpgradeJudgement = z.infer<typeof judgementSchema>;
+export type CutoverAnswer = z.infer<typeof cutoverAnswerSchema>;

@@ -1,0 +1,34 @@
+import path from 'node:path';
+import { readIfThere, writeDurably } from '@drydock/process/durable-file';
+import { z } from 'zod';
+import { SerialQueue } from './serial-queue';
+
+/** The first account of each kind of tenant; none has a name. */
+export const firstAccounts = { sites: 200_000, instances: 300_000 } as const;
+
+const fileSchema = z.strictObject({ next_uid: z.int() });
+
+/** As root every tenant has an account of its own, never used again. As anybody else there is only one account: null. */
+export class Accounts {
+  private readonly file: string;
+  private readonly firstUid: number;
+  private readonly isRoot: boolean;
+  private readonly queue = new SerialQueue();
+
+  /** `folder` is the host's own. */
+  constructor(folder: string, firstUid: number) {
+    this.file = path.join(folder, 'accounts.json');
+    this.firstUid = firstUid;
+    this.isRoot = process.getuid?.() === 0;
+  }
+
+  allocate(): Promise<number | null> {
+    if (!this.isRoot) return Promise.resolve(null);
+    return this.queue.run(async () => {
+      const text = await readIfThere(this.file);
+      const uid = text === null ? this.firstUid : fileSchema.parse(JSON.parse(text)).next_uid;
+      await writeDurably(this.file, `${JSON.stringify({ next_uid: uid + 1 })}\n`);
+      return uid;
+    });
+  }
+}

@@ -1,0 +1,14 @@
+import { closeOnSignal, type Lifetime } from '@drydock/service/process/shutdown';
+import type { Log } from '@drydock/service/telemetry/log';
+
+/** The life of a host's process, closed in order by a signal. One that cannot be opened says why and ends with 1. */
+export async function runHost(open: () => Promise<{ lifetime: Lifetime; log: Log }>): Promise<void> {
+  try {
+    const { lifetime, log } = await open();
+    closeOnSignal(lifetime, log);
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+    // A half-open host must not linger as if it were up.
+    process.exit(1);
+  }
+}

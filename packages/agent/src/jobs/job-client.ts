@@ -1,0 +1,96 @@
+import type { Socket } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { z } from 'zod';
+import type { ServedChannel } from '../archives/archive-channel';
+import type { Claim, ControlClient } from '../control/control-client';
+import { JobProblem, type JobProblemView, type JobView, jobViewSchema } from './job-protocol';
+
+/** How often a running job is asked how far it is: soon at first, since many are short. */
+const watchMs = { first: 20, most: 400 };
+/** After its channel has ended a job is finished within moments. */
+const endingMs = 10;
+const cancelMs = 20_000;
+
+export interface WantedJob<Result> {
+  /** The id of the site or database that the job works on. */
+  id: string;
+  jobId: string;
+  kind: string;
+  spec: object;
+  claim: Claim;
+  result: z.ZodType<Result>;
+  /** Answers what the job asks on its channel, for a kind that has one. */
+  serve?: (socket: Socket) => ServedChannel;
+  onProgress?: (share: number) => void;
+}
+
+/**
+ * Submits a job and stays with it until it has ended. Resolves with its result. Rejects with the {@link JobProblem} that it ended with; with what the served
+ * storage threw where that is the reason; with a refusal of the host; and with the claim's own reason when that is aborted, after the job was cancelled.
+ */
+export async function runJob<Result>(client: ControlClient, wanted: WantedJob<Result>): Promise<Result> {
+  const { id, jobId, claim } = wanted;
+  const { signal } = claim;
+  let socket: Socket | null = null;
+  let served: ServedChannel | null = null;
+  try {
+    await submit(client, wanted);
+    if (wanted.serve !== undefined) {
+      socket = await client.connect(`GET /jobs/${jobId}/channel`, { id, signal });
+      served = wanted.serve(socket);
+    }
+    const view = await watch(client, wanted, served);
+    return resultOf(view, wanted.result, served);
+  } catch (error) {
+    socket?.destroy();
+    // A job that has ended by itself is not changed by this. A host that cannot be asked has lost the channel too.
+    if (!(error instanceof JobProblem)) await cancelJob(client, id, jobId, claim).catch(() => undefined);
+    throw error;
+  } finally {
+    await served?.ended.catch(() => undefined);
+  }
+}
+
+async function submit<Result>(client: ControlClient, { id, jobId, kind, spec, claim }: WantedJob<Result>): Promise<void> {
+  const body = { kind, spec, fence: claim.fence, workflow_id: claim.workflowId };
+  await client.ask(`PUT /jobs/${jobId}`, { id, body, signal: claim.signal, answer: jobViewSchema });
+}
+
+export const readJob = (client: ControlClient, id: string, jobId: string, signal?: AbortSignal): Promise<JobView> =>
+  client.ask(`GET /jobs/${jobId}`, { id, signal, answer: jobViewSchema });
+
+/** Resolves when the job has stopped; its caller's own signal has no say in this. */
+export const cancelJob = (client: ControlClient, id: string, jobId: string, { fence, workflowId }: Claim): Promise<JobView> =>
+  client.ask(`DELETE /jobs/${jobId}`, {
+    id,
+    body: { fence, workflow_id: workflowId },
+    signal: AbortSignal.timeout(cancelMs),
+    answer: jobViewSchema,
+  });
+
+async function watch<Result>(client: ControlClient, wanted: WantedJob<Result>, served: ServedChannel | null): Promise<JobView> {
+  const { signal } = wanted.claim;
+  let isEnding = false;
+  const ending = served?.ended
+    .catch(() => undefined)
+    .then(() => {
+      isEnding = true;
+    });
+  for (let pauseMs = served === null ? watchMs.first : watchMs.most; ; pauseMs = Math.min(pauseMs * 2, watchMs.most)) {
+    // Its own rejection says less than the signal's reason.
+    const pause = wait(isEnding ? endingMs : pauseMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
+    await (isEnding || ending === undefined ? pause : Promise.race([pause, ending]));
+    signal?.throwIfAborted();
+    const view = await readJob(client, wanted.id, wanted.jobId, signal);
+    wanted.onProgress?.(view.progress);
+    if (view.state !== 'queued' && view.state !== 'running') return view;
+  }
+}
+
+function resultOf<Result>(view: JobView, result: z.ZodType<Result>, served: ServedChannel | null): Result {
+  if (view.state === 'succeeded') return result.parse(view.result);
+  const failure = served?.failure();
+  if (view.problem?.code === 'storage_failed' && failure !== undefined) throw failure;
+  const { code, detail, facts }: JobProblemView = view.problem ?? { code: view.state, detail: `the job is ${view.state}` };
+  throw new JobProblem(code, detail, { facts });
+}

@@ -1,0 +1,55 @@
+import { Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { ArchiveError } from '@drydock/archive/format/archive-error';
+import { JobProblem, type JobProblemView } from './job-protocol';
+
+/** Often enough for people, seldom enough for the pipe. */
+const progressMs = 100;
+const channelDescriptor = 3;
+
+export interface ProgramContext {
+  /** Opens the channel; for a kind that has one, and once. */
+  openChannel(): Socket;
+  progress(share: number): void;
+}
+
+/** What an error is called on its way to whoever submitted the job; null: nothing that this function knows. */
+export type NameProblem = (error: unknown) => JobProblemView | null;
+
+/**
+ * The body of a program that carries out one job: reads its setup from the input, answers on the output, ends. Archive refusals are named
+ * `archive.<reason>`; further names are the program's own.
+ */
+export function runJobProgram(work: (setup: unknown, context: ProgramContext) => Promise<unknown>, nameProblem: NameProblem): void {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  const context: ProgramContext = {
+    openChannel: () => new Socket({ fd: channelDescriptor, readable: true, writable: true }),
+    progress: (share) => {
+      if (performance.now() - lastMs < progressMs) return;
+      lastMs = performance.now();
+      say({ progress: share });
+    },
+  };
+  text(process.stdin)
+    .then((setup) => work(JSON.parse(setup), context))
+    .then(
+      (result) => say({ result: result ?? null }),
+      (error: unknown) => say({ problem: problemOf(error, nameProblem) }),
+    )
+    // Threads and connections that rest are not waited for.
+    .finally(() => process.exit(0));
+}
+
+/** Written when this returns: pipes are synchronous on Linux. */
+function say(event: object): void {
+  process.stdout.write(`${JSON.stringify(event)}\n`);
+}
+
+function problemOf(error: unknown, nameProblem: NameProblem): JobProblemView {
+  if (error instanceof JobProblem) return { code: error.code, detail: error.message, facts: error.facts };
+  const named = nameProblem(error);
+  if (named !== null) return named;
+  const detail = error instanceof Error ? error.message : String(error);
+  if (error instanceof ArchiveError) return { code: `archive.${error.reason}`, detail };
+  return { code: 'internal', detail };
+}

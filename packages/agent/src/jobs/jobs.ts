@@ -1,0 +1,322 @@
+import type { Socket } from 'node:net';
+import type { Log } from '@drydock/service/telemetry/log';
+import type { z } from 'zod';
+import { HostError } from '../host/host-error';
+import { SerialQueue } from '../host/serial-queue';
+import { FairPlaces } from './fair-places';
+import { hashSpec, isFinished, JobJournal, type JobRecord } from './job-journal';
+import { JobProblem, type JobProblemView, type JobState, type JobView, type SubmitJob } from './job-protocol';
+
+/** How long a job waits for its channel, in milliseconds. A caller opens it at once, so one that has not has died. */
+const channelMs = 30_000;
+const forgetMs = 60 * 60 * 1_000;
+/** Jobs that run at once, for all organisations together. An organisation alone gets half of the places. */
+const runningMax = 8;
+
+export interface JobContext<Spec> {
+  thingId: string;
+  jobId: string;
+  fence: string;
+  spec: Spec;
+  /** Aborted by a cancellation, a newer claim, and the host's own end. The work has to stop, and to have stopped when it settles. */
+  signal: AbortSignal;
+  /**
+   * The connection that the caller has opened, for a kind with a channel; else null. Code that hands it to a child destroys this end of it.
+   */
+  channel: Socket | null;
+  /** 0 to 1. */
+  progress(share: number): void;
+}
+
+/** A kind of work that a host does. */
+export interface JobKind<Spec, Result> {
+  spec: z.ZodType<Spec>;
+  hasChannel: boolean;
+  /** What a job has for itself, such as the release that it writes: a later one of the same name ends an earlier one first. Null: nothing. */
+  lock(spec: Spec): string | null;
+  /** The organisation whose work it is, by which the places are shared; null: the thing itself counts as one. */
+  organisation(spec: Spec): string | null;
+  /** A {@link JobProblem} or a HostError that it throws is told by its code, anything else as `internal`. The result becomes JSON. */
+  run(context: JobContext<Spec>): Promise<Result>;
+}
+
+/** A kind with its types closed over, so that kinds of different types stand in one table. */
+export interface AnyJobKind {
+  hasChannel: boolean;
+  prepare(spec: unknown): {
+    lock: string | null;
+    organisation: string | null;
+    run(context: Omit<JobContext<unknown>, 'spec'>): Promise<unknown>;
+  };
+}
+
+export const jobKind = <Spec, Result>(kind: JobKind<Spec, Result>): AnyJobKind => ({
+  hasChannel: kind.hasChannel,
+  prepare: (sent) => {
+    const spec = kind.spec.parse(sent);
+    return { lock: kind.lock(spec), organisation: kind.organisation(spec), run: (context) => kind.run({ ...context, spec }) };
+  },
+});
+
+/** A job's end that is not the work's own. */
+class Ended extends Error {
+  readonly state: JobState;
+  readonly code: string;
+
+  constructor(state: 'failed' | 'cancelled', code: string, detail: string) {
+    super(detail);
+    this.state = state;
+    this.code = code;
+  }
+}
+
+interface Submitted {
+  isNew: boolean;
+  view: JobView;
+}
+
+interface RunningJob {
+  lock: string | null;
+  stop: AbortController;
+  done: Promise<void>;
+  connect(socket: Socket): void;
+  isConnected: boolean;
+}
+
+interface Job {
+  record: JobRecord;
+  progress: number;
+  running: RunningJob | null;
+}
+
+export interface JobsOptions {
+  /** The host's own; `jobs` is made in it. */
+  folder: string;
+  kinds: Readonly<Record<string, AnyJobKind>>;
+  log: Log;
+  now?: () => Date;
+}
+
+/** The jobs of one host. The caller has admitted the fence of each submission. */
+export class Jobs {
+  private readonly options: JobsOptions;
+  private readonly now: () => Date;
+  private readonly journal: JobJournal;
+  private readonly jobs = new Map<string, Job>();
+  private readonly submitting = new Map<string, SerialQueue>();
+  private readonly places = new FairPlaces(runningMax);
+  private forgetting: NodeJS.Timeout | undefined;
+
+  constructor(options: JobsOptions) {
+    this.options = options;
+    this.now = options.now ?? (() => new Date());
+    this.journal = new JobJournal(options.folder, this.now);
+  }
+
+  /** Reads the journal: what an earlier process of the host was at is `interrupted`, and its caller is told so when it asks. */
+  async open(): Promise<void> {
+    for (const record of await this.journal.readAll()) {
+      const job: Job = { record, progress: 0, running: null };
+      this.jobs.set(keyOf(record.thing_id, record.job_id), job);
+      if (!isFinished(record)) await this.finish(job, 'failed', { problem: { code: 'interrupted', detail: 'the host was restarted' } });
+    }
+    await this.forgetOld();
+    this.forgetting = setInterval(() => void this.forgetOld(), forgetMs);
+    this.forgetting.unref();
+  }
+
+  /** The same job again is the same job. Throws `job_differs` for another one under its id, and a ZodError for a spec that is none. */
+  submit(thingId: string, jobId: string, wanted: SubmitJob): Promise<Submitted> {
+    const queue = this.submitting.get(thingId) ?? new SerialQueue();
+    this.submitting.set(thingId, queue);
+    return queue.run(() => this.submitInTurn(thingId, jobId, wanted));
+  }
+
+  private async submitInTurn(thingId: string, jobId: string, { kind: name, fence, workflow_id, spec }: SubmitJob): Promise<Submitted> {
+    const spec_sha256 = hashSpec(spec);
+    const known = this.jobs.get(keyOf(thingId, jobId));
+    if (known !== undefined) {
+      if (known.record.kind !== name || known.record.spec_sha256 !== spec_sha256)
+        throw new HostError('job_differs', `job ${jobId} is another one`);
+      return { isNew: false, view: viewOf(known) };
+    }
+    for (const { record } of this.jobs.values()) {
+      if (record.thing_id === thingId && BigInt(record.fence) > BigInt(fence))
+        throw new HostError('stale_fence', 'a newer claim has a job');
+    }
+    const kind = Object.hasOwn(this.options.kinds, name) ? this.options.kinds[name] : undefined;
+    if (kind === undefined) throw new HostError('invalid_request', `no job of kind ${name}`);
+    const prepared = kind.prepare(spec);
+    await this.endOlder(thingId, fence, prepared.lock);
+    const record: JobRecord = {
+      thing_id: thingId,
+      job_id: jobId,
+      kind: name,
+      fence,
+      workflow_id: workflow_id ?? null,
+      spec_sha256,
+      state: 'queued',
+      result: null,
+      problem: null,
+      created_at: this.now().toISOString(),
+      started_at: null,
+      finished_at: null,
+    };
+    await this.journal.write(record);
+    const job: Job = { record, progress: 0, running: null };
+    this.jobs.set(keyOf(thingId, jobId), job);
+    this.begin(job, kind.hasChannel, prepared);
+    return { isNew: true, view: viewOf(job) };
+  }
+
+  read(thingId: string, jobId: string): JobView {
+    return viewOf(this.find(thingId, jobId));
+  }
+
+  /** Resolves when the work has stopped. One that has ended stays as it ended. A claim older than the job's is refused. */
+  async cancel(thingId: string, jobId: string, fence: string): Promise<JobView> {
+    const job = this.find(thingId, jobId);
+    if (BigInt(fence) < BigInt(job.record.fence)) throw new HostError('stale_fence', `fence ${fence} is older than the job's`);
+    await this.end(job, new Ended('cancelled', 'cancelled', 'by its caller'));
+    return viewOf(job);
+  }
+
+  /** The caller's connection to a job that waits for it; the connection is the job's from then on. Throws `no_channel`. */
+  connect(thingId: string, jobId: string, socket: Socket): void {
+    const { running } = this.find(thingId, jobId);
+    if (running === null || running.isConnected) throw new HostError('no_channel', `job ${jobId} waits for no connection`);
+    running.isConnected = true;
+    running.connect(socket);
+  }
+
+  /** Ends what an older claim of a thing has running, and what holds `lock`; resolves when it has stopped. */
+  async endOlder(thingId: string, fence: string, lock: string | null = null): Promise<void> {
+    const older = [...this.jobs.values()].filter(({ record, running }) => {
+      if (record.thing_id !== thingId || running === null) return false;
+      return BigInt(record.fence) < BigInt(fence) || (lock !== null && running.lock === lock);
+    });
+    await Promise.all(older.map((job) => this.end(job, new Ended('cancelled', 'superseded', `by fence ${fence}`))));
+  }
+
+  /** Whether a thing's job with this lock has not ended. */
+  isLocked(thingId: string, lock: string): boolean {
+    return [...this.jobs.values()].some(({ record, running }) => record.thing_id === thingId && running?.lock === lock);
+  }
+
+  /** Everything that runs is interrupted, and has stopped when this resolves. */
+  async close(): Promise<void> {
+    clearInterval(this.forgetting);
+    const ended = [...this.jobs.values()].map((job) => this.end(job, new Ended('failed', 'interrupted', 'the host is being stopped')));
+    await Promise.all(ended);
+  }
+
+  private find(thingId: string, jobId: string): Job {
+    const job = this.jobs.get(keyOf(thingId, jobId));
+    if (job === undefined) throw new HostError('unknown_job', `there is no job ${jobId}`);
+    return job;
+  }
+
+  private async end({ running }: Job, reason: Ended): Promise<void> {
+    if (running === null) return;
+    running.stop.abort(reason);
+    await running.done;
+  }
+
+  private begin(job: Job, hasChannel: boolean, prepared: ReturnType<AnyJobKind['prepare']>): void {
+    const stop = new AbortController();
+    let connect: (socket: Socket) => void = () => undefined;
+    const connected = new Promise<Socket>((resolve) => {
+      connect = resolve;
+    });
+    const channel = hasChannel ? connected : Promise.resolve(null);
+    const running: RunningJob = { lock: prepared.lock, stop, done: Promise.resolve(), connect, isConnected: !hasChannel };
+    job.running = running;
+    running.done = this.carryOut(job, channel, stop.signal, prepared).finally(() => {
+      job.running = null;
+      void connected.then((socket) => socket.destroy());
+    });
+  }
+
+  /** Never rejects. */
+  private async carryOut(
+    job: Job,
+    connection: Promise<Socket | null>,
+    signal: AbortSignal,
+    prepared: ReturnType<AnyJobKind['prepare']>,
+  ): Promise<void> {
+    const { thing_id: thingId, job_id: jobId, fence } = job.record;
+    const progress = (share: number): void => {
+      job.progress = Math.max(job.progress, Math.min(1, share));
+    };
+    try {
+      const channel = await withinMs(connection, channelMs, signal);
+      const leave = await this.places.take(prepared.organisation ?? thingId, signal);
+      try {
+        const record: JobRecord = { ...job.record, state: 'running', started_at: this.now().toISOString() };
+        await this.journal.write(record);
+        job.record = record;
+        signal.throwIfAborted();
+        const result = await prepared.run({ thingId, jobId, fence, signal, channel, progress });
+        await this.finish(job, 'succeeded', { result: result ?? null });
+      } finally {
+        leave();
+      }
+    } catch (error) {
+      const ended: unknown = signal.aborted ? signal.reason : error;
+      const { state, problem } = this.problemOf(ended, job.record);
+      await this.finish(job, state, { problem }).catch((failure: unknown) => {
+        // In memory it has ended; on disk it is found unfinished by the next start, and is interrupted then.
+        this.options.log.error({ err: failure, job_id: jobId }, 'the end of a job could not be written');
+      });
+    }
+  }
+
+  private problemOf(error: unknown, { kind, job_id }: JobRecord): { state: 'failed' | 'cancelled'; problem: JobProblemView } {
+    if (error instanceof Ended) {
+      return { state: error.state === 'cancelled' ? 'cancelled' : 'failed', problem: { code: error.code, detail: error.message } };
+    }
+    if (error instanceof JobProblem || error instanceof HostError) {
+      const { code, message: detail } = error;
+      this.options.log.info({ kind, job_id, code, detail }, 'a job failed');
+      return { state: 'failed', problem: { code, detail, ...(error instanceof JobProblem && { facts: error.facts }) } };
+    }
+    this.options.log.error({ err: error, kind, job_id }, 'a job failed');
+    return { state: 'failed', problem: { code: 'internal', detail: 'see the log' } };
+  }
+
+  private async finish(job: Job, state: JobState, end: Partial<Pick<JobRecord, 'result' | 'problem'>>): Promise<void> {
+    job.record = { ...job.record, ...end, state, finished_at: this.now().toISOString() };
+    if (state === 'succeeded') job.progress = 1;
+    await this.journal.write(job.record);
+  }
+
+  private async forgetOld(): Promise<void> {
+    for (const [key, { record }] of this.jobs) {
+      if (!this.journal.isDue(record)) continue;
+      this.jobs.delete(key);
+      await this.journal
+        .forget(record)
+        .catch((error: unknown) => this.options.log.warn({ err: error }, 'an old job could not be forgotten'));
+    }
+  }
+}
+
+const keyOf = (thingId: string, jobId: string): string => `${thingId}/${jobId}`;
+
+function viewOf({ record, progress }: Job): JobView {
+  const { job_id, kind, state, result, problem, created_at, started_at, finished_at } = record;
+  return { job_id, kind, state, progress, result, problem, created_at, started_at, finished_at };
+}
+
+function withinMs<T>(awaited: Promise<T>, ms: number, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Ended('failed', 'interrupted', 'nobody opened the channel')), ms);
+    const abort = (): void => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    if (signal.aborted) abort();
+    awaited.then(resolve, reject).finally(() => {
+      clearTimeout(late);
+      signal.removeEventListener('abort', abort);
+    });
+  });
+}

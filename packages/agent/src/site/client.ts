@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { type ServedArchives, serveArchives } from '../archives/archive-channel';
+import { type Claim, type ControlAddress, createControlClient, nothing } from '../control/control-client';
+import { runJob } from '../jobs/job-client';
+import {
+  type AppDescription,
+  appDescriptionSchema,
+  type FreezeAnswer,
+  freezeAnswerSchema,
+  type ProbeAnswer,
+  probeAnswerSchema,
+  type ReleaseDescription,
+  type RestartAnswer,
+  releaseDescriptionSchema,
+  restartAnswerSchema,
+  type SiteDescription,
+  siteDescriptionSchema,
+  siteHostProtocol,
+} from './protocol';
+
+import {
+  type CountRowsSpec,
+  countRowsResultSchema,
+  type PackResult,
+  type PackSpec,
+  packResultSchema,
+  type StageSpec,
+  stageResultSchema,
+} from './site-jobs.protocol';
+
+export type { Claim } from '../control/control-client';
+
+/** What the control protocol can do; see the README of this package. Every change is idempotent under its fence. */
+export interface SiteHostClient {
+  /** Makes the site, or completes one that a crash left half-made. Idempotent. */
+  ensureSite(siteId: string, site: { domain: string; mode?: 'live' | 'sandbox' }, claim: Claim): Promise<SiteDescription>;
+  readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
+  /** Removes everything of the site. Idempotent: one that is gone is no error. */
+  destroySite(siteId: string, claim: Claim): Promise<void>;
+  /** A fresh empty release; the same id again starts again from empty. `release_is_current` for the live one. */
+  stageRelease(siteId: string, releaseId: string, claim: Claim): Promise<ReleaseDescription>;
+  readRelease(siteId: string, releaseId: string, signal?: AbortSignal): Promise<ReleaseDescription>;
+  /** Holds new requests and sessions for at most `ttlMs`; `drained` says whether every request in flight had ended. */
+  freezeSite(siteId: string, ttlMs: number, claim: Claim): Promise<FreezeAnswer>;
+  thawSite(siteId: string, claim: Claim): Promise<void>;
+  /** Moves the pointer, from `expectedRelease` only; already there is a success. The site stays frozen. */
+  switchRelease(siteId: string, move: { releaseId: string; expectedRelease: string }, claim: Claim): Promise<SiteDescription>;
+  /** Asks the site over HTTP and SQL, past a freeze. */
+  probeSite(siteId: string, path: string, signal?: AbortSignal): Promise<ProbeAnswer>;
+  readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
+  /** The next request gets a fresh process of the site's application. `no_app` without one, `restart_blocked` when its tmp is no ordinary folder. Again: another one. */
+  restartApp(siteId: string, claim: Claim): Promise<RestartAnswer>;
+  /** Drops the database, moves the files aside at once and deletes them slowly. Idempotent; never the current one. */
+  removeRelease(siteId: string, releaseId: string, claim: Claim): Promise<void>;
+  /** Packs a release into one archive, on the host; `archives` are the parents' sources, full one first, and the sink. Throws a JobProblem beside the host's refusals. */
+  pack(siteId: string, spec: PackSpec, archives: ServedArchives, watch: Watch): Promise<PackResult>;
+  /** Stages a chain of archives as a whole release, on the host; it appears once all of it is on disk. Throws a JobProblem beside the host's refusals. */
+  stage(siteId: string, spec: StageSpec, archives: ServedArchives, watch: Watch): Promise<void>;
+  /** Rows of a table of the current release; null when there is none. Throws a JobProblem beside the host's refusals. */
+  countRows(siteId: string, spec: CountRowsSpec, claim: Claim): Promise<number | null>;
+  close(): Promise<void>;
+}
+
+/** What whoever only asks can do: its secret is another one, and the host takes no change by it. */
+export interface SiteHostReaderClient {
+  readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
+  readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
+  close(): Promise<void>;
+}
+
+export interface Watch {
+  claim: Claim;
+  /** 0 to 1. */
+  onProgress?: (share: number) => void;
+}
+
+/** Longest of all is a destroy or a stage while Postgres checkpoints: 10 s seen. */
+const deadlineMs = 30_000;
+
+/** Throws as {@link createSiteHostClient}'s does, and `readers_only_ask` never: it has no such call. */
+export function createSiteHostReaderClient({ url, secret }: ControlAddress): SiteHostReaderClient {
+  const { ask, close } = createControlClient(siteHostProtocol, { url, secret, role: 'readers', deadlineMs });
+  return {
+    readSite: (id, signal) => ask('GET', { id, signal, answer: siteDescriptionSchema }),
+    readApp: (id, signal) => ask('GET /app', { id, signal, answer: appDescriptionSchema }),
+    close,
+  };
+}
+
+/** The typed client of a site host's control protocol. Every method throws {@link SiteHostError} as `createControlClient` says. */
+export function createSiteHostClient(address: ControlAddress): SiteHostClient {
+  const control = createControlClient(siteHostProtocol, { ...address, deadlineMs });
+  const { ask, change, close } = control;
+  const job = (id: string, archives: ServedArchives) => ({
+    id,
+    jobId: randomUUID(),
+    serve: (socket: Socket) => serveArchives(socket, archives),
+  });
+  return {
+    ensureSite: (id, fields, claim) => change('PUT', { id, claim, fields, answer: siteDescriptionSchema }),
+    readSite: (id, signal) => ask('GET', { id, signal, answer: siteDescriptionSchema }),
+    destroySite: (id, claim) => change('DELETE', { id, claim, answer: nothing }),
+    stageRelease: (id, releaseId, claim) =>
+      change('POST /releases', { id, claim, fields: { release_id: releaseId }, answer: releaseDescriptionSchema }),
+    readRelease: (id, releaseId, signal) =>
+      ask(`GET /releases/${encodeURIComponent(releaseId)}`, { id, signal, answer: releaseDescriptionSchema }),
+    freezeSite: (id, ttlMs, claim) => change('POST /freeze', { id, claim, fields: { ttl_ms: ttlMs }, answer: freezeAnswerSchema }),
+    thawSite: (id, claim) => change('POST /thaw', { id, claim, answer: nothing }),
+    switchRelease: (id, { releaseId, expectedRelease }, claim) => {
+      const fields = { release_id: releaseId, expected_release: expectedRelease };
+      return change('POST /switch', { id, claim, fields, answer: siteDescriptionSchema });
+    },
+    probeSite: (id, path, signal) => ask('POST /probe', { id, body: { path }, signal, answer: probeAnswerSchema }),
+    readApp: (id, signal) => ask('GET /app', { id, signal, answer: appDescriptionSchema }),
+    restartApp: (id, claim) => change('POST /app/restart', { id, claim, answer: restartAnswerSchema }),
+    removeRelease: (id, releaseId, claim) => change(`DELETE /releases/${encodeURIComponent(releaseId)}`, { id, claim, answer: nothing }),
+    pack: (id, spec, archives, watch) => runJob(control, { ...job(id, archives), ...watch, kind: 'pack', spec, result: packResultSchema }),
+    stage: async (id, spec, archives, watch) => {
+      await runJob(control, { ...job(id, archives), ...watch, kind: 'stage', spec, result: stageResultSchema });
+    },
+    countRows: async (id, spec, claim) =>
+      (await runJob(control, { id, jobId: randomUUID(), kind: 'count_rows', spec, claim, result: countRowsResultSchema })).rows,
+    close,
+  };
+}

@@ -1,0 +1,68 @@
+import { modeSchema } from '@drydock/contracts/platform/values';
+import { z } from 'zod';
+import { type ControlProtocol, changeFields } from '../control/control-protocol';
+import { SiteHostError, type SiteHostErrorCode, siteHostStatuses } from './site-host-error';
+
+/** The control protocol, parsed at both ends. Paths are `/control/sites/{siteId}` and below. */
+export const siteHostProtocol: ControlProtocol<SiteHostErrorCode> = {
+  things: 'sites',
+  parties: { issuer: 'hosting', audience: 'site-host' },
+  readers: { issuer: 'hosting', audience: 'site-host-reader' },
+  statuses: siteHostStatuses,
+  Refusal: SiteHostError,
+};
+
+export const releaseIdSchema = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/);
+
+export const ensureSiteSchema = z.strictObject({ ...changeFields, domain: z.string().min(1).max(253), mode: modeSchema.default('live') });
+export const stageReleaseSchema = z.strictObject({ ...changeFields, release_id: releaseIdSchema });
+export const freezeSchema = z.strictObject({ ...changeFields, ttl_ms: z.int().min(100).max(600_000) });
+export const switchSchema = z.strictObject({ ...changeFields, release_id: releaseIdSchema, expected_release: releaseIdSchema });
+export const probeSchema = z.strictObject({
+  path: z
+    .string()
+    .regex(/^\/[!-~]*$/)
+    .max(2048),
+});
+
+/** No path, no account, no password: whoever steers a host reaches nothing of a site's but by its calls and jobs. */
+export const releaseDescriptionSchema = z.object({ release_id: z.string(), is_current: z.boolean() });
+
+export const siteDescriptionSchema = z.object({
+  site_id: z.string(),
+  mode: modeSchema,
+  domain: z.string(),
+  url: z.string(),
+  current_release: z.string().nullable(),
+  frozen: z.boolean(),
+  releases: z.array(z.string()),
+  free_bytes: z.number(),
+});
+
+export const freezeAnswerSchema = z.object({ frozen: z.literal(true), drained: z.boolean() });
+/** `app_generation`: of the application's process that answered; null for a site without one. */
+export const probeAnswerSchema = z.object({
+  http_status: z.int().nullable(),
+  app_generation: z.int().nullable(),
+  sql_ok: z.boolean(),
+  detail: z.string(),
+});
+/** `generation` counts the processes that the site's application has had, `pid` is the running one's. */
+export const appDescriptionSchema = z.object({
+  has_app: z.boolean(),
+  generation: z.int(),
+  pid: z.int().nullable(),
+  /** Why no application is started on this machine. */
+  refusal: z.enum(['sandbox_unavailable']).nullable(),
+  last_restart_at: z.string().nullable(),
+});
+/** `generation`: a process with a greater one has been started since. */
+export const restartAnswerSchema = z.object({ restarted_at: z.string(), generation: z.int() });
+
+export type EnsureSite = z.infer<typeof ensureSiteSchema>;
+export type SiteDescription = z.infer<typeof siteDescriptionSchema>;
+export type ReleaseDescription = z.infer<typeof releaseDescriptionSchema>;
+export type FreezeAnswer = z.infer<typeof freezeAnswerSchema>;
+export type AppDescription = z.infer<typeof appDescriptionSchema>;
+export type RestartAnswer = z.infer<typeof restartAnswerSchema>;
+export type ProbeAnswer = z.infer<typeof probeAnswerSchema>;

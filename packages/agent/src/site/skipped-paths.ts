@@ -1,0 +1,41 @@
+import { partlyKept } from '@drydock/archive/pack/pack-roots';
+
+/** A path that is not in an archive, or not all of it or not as it was at one moment (`partlyKept`), and why. */
+export interface SkippedPath {
+  path: string;
+  reason: string;
+}
+
+export interface Skipped {
+  /** How many paths were skipped, also those that are not listed. */
+  count: number;
+  /** In the order of the walk, but for a front page, which comes first. */
+  paths: SkippedPath[];
+}
+
+/** What a list of skipped paths holds at most: it travels as one line, and people read it. */
+const listedMax = { paths: 10_000, characters: 1_500_000 };
+
+const frontPages: ReadonlySet<string> = new Set(['index.php', 'index.html', 'index.htm', 'app.js', 'passenger_wsgi.py', 'config.ru']);
+
+/** Whether a site has no front page without this path. */
+export const isFrontPageLost = ({ path, reason }: SkippedPath): boolean => frontPages.has(path) && !partlyKept.has(reason);
+
+/** Collects what is skipped while a site is packed, within bounds. */
+export class SkippedPaths {
+  private count = 0;
+  private characters = 0;
+  private readonly front: SkippedPath[] = [];
+  private readonly others: SkippedPath[] = [];
+
+  readonly add = (skipped: SkippedPath): void => {
+    this.count += 1;
+    if (isFrontPageLost(skipped)) this.front.push(skipped);
+    else if (this.others.length < listedMax.paths && this.characters < listedMax.characters) this.others.push(skipped);
+    this.characters += skipped.path.length + skipped.reason.length;
+  };
+
+  get result(): Skipped {
+    return { count: this.count, paths: [...this.front, ...this.others] };
+  }
+}

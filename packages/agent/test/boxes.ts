@@ -1,0 +1,122 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { signInternalToken, tokenKey } from '@drydock/service/access/internal-token';
+import { closeServer, listen } from '@drydock/service/http/http-server';
+import { createLog } from '@drydock/service/telemetry/log';
+import { z } from 'zod';
+import { type ControlClient, createControlClient } from '../src/control/control-client';
+import { type ControlProtocol, changeFields, changeSchema } from '../src/control/control-protocol';
+import { controlRoutesOf, type Hosted, ok } from '../src/control/control-routes';
+import { createControlServer } from '../src/control/control-server';
+import { commonStatuses, HostError } from '../src/host/host-error';
+import { Changes } from '../src/jobs/changes';
+import { admitFence } from '../src/jobs/fence';
+import { jobRoutesOf } from '../src/jobs/job-routes';
+import { type AnyJobKind, Jobs } from '../src/jobs/jobs';
+import { Ledger } from '../src/jobs/ledger';
+
+export class BoxError extends HostError<'box_is_full' | keyof typeof commonStatuses> {
+  override readonly name = 'BoxError';
+}
+
+export const protocol: ControlProtocol<'box_is_full'> = {
+  things: 'boxes',
+  parties: { issuer: 'tests', audience: 'box-host' },
+  readers: { issuer: 'tests', audience: 'box-host-reader' },
+  statuses: { ...commonStatuses, box_is_full: 409 },
+  Refusal: BoxError,
+};
+
+/** What the boxes of the test do. */
+export interface Levers {
+  put: (text: string) => Promise<unknown>;
+}
+
+export interface BoxHost {
+  url: string;
+  secret: string;
+  /** The secret of a caller that may only ask. */
+  readerSecret: string;
+  levers: Levers;
+  client: ControlClient;
+  clientWith(change: { secret?: string; role?: 'parties' | 'readers'; url?: string; deadlineMs?: number }): ControlClient;
+  /** A call by hand: signed as `signed` says, sent as it is. */
+  send(method: string, callPath: string, sent: { body?: string; signed?: { path?: string; body?: string } }): Promise<Response>;
+  close(): Promise<void>;
+}
+
+interface BoxOptions {
+  /** What its jobs do. */
+  kinds?: Record<string, AnyJobKind>;
+  /** The folder of a host before this one. Left out, the host has a folder of its own, which goes with it. */
+  folder?: string;
+  now?: () => Date;
+}
+
+/** The smallest host there can be, both ends of it real. */
+export async function startBoxHost({ kinds = {}, folder: kept, now }: BoxOptions = {}): Promise<BoxHost> {
+  const folder = kept ?? (await mkdtemp(path.join(os.tmpdir(), 'drydock-boxes-')));
+  const secret = randomBytes(32).toString('hex');
+  const levers: Levers = { put: async (text) => ({ text }) };
+  const changes = new Changes(new Ledger(folder, 'box', () => new Date()));
+  const boxes: Hosted<Levers> = {
+    change: (id, op, change, work) =>
+      changes.run(id, op, change, async () => {
+        await admitFence(path.join(folder, id), change.fence);
+        return () => work(levers);
+      }),
+  };
+  const readerSecret = randomBytes(32).toString('hex');
+  const { route, change } = controlRoutesOf(protocol.things, boxes);
+  const putSchema = z.strictObject({ ...changeFields, text: z.string() });
+  const known = { text: 'a', password: 'swordfish' };
+  const routes = [
+    route('GET', async () => ok(known), z.object({ text: z.string() })),
+    route('GET /password', async () => ok(known)),
+    change('POST /put', { op: 'put', body: putSchema, status: 201 }, (box, { text }) => box.put(text)),
+    change('POST /touch', { op: 'touch', body: changeSchema }, async () => undefined),
+  ];
+  const check = async (): Promise<void> => undefined;
+  const log = createLog({ service: 'box-host', level: 'silent' });
+  const jobs = new Jobs({ folder, kinds, log, ...(now && { now }) });
+  await jobs.open();
+  const ofJobs = jobRoutesOf(protocol.things, boxes, jobs);
+  const server = createControlServer({
+    protocol,
+    routes: [...routes, ...ofJobs.routes],
+    channel: ofJobs.channel,
+    key: tokenKey(secret),
+    readerKey: tokenKey(readerSecret),
+    log,
+    check,
+  });
+  const { url } = await listen(server, 0, '127.0.0.1');
+  const clientWith: BoxHost['clientWith'] = (change) => createControlClient(protocol, { url, secret, deadlineMs: 30_000, ...change });
+  const client = clientWith({});
+  return {
+    url,
+    secret,
+    readerSecret,
+    levers,
+    client,
+    clientWith,
+    send: (method, callPath, { body = '', signed = {} }) => {
+      const bound = {
+        requestId: randomBytes(12).toString('hex'),
+        method,
+        path: signed.path ?? callPath,
+        body: Buffer.from(signed.body ?? body),
+      };
+      const authorization = `Bearer ${signInternalToken(tokenKey(secret), protocol.parties, bound)}`;
+      return fetch(`${url}${callPath}`, { method, body, headers: { authorization } });
+    },
+    close: async () => {
+      await client.close();
+      await jobs.close();
+      await closeServer(server);
+      if (kept === undefined) await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

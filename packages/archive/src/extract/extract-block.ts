@@ -1,0 +1,171 @@
+import { createHash, hash } from 'node:crypto';
+import { closeSync, constants, fchmodSync, fchownSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { decodeAttributes, giveAccessLists, giveUserAttributes, type LostPart } from '../files/attributes';
+import { DeepPaths } from '../files/deep-paths';
+import { setFileTime } from '../files/timestamps';
+import { refuse, systemErrorCode } from '../format/archive-error';
+import type { Entry } from '../format/entry';
+import { type ByteString, parentPath } from '../format/path-bytes';
+import type { IndexBlock } from '../pack/index-block';
+import { BlockContent, type SegmentOrigin } from '../read/block-content';
+import type { LostPath, WorkerSetup } from './worker-messages';
+
+/** Fails on anything that exists and follows no link, though an empty staging directory should hold neither. */
+const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+/** Directories get their own modes last; until then only we may enter. */
+const stagingMode = 0o700;
+
+export interface BlockDone {
+  entries: number;
+  rawBytes: number;
+  lost: LostPath[];
+}
+
+/** Writes the directories and files of one block, by synchronous calls: a worker has nothing else to do meanwhile. */
+export class BlockExtraction {
+  private readonly setup: WorkerSetup;
+  private readonly places: DeepPaths;
+  private readonly block: IndexBlock;
+  private readonly content: BlockContent;
+  private readonly made = new Set<ByteString>(['']);
+  private readonly lost: LostPath[] = [];
+
+  constructor(setup: WorkerSetup, origin: SegmentOrigin, block: IndexBlock) {
+    this.setup = setup;
+    this.places = new DeepPaths(setup.directory);
+    this.block = block;
+    this.content = new BlockContent(origin, block);
+  }
+
+  /** `live`: one bit per entry, null for all. Returns what was written, and what of it the file system did not take. */
+  async run(live: Uint8Array | null): Promise<BlockDone> {
+    try {
+      return await this.write(live);
+    } finally {
+      this.places.close();
+    }
+  }
+
+  private async write(live: Uint8Array | null): Promise<BlockDone> {
+    const { entries } = this.block;
+    const done = { entries: 0, rawBytes: 0, lost: this.lost };
+    for (let row = 0; row < entries.length; row += 1) {
+      const entry = entries[row] ?? refuse('mismatch', 'block with a hole');
+      if (live !== null && ((live[row >> 3] ?? 0) & (1 << (row & 7))) === 0) {
+        await this.content.skip(entry.size);
+        continue;
+      }
+      if (entry.type === 'directory') this.makeDirectory(entry.path);
+      if (entry.type === 'file') {
+        const whole = this.content.takeWhole(entry.size);
+        if (whole === null) await this.writePieces(entry);
+        else this.writeWhole(entry, whole);
+      }
+      done.entries += 1;
+      done.rawBytes += entry.size;
+    }
+    this.content.release();
+    return done;
+  }
+
+  private writeWhole(entry: Entry, content: Buffer): void {
+    checkContent(entry, hash('sha256', content, 'buffer'));
+    const file = this.createFile(entry);
+    try {
+      if (entry.sparse) {
+        writeSparse(file, content, 0);
+        ftruncateSync(file, entry.size);
+      } else writeAll(file, content);
+      this.finishFile(file, entry);
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  private async writePieces(entry: Entry): Promise<void> {
+    const file = this.createFile(entry);
+    try {
+      const digest = createHash('sha256');
+      let at = 0;
+      for await (const piece of this.content.read(entry.size)) {
+        digest.update(piece);
+        if (entry.sparse) writeSparse(file, piece, at);
+        else writeAll(file, piece);
+        at += piece.length;
+      }
+      if (entry.sparse) ftruncateSync(file, entry.size);
+      checkContent(entry, digest.digest());
+      this.finishFile(file, entry);
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  private createFile(entry: Entry): number {
+    const parent = parentPath(entry.path);
+    if (!this.made.has(parent)) this.makeDirectory(parent);
+    // Attributes can be given only to a file that we may write, so the mode of one that has any comes after them.
+    const mode = entry.attributes.length > 0 ? 0o600 : entry.mode;
+    return openSync(this.places.at(entry.path), createFlags, mode);
+  }
+
+  /** Each call here is one per file: owner and mode only where `open` has not already made them right. */
+  private finishFile(file: number, entry: Entry): void {
+    const { owner, umask } = this.setup;
+    if (owner !== null) fchownSync(file, owner.uid, owner.gid);
+    if (entry.attributes.length > 0) this.giveAttributes(file, entry);
+    else if ((entry.mode & umask) !== 0) fchmodSync(file, entry.mode);
+    setFileTime(file, entry);
+  }
+
+  private giveAttributes(file: number, entry: Entry): void {
+    const attributes = decodeAttributes(entry.attributes);
+    const onLost = (part: LostPart): void => void this.lost.push({ path: entry.path, part });
+    giveUserAttributes(file, attributes, onLost);
+    fchmodSync(file, entry.mode);
+    giveAccessLists(file, attributes, onLost);
+  }
+
+  /** Parents may be in blocks that another worker has in hand, so whoever comes first makes them. All are known to be directories. */
+  private makeDirectory(path: ByteString): void {
+    const missing: ByteString[] = [];
+    for (let at = path; !this.made.has(at) && !this.mkdir(at); at = parentPath(at)) missing.push(at);
+    for (const at of missing.reverse()) if (!this.mkdir(at)) refuse('write_failed', `a directory went while it was filled: ${at}`);
+  }
+
+  /** False: its parent is not there. */
+  private mkdir(path: ByteString): boolean {
+    try {
+      mkdirSync(this.places.at(path), stagingMode);
+    } catch (error) {
+      if (systemErrorCode(error) === 'ENOENT') return false;
+      if (systemErrorCode(error) !== 'EEXIST') throw error;
+    }
+    this.made.add(path);
+    return true;
+  }
+}
+
+function checkContent(entry: Entry, sha256: Buffer): void {
+  if (!sha256.equals(entry.sha256)) refuse('mismatch', `content of ${entry.path} has another SHA-256 than recorded`);
+}
+
+/** A block of the file systems that there are; a shorter run of zeros is no hole anywhere. */
+const zeros = Buffer.alloc(4096);
+
+/** Writes what is not zero, block by block; what is left out are holes once the file has its length. */
+function writeSparse(file: number, content: Buffer, position: number): void {
+  for (let at = 0; at < content.length; ) {
+    // Blocks are those of the file, wherever its pieces begin.
+    const next = Math.min(content.length, at + zeros.length - ((position + at) % zeros.length));
+    const block = content.subarray(at, next);
+    if (!block.equals(zeros.subarray(0, block.length))) {
+      for (let done = 0; done < block.length; ) done += writeSync(file, block, done, block.length - done, position + at + done);
+    }
+    at = next;
+  }
+}
+
+function writeAll(file: number, content: Buffer): void {
+  for (let at = 0; at < content.length; ) at += writeSync(file, content, at);
+}

@@ -1,0 +1,126 @@
+import { asWriteError, systemErrorCode } from '../format/archive-error';
+import type { ArchiveKey } from '../format/archive-keys';
+import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
+import { textOfBytes } from '../format/path-bytes';
+import { createPace } from '../pack/pace';
+import type { SkippedPath } from '../pack/pack-roots';
+import { type CheckedTree, checkTree } from '../read/check-tree';
+import type { ArchiveLink, OpenArchive } from '../read/open-archive';
+import { openChain } from '../read/open-chain';
+import { runWorkers } from './extract-workers';
+import { finishTree } from './finish-tree';
+import { checkSpace, prepareStaging, probeFolding } from './staging';
+import type { LostPath, Owner } from './worker-messages';
+
+export interface ExtractProgress {
+  entries: number;
+  entriesTotal: number;
+  rawBytes: number;
+  rawBytesTotal: number;
+}
+
+export interface ExtractOptions {
+  /** Full archive first. */
+  chain: readonly ArchiveLink[];
+  key: ArchiveKey;
+  /** Absolute target directory of each tree root to extract. Empty, or absent below an existing directory. */
+  roots: Readonly<Record<string, string>>;
+  /** To whom everything shall belong; needs the right to change owners. Left out: to this process. */
+  owner?: Owner;
+  limits?: Partial<ArchiveLimits>;
+  /** Threads; more than two gain nothing. */
+  workers?: number;
+  /** Whether the target takes names that differ in case or normalisation for the same; left out, it is tried. */
+  foldsNames?: boolean;
+  signal?: AbortSignal;
+  onProgress?: (progress: ExtractProgress) => void;
+  /** Told of each path that the file system did not take whole, such as one without extended attributes (`lostParts`). */
+  onLost?: (lost: SkippedPath) => void;
+}
+
+export interface ExtractResult {
+  entries: number;
+  rawBytes: number;
+}
+
+/**
+ * Extracts tree roots of a chain into empty directories. Every manifest, chain link and index entry is verified before the first write; every
+ * segment immediately before it is decoded; every file's SHA-256 before the file counts. Nothing is synced: the caller syncs the file system
+ * before it relies on the tree. When it rejects, nothing writes any more, and what lies in the targets is to be removed by the caller.
+ * @throws ArchiveError, or the signal's reason
+ */
+export async function extract(options: ExtractOptions): Promise<ExtractResult> {
+  const archives = await openChain(options.chain, options.key, completeLimits(options.limits));
+  const checking = checkTargets(archives, options);
+  checking.catch(() => undefined); // awaited by the first root's workers, which start meanwhile
+  const done = { entries: 0, rawBytes: 0 };
+  for (const [root, directory] of Object.entries(options.roots)) {
+    const onProgress = (step: ExtractResult, { entries: entriesTotal, rawBytes: rawBytesTotal }: ExtractResult): void => {
+      done.entries += step.entries;
+      done.rawBytes += step.rawBytes;
+      options.onProgress?.({ ...done, entriesTotal, rawBytesTotal });
+    };
+    await writeTree(archives, { root, directory, checking }, options, onProgress);
+  }
+  const { entries, rawBytes } = await checking;
+  return { entries, rawBytes };
+}
+
+interface CheckedTargets extends ExtractResult {
+  /** By root. */
+  tasks: Map<string, CheckedTree['tasks']>;
+}
+
+/** All roots, before the first write to any. */
+async function checkTargets(archives: readonly OpenArchive[], options: ExtractOptions): Promise<CheckedTargets> {
+  const checked: CheckedTargets = { entries: 0, rawBytes: 0, tasks: new Map() };
+  for (const [root, directory] of Object.entries(options.roots)) {
+    const tree = await checkTarget(archives, root, directory, options);
+    checked.entries += tree.entries;
+    checked.rawBytes += tree.rawBytes;
+    checked.tasks.set(root, tree.tasks);
+  }
+  return checked;
+}
+
+async function checkTarget(
+  archives: readonly OpenArchive[],
+  root: string,
+  directory: string,
+  options: ExtractOptions,
+): Promise<CheckedTree> {
+  if (!directory.startsWith('/')) throw new TypeError('the target of a root is an absolute path');
+  await prepareStaging(directory).catch((error: unknown) => Promise.reject(asWriteError(error)));
+  const tree = await checkTree(archives, root, {
+    limits: completeLimits(options.limits),
+    folds: options.foldsNames ?? (await probeFolding(directory)),
+    ...(options.signal && { signal: options.signal }),
+  });
+  await checkSpace(directory, tree.rawBytes);
+  return tree;
+}
+
+async function writeTree(
+  archives: readonly OpenArchive[],
+  target: { root: string; directory: string; checking: Promise<CheckedTargets> },
+  options: ExtractOptions,
+  onProgress: (step: ExtractResult, totals: ExtractResult) => void,
+): Promise<void> {
+  const { root, directory, checking } = target;
+  const signal = options.signal && { signal: options.signal };
+  const owner = options.owner ?? null;
+  const setup = { directory, root, archives: archives.map(({ keys }) => keys), owner, umask: process.umask() };
+  const tasks = async () => (await checking).tasks.get(root) ?? [];
+  const onLost = ({ path, part }: LostPath): void => options.onLost?.({ path: textOfBytes(path), reason: part });
+  const report = async (step: ExtractResult) => onProgress(step, await checking);
+  const onDone = (step: ExtractResult & { lost: readonly LostPath[] }): void => {
+    step.lost.forEach(onLost);
+    void report(step);
+  };
+  await runWorkers({ archives, tasks, setup, workers: options.workers ?? 2, onProgress: onDone, ...signal });
+  try {
+    await finishTree(archives, root, { directory, owner, pace: createPace(options.signal), onLost, ...signal });
+  } catch (error) {
+    throw systemErrorCode(error) === '' ? error : asWriteError(error);
+  }
+}

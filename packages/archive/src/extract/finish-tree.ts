@@ -1,0 +1,94 @@
+import { chmodSync, chownSync, lchownSync, linkSync, symlinkSync } from 'node:fs';
+import { decodeAttributes, giveAccessLists, giveUserAttributes } from '../files/attributes';
+import { DeepPaths } from '../files/deep-paths';
+import { setPathTime } from '../files/timestamps';
+import type { Entry } from '../format/entry';
+import { fileCallPath } from '../format/path-bytes';
+import type { Pace } from '../pack/pace';
+import { mergeTree } from '../read/merge-tree';
+import type { OpenArchive } from '../read/open-archive';
+import type { LostPath, Owner } from './worker-messages';
+
+export interface FinishOptions {
+  directory: string;
+  owner: Owner | null;
+  pace: Pace;
+  /** Told of each directory that the file system did not take whole. */
+  onLost: (lost: LostPath) => void;
+  signal?: AbortSignal;
+}
+
+/**
+ * Makes the links of an extracted tree, and gives each directory its owner, mode and time once everything below it is there. Only the open
+ * directories are remembered.
+ */
+export async function finishTree(archives: readonly OpenArchive[], root: string, options: FinishOptions): Promise<void> {
+  const tree = new FinishedTree(options);
+  try {
+    for await (const batch of mergeTree(archives, root, options.signal)) {
+      for (const { entry } of batch) {
+        tree.take(entry);
+        await options.pace();
+      }
+    }
+    tree.finish();
+  } finally {
+    tree.close();
+  }
+}
+
+class FinishedTree {
+  private readonly options: FinishOptions;
+  private readonly places: DeepPaths;
+  /** Names the files that hard links share. They may lie anywhere in the tree. */
+  private readonly sharedPlaces: DeepPaths;
+  private readonly open: Entry[] = [];
+
+  constructor(options: FinishOptions) {
+    this.options = options;
+    this.places = new DeepPaths(options.directory);
+    this.sharedPlaces = new DeepPaths(options.directory);
+  }
+
+  take(entry: Entry): void {
+    for (let top = this.open.at(-1); top !== undefined && !entry.path.startsWith(`${top.path}/`); top = this.open.at(-1)) {
+      this.finishDirectory(top);
+      this.open.pop();
+    }
+    if (entry.type === 'directory') this.open.push(entry);
+    else if (entry.type !== 'file') this.makeLink(entry);
+  }
+
+  finish(): void {
+    for (const directory of this.open.splice(0).reverse()) this.finishDirectory(directory);
+  }
+
+  close(): void {
+    this.places.close();
+    this.sharedPlaces.close();
+  }
+
+  private makeLink(entry: Entry): void {
+    const { owner } = this.options;
+    const location = this.places.at(entry.path);
+    if (entry.type === 'hardlink') {
+      linkSync(this.sharedPlaces.at(entry.link), location);
+      return;
+    }
+    symlinkSync(fileCallPath(entry.link), location);
+    if (owner !== null) lchownSync(location, owner.uid, owner.gid);
+    setPathTime(location, entry);
+  }
+
+  private finishDirectory(entry: Entry): void {
+    const { owner, onLost } = this.options;
+    const location = this.places.at(entry.path);
+    const attributes = decodeAttributes(entry.attributes);
+    const lose = (part: LostPath['part']): void => onLost({ path: entry.path, part });
+    if (owner !== null) chownSync(location, owner.uid, owner.gid);
+    giveUserAttributes(location, attributes, lose);
+    chmodSync(location, entry.mode);
+    giveAccessLists(location, attributes, lose);
+    setPathTime(location, entry);
+  }
+}

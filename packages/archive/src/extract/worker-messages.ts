@@ -1,0 +1,49 @@
+import type { LostPart } from '../files/attributes';
+import type { ArchiveReason } from '../format/archive-error';
+import type { ByteString } from '../format/path-bytes';
+
+/** What a worker needs for one extraction: where it writes and the keys of each archive of the chain. */
+export interface WorkerSetup {
+  directory: string;
+  root: string;
+  archives: { salt: Uint8Array; archiveTag: Uint8Array; encryption: Uint8Array; authentication: Uint8Array }[];
+  owner: Owner | null;
+  /** The umask of the process: a worker thread cannot ask for it. */
+  umask: number;
+}
+
+export interface Owner {
+  uid: number;
+  gid: number;
+}
+
+/** A path that was restored without a part of what it had. */
+export interface LostPath {
+  path: ByteString;
+  part: LostPart;
+}
+
+/** One index block to extract. */
+export interface BlockTask {
+  archive: number;
+  block: number;
+  seal: { size: number; mac: Uint8Array };
+  /** One bit per entry: is it the newest version of its path? null: all are. */
+  live: Uint8Array | null;
+}
+
+/** Every request gets exactly one answer with its id. */
+export type WorkerRequest = { id: number; want: 'task' } | { id: number; want: 'object'; archive: number; name: string };
+
+export type WorkerMessage =
+  | { type: 'request'; request: WorkerRequest }
+  | { type: 'progress'; entries: number; rawBytes: number; lost: LostPath[] }
+  | { type: 'finished' }
+  | { type: 'failed'; reason: ArchiveReason; detail: string };
+
+/** First of all to a worker at rest; it answers with `finished` or `failed` and rests again after the former. */
+export interface WorkerStart {
+  start: WorkerSetup;
+}
+
+export type WorkerAnswer = { id: number; task: BlockTask | null } | { id: number; object: Uint8Array };

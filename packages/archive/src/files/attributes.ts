@@ -1,0 +1,173 @@
+import { refuse } from '../format/archive-error';
+import { formatBounds } from '../format/archive-limits';
+import type { ByteString } from '../format/path-bytes';
+import { cPath, cString, lastErrorCode, libc } from './libc';
+
+/*
+ * Extended attributes, and access lists (ACLs), which Linux keeps as attributes: what of them an archive holds, how it is read from a file and given back to one. In
+ * an entry they are: per attribute name length u16, value length u32, name, value; names ascend.
+ */
+
+export interface Attribute {
+  name: ByteString;
+  value: Buffer;
+}
+
+/** A file that is open, or a path, whose last name is not followed. */
+export type Holder = number | string | Buffer;
+
+/** Why a part of what a path has is not in the archive, or not on the restored file. The path itself is. */
+export const lostParts = {
+  accounts: 'its access list names other accounts, which were left out',
+  capabilities: 'its file capabilities were left out',
+  tooLarge: 'its extended attributes are larger than an archive takes and were left out',
+  unreadable: 'its extended attributes could not be read and were left out',
+  setId: 'its set-user-id or set-group-id bit was left out',
+  unsupported: 'extended attributes and access lists are not kept on this kind of system',
+  refused: 'the file system did not take its extended attributes or its access list',
+} as const;
+export type LostPart = (typeof lostParts)[keyof typeof lostParts];
+type OnLost = (part: LostPart) => void;
+
+const accessList = 'system.posix_acl_access';
+const defaultList = 'system.posix_acl_default';
+const capabilities = 'security.capability';
+/** The kernel's own bounds. */
+const nameBytesMax = 255;
+const valueBytesMax = 65_536;
+const listBytesMax = 65_536;
+const headBytes = 6;
+
+export const noAttributes = Buffer.alloc(0);
+const names = Buffer.alloc(listBytesMax);
+const value = Buffer.alloc(valueBytesMax);
+
+/** The attributes of a file or directory that an archive holds, encoded; empty for most. */
+export function readAttributes(holder: Holder, onLost: OnLost): Buffer {
+  if (libc === null || listLength(holder) <= 0) return noAttributes;
+  const length =
+    typeof holder === 'number' ? libc.flistxattr(holder, names, names.length) : libc.llistxattr(cPath(holder), names, names.length);
+  if (length < 0) {
+    onLost(lostParts.unreadable);
+    return noAttributes;
+  }
+  const listed = names.toString('latin1', 0, length).split('\0').sort();
+  if (listed.includes(capabilities)) onLost(lostParts.capabilities);
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for (const name of listed) {
+    if (!isKept(name)) continue;
+    const read = readAttribute(holder, name, onLost);
+    if (read === null) continue;
+    bytes += headBytes + name.length + read.length;
+    if (bytes > formatBounds.attributeBytes) {
+      onLost(lostParts.tooLarge);
+      break;
+    }
+    parts.push(encodeAttribute(name, read));
+  }
+  return parts.length === 0 ? noAttributes : Buffer.concat(parts);
+}
+
+/** A file system without attributes has none to lose. */
+function listLength(holder: Holder): number {
+  if (libc === null) return 0;
+  return typeof holder === 'number' ? libc.flistxattr(holder, null, 0) : libc.llistxattr(cPath(holder), null, 0);
+}
+
+const isKept = (name: ByteString): boolean => name.startsWith('user.') || name === accessList || name === defaultList;
+
+function readAttribute(holder: Holder, name: ByteString, onLost: OnLost): Buffer | null {
+  if (libc === null) return null;
+  const length =
+    typeof holder === 'number'
+      ? libc.fgetxattr(holder, cString(name), value, value.length)
+      : libc.lgetxattr(cPath(holder), cString(name), value, value.length);
+  if (length < 0) {
+    if (lastErrorCode() !== 'ENODATA') onLost(lostParts.unreadable);
+    return null;
+  }
+  const read = Buffer.from(value.subarray(0, length));
+  if (name.startsWith('user.')) return read;
+  const own = withoutAccounts(read, (id) => id !== unknownId);
+  if (own.length < read.length) onLost(lostParts.accounts);
+  return own;
+}
+
+function encodeAttribute(name: ByteString, content: Buffer): Buffer {
+  const bytes = Buffer.allocUnsafe(headBytes + name.length + content.length);
+  bytes.writeUInt16BE(name.length, 0);
+  bytes.writeUInt32BE(content.length, 2);
+  bytes.write(name, headBytes, 'latin1');
+  content.copy(bytes, headBytes + name.length);
+  return bytes;
+}
+
+/**
+ * Reads what `readAttributes` has encoded.
+ * @throws ArchiveError `mismatch`, or `hostile_entry` for a name that no writer of ours records: others would give rights
+ */
+export function decodeAttributes(bytes: Buffer): Attribute[] {
+  if (bytes.length > formatBounds.attributeBytes) refuse('hostile_entry', 'more attributes than any file has');
+  const attributes: Attribute[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    if (at + headBytes > bytes.length) refuse('mismatch', 'attribute cut short');
+    const nameAt = at + headBytes;
+    const valueAt = nameAt + bytes.readUInt16BE(at);
+    const next = valueAt + bytes.readUInt32BE(at + 2);
+    if (next > bytes.length) refuse('mismatch', 'attribute cut short');
+    const name = bytes.toString('latin1', nameAt, valueAt);
+    const isName = name.length <= nameBytesMax && !name.includes('\0') && name.length > 'user.'.length && isKept(name);
+    if (!isName || next - valueAt > valueBytesMax) refuse('hostile_entry', `attribute ${name.slice(0, 100)}`);
+    if ((attributes.at(-1)?.name ?? '') >= name) refuse('hostile_entry', `attribute out of order or twice: ${name}`);
+    attributes.push({ name, value: bytes.subarray(valueAt, next) });
+    at = next;
+  }
+  return attributes;
+}
+
+/** To be given before the mode, which may take our own right to write the file. */
+export function giveUserAttributes(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
+  for (const attribute of attributes) if (attribute.name.startsWith('user.') && !give(holder, attribute)) onLost(lostParts.refused);
+}
+
+/** To be given after owner and mode: they change it, and it has the mode's bits in it. */
+export function giveAccessLists(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
+  for (const attribute of attributes) {
+    if (attribute.name.startsWith('user.') || give(holder, attribute)) continue;
+    const isUnknownAccount = libc !== null && lastErrorCode() === 'EINVAL';
+    const ours = new Set([process.getuid?.(), process.getgid?.()]);
+    const own = withoutAccounts(attribute.value, (id) => ours.has(id));
+    const isGiven = isUnknownAccount && own.length < attribute.value.length && give(holder, { ...attribute, value: own });
+    onLost(isGiven ? lostParts.accounts : lostParts.refused);
+  }
+}
+
+function give(holder: Holder, attribute: Attribute): boolean {
+  if (libc === null) return false;
+  const [name, size] = [cString(attribute.name), attribute.value.length];
+  const given =
+    typeof holder === 'number'
+      ? libc.fsetxattr(holder, name, attribute.value, size, 0)
+      : libc.lsetxattr(cPath(holder), name, attribute.value, size, 0);
+  return given === 0;
+}
+
+/** An access list as the kernel hands it out: version u32, then per row tag u16, rights u16, id u32, all of them little-endian. */
+const listHeadBytes = 4;
+const rowBytes = 8;
+const tags = { user: 2, group: 8 } as const;
+/** The kernel's word for an account that does not exist in the namespace of the reader. */
+const unknownId = 0xffffffff;
+
+/** The list without the rows of accounts that are not wanted. Its mask stays, so that nobody gets more rights by it. */
+function withoutAccounts(list: Buffer, isWanted: (id: number) => boolean): Buffer {
+  if (list.length < listHeadBytes || (list.length - listHeadBytes) % rowBytes !== 0) return list;
+  const rows: Buffer[] = [list.subarray(0, listHeadBytes)];
+  for (let at = listHeadBytes; at < list.length; at += rowBytes) {
+    const tag = list.readUInt16LE(at);
+    const isNamed = tag === tags.user || tag === tags.group;
+    if (!isNamed || isWanted(list.readUInt32LE(at + 4))) rows.push(list.subarray(at, at + rowBytes));
+  }
+  return Buffer.concat(rows);
+}

@@ -1,0 +1,44 @@
+import type { BigIntStats } from 'node:fs';
+import { defaultLimits } from '../format/archive-limits';
+import type { ByteString } from '../format/path-bytes';
+
+interface FirstName {
+  path: ByteString;
+  namesLeft: bigint;
+}
+
+/**
+ * Which files with several names have been packed, and under which name. Past the number that readers accept, further ones are packed as
+ * files of their own: their content is kept, their being one file is not.
+ */
+export class HardLinks {
+  private readonly firstNames = new Map<string, FirstName>();
+  private remembered = 0;
+
+  /** Whether other paths may become hard links to this file. */
+  isLinked(stat: BigIntStats): boolean {
+    return stat.nlink > 1n && (this.remembered < defaultLimits.linkedFilesMax || this.firstNames.has(inodeOf(stat)));
+  }
+
+  /** The path under which this file has been packed already, or ''. */
+  find(stat: BigIntStats): ByteString {
+    return stat.nlink > 1n ? (this.firstNames.get(inodeOf(stat))?.path ?? '') : '';
+  }
+
+  /** To be called for each packed path with several names. Forgets a file once all its names have been seen. */
+  remember(stat: BigIntStats, path: ByteString): void {
+    const inode = inodeOf(stat);
+    const first = this.firstNames.get(inode);
+    if (first === undefined) {
+      this.remembered += 1;
+      this.firstNames.set(inode, { path, namesLeft: stat.nlink - 1n });
+      return;
+    }
+    first.namesLeft -= 1n;
+    if (first.namesLeft <= 0n) this.firstNames.delete(inode);
+  }
+}
+
+function inodeOf(stat: BigIntStats): string {
+  return `${stat.dev}:${stat.ino}`;
+}

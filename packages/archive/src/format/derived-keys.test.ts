@@ -1,0 +1,59 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { MemoryArchive } from '../../test/memory-archive';
+import { extract } from '../extract/extract';
+import { pack } from '../pack/pack';
+import { directoryRoot } from '../pack/pack-roots';
+import { type ArchiveLink, deriveKeysOf } from '../read/open-archive';
+import { verifyChain } from '../read/verify-archive';
+import { type ArchiveKey, type DerivedKeys, decodeKeys, deriveKeys, encodeKeys } from './archive-keys';
+
+const archiveKey = randomBytes(32);
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-keys-'));
+  await mkdir(path.join(folder, 'live'));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+/** Packs what is live now with nothing but the keys of this archive and its parents. */
+async function packAs(archiveId: string, sequence: number, parents: ArchiveLink[]): Promise<ArchiveLink & { keys: DerivedKeys }> {
+  const source = new MemoryArchive();
+  const keys = decodeKeys(encodeKeys(deriveKeys(archiveKey, randomBytes(16), archiveId)));
+  const ofParents = await Promise.all(parents.map((parent) => deriveKeysOf(parent, archiveKey)));
+  const identity = { archiveId, siteId: 'site', orgId: 'org', sequence };
+  const { manifestMac } = await pack({
+    roots: [directoryRoot('files', path.join(folder, 'live'))],
+    sink: source,
+    key: [...ofParents, keys],
+    identity,
+    createdAt: new Date(),
+    ...(parents.length > 0 && { parent: parents }),
+  });
+  return { source, expected: { archiveId, siteId: 'site', orgId: 'org', manifestMac }, keys };
+}
+
+test('a chain is packed and restored by the keys of its own archives, and by the archive key as ever', async () => {
+  await writeFile(path.join(folder, 'live', 'a.txt'), 'one');
+  const full = await packAs('full', 1, []);
+  await writeFile(path.join(folder, 'live', 'b.txt'), 'two');
+  const next = await packAs('next', 2, [full]);
+  const restore = async (key: ArchiveKey, name: string): Promise<string> => {
+    const target = path.join(folder, name);
+    await extract({ chain: [full, next], key, roots: { files: target } });
+    return (await readFile(path.join(target, 'a.txt'), 'utf8')) + (await readFile(path.join(target, 'b.txt'), 'utf8'));
+  };
+  expect(await restore([full.keys, next.keys], 'derived')).toBe('onetwo');
+  expect(await restore(archiveKey, 'whole')).toBe('onetwo');
+  await verifyChain([full, next], archiveKey, { contents: true });
+});
+
+test('the keys of one archive open no other, not even one of the same id', async () => {
+  const [one, other] = [await packAs('one', 1, []), await packAs('other', 1, [])];
+  const again = await packAs('one', 1, []);
+  await expect(verifyChain([other], [one.keys])).rejects.toMatchObject({ reason: 'wrong_key' });
+  await expect(verifyChain([again], [one.keys])).rejects.toMatchObject({ reason: 'wrong_key' });
+  await expect(verifyChain([one], [{ ...other.keys, salt: one.keys.salt }])).rejects.toMatchObject({ reason: 'wrong_key' });
+});

@@ -1,0 +1,81 @@
+import { decodeAttributes } from '../files/attributes';
+import { refuse } from './archive-error';
+import { type Entry, type EntryType, entryTypes } from './entry';
+import { keptModes } from './entry-rules';
+
+const fixedBytes = 28;
+const sha256Bytes = 32;
+const typeOfCode = new Map<number, EntryType>(
+  Object.entries(entryTypes).map(([name, code]) => [code, name as EntryType]), // Object.entries widens the keys to string
+);
+const flagBits = { linked: 1, sparse: 2 } as const;
+const noBytes = Buffer.alloc(0);
+
+/** Bytes of an entry in an index block; README.md draws them. */
+export function encodeEntry(entry: Entry): Buffer {
+  const sha256 = entry.type === 'file' ? sha256Bytes : 0;
+  const attributesAt = fixedBytes + entry.path.length + entry.link.length + sha256;
+  const bytes = Buffer.allocUnsafe(attributesAt + entry.attributes.length);
+  bytes.writeUInt8(entryTypes[entry.type], 0);
+  bytes.writeUInt8((entry.linked ? flagBits.linked : 0) | (entry.sparse ? flagBits.sparse : 0), 1);
+  bytes.writeUInt16BE(entry.mode, 2);
+  bytes.writeIntBE(entry.mtimeSeconds, 4, 6);
+  bytes.writeUInt32BE(entry.mtimeNanoseconds, 10);
+  bytes.writeUIntBE(entry.size, 14, 6);
+  bytes.writeUInt16BE(entry.path.length, 20);
+  bytes.writeUInt16BE(entry.link.length, 22);
+  bytes.writeUInt32BE(entry.attributes.length, 24);
+  bytes.write(entry.path, fixedBytes, 'latin1');
+  bytes.write(entry.link, fixedBytes + entry.path.length, 'latin1');
+  if (sha256 > 0) entry.sha256.copy(bytes, attributesAt - sha256Bytes);
+  entry.attributes.copy(bytes, attributesAt);
+  return bytes;
+}
+
+/**
+ * Reads one entry at `at` and where the next begins. Only the shape is checked here; what a path may be is for the tree checker.
+ * @throws ArchiveError `mismatch`, or `hostile_entry` for a type, mode or length that no writer of ours produces
+ */
+export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: number } {
+  if (at + fixedBytes > bytes.length) refuse('mismatch', 'index entry cut short');
+  const type = typeOfCode.get(bytes.readUInt8(at));
+  if (type === undefined) refuse('hostile_entry', `entry of type ${bytes.readUInt8(at)}`);
+  const flags = bytes.readUInt8(at + 1);
+  const pathBytes = bytes.readUInt16BE(at + 20);
+  const linkBytes = bytes.readUInt16BE(at + 22);
+  const pathAt = at + fixedBytes;
+  const linkAt = pathAt + pathBytes;
+  const shaAt = linkAt + linkBytes;
+  const attributesAt = shaAt + (type === 'file' ? sha256Bytes : 0);
+  const next = attributesAt + bytes.readUInt32BE(at + 24);
+  if (next > bytes.length) refuse('mismatch', 'index entry cut short');
+  const entry: Entry = {
+    type,
+    path: bytes.toString('latin1', pathAt, linkAt),
+    mode: bytes.readUInt16BE(at + 2),
+    mtimeSeconds: bytes.readIntBE(at + 4, 6),
+    mtimeNanoseconds: bytes.readUInt32BE(at + 10),
+    size: bytes.readUIntBE(at + 14, 6),
+    linked: (flags & flagBits.linked) !== 0,
+    sparse: (flags & flagBits.sparse) !== 0,
+    sha256: type === 'file' ? bytes.subarray(shaAt, attributesAt) : noBytes,
+    link: linkBytes === 0 ? '' : bytes.toString('latin1', linkAt, shaAt),
+    // A copy: directories get theirs when the block has been left, and few have any.
+    attributes: attributesAt === next ? noBytes : Buffer.from(bytes.subarray(attributesAt, next)),
+  };
+  checkFields(entry, flags);
+  return { entry, next };
+}
+
+function checkFields(entry: Entry, flags: number): void {
+  const kept = entry.type === 'directory' ? keptModes.directory : keptModes.other;
+  if ((entry.mode & ~kept) !== 0) refuse('hostile_entry', `mode ${entry.mode.toString(8)} of a ${entry.type}`);
+  if (flags > (flagBits.linked | flagBits.sparse) || entry.mtimeNanoseconds >= 1e9)
+    refuse('mismatch', 'index entry with impossible fields');
+  if (entry.type !== 'file' && (entry.size !== 0 || entry.linked || entry.sparse)) refuse('mismatch', `${entry.type} with content`);
+  const hasAttributes = entry.attributes.length > 0;
+  if (hasAttributes && entry.type !== 'file' && entry.type !== 'directory') refuse('mismatch', `${entry.type} with attributes`);
+  if (hasAttributes) decodeAttributes(entry.attributes);
+  const isLink = entry.type === 'symlink' || entry.type === 'hardlink';
+  if (isLink !== entry.link.length > 0) refuse('hostile_entry', `${entry.type} with a link target of ${entry.link.length} bytes`);
+}

@@ -1,0 +1,149 @@
+import { createCipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { compress, decompress } from '@mongodb-js/zstd';
+import { releaseMemory } from '../extract/release-memory';
+import { DecryptedBody } from '../read/decrypted-body';
+import { refuse } from './archive-error';
+import type { ArchiveKeys } from './archive-keys';
+import { formatBounds } from './archive-limits';
+import { headerBytes, ivAt, macBytes } from './sealed-layout';
+import { checkFrame, declareContentSize } from './zstd-frame';
+
+const magic = 'DRYA';
+const version = 1;
+const zstdLevel = 3;
+
+export const objectKinds = { segment: 1, block: 2 } as const;
+export type ObjectKind = keyof typeof objectKinds;
+
+/** Which object this is; part of the authenticated header, so that no object can stand in for another. */
+export interface ObjectPlace {
+  kind: ObjectKind;
+  number: number;
+}
+
+/** What the level above records about an object. */
+export interface ObjectSeal {
+  /** Bytes of the whole object. */
+  size: number;
+  mac: Buffer;
+}
+
+export interface SealedObject {
+  bytes: Buffer;
+  seal: ObjectSeal;
+}
+
+/** One zstd frame of at most 1 MB of content; the compression runs on the thread pool. */
+export async function compressFrame(raw: Buffer): Promise<Buffer> {
+  const compressed = await compress(raw, zstdLevel);
+  const frame = declareContentSize(compressed, raw.length);
+  if (frame !== compressed) releaseMemory(compressed);
+  return frame;
+}
+
+/** Encrypts frames, which are used up by it (AES-256-CTR under a random IV) and then authenticates header and ciphertext (HMAC-SHA256). */
+export function sealFrames(keys: ArchiveKeys, place: ObjectPlace, frames: readonly Buffer[], rawBytes: number): SealedObject {
+  const bodyBytes = frames.reduce((sum, frame) => sum + frame.length, 0);
+  const iv = randomBytes(16);
+  const bytes = Buffer.allocUnsafeSlow(headerBytes + bodyBytes + macBytes);
+  writeHeader(bytes, { keys, place, iv, rawBytes, bodyBytes });
+  const cipher = createCipheriv('aes-256-ctr', keys.encryption, iv);
+  let at = headerBytes;
+  for (const frame of frames) {
+    const encrypted = cipher.update(frame);
+    at += encrypted.copy(bytes, at);
+    releaseMemory(encrypted);
+    releaseMemory(frame);
+  }
+  const mac = createHmac('sha256', keys.authentication).update(bytes.subarray(0, -macBytes)).digest();
+  mac.copy(bytes, at);
+  return { bytes, seal: { size: bytes.length, mac } };
+}
+
+/** Compresses and seals a small content: an index block. */
+export async function sealObject(keys: ArchiveKeys, place: ObjectPlace, raw: Buffer): Promise<SealedObject> {
+  const frames: Buffer[] = [];
+  for (let at = 0; at < raw.length; at += formatBounds.frameRawBytes) {
+    frames.push(await compressFrame(raw.subarray(at, at + formatBounds.frameRawBytes)));
+  }
+  return sealFrames(keys, place, frames, raw.length);
+}
+
+/**
+ * Authenticates an object: first against the seal that the level above recorded, then by its own MAC.
+ * @throws ArchiveError `truncated`, `foreign` or `tampered`
+ */
+export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): void {
+  const name = `${place.kind} ${place.number}`;
+  if (bytes.length < seal.size || bytes.length < headerBytes + macBytes) refuse('truncated', `${name} is shorter than recorded`);
+  if (bytes.length !== seal.size) refuse('tampered', `${name} is longer than recorded`);
+  const mac = createHmac('sha256', keys.authentication).update(bytes.subarray(0, -macBytes)).digest();
+  const authentic = timingSafeEqual(mac, bytes.subarray(-macBytes)) && timingSafeEqual(mac, seal.mac);
+  if (!authentic) {
+    const sameArchive = bytes.subarray(24, 56).equals(Buffer.concat([keys.archiveTag, keys.salt]));
+    refuse(sameArchive ? 'tampered' : 'foreign', `MAC of ${name}`);
+  }
+  if (!bytes.subarray(0, 24).equals(headerStart(place, bytes.readUInt32BE(12), bytes.length - headerBytes - macBytes))) {
+    refuse('mismatch', `header of ${name}`);
+  }
+}
+
+/**
+ * Verifies an object, which is used up by it, and yields its content, frame by frame. Nothing of it is decrypted before its MACs agree, and no frame is decoded before
+ * it is known to declare at most 1 MB and to stay below what the object declares.
+ * @throws ArchiveError `truncated`, `foreign`, `tampered`, `limit_exceeded` or `mismatch`
+ */
+export async function* openFrames(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): AsyncGenerator<Buffer> {
+  verifyObject(keys, place, bytes, seal);
+  const name = `${place.kind} ${place.number}`;
+  let left = bytes.readUInt32BE(12);
+  const body = new DecryptedBody(keys, bytes);
+  while (!body.isEmpty()) {
+    const rawBytesMax = Math.min(left, formatBounds.frameRawBytes);
+    const frame = body.takeFrame((start) => checkFrame(start, rawBytesMax));
+    const raw = await decompress(frame.bytes).catch((error: unknown) => refuse('mismatch', `${name} does not decode`, error));
+    if (raw.length !== frame.rawBytes) refuse('mismatch', `a frame of ${name} decodes to ${raw.length} bytes`);
+    left -= raw.length;
+    yield raw;
+  }
+  body.release();
+  if (left !== 0) refuse('mismatch', `${name} holds less than it declares`);
+}
+
+/** Content of an index block, whole. @throws ArchiveError as openFrames does */
+export async function openObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): Promise<Buffer> {
+  const frames: Buffer[] = [];
+  let rawBytes = 0;
+  for await (const raw of openFrames(keys, place, bytes, seal)) {
+    rawBytes += raw.length;
+    if (rawBytes > formatBounds.blockIndexRawBytes) refuse('limit_exceeded', `${place.kind} ${place.number} is larger than any`);
+    frames.push(raw);
+  }
+  return frames.length === 1 && frames[0] !== undefined ? frames[0] : Buffer.concat(frames);
+}
+
+interface HeaderParts {
+  keys: ArchiveKeys;
+  place: ObjectPlace;
+  iv: Buffer;
+  rawBytes: number;
+  bodyBytes: number;
+}
+
+function writeHeader(bytes: Buffer, parts: HeaderParts): void {
+  headerStart(parts.place, parts.rawBytes, parts.bodyBytes).copy(bytes, 0);
+  parts.keys.archiveTag.copy(bytes, 24);
+  parts.keys.salt.copy(bytes, 40);
+  parts.iv.copy(bytes, ivAt);
+}
+
+function headerStart(place: ObjectPlace, rawBytes: number, bodyBytes: number): Buffer {
+  const start = Buffer.alloc(24);
+  start.write(magic, 0, 'latin1');
+  start.writeUInt8(version, 4);
+  start.writeUInt8(objectKinds[place.kind], 5);
+  start.writeUInt32BE(place.number, 8);
+  start.writeUInt32BE(rawBytes, 12);
+  start.writeUInt32BE(bodyBytes, 16);
+  return start;
+}

@@ -1,0 +1,122 @@
+import { type LostPart, lostParts, readAttributes } from '../files/attributes';
+import { HardLinks } from '../files/hard-links';
+import { libc } from '../files/libc';
+import { defaultLimits } from '../format/archive-limits';
+import { type Entry, isUnchanged, tombstoneOf } from '../format/entry';
+import { pathProblem, symlinkProblem } from '../format/entry-rules';
+import { type ByteString, textOfBytes } from '../format/path-bytes';
+import type { RootTally } from '../format/root-tally';
+import type { ParentTree } from '../read/parent-tree';
+import type { BlockWriter } from './block-writer';
+import { describeStat, isSparse } from './live-entry';
+import type { Pace } from './pace';
+import { packFile } from './pack-file';
+import { changedWhileRead, type SkippedPath } from './pack-roots';
+import { closedToUs, type LivePath, readLinkTarget, walkDirectory } from './walk-directory';
+
+export interface TreePacking {
+  directory: string;
+  writer: BlockWriter;
+  tally: RootTally;
+  /** What the chain so far holds; null for a full archive. */
+  parent: ParentTree | null;
+  pace: Pace;
+  onSkip: (skipped: SkippedPath) => void;
+}
+
+/** Packs a directory: everything, or what differs from the parent with tombstones for what is gone. One streaming merge of two sorted walks. */
+export async function packTree(packing: TreePacking): Promise<void> {
+  const hardLinks = new HardLinks();
+  if (libc === null) skip(packing, '.', lostParts.unsupported);
+  const onUnreachable = (path: ByteString, reason: string): void => void skip(packing, path, reason);
+  for (const live of walkDirectory(packing.directory, onUnreachable)) {
+    await packing.pace();
+    const recorded = (await packing.parent?.takeUpTo(live.path, (path) => bury(packing, path))) ?? null;
+    const packed = await packPath(packing, hardLinks, live, recorded);
+    if (packed === 'absent' && recorded !== null) await bury(packing, live.path);
+  }
+  await packing.parent?.takeRest((path) => bury(packing, path));
+}
+
+async function bury(packing: TreePacking, path: ByteString): Promise<void> {
+  await addEntry(packing, tombstoneOf(path));
+}
+
+/** `absent`: the archive has, and shall have, no such path. */
+async function packPath(packing: TreePacking, hardLinks: HardLinks, live: LivePath, recorded: Entry | null): Promise<'present' | 'absent'> {
+  const found = describeLive(packing, hardLinks, live);
+  if (found === null) return 'absent';
+  const rememberName = (): void => {
+    if (found.linked || found.type === 'hardlink') hardLinks.remember(live.stat, live.path);
+  };
+  if (recorded !== null && isUnchanged(found, recorded) && hasAttributes(packing, { live, found, recorded })) {
+    rememberName();
+    return 'present';
+  }
+  if (found.type !== 'file') {
+    await addEntry(packing, found);
+    rememberName();
+    return 'present';
+  }
+  const content = await packFile(live, packing, (part) => skip(packing, live.path, part));
+  if (content === null) return 'absent';
+  if (content === 'closed') {
+    skip(packing, live.path, closedToUs);
+    return 'absent';
+  }
+  const { stat, size, sha256, attributes, hasChanged } = content;
+  // It is in the archive, as it was read last; whoever restores it is told that nobody has seen it like that at one moment.
+  if (hasChanged) skip(packing, live.path, changedWhileRead);
+  const linked = hardLinks.isLinked(stat);
+  await addEntry(packing, { ...describeStat('file', live.path, stat), size, sha256, linked, sparse: isSparse(stat), attributes });
+  if (linked) hardLinks.remember(stat, live.path);
+  return 'present';
+}
+
+/** The entry of a path as far as its metadata tells, or null for what an archive does not hold. */
+function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath): Entry | null {
+  const { path, stat } = live;
+  const problem = pathProblem(path, defaultLimits.depthMax);
+  if (problem !== null) return skip(packing, path, problem);
+  if (stat.isDirectory()) return describeDirectory(packing, live);
+  if (stat.isSymbolicLink()) return describeSymlink(packing, live);
+  if (!stat.isFile()) return skip(packing, path, 'neither file, directory nor link');
+  if ((stat.mode & setIdBits) !== 0n) skip(packing, path, lostParts.setId);
+  const first = hardLinks.find(stat);
+  if (first !== '') return { ...describeStat('hardlink', path, stat), link: first };
+  return { ...describeStat('file', path, stat), size: Number(stat.size), linked: hardLinks.isLinked(stat) };
+}
+
+const setIdBits = 0o6000n;
+
+function describeDirectory(packing: TreePacking, { path, location, stat }: LivePath): Entry {
+  return { ...describeStat('directory', path, stat), attributes: readAttributes(location, (part) => skip(packing, path, part)) };
+}
+
+/** Whether a path, as recorded otherwise, still has the recorded attributes: changing them changes no time that is recorded. */
+function hasAttributes(packing: TreePacking, { live, found, recorded }: { live: LivePath; found: Entry; recorded: Entry }): boolean {
+  if (found.type !== 'file') return found.attributes.equals(recorded.attributes);
+  const lost: LostPart[] = [];
+  if (!readAttributes(live.location, (part) => lost.push(part)).equals(recorded.attributes)) return false;
+  for (const part of lost) skip(packing, live.path, part);
+  return true;
+}
+
+function describeSymlink(packing: TreePacking, live: LivePath): Entry | null {
+  const target = readLinkTarget(live.location);
+  if (target === null) return null;
+  const problem = symlinkProblem(target);
+  if (problem !== null) return skip(packing, live.path, problem);
+  return { ...describeStat('symlink', live.path, live.stat), link: target };
+}
+
+/** What could not be restored is not packed, and said so: a backup that is refused at its restore would be none. */
+function skip(packing: TreePacking, path: ByteString, reason: string): null {
+  packing.onSkip({ path: textOfBytes(path), reason });
+  return null;
+}
+
+async function addEntry(packing: TreePacking, entry: Entry): Promise<void> {
+  packing.tally.count(entry);
+  await packing.writer.add(entry);
+}

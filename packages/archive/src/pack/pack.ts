@@ -1,0 +1,166 @@
+import { randomBytes } from 'node:crypto';
+import { refuse } from '../format/archive-error';
+import { type ArchiveKey, type ArchiveKeys, archiveKeysOf, saltBytes, saltOf } from '../format/archive-keys';
+import { completeLimits, defaultLimits } from '../format/archive-limits';
+import { type ArchiveSink, manifestName } from '../format/archive-objects';
+import { type Manifest, type ManifestRoot, manifestSchema } from '../format/manifest';
+import { RootTally } from '../format/root-tally';
+import { sealManifest } from '../format/sealed-manifest';
+import type { ArchiveLink, OpenArchive } from '../read/open-archive';
+import { openChain } from '../read/open-chain';
+import { ParentTree } from '../read/parent-tree';
+import { BlockWriter } from './block-writer';
+import { createPace } from './pace';
+import type { PackRoot, SkippedPath } from './pack-roots';
+import { packStream } from './pack-stream';
+import { packTree } from './pack-tree';
+
+export interface ArchiveIdentity {
+  archiveId: string;
+  siteId: string;
+  orgId: string;
+  /** Greater than that of every archive before it in its chain. */
+  sequence: number;
+}
+
+export interface PackProgress {
+  entries: number;
+  rawBytes: number;
+}
+
+export interface PackOptions {
+  roots: readonly PackRoot[];
+  sink: ArchiveSink;
+  /** Derived ones: of this archive, and of each of its parents. */
+  key: ArchiveKey;
+  identity: ArchiveIdentity;
+  createdAt: Date;
+  /** The chain to continue, full archive first: only what differs is packed. Left out: a full archive. */
+  parent?: readonly ArchiveLink[];
+  signal?: AbortSignal;
+  onProgress?: (progress: PackProgress) => void;
+  /** Told of each path of a directory root that is not packed, such as sockets, and of each file that changed whenever it was read. */
+  onSkip?: (skipped: SkippedPath) => void;
+}
+
+export interface PackResult {
+  /** Hex; to be recorded, and expected of the archive whenever it is read. */
+  manifestMac: string;
+  /** Hex SHA-256 of the manifest object. */
+  manifestSha256: string;
+  /** Bytes of all objects, the manifest included. */
+  sizeBytes: number;
+  entries: number;
+  /** Bytes of the packed files' content. */
+  rawBytes: number;
+  skipped: number;
+}
+
+interface Packing {
+  options: PackOptions;
+  parents: readonly OpenArchive[];
+  writer: BlockWriter;
+  totals: { entries: number; rawBytes: number; skipped: number };
+}
+
+/**
+ * Packs roots into one archive. The manifest is written last: without it there is no archive. Memory does not grow with the archive.
+ * @throws ArchiveError `source_unreadable`, `limit_exceeded`, or any reason of the parent chain; whatever the sink or a stream throws
+ */
+export async function pack(options: PackOptions): Promise<PackResult> {
+  const limits = completeLimits();
+  const parents = options.parent === undefined ? [] : await openChain(options.parent, options.key, limits);
+  checkIdentity(options.identity, parents.at(-1));
+  const { archiveId } = options.identity;
+  const keys = archiveKeysOf(
+    options.key,
+    saltOf(options.key, archiveId, () => randomBytes(saltBytes)),
+    archiveId,
+  );
+  const writer = new BlockWriter(options.sink, keys);
+  const packing: Packing = { options, parents, writer, totals: { entries: 0, rawBytes: 0, skipped: 0 } };
+  try {
+    const roots: ManifestRoot[] = [];
+    for (const root of options.roots) roots.push(await packRoot(packing, root));
+    await writer.finish();
+    options.signal?.throwIfAborted();
+    return await writeManifest(packing, keys, roots);
+  } finally {
+    await writer.settle();
+  }
+}
+
+/** A chain that readers would refuse is not begun. */
+function checkIdentity(identity: ArchiveIdentity, parent: OpenArchive | undefined): void {
+  if (parent === undefined) return;
+  const { manifest } = parent;
+  if (manifest.site_id !== identity.siteId || manifest.organisation_id !== identity.orgId)
+    refuse('foreign', 'the parent is of another site');
+  if (manifest.sequence >= identity.sequence) refuse('chain_gap', 'the sequence number does not follow the parent');
+}
+
+async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot> {
+  const { options, writer, totals } = packing;
+  const tally = new RootTally();
+  const firstBlock = await writer.startRoot(root.name);
+  const rest = createPace(options.signal);
+  const pace = (): Promise<void> | undefined => {
+    assertAccepted(totals.entries + tally.entries, totals.rawBytes + tally.rawBytes);
+    const turn = rest();
+    if (turn !== undefined) options.onProgress?.({ entries: totals.entries + tally.entries, rawBytes: totals.rawBytes + tally.rawBytes });
+    return turn;
+  };
+  if (root.kind === 'stream') {
+    await packStream({ entries: root.entries, writer, tally, pace, createdAt: options.createdAt });
+  } else {
+    const parent = packing.parents.length > 0 ? new ParentTree(packing.parents, root.name, options.signal) : null;
+    const onSkip = (skipped: SkippedPath): void => {
+      totals.skipped += 1;
+      options.onSkip?.(skipped);
+    };
+    await packTree({ directory: root.directory, writer, tally, parent, pace, onSkip });
+  }
+  await writer.closeBlock();
+  totals.entries += tally.entries;
+  totals.rawBytes += tally.rawBytes;
+  assertAccepted(totals.entries, totals.rawBytes);
+  return tally.row(root.name, root.kind, writer.blockCount - firstBlock);
+}
+
+/** What readers would refuse is not written. */
+function assertAccepted(entries: number, rawBytes: number): void {
+  if (entries > defaultLimits.entriesMax) refuse('limit_exceeded', `more than ${defaultLimits.entriesMax} paths`);
+  if (rawBytes > defaultLimits.rawBytesMax) refuse('limit_exceeded', `more than ${defaultLimits.rawBytesMax} bytes`);
+}
+
+async function writeManifest(packing: Packing, keys: ArchiveKeys, roots: ManifestRoot[]): Promise<PackResult> {
+  const { options, writer, parents, totals } = packing;
+  const { identity } = options;
+  const parent = parents.at(-1);
+  const manifest: Manifest = {
+    format_version: writer.formatVersion,
+    codec: 'zstd',
+    cipher: 'aes-256-ctr+hmac-sha256',
+    archive_id: identity.archiveId,
+    site_id: identity.siteId,
+    organisation_id: identity.orgId,
+    sequence: identity.sequence,
+    parent_mac: parent?.manifestMac ?? null,
+    base_id: parent?.manifest.base_id ?? identity.archiveId,
+    created_at: options.createdAt.toISOString(),
+    entries: totals.entries,
+    raw_bytes: totals.rawBytes,
+    segments: writer.segmentCount,
+    size_bytes: writer.sizeBytes,
+    roots,
+    blocks: writer.blocks.map(({ size, mac }) => [size, mac.toString('hex')]),
+  };
+  const sealed = sealManifest(options.key, keys.salt, manifestSchema.parse(manifest));
+  await options.sink.write(manifestName, sealed.bytes);
+  return {
+    manifestMac: sealed.mac,
+    manifestSha256: sealed.sha256,
+    sizeBytes: writer.sizeBytes + sealed.bytes.length,
+    ...totals,
+  };
+}

@@ -1,0 +1,96 @@
+import { refuse } from '../format/archive-error';
+import type { Entry } from '../format/entry';
+import { comparePaths } from '../format/path-bytes';
+import type { OpenArchive } from './open-archive';
+import { type NumberedBlock, readBlocks } from './read-blocks';
+
+/** A path of the tree as the chain leaves it, and where its newest version lies. */
+export interface TreeItem {
+  entry: Entry;
+  /** Position of the archive in the chain. */
+  archive: number;
+  block: NumberedBlock;
+  /** Position of the entry in its block. */
+  row: number;
+}
+
+/**
+ * The tree that a chain describes: the newest version of each path, without what was deleted, in path order. A streaming merge of the
+ * archives' sorted indexes, in batches; memory is one block per archive.
+ */
+export async function* mergeTree(archives: readonly OpenArchive[], root: string, signal?: AbortSignal): AsyncGenerator<TreeItem[]> {
+  const cursors = archives.map((archive, at) => new Cursor(at, readBlocks(archive, root, signal)));
+  for (;;) {
+    for (const cursor of cursors) if (cursor.isEmpty()) await cursor.load();
+    const batch = takeBatch(cursors);
+    if (batch.length > 0) yield batch;
+    if (cursors.every((cursor) => cursor.isDone())) return;
+  }
+}
+
+/** Takes items until one of the cursors needs its next block. */
+function takeBatch(cursors: readonly Cursor[]): TreeItem[] {
+  const batch: TreeItem[] = [];
+  while (cursors.every((cursor) => !cursor.isEmpty() || cursor.isDone())) {
+    const newest = takeNewest(cursors);
+    if (newest === null) break;
+    if (newest.entry.type !== 'tombstone') batch.push(newest);
+  }
+  return batch;
+}
+
+function takeNewest(cursors: readonly Cursor[]): TreeItem | null {
+  let newest: TreeItem | null = null;
+  let holders: Cursor[] = [];
+  for (const cursor of cursors) {
+    const item = cursor.peek();
+    if (item === null) continue;
+    const order = newest === null ? -1 : comparePaths(item.entry.path, newest.entry.path);
+    if (order > 0) continue;
+    holders = order < 0 ? [cursor] : [...holders, cursor];
+    newest = item; // later archives come later, so an equal path is a newer version
+  }
+  for (const holder of holders) holder.advance();
+  return newest;
+}
+
+class Cursor {
+  private readonly archive: number;
+  private readonly blocks: AsyncGenerator<NumberedBlock>;
+  private block: NumberedBlock | null = null;
+  private row = 0;
+  private done = false;
+
+  constructor(archive: number, blocks: AsyncGenerator<NumberedBlock>) {
+    this.archive = archive;
+    this.blocks = blocks;
+  }
+
+  /** Nothing to take without loading. */
+  isEmpty(): boolean {
+    return this.block === null || this.row >= this.block.block.entries.length;
+  }
+
+  isDone(): boolean {
+    return this.done;
+  }
+
+  async load(): Promise<void> {
+    while (!this.done && this.isEmpty()) {
+      const next = await this.blocks.next();
+      this.done = next.done === true;
+      this.block = next.done === true ? null : next.value;
+      this.row = 0;
+    }
+  }
+
+  peek(): TreeItem | null {
+    if (this.block === null || this.isEmpty()) return null;
+    const entry = this.block.block.entries[this.row] ?? refuse('mismatch', 'block with a hole');
+    return { entry, archive: this.archive, block: this.block, row: this.row };
+  }
+
+  advance(): void {
+    this.row += 1;
+  }
+}

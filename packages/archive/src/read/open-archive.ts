@@ -1,0 +1,105 @@
+import { timingSafeEqual } from 'node:crypto';
+import { refuse } from '../format/archive-error';
+import { type ArchiveKey, type ArchiveKeys, archiveKeysOf, type DerivedKeys, deriveKeys } from '../format/archive-keys';
+import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
+import { type ArchiveSource, blockName, manifestName } from '../format/archive-objects';
+import type { Manifest, ManifestRoot } from '../format/manifest';
+import { type OpenedManifest, openManifest } from '../format/sealed-manifest';
+import { openObject } from '../format/sealed-object';
+import { decodeBlock, type IndexBlock } from '../pack/index-block';
+
+/** What our own records say about an archive; it must be exactly this one. */
+export interface ExpectedArchive {
+  archiveId: string;
+  siteId: string;
+  orgId: string;
+  /** Hex MAC of the manifest, as `pack` returned it. */
+  manifestMac: string;
+  /** Where recorded: MAC of the parent's manifest, null for a full archive. */
+  parentMac?: string | null;
+}
+
+/** An archive and what is expected of it; chains are arrays of these, full archive first. */
+export interface ArchiveLink {
+  source: ArchiveSource;
+  expected: ExpectedArchive;
+}
+
+/** An archive whose manifest has been verified. */
+export interface OpenArchive {
+  source: ArchiveSource;
+  manifest: Manifest;
+  manifestMac: string;
+  keys: ArchiveKeys;
+}
+
+/**
+ * Verifies a manifest and that it is the expected one.
+ * @throws ArchiveError of any reason that concerns the manifest
+ */
+export async function openArchive(link: ArchiveLink, key: ArchiveKey, limits: ArchiveLimits): Promise<OpenArchive> {
+  const opened = openManifest(key, await link.source.read(manifestName));
+  checkExpected(opened, link.expected);
+  checkDeclared(opened.manifest, limits);
+  const { manifest, mac, salt } = opened;
+  return { source: link.source, manifest, manifestMac: mac, keys: archiveKeysOf(key, salt, manifest.archive_id) };
+}
+
+/**
+ * The keys of one archive, for somebody who shall read it and no other. Its manifest has been verified and is the expected one.
+ * @throws ArchiveError of any reason that concerns the manifest
+ */
+export async function deriveKeysOf(link: ArchiveLink, archiveKey: Buffer): Promise<DerivedKeys> {
+  const { keys, manifest } = await openArchive(link, archiveKey, completeLimits());
+  return deriveKeys(archiveKey, keys.salt, manifest.archive_id);
+}
+
+function checkExpected({ manifest, mac }: OpenedManifest, expected: ExpectedArchive): void {
+  if (manifest.site_id !== expected.siteId || manifest.organisation_id !== expected.orgId) refuse('foreign', 'archive of another site');
+  if (!equalMacs(mac, expected.manifestMac)) refuse('replayed_older', 'a valid archive of this site, but not the recorded one');
+  if (manifest.archive_id !== expected.archiveId) refuse('foreign', 'archive with another id');
+  if (expected.parentMac !== undefined && manifest.parent_mac !== expected.parentMac) refuse('chain_gap', 'archive with another parent');
+}
+
+function equalMacs(left: string, right: string): boolean {
+  const [leftBytes, rightBytes] = [Buffer.from(left, 'utf8'), Buffer.from(right, 'utf8')];
+  return leftBytes.length === rightBytes.length && timingSafeEqual(leftBytes, rightBytes);
+}
+
+function checkDeclared(manifest: Manifest, limits: ArchiveLimits): void {
+  const { roots } = manifest;
+  const sum = (value: (root: ManifestRoot) => number): number => roots.reduce((total, root) => total + value(root), 0);
+  if (new Set(roots.map((root) => root.name)).size !== roots.length) refuse('mismatch', 'manifest names a root twice');
+  const agrees =
+    sum((root) => root.blocks) === manifest.blocks.length &&
+    sum((root) => root.entries) === manifest.entries &&
+    sum((root) => root.raw_bytes) === manifest.raw_bytes;
+  if (!agrees) refuse('mismatch', 'counts of the manifest contradict each other');
+  if (manifest.entries + sum((root) => root.tombstones) > limits.entriesMax)
+    refuse('limit_exceeded', `${manifest.entries} entries declared`);
+  if (manifest.raw_bytes > limits.rawBytesMax) refuse('limit_exceeded', `${manifest.raw_bytes} bytes declared`);
+  if ((manifest.parent_mac === null) !== (manifest.base_id === manifest.archive_id))
+    refuse('mismatch', 'base and parent contradict each other');
+}
+
+/** A root's row of the manifest. @throws ArchiveError `unknown_root` */
+export function findRoot(archive: OpenArchive, name: string): ManifestRoot {
+  return archive.manifest.roots.find((root) => root.name === name) ?? refuse('unknown_root', name);
+}
+
+/** Number of a root's first block. */
+export function firstBlockOf(archive: OpenArchive, name: string): number {
+  const at = archive.manifest.roots.findIndex((root) => root.name === name);
+  return archive.manifest.roots.slice(0, at).reduce((sum, root) => sum + root.blocks, 0);
+}
+
+/** Reads, verifies and decodes one index block of a root. */
+export async function readBlock(archive: OpenArchive, root: ManifestRoot, number: number): Promise<IndexBlock> {
+  const [size, mac] = archive.manifest.blocks[number] ?? refuse('mismatch', `no block ${number}`);
+  const bytes = await archive.source.read(blockName(number));
+  const seal = { size, mac: Buffer.from(mac, 'hex') };
+  const raw = await openObject(archive.keys, { kind: 'block', number }, bytes, seal);
+  const block = decodeBlock(raw, root.kind);
+  if (block.root !== root.name) refuse('mismatch', `block ${number} is of root ${block.root}`);
+  return block;
+}

@@ -1,0 +1,53 @@
+import { refuse } from '../format/archive-error';
+import type { ArchiveKey } from '../format/archive-keys';
+import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
+import { checkPath } from '../format/entry-rules';
+import { textOfBytes } from '../format/path-bytes';
+import { type ArchiveLink, findRoot, type OpenArchive } from './open-archive';
+import { openChain } from './open-chain';
+import { readBlocks } from './read-blocks';
+import { ContentReader } from './read-contents';
+import { checkStreams } from './verify-archive';
+
+export interface OpenedEntry {
+  path: string;
+  size: number;
+  /** The content, once, and before the next entry is asked for. Its SHA-256 has been compared when it ends; until then trust no end of it. */
+  content(): AsyncIterable<Buffer>;
+}
+
+export interface OpenEntriesOptions {
+  chain: readonly ArchiveLink[];
+  key: ArchiveKey;
+  /** Name of a stream root. */
+  root: string;
+  limits?: Partial<ArchiveLimits>;
+  signal?: AbortSignal;
+}
+
+/**
+ * The streams of a root as the newest archive of a chain holds them, in the order in which they were packed, without touching the disk. The
+ * index of the root has been read and checked whole before the first one comes out.
+ * @throws ArchiveError while iterating
+ */
+export async function* openEntries(options: OpenEntriesOptions): AsyncGenerator<OpenedEntry> {
+  const limits = completeLimits(options.limits);
+  const archives = await openChain(options.chain, options.key, limits);
+  const archive = archives.at(-1) ?? refuse('chain_gap', 'a chain without archives');
+  if (findRoot(archive, options.root).kind !== 'stream') refuse('unknown_root', `${options.root} is no root of streams`);
+  await checkRoot(archive, options.root, limits);
+  const contents = new ContentReader(archive);
+  for await (const block of readBlocks(archive, options.root, options.signal)) {
+    for (const [row, entry] of block.block.entries.entries()) {
+      yield { path: textOfBytes(entry.path), size: entry.size, content: () => contents.read(block, row) };
+    }
+  }
+}
+
+async function checkRoot(archive: OpenArchive, root: string, limits: ArchiveLimits): Promise<void> {
+  const seen = new Set<string>();
+  for await (const numbered of readBlocks(archive, root)) {
+    checkStreams(seen, numbered);
+    for (const entry of numbered.block.entries) checkPath(entry.path, limits.depthMax);
+  }
+}

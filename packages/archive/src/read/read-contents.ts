@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+import { refuse } from '../format/archive-error';
+import type { Entry } from '../format/entry';
+import { BlockContent } from './block-content';
+import type { TreeItem } from './merge-tree';
+import type { OpenArchive } from './open-archive';
+import type { NumberedBlock } from './read-blocks';
+
+/**
+ * Contents of files that are visited in order. Of each archive only the block at hand is open; what is not read is passed over.
+ */
+export class ContentReader {
+  private readonly archive: OpenArchive;
+  private block: NumberedBlock | null = null;
+  private content: BlockContent | null = null;
+  private row = 0;
+  private isReading = false;
+
+  constructor(archive: OpenArchive) {
+    this.archive = archive;
+  }
+
+  /** Content of the file at `row` of `block`, in pieces; after the last one its SHA-256 has been compared. To be read to its end at once. */
+  async *read(block: NumberedBlock, row: number): AsyncGenerator<Buffer> {
+    // Two at once would share one position and give each other's bytes.
+    if (this.isReading) throw new TypeError('contents are read one at a time');
+    this.isReading = true;
+    const content = await this.moveTo(block, row);
+    const entry = entryAt(block, row);
+    const digest = createHash('sha256');
+    this.row = row + 1;
+    let left = entry.size;
+    try {
+      for await (const piece of content.read(entry.size)) {
+        left -= piece.length;
+        digest.update(piece);
+        yield piece;
+      }
+    } finally {
+      await content.skip(left); // a reader that stops early does not disturb the next one
+      this.isReading = false;
+    }
+    if (!digest.digest().equals(entry.sha256)) refuse('mismatch', `content of ${entry.path} has another SHA-256 than recorded`);
+  }
+
+  private async moveTo(block: NumberedBlock, row: number): Promise<BlockContent> {
+    if (this.block?.number !== block.number || this.content === null) {
+      this.block = block;
+      this.content = new BlockContent(this.archive, block.block);
+      this.row = 0;
+    }
+    if (row < this.row) throw new TypeError('contents are read in order');
+    let skipped = 0;
+    for (; this.row < row; this.row += 1) skipped += entryAt(block, this.row).size;
+    await this.content.skip(skipped);
+    return this.content;
+  }
+}
+
+/** Contents of a merged tree: each item from the archive that holds it. */
+export class TreeContents {
+  private readonly readers: ContentReader[];
+
+  constructor(archives: readonly OpenArchive[]) {
+    this.readers = archives.map((archive) => new ContentReader(archive));
+  }
+
+  read(item: TreeItem): AsyncGenerator<Buffer> {
+    const reader = this.readers[item.archive] ?? refuse('mismatch', 'entry of an unknown archive');
+    return reader.read(item.block, item.row);
+  }
+}
+
+function entryAt(block: NumberedBlock, row: number): Entry {
+  return block.block.entries[row] ?? refuse('mismatch', 'block with a hole');
+}

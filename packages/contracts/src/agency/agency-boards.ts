@@ -1,0 +1,146 @@
+import { z } from 'zod';
+import { endpoint } from '../platform/endpoint';
+import { idSchema, pageOf, pageQuerySchema, text, timestampSchema, uuidSchema } from '../platform/values';
+
+/** Who may see a thing; internal is always the default. */
+export const boardVisibilitySchema = z.enum(['internal', 'client']).meta({ id: 'AgencyBoardVisibility' });
+export type BoardVisibility = z.infer<typeof boardVisibilitySchema>;
+
+/** The label palette. */
+export const labelColourSchema = z
+  .enum(['green', 'yellow', 'orange', 'red', 'purple', 'blue', 'sky', 'lime', 'pink', 'black'])
+  .meta({ id: 'AgencyBoardLabelColour' });
+export type LabelColour = z.infer<typeof labelColourSchema>;
+
+export const boardLabelSchema = z
+  .strictObject({ id: uuidSchema, board_id: uuidSchema, name: z.string(), colour: labelColourSchema, position: z.int().min(0) })
+  .meta({ id: 'AgencyBoardLabel' });
+export type BoardLabel = z.infer<typeof boardLabelSchema>;
+
+export const boardColumnSchema = z
+  .strictObject({
+    id: uuidSchema,
+    board_id: uuidSchema,
+    name: z.string(),
+    visibility: boardVisibilitySchema,
+    position: z.int().min(0),
+  })
+  .meta({ id: 'AgencyBoardColumn' });
+export type BoardColumn = z.infer<typeof boardColumnSchema>;
+
+/** Columns from left to right, labels in the board's label order. */
+export const boardSchema = z
+  .strictObject({
+    id: uuidSchema,
+    name: z.string(),
+    columns: z.array(boardColumnSchema),
+    labels: z.array(boardLabelSchema),
+    created_at: timestampSchema,
+  })
+  .meta({ id: 'AgencyBoard' });
+export type Board = z.infer<typeof boardSchema>;
+
+/** `client`: what the client sees, which is nothing internal and no label. */
+export const boardViewSchema = z.enum(['agency', 'client']);
+export const viewQuery = { view: boardViewSchema.default('agency').meta({ description: 'client: what the client sees' }) };
+
+export const boardId = { schema: idSchema, notFound: 'board_not_found' } as const;
+const tags = ['Agency boards'] as const;
+const boards = '/v1/agency/boards';
+
+export const listBoards = endpoint({
+  id: 'listBoards',
+  service: 'agency',
+  method: 'GET',
+  path: boards,
+  summary: "The organisation's boards, newest first",
+  permissions: ['agency.boards.view'],
+  query: pageQuerySchema.extend(viewQuery),
+  response: { status: 200, schema: pageOf(boardSchema) },
+  problems: [],
+  tags,
+});
+
+export const createBoard = endpoint({
+  id: 'createBoard',
+  service: 'agency',
+  method: 'POST',
+  path: boards,
+  summary: 'Create a board without columns',
+  permissions: ['agency.boards.manage'],
+  body: z.strictObject({ name: text(200) }),
+  example: { name: 'Relaunch' },
+  response: { status: 201, schema: boardSchema },
+  problems: [],
+  tags,
+});
+
+export const getBoard = endpoint({
+  id: 'getBoard',
+  service: 'agency',
+  method: 'GET',
+  path: `${boards}/{boardId}`,
+  summary: 'One board with its columns and labels',
+  permissions: ['agency.boards.view'],
+  params: { boardId },
+  query: z.strictObject(viewQuery),
+  response: { status: 200, schema: boardSchema },
+  problems: [],
+  tags,
+});
+
+export const createBoardColumn = endpoint({
+  id: 'createBoardColumn',
+  service: 'agency',
+  method: 'POST',
+  path: `${boards}/{boardId}/columns`,
+  summary: 'Add a column at the right',
+  permissions: ['agency.boards.manage'],
+  params: { boardId },
+  body: z.strictObject({ name: text(200), visibility: boardVisibilitySchema.default('internal') }),
+  example: { name: 'In review', visibility: 'client' },
+  response: { status: 201, schema: boardColumnSchema },
+  problems: ['board_full'],
+  tags,
+});
+
+export const getBoardColumn = endpoint({
+  id: 'getBoardColumn',
+  service: 'agency',
+  method: 'GET',
+  path: `${boards}/{boardId}/columns/{columnId}`,
+  summary: 'One column',
+  permissions: ['agency.boards.view'],
+  params: { boardId, columnId: { schema: idSchema, notFound: 'board_column_not_found' } },
+  response: { status: 200, schema: boardColumnSchema },
+  problems: [],
+  tags,
+});
+
+export const createBoardLabel = endpoint({
+  id: 'createBoardLabel',
+  service: 'agency',
+  method: 'POST',
+  path: `${boards}/{boardId}/labels`,
+  summary: "Add a label at the end of the board's label order",
+  permissions: ['agency.boards.manage'],
+  params: { boardId },
+  body: z.strictObject({ name: text(100), colour: labelColourSchema }),
+  example: { name: 'Urgent', colour: 'red' },
+  response: { status: 201, schema: boardLabelSchema },
+  problems: ['board_full'],
+  tags,
+});
+
+export const getBoardLabel = endpoint({
+  id: 'getBoardLabel',
+  service: 'agency',
+  method: 'GET',
+  path: `${boards}/{boardId}/labels/{labelId}`,
+  summary: 'One label',
+  permissions: ['agency.boards.view'],
+  params: { boardId, labelId: { schema: idSchema, notFound: 'board_label_not_found' } },
+  response: { status: 200, schema: boardLabelSchema },
+  problems: [],
+  tags,
+});

@@ -1,0 +1,155 @@
+import { z } from 'zod';
+import { endpoint } from '../platform/endpoint';
+import { exampleId, idSchema, pageOf, pageQuerySchema, paragraphs, text, timestampSchema, uuidSchema } from '../platform/values';
+import { boardId, boardLabelSchema, boardVisibilitySchema, labelColourSchema, viewQuery } from './agency-boards';
+
+/** interface.md 2.7. `position` counts the cards of the column from 0; that of an archived card is where it was. */
+export const cardSchema = z
+  .strictObject({
+    id: uuidSchema,
+    board_id: uuidSchema,
+    column_id: uuidSchema,
+    title: z.string(),
+    body: z.string(),
+    visibility: boardVisibilitySchema,
+    position: z.int().min(0),
+    assignee_id: z.string().nullable(),
+    due_at: timestampSchema.nullable(),
+    created_by_client: z.boolean(),
+    archived_at: timestampSchema.nullable(),
+    cover_colour: z.union([labelColourSchema, z.literal('')]),
+    labels: z.array(boardLabelSchema),
+    created_at: timestampSchema,
+    updated_at: timestampSchema,
+  })
+  .meta({ id: 'AgencyBoardCard' });
+export type Card = z.infer<typeof cardSchema>;
+
+/** Labels that one card may wear. */
+export const cardLabelsMax = 50;
+
+const earliestMs = Date.parse('0001-01-01T00:00:00Z');
+const latestMs = Date.parse('9999-12-31T23:59:59.999Z');
+/** In UTC too, whatever its offset: Postgres has no year 0, and RFC 3339 no year 10000. */
+const isInFourDigitYears = (time: string): boolean => {
+  const ms = Date.parse(time);
+  return ms >= earliestMs && ms <= latestMs;
+};
+const dueSchema = z.iso
+  .datetime({ offset: true })
+  .refine(isInFourDigitYears, 'must be in the years 1 to 9999')
+  .meta({ description: 'RFC 3339, in any offset; answered in UTC' });
+const fields = {
+  title: text(500),
+  body: paragraphs(20_000),
+  visibility: boardVisibilitySchema,
+  assignee_id: text(200).nullable(),
+  due_at: dueSchema.nullable(),
+  cover_colour: z.union([labelColourSchema, z.literal('')]),
+  label_ids: z.array(idSchema).max(cardLabelsMax),
+};
+
+const newCardSchema = z.strictObject({
+  column_id: idSchema,
+  title: fields.title,
+  body: fields.body.default(''),
+  visibility: fields.visibility.default('internal'),
+  assignee_id: fields.assignee_id.default(null),
+  due_at: fields.due_at.default(null),
+  cover_colour: fields.cover_colour.default(''),
+  label_ids: fields.label_ids.default([]),
+});
+
+const changeCardSchema = z.strictObject({ column_id: idSchema, ...fields, position: z.int().min(0).max(1_000_000) }).partial();
+
+const cardId = { schema: idSchema, notFound: 'card_not_found' } as const;
+const tags = ['Agency boards'] as const;
+const cards = '/v1/agency/boards/{boardId}/cards';
+
+export const listCards = endpoint({
+  id: 'listCards',
+  service: 'agency',
+  method: 'GET',
+  path: cards,
+  summary: "The board's cards, newest first: those on it, or with archived=true those in the archive",
+  permissions: ['agency.boards.view'],
+  params: { boardId },
+  query: pageQuerySchema.extend({ ...viewQuery, archived: z.enum(['true', 'false']).default('false') }),
+  response: { status: 200, schema: pageOf(cardSchema) },
+  problems: [],
+  tags,
+});
+
+export const createCard = endpoint({
+  id: 'createCard',
+  service: 'agency',
+  method: 'POST',
+  path: cards,
+  summary: 'Put a card at the end of a column',
+  permissions: ['agency.boards.manage'],
+  params: { boardId },
+  body: newCardSchema,
+  example: { column_id: exampleId, title: 'New front page', due_at: '2026-12-01T09:00:00Z' },
+  response: { status: 201, schema: cardSchema },
+  problems: ['column_not_found', 'label_not_found'],
+  tags,
+});
+
+export const getCard = endpoint({
+  id: 'getCard',
+  service: 'agency',
+  method: 'GET',
+  path: `${cards}/{cardId}`,
+  summary: 'One card, on the board or in its archive',
+  permissions: ['agency.boards.view'],
+  params: { boardId, cardId },
+  query: z.strictObject(viewQuery),
+  response: { status: 200, schema: cardSchema },
+  problems: [],
+  tags,
+});
+
+export const updateCard = endpoint({
+  id: 'updateCard',
+  service: 'agency',
+  method: 'PATCH',
+  path: `${cards}/{cardId}`,
+  summary: 'Edit a card, or move it: a position behind the last one is the end of the column',
+  permissions: ['agency.boards.manage'],
+  params: { boardId, cardId },
+  body: changeCardSchema,
+  example: { title: 'New front page, second draft', position: 0 },
+  response: { status: 200, schema: cardSchema },
+  problems: ['column_not_found', 'label_not_found', 'card_archived'],
+  tags,
+});
+
+export const archiveCard = endpoint({
+  id: 'archiveCard',
+  service: 'agency',
+  method: 'POST',
+  path: `${cards}/{cardId}/archive`,
+  summary: 'Put a card into the archive; the cards behind it move up. One that is there already is answered unchanged',
+  permissions: ['agency.boards.manage'],
+  params: { boardId, cardId },
+  response: { status: 200, schema: cardSchema },
+  problems: [],
+  tags,
+});
+
+/** Endpoint 9. It has no 422 and no 429. */
+export const restoreCard = endpoint({
+  id: 'restoreCard',
+  service: 'agency',
+  method: 'POST',
+  path: `${cards}/{cardId}/restore`,
+  summary: 'Take a card out of the archive, to the end of its column. One that is not archived is answered unchanged',
+  permissions: ['agency.boards.manage'],
+  params: { boardId, cardId },
+  response: { status: 200, schema: cardSchema },
+  problems: [],
+  quota: 'exempt',
+  idempotency: 'ignored',
+  undeclaredQuery: 'ignored',
+  tags,
+});

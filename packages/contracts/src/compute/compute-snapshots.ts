@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { endpoint } from '../platform/endpoint';
+import { preflightSchema } from '../platform/preflight';
+import { pageOf, pageQuerySchema, text, timestampSchema } from '../platform/values';
+import { computeServerSchema, serverId } from './compute-servers';
+
+/** `id` is the provider's; empty only in the answer to an order whose number the provider has not told yet. */
+export const serverSnapshotSchema = z
+  .strictObject({
+    id: z.string(),
+    description: z.string(),
+    status: z.enum(['creating', 'available', 'unavailable']),
+    created_at: timestampSchema,
+    size_gb: z.number().min(0).nullable(),
+  })
+  .meta({ id: 'ServerSnapshot' });
+export type ServerSnapshot = z.infer<typeof serverSnapshotSchema>;
+
+/** The snapshot is named and not owned, so whatever it is told apart by, one that is not this server's is 422 and never 404. */
+const snapshotId = {
+  schema: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
+  notNamed: 'snapshot_not_on_server',
+} as const;
+const path = '/v1/compute/servers/{serverId}/snapshots';
+const rollbackProblems = [
+  'operation_in_progress',
+  'needs_attention',
+  'snapshot_not_on_server',
+  'snapshot_not_ready',
+  'server_not_operable',
+  'snapshots_unsupported',
+  'rebuild_protected',
+  'newer_snapshots_exist',
+  'snapshot_incompatible',
+] as const;
+const tags = ['Server snapshots'] as const;
+
+export const listServerSnapshots = endpoint({
+  id: 'listServerSnapshots',
+  service: 'compute',
+  method: 'GET',
+  path,
+  summary: "The provider's snapshots that were made from this server, newest first",
+  permissions: ['sites.view'],
+  params: { serverId },
+  query: pageQuerySchema,
+  response: { status: 200, schema: pageOf(serverSnapshotSchema) },
+  problems: [],
+  tags,
+});
+
+export const takeServerSnapshot = endpoint({
+  id: 'takeServerSnapshot',
+  service: 'compute',
+  method: 'POST',
+  path,
+  summary: 'Take a snapshot of the disk; it can be rolled back to once its status is available',
+  permissions: ['sites.view', 'sites.create'],
+  params: { serverId },
+  body: z.strictObject({ description: text(200).optional() }),
+  example: { description: 'before the relaunch' },
+  response: { status: 202, schema: serverSnapshotSchema },
+  problems: ['operation_in_progress', 'needs_attention', 'server_not_operable', 'snapshots_unsupported'],
+  tags,
+});
+
+export const deleteServerSnapshot = endpoint({
+  id: 'deleteServerSnapshot',
+  service: 'compute',
+  method: 'DELETE',
+  path: `${path}/{snapshotId}`,
+  summary: 'Delete a snapshot; the server keeps what is on its disk',
+  permissions: ['sites.view', 'sites.delete'],
+  params: { serverId, snapshotId },
+  response: { status: 204 },
+  problems: ['operation_in_progress', 'needs_attention', 'snapshot_not_on_server', 'snapshot_protected'],
+  tags,
+});
+
+/** Endpoint 8: the most destructive of all. */
+export const rollBackComputeServer = endpoint({
+  id: 'rollBackComputeServer',
+  service: 'compute',
+  method: 'POST',
+  path: `${path}/{snapshotId}`,
+  summary: 'Overwrite the live disk with the snapshot; everything written since is lost, and there is no undo',
+  permissions: ['sites.view', 'sites.delete'],
+  params: { serverId, snapshotId },
+  response: { status: 202, schema: computeServerSchema },
+  problems: rollbackProblems,
+  tags,
+});
+
+export const preflightComputeServerRollback = endpoint({
+  id: 'preflightComputeServerRollback',
+  service: 'compute',
+  method: 'POST',
+  path: `${path}/{snapshotId}/preflight`,
+  summary: 'What a rollback would overwrite, and the refusal it would give; changes nothing',
+  permissions: ['sites.view', 'sites.delete'],
+  params: { serverId, snapshotId },
+  response: { status: 200, schema: preflightSchema },
+  problems: [],
+  tags,
+});

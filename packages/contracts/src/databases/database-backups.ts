@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { endpoint } from '../platform/endpoint';
+import { preflightSchema } from '../platform/preflight';
+import { idSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
+import { databaseId, managedDatabaseSchema } from './databases';
+
+/** `upgrade`: taken before or after one; `pre_restore`: what a restore has replaced. */
+export const databaseBackupKindSchema = z.enum(['on_demand', 'upgrade', 'pre_restore']);
+export type DatabaseBackupKind = z.infer<typeof databaseBackupKindSchema>;
+
+export const databaseBackupSchema = z
+  .strictObject({
+    id: uuidSchema,
+    kind: databaseBackupKindSchema,
+    status: z.enum(['queued', 'running', 'completed', 'failed']),
+    /** The version of the instance that the backup was taken from. */
+    engine_version: z.string(),
+    size_bytes: z.int().min(0).nullable(),
+    created_at: timestampSchema,
+    completed_at: timestampSchema.nullable(),
+  })
+  .meta({ id: 'DatabaseBackup' });
+export type DatabaseBackup = z.infer<typeof databaseBackupSchema>;
+
+const path = '/v1/databases/{databaseId}/backups';
+const tags = ['Databases'] as const;
+
+export const listDatabaseBackups = endpoint({
+  id: 'listDatabaseBackups',
+  service: 'databases',
+  method: 'GET',
+  path,
+  summary: "The database's backups, newest first",
+  permissions: ['databases.view'],
+  params: { databaseId },
+  query: pageQuerySchema,
+  response: { status: 200, schema: pageOf(databaseBackupSchema) },
+  problems: [],
+  tags,
+});
+
+export const takeDatabaseBackup = endpoint({
+  id: 'takeDatabaseBackup',
+  service: 'databases',
+  method: 'POST',
+  path,
+  summary: 'Take a backup now; reads and writes go on',
+  permissions: ['databases.manage'],
+  params: { databaseId },
+  body: z.strictObject({}),
+  example: {},
+  response: { status: 202, schema: databaseBackupSchema },
+  problems: ['operation_in_progress', 'needs_attention', 'database_not_available'],
+  tags,
+});
+
+const backupId = { schema: idSchema, notNamed: 'backup_not_found' } as const;
+
+/** Destructive. A database's backups do not expire. */
+export const restoreDatabaseBackup = endpoint({
+  id: 'restoreDatabaseBackup',
+  service: 'databases',
+  method: 'POST',
+  path: `${path}/{backupId}/restore`,
+  summary: 'Replace what the database holds by the backup, behind the same address; what is replaced becomes a backup of kind pre_restore',
+  permissions: ['databases.manage'],
+  params: { databaseId, backupId },
+  body: z.strictObject({}),
+  example: {},
+  response: { status: 202, schema: managedDatabaseSchema },
+  problems: ['operation_in_progress', 'needs_attention', 'backup_not_completed', 'database_not_available'],
+  tags,
+});
+
+export const preflightDatabaseBackupRestore = endpoint({
+  id: 'preflightDatabaseBackupRestore',
+  service: 'databases',
+  method: 'POST',
+  path: `${path}/{backupId}/restore/preflight`,
+  summary: 'What a restore would replace, the space it needs, and the refusal it would get; changes nothing',
+  permissions: ['databases.manage'],
+  params: { databaseId, backupId },
+  body: z.strictObject({}),
+  example: {},
+  response: { status: 200, schema: preflightSchema },
+  problems: [],
+  tags,
+});

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { endpoint } from '../platform/endpoint';
+import { preflightSchema } from '../platform/preflight';
+import { databaseId, managedDatabaseSchema } from './databases';
+
+const body = z.strictObject({
+  engine_version: z.string().max(32).meta({ description: 'A newer major of the catalogue, exactly as it stands there' }),
+});
+const refusals = [
+  'operation_in_progress',
+  'needs_attention',
+  'version_not_offered',
+  'version_not_newer',
+  'never_backed_up',
+  'database_not_available',
+] as const;
+const tags = ['Databases'] as const;
+
+/** Endpoint 10. It counts against no quota. */
+export const upgradeDatabase = endpoint({
+  id: 'upgradeDatabase',
+  service: 'databases',
+  method: 'POST',
+  path: '/v1/databases/{databaseId}/upgrade',
+  summary: 'Move the database to a newer major, with its address and every row kept',
+  permissions: ['databases.manage'],
+  params: { databaseId },
+  body,
+  example: { engine_version: '17' },
+  response: { status: 202, schema: managedDatabaseSchema },
+  problems: refusals,
+  quota: 'exempt',
+  tags,
+});
+
+export const preflightDatabaseUpgrade = endpoint({
+  id: 'preflightDatabaseUpgrade',
+  service: 'databases',
+  method: 'POST',
+  path: '/v1/databases/{databaseId}/upgrade/preflight',
+  summary: 'What the upgrade would meet: its findings, the way it would take, the space it needs, the refusal it would get',
+  permissions: ['databases.manage'],
+  params: { databaseId },
+  body,
+  example: { engine_version: '17' },
+  response: { status: 200, schema: preflightSchema },
+  problems: [],
+  quota: 'exempt',
+  tags,
+});

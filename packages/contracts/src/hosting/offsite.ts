@@ -1,0 +1,208 @@
+import { z } from 'zod';
+import { endpoint } from '../platform/endpoint';
+import { preflightSchema } from '../platform/preflight';
+import { exampleId, pageMetaSchema, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
+import { siteId } from './sites';
+
+export const offsiteCopyKindSchema = z.enum(['full', 'incremental']);
+export type OffsiteCopyKind = z.infer<typeof offsiteCopyKindSchema>;
+
+export const offsiteCopySchema = z
+  .strictObject({
+    id: z.string(),
+    kind: offsiteCopyKindSchema,
+    /** The full copy that its chain begins with. */
+    base_id: z.string().nullable(),
+    /** Every copy that is needed to restore it, the full one first. */
+    depends_on: z.array(z.string()),
+    created_at: timestampSchema,
+    size_bytes: z.int().min(0),
+    status: z.enum(['completed', 'failed', 'incomplete_chain']),
+    /** When every HMAC of it was last compared. */
+    verified_at: timestampSchema.nullable(),
+  })
+  .meta({ id: 'SiteOffsiteCopy' });
+export type OffsiteCopyView = z.infer<typeof offsiteCopySchema>;
+
+export const offsiteRestorePhaseSchema = z.enum(['queued', 'fetching', 'verifying', 'staging', 'switching', 'done', 'failed']);
+export type OffsiteRestorePhase = z.infer<typeof offsiteRestorePhaseSchema>;
+
+export const offsiteRestoreSchema = z.strictObject({
+  workflow_id: uuidSchema,
+  copy_id: z.string(),
+  phase: offsiteRestorePhaseSchema,
+  progress: z.int().min(0).max(100),
+  started_at: timestampSchema,
+  finished_at: timestampSchema.nullable(),
+  error_code: z.string(),
+});
+
+export const offsiteEncryptionScheme = 'aes-256-ctr+hmac-sha256';
+
+export const siteOffsiteSchema = z
+  .strictObject({
+    configured: z.boolean(),
+    destination: z
+      .strictObject({ kind: z.literal('s3'), endpoint: z.string(), region: z.string(), bucket: z.string(), prefix: z.string() })
+      .nullable(),
+    encryption: z.strictObject({ scheme: z.literal(offsiteEncryptionScheme), key_id: z.string() }).nullable(),
+    in_progress: z.boolean(),
+    last_copy_at: timestampSchema.nullable(),
+    last_error_code: z.string(),
+    /** A page of them, newest first. */
+    copies: z.array(offsiteCopySchema),
+    page: pageMetaSchema,
+    restore: offsiteRestoreSchema.nullable(),
+  })
+  .meta({ id: 'SiteOffsite' });
+export type SiteOffsite = z.infer<typeof siteOffsiteSchema>;
+
+/** interface.md 2.4 */
+export const offsiteRestoreResultSchema = z
+  .strictObject({ workflow_id: uuidSchema, state: siteOffsiteSchema })
+  .meta({ id: 'OffsiteRestoreResult' });
+
+const withoutSpaces = (maxLength: number) => z.string().regex(new RegExp(`^[\\x21-\\x7e]{1,${maxLength}}$`));
+
+/** `https://host[:port]` and nothing behind it, as URL writes it: an address in octal or as one number is then what it means. */
+const endpointSchema = withoutSpaces(300).transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isOrigin =
+    url !== null && url.username === '' && url.password === '' && url.pathname === '/' && url.search === '' && url.hash === '';
+  if (isOrigin && (url.protocol === 'https:' || url.protocol === 'http:') && !text.includes('#') && !text.includes('?')) return url.origin;
+  context.addIssue({ code: 'custom', message: 'must be https://host or https://host:port' });
+  return z.NEVER;
+});
+
+/** `write-only`: the secret is in no answer. */
+const destinationBody = z.strictObject({
+  endpoint: endpointSchema,
+  region: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/),
+  bucket: z.string().regex(/^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/),
+  /** Folders, such as `sites/shop`; '' is the whole bucket. */
+  prefix: z
+    .string()
+    .max(200)
+    .regex(/^(?:[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*\/?)?$/)
+    .transform((prefix) => prefix.replace(/\/$/, ''))
+    .default(''),
+  access_key_id: withoutSpaces(256),
+  secret_access_key: withoutSpaces(512),
+});
+
+/** Any text may be named; what is no copy of this site answers like one that does not exist. */
+const restoreBody = z.strictObject({ copy_id: z.string().min(1).max(255) });
+const stateProblems = ['operation_in_progress', 'needs_attention', 'platform_unsupported', 'site_not_ready'] as const;
+const restoreProblems = [
+  'offsite_not_configured',
+  'copy_not_found',
+  'copy_chain_incomplete',
+  'copy_tampered',
+  'offsite_credentials_rejected',
+  'offsite_endpoint_refused',
+  'offsite_bucket_unusable',
+  ...stateProblems,
+] as const;
+const tags = ['Offsite copies'] as const;
+
+export const getSiteOffsite = endpoint({
+  id: 'getSiteOffsite',
+  service: 'hosting',
+  method: 'GET',
+  path: '/v1/sites/{siteId}/offsite',
+  summary: "The site's copies in the customer's own storage; poll it while in_progress is true",
+  permissions: ['sites.view'],
+  params: { siteId },
+  query: pageQuerySchema,
+  response: { status: 200, schema: siteOffsiteSchema },
+  problems: [],
+  tags,
+});
+
+export const putSiteOffsite = endpoint({
+  id: 'putSiteOffsite',
+  service: 'hosting',
+  method: 'PUT',
+  path: '/v1/sites/{siteId}/offsite',
+  summary: 'Name the bucket that copies go to; an object is written, read and deleted there before the answer',
+  permissions: ['hosting.backup.manage'],
+  params: { siteId },
+  body: destinationBody,
+  example: {
+    endpoint: 'https://s3.eu-central-1.example.com',
+    region: 'eu-central-1',
+    bucket: 'shop-copies',
+    prefix: 'sites/shop',
+    access_key_id: 'AKIAEXAMPLE',
+    secret_access_key: 'a-secret-of-the-storage',
+  },
+  response: { status: 200, schema: siteOffsiteSchema },
+  problems: [
+    'operation_in_progress',
+    'needs_attention',
+    'offsite_endpoint_refused',
+    'offsite_credentials_rejected',
+    'offsite_bucket_unusable',
+  ],
+  tags,
+});
+
+export const deleteSiteOffsite = endpoint({
+  id: 'deleteSiteOffsite',
+  service: 'hosting',
+  method: 'DELETE',
+  path: '/v1/sites/{siteId}/offsite',
+  summary: 'Forget the bucket and its credentials; the copies in it stay, and are known again when it is named again',
+  permissions: ['hosting.backup.manage'],
+  params: { siteId },
+  response: { status: 204 },
+  problems: ['operation_in_progress', 'needs_attention'],
+  tags,
+});
+
+export const takeSiteOffsiteCopy = endpoint({
+  id: 'takeSiteOffsiteCopy',
+  service: 'hosting',
+  method: 'POST',
+  path: '/v1/sites/{siteId}/offsite/copies',
+  summary: "Copy the site into the customer's own storage: all of it, or what changed since the last copy",
+  permissions: ['hosting.backup.manage'],
+  params: { siteId },
+  body: z.strictObject({ kind: offsiteCopyKindSchema }),
+  example: { kind: 'full' },
+  response: { status: 202, schema: siteOffsiteSchema },
+  problems: ['offsite_not_configured', 'copy_chain_incomplete', ...stateProblems],
+  tags,
+});
+
+/** Endpoint 5: destructive. */
+export const restoreSiteOffsite = endpoint({
+  id: 'restoreSiteOffsite',
+  service: 'hosting',
+  method: 'POST',
+  path: '/v1/sites/{siteId}/offsite/restore',
+  summary: "Overwrite the site's live files and database with the named copy and every copy that it depends on",
+  permissions: ['hosting.backup.manage'],
+  params: { siteId },
+  body: restoreBody,
+  example: { copy_id: exampleId },
+  response: { status: 202, schema: offsiteRestoreResultSchema },
+  problems: restoreProblems,
+  quota: 'exempt',
+  tags,
+});
+
+export const preflightSiteOffsiteRestore = endpoint({
+  id: 'preflightSiteOffsiteRestore',
+  service: 'hosting',
+  method: 'POST',
+  path: '/v1/sites/{siteId}/offsite/restore/preflight',
+  summary: 'What a restore would overwrite, and the refusal it would give; changes nothing',
+  permissions: ['hosting.backup.manage'],
+  params: { siteId },
+  body: restoreBody,
+  example: { copy_id: exampleId },
+  response: { status: 200, schema: preflightSchema },
+  problems: [],
+  tags,
+});

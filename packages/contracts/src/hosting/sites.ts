@@ -1,0 +1,102 @@
+import { z } from 'zod';
+import { endpoint } from '../platform/endpoint';
+import { idSchema, pageOf, pageQuerySchema, text, timestampSchema, uuidSchema } from '../platform/values';
+
+export const siteStatusSchema = z.enum(['provisioning', 'active', 'suspended', 'restoring', 'failed', 'deleting']);
+export type SiteStatus = z.infer<typeof siteStatusSchema>;
+export const sitePlatformSchema = z.enum(['local', 'ssh', 'vendor']);
+export type SitePlatform = z.infer<typeof sitePlatformSchema>;
+
+/** Days a plan may keep backups; more is clamped, not refused (interface.md 8.2). */
+export const retentionDaysMax = 90;
+
+const planSchema = z.strictObject({ daily_backups: z.boolean(), backup_retention_days: z.int().min(1).max(3650) });
+
+export const siteSchema = z
+  .strictObject({
+    id: uuidSchema,
+    org_id: uuidSchema,
+    name: z.string(),
+    primary_domain: z.string(),
+    platform: sitePlatformSchema,
+    status: siteStatusSchema,
+    url: z.string(),
+    plan: planSchema,
+    created_at: timestampSchema,
+  })
+  .meta({ id: 'Site' });
+export type SiteView = z.infer<typeof siteSchema>;
+
+/** A host name of two labels or more, in lower case; at most 253 characters as DNS has it. */
+const domainSchema = z
+  .string()
+  .max(253)
+  .transform((domain) => domain.toLowerCase())
+  .pipe(z.string().regex(/^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/));
+
+export const siteId = { schema: idSchema, notFound: 'site_not_found' } as const;
+const tags = ['Sites'] as const;
+
+export const listSites = endpoint({
+  id: 'listSites',
+  service: 'hosting',
+  method: 'GET',
+  path: '/v1/sites',
+  summary: "The organisation's sites, newest first",
+  permissions: ['sites.view'],
+  query: pageQuerySchema,
+  response: { status: 200, schema: pageOf(siteSchema) },
+  problems: [],
+  tags,
+});
+
+export const createSite = endpoint({
+  id: 'createSite',
+  service: 'hosting',
+  method: 'POST',
+  path: '/v1/sites',
+  summary: 'Create a site; it is provisioning until its host serves it',
+  permissions: ['sites.create'],
+  body: z.strictObject({
+    name: text(200),
+    primary_domain: domainSchema,
+    platform: sitePlatformSchema.default('local'),
+    plan: planSchema.default({ daily_backups: true, backup_retention_days: 30 }),
+  }),
+  example: { name: 'Shop', primary_domain: 'shop.example.com', plan: { daily_backups: true, backup_retention_days: 30 } },
+  response: { status: 202, schema: siteSchema },
+  problems: ['quota_exceeded', 'domain_in_use', 'domain_not_proven', 'platform_unavailable'],
+  tags,
+});
+
+export const getSite = endpoint({
+  id: 'getSite',
+  service: 'hosting',
+  method: 'GET',
+  path: '/v1/sites/{siteId}',
+  summary: 'One site',
+  permissions: ['sites.view'],
+  params: { siteId },
+  response: { status: 200, schema: siteSchema },
+  problems: [],
+  tags,
+});
+
+export const deleteSite = endpoint({
+  id: 'deleteSite',
+  service: 'hosting',
+  method: 'DELETE',
+  path: '/v1/sites/{siteId}',
+  summary: 'Delete a site after a last backup of it was taken; with last_backup=none without one, also where none can be taken',
+  permissions: ['sites.view', 'sites.delete'],
+  params: { siteId },
+  query: z.strictObject({
+    last_backup: z
+      .enum(['required', 'none'])
+      .default('required')
+      .meta({ description: 'none: the state that is deleted is lost; the site can come back from the newest backup that it has' }),
+  }),
+  response: { status: 202, schema: siteSchema },
+  problems: ['operation_in_progress', 'needs_attention'],
+  tags,
+});

@@ -1,0 +1,51 @@
+import * as agencyBoards from '../agency/agency-boards';
+import * as agencyCards from '../agency/agency-cards';
+import * as computeServers from '../compute/compute-servers';
+import * as computeSnapshots from '../compute/compute-snapshots';
+import * as computeWorkflows from '../compute/compute-workflows';
+import * as databaseBackups from '../databases/database-backups';
+import * as databaseUpgrades from '../databases/database-upgrades';
+import * as databaseWorkflows from '../databases/database-workflows';
+import * as databases from '../databases/databases';
+import * as backups from '../hosting/backups';
+import * as deletedSites from '../hosting/deleted-sites';
+import * as offsite from '../hosting/offsite';
+import * as siteApp from '../hosting/site-app';
+import * as siteDomain from '../hosting/site-domain';
+import * as siteWorkflows from '../hosting/site-workflows';
+import * as sites from '../hosting/sites';
+import * as vendorSnapshots from '../hosting/vendor-snapshots';
+import * as apiKeys from '../keys/api-keys';
+import * as auditLog from '../keys/audit-log';
+import * as orgs from '../keys/orgs';
+import type { EndpointDefinition } from './endpoint';
+import * as quotas from './quotas';
+
+/** An endpoint among the schemas of a domain's file. */
+const isEndpoint = (value: unknown): value is EndpointDefinition =>
+  typeof value === 'object' && value !== null && 'path' in value && 'method' in value && 'service' in value && 'permissions' in value;
+
+/** Every endpoint behind the gateway. The gateway routes by it, OpenAPI is made of it, tests prove that each is mounted once. */
+export const endpoints: readonly EndpointDefinition[] = [
+  agencyBoards,
+  agencyCards,
+  apiKeys,
+  orgs,
+  auditLog,
+  sites,
+  backups,
+  offsite,
+  siteApp,
+  siteDomain,
+  siteWorkflows,
+  vendorSnapshots,
+  deletedSites,
+  computeServers,
+  computeSnapshots,
+  computeWorkflows,
+  databases,
+  databaseBackups,
+  databaseUpgrades,
+  databaseWorkflows,
+  quotas,
+].flatMap((domain) => Object.values(domain).filter(isEndpoint));

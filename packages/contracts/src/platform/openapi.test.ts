@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import Ajv2020 from 'ajv/dist/2020';
+import { problemCodesOf } from './endpoint';
+import { endpoints } from './endpoints';
+import { schemaOf } from './json-schema';
+import { buildOpenApi } from './openapi';
+import { problems } from './problems';
+
+const document = buildOpenApi(endpoints);
+const committed = readFileSync(path.join(__dirname, '../../../../docs/openapi.json'), 'utf8');
+
+/** Every `$ref` below `value`. */
+function referencesIn(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, member]) =>
+    name === '$ref' && typeof member === 'string' ? [member] : referencesIn(member),
+  );
+}
+
+const resolve = (reference: string): unknown =>
+  reference
+    .replace(/^#\//, '')
+    .split('/')
+    .reduce<unknown>((node, name) => (typeof node === 'object' && node !== null ? Reflect.get(node, name) : undefined), document);
+
+describe('docs/openapi.json', () => {
+  it('is current: run `npm run openapi` after a change of the contracts', () => {
+    expect(JSON.parse(committed)).toEqual(JSON.parse(JSON.stringify(document)));
+  });
+
+  it('shows for every body one that its endpoint takes', () => {
+    const refused = endpoints.filter(({ body, example }) => body !== undefined && !body.strict().safeParse(example).success);
+    expect(refused.map(({ id }) => id)).toEqual([]);
+    expect(endpoints.filter(({ body, example }) => body === undefined && example !== undefined)).toEqual([]);
+  });
+
+  it('says that limit is an integer, wherever there is one', () => {
+    const parameters = Object.values(document.paths).flatMap((operations) =>
+      Object.values(operations).flatMap(({ parameters: given }) => JSON.parse(JSON.stringify(given))),
+    );
+    const limits = parameters.filter(({ name }: { name: string }) => name === 'limit');
+    expect(limits.length).toBeGreaterThan(10);
+    for (const { schema } of limits) expect(schema).toMatchObject({ type: 'integer', minimum: 1, default: 50 });
+  });
+
+  it('knows each list by its page', () => {
+    const lists = endpoints.filter(
+      ({ response: { schema } }) => schema !== undefined && /"data":\{"type":"array"/.test(JSON.stringify(schemaOf(schema, 'output'))),
+    );
+    for (const { id, query } of lists)
+      expect([id, Object.keys(query?.shape ?? {})]).toEqual([id, expect.arrayContaining(['cursor', 'limit'])]);
+  });
+
+  it('has each endpoint once, with every status and code that it can answer', () => {
+    for (const endpoint of endpoints) {
+      const operation = JSON.parse(JSON.stringify(document.paths[endpoint.path]?.[endpoint.method.toLowerCase()]));
+      expect(operation.operationId).toBe(endpoint.id);
+      expect(Object.keys(operation.responses)).toContain(String(endpoint.response.status));
+      for (const code of problemCodesOf(endpoint)) {
+        const { status } = problems[code];
+        expect(operation.responses[status === 503 ? 'default' : status]['x-problem-codes']).toContain(code);
+      }
+      const inPath = [...endpoint.path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name);
+      expect(
+        operation.parameters.filter((parameter: { in: string }) => parameter.in === 'path').map(({ name }: { name: string }) => name),
+      ).toEqual(inPath);
+    }
+    expect(Object.values(document.paths).flatMap((operations) => Object.keys(operations))).toHaveLength(endpoints.length);
+  });
+
+  it('refers to nothing that is not there', () => {
+    const references = referencesIn(document);
+    expect(references.length).toBeGreaterThan(100);
+    expect(references.filter((reference) => resolve(reference) === undefined)).toEqual([]);
+  });
+
+  it('holds valid JSON Schemas that take what our own schemas take', () => {
+    const ajv = new Ajv2020({ strict: false, validateFormats: false });
+    ajv.addSchema({ $id: 'https://drydock.test/openapi', components: document.components }, 'openapi');
+    for (const name of Object.keys(document.components.schemas)) {
+      expect(ajv.validateSchema(document.components.schemas[name] ?? {})).toBe(true);
+      ajv.compile({ $ref: `https://drydock.test/openapi#/components/schemas/${name}` });
+    }
+    const key = ajv.compile({ $ref: 'https://drydock.test/openapi#/components/schemas/PageMeta' });
+    expect([key({ next_cursor: null, has_more: false, limit: 50 }), key({ next_cursor: null })]).toEqual([true, false]);
+  });
+});

@@ -1,0 +1,207 @@
+import { z } from 'zod';
+import { agencyProblems } from '../agency/agency-problems';
+import { computeProblems } from '../compute/compute-problems';
+import { databaseProblems } from '../databases/database-problems';
+import { siteProblems } from '../hosting/site-problems';
+import { vendorProblems } from '../hosting/vendor-problems';
+import { define } from './problem-definition';
+
+/** Every code that Drydock can answer with. One registry: status, title, what to do next. */
+export const problems = define({
+  // Authentication, authorisation, quotas
+  unauthenticated: {
+    status: 401,
+    title: 'A valid API key is needed',
+    advice: 'Send your API key as "Authorization: Bearer <token>". If it was revoked or mistyped, mint or copy a new one.',
+  },
+  permission_denied: {
+    status: 403,
+    title: 'The key lacks a permission',
+    advice: 'Use a key that holds the permission named in errors, or ask an administrator of your organisation for one.',
+  },
+  org_out_of_scope: {
+    status: 403,
+    title: 'The organisation is not within your reach',
+    advice: 'Name your own organisation or one below it in which your key holds the permission; GET /v1/orgs lists them.',
+  },
+  scope_not_held: {
+    status: 403,
+    title: 'A key cannot grant what its creator does not hold',
+    advice: 'Leave out the scopes listed in errors, or mint the key with a key that holds them; GET /v1/me shows what yours holds.',
+  },
+  sandbox_key: {
+    status: 403,
+    title: 'A sandbox key manages sandbox keys only',
+    advice: 'Set sandbox to true, or use a live key.',
+  },
+  rate_limited: {
+    status: 429,
+    title: 'Too many requests',
+    advice: 'Wait for the seconds in Retry-After, then send the request again.',
+    transient: true,
+  },
+  quota_exceeded: {
+    status: 422,
+    title: 'The organisation has as many as it may',
+    advice: 'Delete what is not needed any more, or ask support for more; limit and used are in this answer.',
+    transient: true,
+  },
+  too_many_streams: {
+    status: 429,
+    title: 'Too many event streams',
+    advice: 'Close streams that you do not need, or ask for the workflow itself from time to time; then try again after Retry-After.',
+    transient: true,
+  },
+  // Requests that cannot be understood
+  invalid_request: {
+    status: 422,
+    title: 'The request is not valid',
+    advice: 'Correct the fields named in errors and send the request again.',
+  },
+  invalid_json: {
+    status: 422,
+    title: 'The body is not valid JSON',
+    advice: 'Send one JSON object, UTF-8 encoded, without duplicate keys.',
+  },
+  invalid_content_type: {
+    status: 422,
+    title: 'The body must be JSON',
+    advice: 'Send Content-Type: application/json and no Content-Encoding.',
+  },
+  body_too_large: { status: 422, title: 'The body is too large', advice: 'Send at most 100 KiB (102,400 bytes).' },
+  invalid_limit: { status: 422, title: 'The limit is not valid', advice: 'Send a whole number from 1; above 100 it counts as 100.' },
+  invalid_cursor: {
+    status: 422,
+    title: 'The cursor is not valid',
+    advice: 'Start again without a cursor. A cursor lasts 72 hours and belongs to one key and one filter.',
+  },
+  idempotency_key_invalid: {
+    status: 422,
+    title: 'The Idempotency-Key is not valid',
+    advice: 'Send 1 to 255 visible ASCII characters, once; a UUID is a good choice.',
+  },
+  idempotency_key_reused: {
+    status: 422,
+    title: 'The Idempotency-Key was used for another request',
+    advice: 'Use a fresh key for a different body; the same key answers only for the body it was first sent with.',
+  },
+  idempotency_in_flight: {
+    status: 409,
+    title: 'The first request with this Idempotency-Key is still running',
+    advice: 'Send the same request again after Retry-After; it will answer what the first one answered.',
+    transient: true,
+  },
+  unknown_scope: {
+    status: 422,
+    title: 'An unknown permission was asked for',
+    advice: 'GET /v1/permissions lists the permissions there are.',
+  },
+  // Not there, or not yours
+  route_not_found: { status: 404, title: 'There is no such path', advice: 'See /docs for the paths there are.' },
+  method_not_allowed: { status: 405, title: 'The path does not take this method', advice: 'Use one of the methods in Allow.' },
+  api_key_not_found: { status: 404, title: 'No such API key', advice: 'GET /v1/api-keys lists the keys you can manage.' },
+  org_not_found: { status: 404, title: 'No such organisation', advice: 'GET /v1/orgs lists the organisations you can manage.' },
+  workflow_not_found: { status: 404, title: 'No such workflow', advice: "List the resource's workflows." },
+  // What never became a request
+  malformed_request: {
+    status: 400,
+    title: 'This is not a valid HTTP request',
+    advice: 'Check the client or the proxy in between: one Host, one length, each header of the body once.',
+  },
+  request_timeout: {
+    status: 408,
+    title: 'The request did not arrive in time',
+    advice: 'Send it again on a new connection.',
+    transient: true,
+  },
+  headers_too_large: {
+    status: 431,
+    title: 'The headers are too large',
+    advice: 'Send at most 100 headers, and at most 16 KiB of them with the URL.',
+  },
+  // The state of the resource
+  operation_in_progress: {
+    status: 422,
+    title: 'Another operation is running on this resource',
+    advice: 'Follow the workflow named in workflow_id to its end, then try again.',
+    transient: true,
+  },
+  needs_attention: {
+    status: 422,
+    title: 'An earlier operation on this resource waits for staff',
+    advice: 'Staff retry or abandon the workflow named in workflow_id; the resource stays locked until then.',
+    transient: true,
+  },
+  workflow_not_waiting: {
+    status: 422,
+    title: 'The workflow does not wait for staff',
+    advice: 'Only a workflow whose status is needs_attention can be retried or abandoned.',
+    transient: true,
+  },
+  unknown_parent: { status: 422, title: 'No such parent organisation', advice: 'Name your own organisation or one below it.' },
+  org_permission_not_held: {
+    status: 422,
+    title: 'An organisation cannot be allowed more than its parent',
+    advice: 'Leave out the permissions listed in errors.',
+  },
+  // Failures of a workflow, seen on it and never as an answer of their own
+  step_failed: {
+    status: 500,
+    title: 'A step failed',
+    advice: 'Nothing was lost: see the steps of the workflow. Try again, or ask support with the request id.',
+  },
+  abandoned: { status: 500, title: 'Staff abandoned the operation', advice: 'Ask support what state the resource was left in.' },
+  start_by_passed: { status: 503, title: 'The work was not taken up in time', advice: 'Nothing was started. Try again.', transient: true },
+  ...siteProblems,
+  ...vendorProblems,
+  ...computeProblems,
+  ...agencyProblems,
+  ...databaseProblems,
+  // Ours
+  dependency_unavailable: {
+    status: 503,
+    title: 'Something that Drydock needs is unavailable',
+    advice: 'Nothing was started. Try again after Retry-After.',
+    transient: true,
+  },
+  overloaded: {
+    status: 503,
+    title: 'Too many requests at once',
+    advice: 'Nothing was started. Try again after Retry-After.',
+    transient: true,
+  },
+  internal_error: {
+    status: 500,
+    title: 'Something went wrong on our side',
+    advice: 'Try again; if it stays, tell support the request id. An Idempotency-Key makes the retry safe.',
+    transient: true,
+  },
+});
+
+export type ProblemCode = keyof typeof problems;
+
+/** The codes whose status is `Status`. */
+export type ProblemCodeOf<Status extends number> = {
+  [Code in ProblemCode]: (typeof problems)[Code]['status'] extends Status ? Code : never;
+}[ProblemCode];
+
+/** The codes in a form zod can check a closed set against. */
+export const problemCodes = Object.keys(problems).filter((code): code is ProblemCode => code in problems);
+
+/** One field that was wrong: `pointer` is a JSON pointer into the body, or `?name` for a query parameter. */
+export const problemFieldSchema = z.strictObject({ pointer: z.string(), code: z.string(), detail: z.string() });
+
+/** RFC 9457 with our members; the 422s of some endpoints add members of their own (`workflow_id`, `reason_code`, `dependency`). */
+export const problemSchema = z
+  .looseObject({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    code: z.enum(problemCodes),
+    request_id: z.string(),
+    errors: z.array(problemFieldSchema).optional(),
+  })
+  .meta({ id: 'Problem' });
+export type ProblemBody = z.infer<typeof problemSchema>;
+export type ProblemField = z.infer<typeof problemFieldSchema>;

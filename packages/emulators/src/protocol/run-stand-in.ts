@@ -1,0 +1,32 @@
+import type { Server } from 'node:http';
+import { closeServer, listen } from '@drydock/service/http/http-server';
+import { closeOnSignal, createLifetime } from '@drydock/service/process/shutdown';
+import { createLog } from '@drydock/service/telemetry/log';
+
+interface ProcessConfig {
+  SERVICE_NAME: string;
+  HOST: string;
+  PORT: number;
+  LOG_LEVEL: string;
+}
+
+/** A stand-in as a process of its own, until it is told to stop. */
+export function runStandIn<Config extends ProcessConfig>(readConfig: () => Config, create: (config: Config) => Server): void {
+  start(readConfig, create).catch((error: unknown) => {
+    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+    process.exitCode = 1;
+    // A half-open stand-in must not linger as if it were up.
+    process.exit();
+  });
+}
+
+async function start<Config extends ProcessConfig>(readConfig: () => Config, create: (config: Config) => Server): Promise<void> {
+  const config = readConfig();
+  const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
+  const lifetime = createLifetime(log);
+  const server = create(config);
+  const { url } = await listen(server, config.PORT, config.HOST);
+  lifetime.onClose('server', () => closeServer(server));
+  log.info({ url }, 'stand-in is up');
+  closeOnSignal(lifetime, log);
+}

@@ -1,0 +1,84 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { closeServer, listen } from '@drydock/service/http/http-server';
+import { standInAdmin } from '../admin-client';
+import { createVendorStandIn } from './vendor-stand-in';
+
+const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-vendor-'));
+let server: Server;
+let url = '';
+
+const start = async (): Promise<void> => {
+  const options = { stateDir, keys: new Map([['live', 'live-key']]), adminToken: 'admin', clockScale: 0, jobSeconds: 20 };
+  server = createVendorStandIn(options);
+  ({ url } = await listen(server, 0));
+};
+const stop = async (): Promise<void> => {
+  server.closeAllConnections();
+  await closeServer(server);
+};
+beforeAll(start);
+afterAll(async () => {
+  await stop();
+  rmSync(stateDir, { recursive: true, force: true });
+});
+
+const ask = async (method: string, target: string, body?: object, key = 'live-key'): Promise<{ status: number; json: unknown }> => {
+  const response = await fetch(url + target, {
+    method,
+    headers: { authorization: `Bearer ${key}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, json: await response.json() };
+};
+const admin = () => standInAdmin(url, 'admin');
+const content = (text: string) => ({
+  web: { 'index.html': text },
+  databases: { shop: { 'a.json': text } },
+  mailboxes: { info: { 'cur/1': text } },
+});
+
+it('keeps packages, points and running jobs over a restart, and ends each job with its effect', async () => {
+  const made = await ask('POST', '/reseller/*/addWeb', { type: 'linux', domain_name: 'a.example.com' });
+  const { result: id } = made.json as { result: number };
+  await admin().call('PUT', `packages/${id}/content`, content('old'));
+  await admin().call('POST', `packages/${id}/points`);
+  await admin().call('PUT', `packages/${id}/content`, content('new'));
+  const timeline = `/package/${id}/web/timelineBackup`;
+  const { web } = (await ask('GET', timeline)).json as { web: { snapshots: [{ restoreAsOf: number }] } };
+  const order = { action: 'restore', restoreAsOf: web.snapshots[0].restoreAsOf, restorePath: '/' };
+  expect(await ask('POST', `${timeline}/web/restoreSnapshot`, order)).toMatchObject({ status: 202, json: { result: expect.any(String) } });
+  expect((await ask('POST', `${timeline}/web/restoreSnapshot`, order)).status).toBe(409);
+  expect((await ask('GET', `${timeline}/web/jobs`)).json).toMatchObject([{ type: 'restore', status: 'running' }]);
+  await stop();
+  await start();
+  expect(await (await fetch(`${url}/preview/${id}/`)).text()).toBe('new');
+  await admin().changeClock({ advanceSeconds: 20 });
+  expect(await (await fetch(`${url}/preview/${id}/`)).text()).toBe('old');
+  expect((await ask('GET', `${timeline}/web/jobs`)).json).toMatchObject([{ status: 'finished' }]);
+  expect(await admin().call('GET', `packages/${id}/content`)).toEqual({ ...content('new'), web: content('old').web });
+  expect((await admin().readLedger()).map(({ op, detail }) => `${op} ${detail}`)).toEqual([
+    'addWeb a.example.com',
+    expect.stringMatching(/^restore web {2}as of \d+$/),
+  ]);
+  // Content is files, as an owner would find it.
+  const live = path.join(stateDir, 'packages', String(id), 'live');
+  expect(readFileSync(path.join(live, 'web/index.html'), 'utf8')).toBe('old');
+  expect(readdirSync(path.join(live, 'mailboxes/info/cur'))).toEqual(['1']);
+});
+
+it('answers nobody without a key, and nothing of another account', async () => {
+  expect((await ask('GET', '/package', undefined, 'wrong')).status).toBe(401);
+  expect((await ask('GET', '/stand-in/packages')).status).toBe(401);
+  expect((await ask('GET', '/package/1/web/timelineBackup')).status).toBe(404);
+});
+
+it('a file name never leads out of its package', async () => {
+  const made = await ask('POST', '/reseller/*/addWeb', { type: 'linux', domain_name: 'b.example.com' });
+  const { result: id } = made.json as { result: number };
+  const wanted = { ...content('x'), web: { '../../../escaped': 'x' } };
+  await expect(admin().call('PUT', `packages/${id}/content`, wanted)).rejects.toThrow('422');
+  expect(readdirSync(stateDir)).not.toContain('escaped');
+});

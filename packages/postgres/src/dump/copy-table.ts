@@ -1,0 +1,68 @@
+import { once } from 'node:events';
+import { finished } from 'node:stream/promises';
+import type pg from 'pg';
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import type { TimeBudget } from '../session/time-budget';
+import { asTransferError } from '../session/transfer-error';
+import { qualify, quoteName } from './list-tables';
+import type { TableEntry } from './manifest';
+import type { Section } from './section';
+
+function target(table: TableEntry): string {
+  // COPY knows no empty list; a table without columns of its own is copied without one.
+  const columns = table.columns.length > 0 ? ` (${table.columns.map(quoteName).join(', ')})` : '';
+  return `${qualify(table)}${columns}`;
+}
+
+export interface Copied {
+  rows: number;
+  bytes: number;
+}
+
+/** One table's rows as COPY data; `onEnd` is called only when every row was handed out. COPY itself refuses what is no table any more. */
+export async function* copyOut(client: pg.Client, table: TableEntry, onEnd: (copied: Copied) => void): AsyncGenerator<Buffer> {
+  const stream = client.query(copyTo(`copy ${target(table)} to stdout (format ${table.format})`, { highWaterMark: 256 * 1024 }));
+  let bytes = 0;
+  for await (const part of stream) {
+    const buffer: Buffer = part;
+    bytes += buffer.length;
+    yield buffer;
+  }
+  // The last row may come before Postgres has said how many they were. An answer to whatever is asked next comes after that.
+  if (stream.rowCount === 0) await client.query('');
+  onEnd({ rows: stream.rowCount, bytes });
+}
+
+export interface CopyInOptions {
+  onBytes: (bytes: number) => void;
+  budget?: TimeBudget;
+}
+
+/** Fills one table from a section; all of it or, on any error, nothing. Throws `copy_failed`, `stalled`. */
+export async function copyIn(client: pg.Client, table: TableEntry, section: Section, { onBytes, budget }: CopyInOptions): Promise<Copied> {
+  const object = `table ${qualify(table)}`;
+  const spend = <T>(work: Promise<T>): Promise<T> => (budget === undefined ? work : budget.spend(object, work));
+  let bytes = 0;
+  try {
+    const stream = client.query(copyFrom(`copy ${target(table)} from stdin (format ${table.format})`));
+    const done = finished(stream);
+    // It is waited for below; until then a failure must not count as unhandled.
+    done.catch(() => undefined);
+    try {
+      for await (const part of section.content) {
+        bytes += part.length;
+        onBytes(part.length);
+        budget?.allowRows(part.length);
+        if (!stream.write(part)) await spend(Promise.race([once(stream, 'drain'), done]));
+      }
+      stream.end();
+    } catch (error) {
+      stream.destroy(error instanceof Error ? error : new Error(String(error)));
+      throw error;
+    }
+    await spend(done);
+    return { rows: stream.rowCount, bytes };
+  } catch (error) {
+    throw asTransferError('copy_failed', `${section.path} into ${qualify(table)}`, error, { object });
+  }
+}

@@ -1,0 +1,55 @@
+import pg from 'pg';
+import { z } from 'zod';
+import { runStatement } from '../session/session';
+
+const name = pg.escapeIdentifier;
+
+/** Names that a function's body leaves open: an undefined function, table, type, schema or column. */
+const undefinedCodes = new Set(['42883', '42P01', '42704', '3F000', '42703']);
+
+const functionsSql = `select pg_catalog.format('%I.%I(%s)', n.nspname, p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid)) as name,
+    case p.prokind when 'p' then 'procedure' else 'function' end as kind
+  from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace join pg_catalog.pg_language l on l.oid = p.prolang
+  where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and p.prokind in ('f', 'p') and l.lanname in ('sql', 'plpgsql') and p.prosqlbody is null
+    and pg_catalog.pg_get_userbyid(p.proowner) = current_user and not coalesce(p.proconfig::pg_catalog.text ~ 'search_path=', false)
+    and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')`;
+const functionSchema = z.array(z.object({ name: z.string(), kind: z.string() }));
+
+/**
+ * Runs one statement of a dump. Functions often call others without naming a schema, as they may in the customer's sessions, while a load has no search path. A statement
+ * that fails for such a name runs again with the customer's own path: in the session, and in the functions themselves, since Postgres 17 and later gives an index or a
+ * materialised view no other. The functions are as they were when the transaction commits.
+ */
+export async function runWithCustomersPath(client: pg.ClientBase, text: string, searchPath: string): Promise<void> {
+  try {
+    await runStatement(client, text);
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || !undefinedCodes.has(error.code ?? '')) throw error;
+    // The first error is the one to report: the second may only say that the path is of no use either.
+    await runAgain(client, text, searchPath).catch(() => Promise.reject(error));
+  }
+}
+
+async function runAgain(client: pg.ClientBase, text: string, searchPath: string): Promise<void> {
+  const functions = functionSchema.parse((await client.query(functionsSql)).rows);
+  const path = pathList(searchPath);
+  await client.query('begin');
+  try {
+    for (const { kind, name: routine } of functions) await runStatement(client, `alter ${kind} ${routine} set search_path = ${path}`);
+    await runStatement(client, `set local search_path = ${path}`);
+    await runStatement(client, text);
+    await runStatement(client, "set local search_path = ''");
+    for (const { kind, name: routine } of functions) await runStatement(client, `alter ${kind} ${routine} reset search_path`);
+    await client.query('commit');
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined);
+    throw error;
+  }
+}
+
+/** A setting that holds a list of names, as one literal for each: quoted as a whole it would be one odd name. */
+export function pathList(value: string): string {
+  const names = [...value.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^",\s][^,]*?))\s*(?:,|$)/g)];
+  const parts = names.map(([, quoted, plain]) => (quoted === undefined ? (plain ?? '').toLowerCase() : quoted.replaceAll('""', '"')));
+  return parts.length === 0 ? "''" : parts.map((part) => (part === '' ? "''" : name(part))).join(', ');
+}

@@ -1,0 +1,100 @@
+import pg from 'pg';
+import { z } from 'zod';
+import { transferRolePattern } from '../load/transfer-roles';
+import { pathList } from './customer-path';
+
+const name = pg.escapeIdentifier;
+const role = z.string().min(1).max(252);
+const grantSchema = z.strictObject({ grantee: role.nullable(), privilege: z.string().regex(/^[A-Z ]+$/), grantable: z.boolean() });
+
+/** What pg_dump leaves to other programs: the database itself, and its large objects but their bytes. */
+export const propertiesSchema = z.strictObject({
+  owner: role,
+  comment: z.string().nullable(),
+  /** As the owner's sessions have it without saying so: bodies of functions rely on it. */
+  search_path: z.string(),
+  /** The schema that every new database has; its owner may drop it. */
+  has_public: z.boolean(),
+  grants: z.array(grantSchema),
+  /** The settings of the database, and those of its owner in it. */
+  settings: z.array(z.strictObject({ is_owners: z.boolean(), key: z.string(), value: z.string() })),
+  large_objects: z.array(z.strictObject({ oid: z.int(), comment: z.string().nullable(), grants: z.array(grantSchema).nullable() })),
+});
+export type DatabaseProperties = z.infer<typeof propertiesSchema>;
+
+const grantsOf = (acl: string): string => `(select pg_catalog.json_agg(pg_catalog.json_build_object(
+  'grantee', case when a.grantee = 0 then null else pg_catalog.pg_get_userbyid(a.grantee) end, 'privilege', a.privilege_type, 'grantable', a.is_grantable))
+  from pg_catalog.aclexplode(${acl}) a)`;
+
+const propertiesSql = `select pg_catalog.pg_get_userbyid(d.datdba) as owner, pg_catalog.shobj_description(d.oid, 'pg_database') as comment,
+    exists (select from pg_catalog.pg_namespace where nspname = 'public') as has_public, coalesce(${grantsOf('d.datacl')}, '[]') as grants,
+    (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('is_owners', s.setrole <> 0, 'key', pg_catalog.split_part(kv, '=', 1),
+        'value', pg_catalog.substr(kv, pg_catalog.strpos(kv, '=') + 1)) order by s.setrole, u.place), '[]')
+      from pg_catalog.pg_db_role_setting s cross join lateral pg_catalog.unnest(s.setconfig) with ordinality u (kv, place) where s.setdatabase = d.oid and s.setrole in (0, d.datdba)) as settings,
+    (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('oid', m.oid::bigint, 'comment', pg_catalog.obj_description(m.oid, 'pg_largeobject'),
+        'grants', ${grantsOf('m.lomacl')}) order by m.oid), '[]')
+      from pg_catalog.pg_largeobject_metadata m where m.lomacl is not null or pg_catalog.obj_description(m.oid, 'pg_largeobject') is not null) as large_objects,
+    coalesce((select pg_catalog.substr(kv, 13) from pg_catalog.pg_db_role_setting s cross join lateral pg_catalog.unnest(s.setconfig) kv
+      where kv ~ '^search_path=' and s.setdatabase in (0, d.oid) and s.setrole in (0, d.datdba) order by s.setdatabase <> 0 and s.setrole <> 0 desc, s.setrole <> 0 desc limit 1),
+      '"$user", public') as search_path
+  from pg_catalog.pg_database d where d.datname = pg_catalog.current_database()`;
+
+export async function readProperties(client: pg.ClientBase): Promise<DatabaseProperties> {
+  const properties = propertiesSchema.parse((await client.query(propertiesSql)).rows[0]);
+  const isCustomers = ({ grantee }: { grantee: string | null }): boolean => grantee === null || !transferRolePattern.test(grantee);
+  return { ...properties, grants: properties.grants.filter(isCustomers) };
+}
+
+/** Settings that hold a list of names. */
+const listSettings = new Set(['search_path', 'temp_tablespaces', 'local_preload_libraries', 'session_preload_libraries']);
+
+export interface Target {
+  database: string;
+  owner: string;
+  existing: ReadonlySet<string>;
+}
+
+interface PropertyStatement {
+  text: string;
+  /** What the statement restores. */
+  object: string;
+}
+
+function grantStatements(
+  kind: string,
+  grants: DatabaseProperties['grants'],
+  { owner, dumpedOwner, existing }: Target & { dumpedOwner: string },
+): PropertyStatement[] {
+  return grants.flatMap(({ grantee, privilege, grantable }) => {
+    const to = grantee === dumpedOwner ? owner : grantee;
+    if (to !== null && to !== owner && !existing.has(to)) return [];
+    const option = grantable && to !== owner ? ' with grant option' : '';
+    return [{ object: kind, text: `grant ${privilege} on ${kind} to ${to === null ? 'public' : name(to)}${option}` }];
+  });
+}
+
+/** Everything about the database and its large objects, as its owner restores it. */
+export function propertyStatements(properties: DatabaseProperties, target: Target): PropertyStatement[] {
+  const { database, owner } = target;
+  const roles = { ...target, dumpedOwner: properties.owner };
+  const here = `database ${name(database)}`;
+  const comments =
+    properties.comment === null ? [] : [{ object: here, text: `comment on ${here} is ${pg.escapeLiteral(properties.comment)}` }];
+  const objects = properties.large_objects.flatMap(({ oid, comment, grants }) => {
+    const object = `large object ${oid}`;
+    const said = comment === null ? [] : [{ object, text: `comment on ${object} is ${pg.escapeLiteral(comment)}` }];
+    const given =
+      grants === null ? [] : [{ object, text: `revoke all on ${object} from ${name(owner)}` }, ...grantStatements(object, grants, roles)];
+    return [...said, ...given];
+  });
+  const settings = properties.settings.map(({ is_owners: isOwners, key, value }) => {
+    const subject = isOwners ? `role ${name(owner)} in ${here}` : here;
+    const literal = listSettings.has(key.toLowerCase()) ? pathList(value) : pg.escapeLiteral(value);
+    return { object: `setting ${key} of the database`, text: `alter ${subject} set ${key.split('.').map(name).join('.')} = ${literal}` };
+  });
+  return [...comments, ...grantStatements(here, properties.grants, roles), ...objects, ...settings];
+}
+
+/** Every role that the properties name. */
+export const rolesOfProperties = ({ grants, large_objects: objects }: DatabaseProperties): string[] =>
+  [...grants, ...objects.flatMap((object) => object.grants ?? [])].map(({ grantee }) => grantee).filter((grantee) => grantee !== null);

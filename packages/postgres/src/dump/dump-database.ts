@@ -1,0 +1,143 @@
+import type pg from 'pg';
+import { z } from 'zod';
+import { openSession } from '../session/session';
+import { asTransferError, isPermanentForReader, isPermanentSqlState, sqlStateOf, TransferError } from '../session/transfer-error';
+import { type Copied, copyOut } from './copy-table';
+import { type DatabaseProperties, readProperties } from './database-properties';
+import { dumpSchema } from './dump-schema';
+import { readLargeObjects } from './large-objects';
+import { listSequences, listTables, lockTables, qualify } from './list-tables';
+import type { DumpManifest, TableEntry, TablesFile } from './manifest';
+import { dataPath, type Section, sectionPaths, textSection } from './section';
+
+export interface DumpRequest {
+  /** A reader's, which may read everything, or the owner's where no table forces row security. No TLS. */
+  url: string;
+  signal?: AbortSignal | undefined;
+}
+
+const snapshotSchema = z.object({ id: z.string(), version: z.coerce.number(), encoding: z.string() });
+const snapshotSql = `select pg_catalog.pg_export_snapshot() as id, current_setting('server_version_num') as version,
+  current_setting('server_encoding') as encoding`;
+
+const policyRolesSql = `select distinct r.rolname as name from pg_catalog.pg_policy p cross join unnest(p.polroles) as named(role)
+  join pg_catalog.pg_roles r on r.oid = named.role order by 1`;
+
+async function listPolicyRoles(client: pg.Client): Promise<string[]> {
+  const rows = z.array(z.object({ name: z.string() })).parse((await client.query(policyRolesSql)).rows);
+  return rows.map(({ name }) => name);
+}
+
+/** How often a moment is looked for in which nobody drops or alters what is about to be read. */
+const attemptsMax = 20;
+/** A lock timeout, and what Postgres says of a number that stands for nothing any more. */
+const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);
+
+/** A table or a view that was dropped after it was listed, or that somebody waits to alter, is as it is in the next moment. */
+function isPassing(error: unknown): boolean {
+  const code = sqlStateOf(error instanceof TransferError && error.cause !== undefined ? error.cause : error);
+  if (code === 'dump_failed') return error instanceof TransferError && !error.isPermanent;
+  return passingCodes.has(code) || (isPermanentSqlState(code) && !isPermanentForReader(code));
+}
+
+interface Moment {
+  head: TablesFile;
+  pre: string;
+  post: string;
+  properties: DatabaseProperties;
+}
+
+/**
+ * A moment of the database: its snapshot is open and its tables are locked in `client`, which is the one session that reads them. Another of ours would queue up behind
+ * whoever waits for these locks to go, such as a TRUNCATE, and wait for ever. pg_dump takes none, but for those of views.
+ */
+async function beginMoment(client: pg.Client, { url, signal }: DumpRequest, attempt = 1): Promise<Moment> {
+  try {
+    await client.query('begin isolation level repeatable read read only');
+    const { id: snapshotId, version, encoding } = snapshotSchema.parse((await client.query(snapshotSql)).rows[0]);
+    const tables = await listTables(client);
+    await lockTables(client);
+    const policyRoles = await listPolicyRoles(client);
+    const properties = await readProperties(client);
+    const request = { url, snapshotId, areTablesLocked: true, signal };
+    const [pre, post] = await Promise.all([
+      dumpSchema({ ...request, section: 'pre-data' }),
+      dumpSchema({ ...request, section: 'post-data' }),
+    ]);
+    const head: TablesFile = { format_version: 2, server_version_num: version, encoding, policy_roles: policyRoles, tables };
+    return { head, pre, post, properties };
+  } catch (error) {
+    if (!isPassing(error)) throw error;
+    if (attempt === attemptsMax)
+      throw asTransferError('dump_failed', 'somebody drops or alters tables again and again', error, { isPermanent: false });
+    await client.query('rollback');
+    return beginMoment(client, { url, signal }, attempt + 1);
+  }
+}
+
+/** Contents of one session: each waits until the one before was read. */
+function oneAtATime(): (content: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
+  let turn: Promise<void> = Promise.resolve();
+  return async function* (content) {
+    const before = turn;
+    let end = (): void => undefined;
+    turn = new Promise((resolve) => {
+      end = resolve;
+    });
+    await before;
+    try {
+      yield* content;
+    } finally {
+      end();
+    }
+  };
+}
+
+/** What Postgres refuses to hand out of a table, with the table's name. */
+async function* named(table: TableEntry, rows: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  try {
+    yield* rows;
+  } catch (error) {
+    throw asTransferError('dump_failed', `rows of ${qualify(table)}`, error, { object: `table ${qualify(table)}` });
+  }
+}
+
+function manifestOf(head: TablesFile, copied: (Copied | undefined)[], largeObjects: number): DumpManifest {
+  const tables = head.tables.map((table, index) => {
+    const counts = copied[index];
+    if (counts === undefined) throw new TransferError('dump_failed', `${dataPath(index)} was not read to its end`);
+    return { ...table, ...counts };
+  });
+  return { ...head, tables, large_objects: largeObjects };
+}
+
+/**
+ * One database as a stream of sections, all of one repeatable-read snapshot: tables.json, schema-pre.sql, schema-post.sql, database.json,
+ * data/<n>.copy, sequences.json, large-objects.bin, manifest.json. One content is read after the other, each before the manifest's.
+ * Writers are not disturbed, DDL waits until the dump has ended. Throws {@link TransferError} `dump_failed`, errors of Postgres, or the signal's reason.
+ */
+export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Section> {
+  const session = await openSession(request.url, { purpose: 'read', signal: request.signal });
+  const { client } = session;
+  try {
+    const { head, pre, post, properties } = await beginMoment(client, request);
+    yield textSection(sectionPaths.tables, () => Promise.resolve(JSON.stringify(head)));
+    yield textSection(sectionPaths.schemaPre, () => Promise.resolve(pre));
+    yield textSection(sectionPaths.schemaPost, () => Promise.resolve(post));
+    yield textSection(sectionPaths.properties, () => Promise.resolve(JSON.stringify(properties)));
+    const copied: (Copied | undefined)[] = head.tables.map(() => undefined);
+    const inTurn = oneAtATime();
+    for (const [index, table] of head.tables.entries()) {
+      const onEnd = (counts: Copied): void => {
+        copied[index] = counts;
+      };
+      yield { path: dataPath(index), content: inTurn(named(table, copyOut(client, table, onEnd))) };
+    }
+    let largeObjects = 0;
+    yield textSection(sectionPaths.sequences, async () => JSON.stringify(await listSequences(client)));
+    yield { path: sectionPaths.largeObjects, content: readLargeObjects(client, () => void largeObjects++) };
+    yield textSection(sectionPaths.manifest, () => Promise.resolve(JSON.stringify(manifestOf(head, copied, largeObjects))));
+  } finally {
+    await session.close();
+  }
+}

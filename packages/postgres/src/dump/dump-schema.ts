@@ -1,0 +1,130 @@
+import path from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { z } from 'zod';
+import { findFailingDefinition } from '../load/failing-definition';
+import { forEitherServer, sessionStartupOptions } from '../session/session';
+import { isPermanentForReader, TransferError, transferCodes } from '../session/transfer-error';
+
+const failureSchema = z.object({
+  error: z.string(),
+  code: z.enum(transferCodes).nullable(),
+  refusal: z.object({ sqlState: z.string(), message: z.string() }),
+});
+const answerSchema = z.union([z.object({ sql: z.string() }), failureSchema]);
+/** A catalogue of 10,000 tables takes about 20 s. */
+const deadlineMs = 180_000;
+/** Where the tables are locked already, whoever keeps us from a view waits for the locks to go. */
+const viewLockMs = 3_000;
+/** Workers are loaded from the build output, also when this file itself runs from its source under jest. */
+const workerFile = path.resolve(__dirname, '../../dist/dump/pg-dump.worker.js');
+
+export interface SchemaRequest {
+  url: string;
+  section: 'pre-data' | 'post-data';
+  /** Exported by a transaction that stays open until this returns. */
+  snapshotId?: string;
+  /**
+   * That transaction holds the locks that pg_dump would take. Its own would queue up behind whoever waits for one of ours to go, such as a DROP TABLE, and wait for ever.
+   */
+  areTablesLocked?: boolean;
+  /** With owners, for a superuser who makes the same database again; without them by default. */
+  isComplete?: boolean;
+  /** Without privileges and publications. */
+  omitPrivileges?: boolean;
+  /** Each object is made by its owner (SET SESSION AUTHORIZATION), and not given to it afterwards (OWNER TO). */
+  isMadeByOwners?: boolean;
+  /** Schemas that are left out. */
+  excludeSchemas?: readonly string[];
+  signal?: AbortSignal | undefined;
+}
+
+/** Fields of a conninfo string win over the `-U postgres` that the wrapper adds. */
+function conninfoOf(url: URL, areTablesLocked: boolean, isBefore17: boolean): string {
+  const quote = (value: string): string => `'${value.replace(/['\\]/g, '\\$&')}'`;
+  const fields: Record<string, string> = {
+    host: '127.0.0.1',
+    dbname: decodeURIComponent(url.pathname.slice(1)),
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    sslmode: 'disable',
+    options: sessionStartupOptions(url.href, { purpose: 'read', ...(areTablesLocked && { limits: { lockMs: viewLockMs } }) }, isBefore17),
+  };
+  return Object.entries(fields)
+    .filter(([, value]) => value !== '')
+    .map(([name, value]) => `${name}=${quote(value)}`)
+    .join(' ');
+}
+
+function argumentsOf(request: SchemaRequest): string[] {
+  const fixed = ['--no-large-objects', '--no-subscriptions'];
+  if (request.isComplete !== true) fixed.push('--no-owner');
+  if (request.omitPrivileges === true) fixed.push('--no-privileges', '--no-publications');
+  if (request.isMadeByOwners === true) fixed.push('--use-set-session-authorization');
+  for (const schema of request.excludeSchemas ?? []) fixed.push(`--exclude-schema=${schema}`);
+  const rest = ['--no-security-labels', '--no-tablespaces', '--lock-wait-timeout=60000', `--section=${request.section}`];
+  return [...fixed, ...rest, ...(request.snapshotId === undefined ? [] : [`--snapshot=${request.snapshotId}`])];
+}
+
+/**
+ * The schema as SQL, by pg_dump 18 in WebAssembly in a thread of its own, from any server of major 9.2 or newer without TLS.
+ * Throws `dump_failed`, also after 180 s; aborts with the signal's reason.
+ */
+export const dumpSchema = (request: SchemaRequest): Promise<string> => forEitherServer((isBefore17) => runPgDump(request, isBefore17));
+
+async function runPgDump(request: SchemaRequest, isBefore17: boolean): Promise<string> {
+  request.signal?.throwIfAborted();
+  const url = new URL(request.url);
+  const areTablesLocked = request.areTablesLocked === true;
+  const connection = conninfoOf(url, areTablesLocked, isBefore17);
+  const workerData = {
+    host: url.hostname,
+    port: Number(url.port || 5432),
+    connection,
+    args: argumentsOf(request),
+    areTablesLocked: request.areTablesLocked === true,
+  };
+  const worker = new Worker(workerFile, { workerData, execArgv: [], env: { TZ: 'UTC' } });
+  const signal = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(request.signal ? [request.signal] : [])]);
+  try {
+    const answer = answerSchema.parse(await firstMessage(worker, signal));
+    if ('error' in answer) throw await nameFailure(request, answer);
+    return answer.sql;
+  } finally {
+    await worker.terminate();
+  }
+}
+
+/** What Postgres said to pg_dump, with its SQLSTATE, and, where it says so again however often it is asked, of which object. */
+async function nameFailure(
+  { url, signal }: SchemaRequest,
+  { error, code, refusal }: z.infer<typeof failureSchema>,
+): Promise<TransferError> {
+  const { sqlState, message } = refusal;
+  const isTooLarge = code === 'message_too_large';
+  const isPermanent = isTooLarge || isPermanentForReader(sqlState);
+  const found = isPermanent ? await findFailingDefinition(url, isTooLarge ? code : sqlState, signal).catch(() => null) : null;
+  const object = found ?? undefined;
+  if (isTooLarge) return new TransferError(code, error, { object });
+  const cause = sqlState === '' ? undefined : Object.assign(new Error(message), { code: sqlState });
+  return new TransferError('dump_failed', `pg_dump: ${error}`, { cause, object, isPermanent });
+}
+
+function firstMessage(worker: Worker, signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
+    signal.addEventListener('abort', abort, { once: true });
+    const settle = (): void => signal.removeEventListener('abort', abort);
+    worker.once('message', (message: unknown) => {
+      settle();
+      resolve(message);
+    });
+    worker.once('error', (error) => {
+      settle();
+      reject(new TransferError('dump_failed', 'the thread of pg_dump failed', { cause: error }));
+    });
+    worker.once('exit', (code) => {
+      settle();
+      reject(new TransferError('dump_failed', `the thread of pg_dump ended with ${code} and no answer`));
+    });
+  });
+}

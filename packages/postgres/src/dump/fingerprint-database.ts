@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
+import { z } from 'zod';
+import { splitStatements } from '../load/split-statements';
+import { openSession } from '../session/session';
+import { dumpSchema } from './dump-schema';
+import { readLargeObjects } from './large-objects';
+import { listSequences, listTables, qualify } from './list-tables';
+
+export interface DatabaseFingerprint {
+  /** By `"schema"."table"`. The hash does not depend on the order of rows. */
+  tables: Record<string, { rows: number; hash: string }>;
+  sequences: Record<string, { last_value: string; is_called: boolean }>;
+  largeObjects: { count: number; hash: string };
+  /** SHA-256 over the statements of pg_dump, without its comments and settings; comparable between servers of one major version. */
+  schemaHash: string;
+  /** SHA-256 over all of the above. */
+  digest: string;
+}
+
+/** Rows of one table and a hash over them, whatever their order. `name` is quoted and qualified. */
+export async function hashTable(client: pg.ClientBase, name: string): Promise<{ rows: number; hash: string }> {
+  return contentsSchema.parse((await client.query(contentsSql(name))).rows[0]);
+}
+
+const contentsSchema = z.object({ rows: z.coerce.number(), hash: z.string() });
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/**
+ * Two sums of independent 64-bit hashes over each row as text: twins count twice, unlike under xor. record_out is the type's output function; a cast to text could be the
+ * customer's own function. `t.*` is the row, also where a column is called t.
+ */
+const contentsSql = (table: string): string => `select count(*) as rows,
+  coalesce(sum(pg_catalog.hashtextextended(r.line, 0)), 0)::text || ':' || coalesce(sum(pg_catalog.hashtextextended(r.line, 7)), 0)::text as hash
+  from (select pg_catalog.textin(pg_catalog.record_out(t.*)) as line from only ${table} as t) as r`;
+
+async function hashTables(client: pg.Client): Promise<DatabaseFingerprint['tables']> {
+  const names = (await listTables(client)).map(qualify).sort();
+  const tables: DatabaseFingerprint['tables'] = {};
+  for (const name of names) tables[name] = await hashTable(client, name);
+  return tables;
+}
+
+async function hashLargeObjects(client: pg.Client): Promise<DatabaseFingerprint['largeObjects']> {
+  const hash = createHash('sha256');
+  let count = 0;
+  for await (const part of readLargeObjects(client, () => void count++)) hash.update(part);
+  return { count, hash: hash.digest('hex') };
+}
+
+async function hashSchema(request: { url: string; snapshotId: string; signal?: AbortSignal | undefined }): Promise<string> {
+  const [pre, post] = await Promise.all([
+    dumpSchema({ ...request, section: 'pre-data', omitPrivileges: true }),
+    dumpSchema({ ...request, section: 'post-data', omitPrivileges: true }),
+  ]);
+  const statements = splitStatements(`${pre}\n${post}`).filter(({ outline }) => !outline.startsWith('SET '));
+  return sha256(JSON.stringify(statements.map(({ text }) => text.replace(/^(?:--[^\n]*\n|\s)+/, ''))));
+}
+
+/**
+ * What a database holds, for comparing before and after, in one snapshot (sequences apart, which have none).
+ * Reads every row. Throws errors of Postgres, {@link TransferError} `dump_failed`, or the signal's reason.
+ */
+export async function fingerprintDatabase(request: { url: string; signal?: AbortSignal | undefined }): Promise<DatabaseFingerprint> {
+  const { client, close } = await openSession(request.url, { purpose: 'read', signal: request.signal });
+  try {
+    await client.query('begin isolation level repeatable read read only');
+    const { id } = z.object({ id: z.string() }).parse((await client.query('select pg_catalog.pg_export_snapshot() as id')).rows[0]);
+    const schemaHash = await hashSchema({ ...request, snapshotId: id });
+    const tables = await hashTables(client);
+    const positions = (await listSequences(client)).map(
+      ({ last_value, is_called, ...named }) => [qualify(named), { last_value, is_called }] as const,
+    );
+    const contents = { tables, sequences: Object.fromEntries(positions), largeObjects: await hashLargeObjects(client), schemaHash };
+    return { ...contents, digest: sha256(JSON.stringify(contents)) };
+  } finally {
+    await close();
+  }
+}

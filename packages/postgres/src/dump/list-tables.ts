@@ -1,0 +1,90 @@
+import type pg from 'pg';
+import { z } from 'zod';
+import { TransferError } from '../session/transfer-error';
+import type { SequenceEntry, TableEntry } from './manifest';
+
+/** Objects of the database's owner: no system schema, nothing temporary, nothing that CREATE EXTENSION brings along. */
+const ownRelations = `
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and c.relpersistence <> 't'
+    and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`;
+
+/**
+ * Binary COPY writes the type numbers of array elements and of composites' fields, and reg* values are numbers themselves. Those of the
+ * customer's own types differ in every database, so a table that holds one anywhere below its columns goes as text.
+ */
+const tablesSql = `
+with recursive tables as (select c.oid, n.nspname as schema, c.relname as name, pg_catalog.pg_relation_size(c.oid) as bytes ${ownRelations} and c.relkind = 'r'),
+columns as (
+  select a.attrelid, a.attnum, a.attname, a.atttypid from pg_catalog.pg_attribute a join tables t on t.oid = a.attrelid
+  where a.attnum > 0 and not a.attisdropped and a.attgenerated = ''),
+parts as (
+  select attrelid, atttypid as typid from columns
+  union
+  select p.attrelid, x.typid from parts p join pg_catalog.pg_type t on t.oid = p.typid
+  cross join lateral (values (t.typbasetype), (case when t.typlen = -1 then t.typelem end),
+    ((select r.rngsubtype from pg_catalog.pg_range r where r.rngtypid = t.oid)),
+    ((select r.rngsubtype from pg_catalog.pg_range r where pg_catalog.to_jsonb(r) ->> 'rngmultitypid' = t.oid::text))) x (typid)
+  where x.typid <> 0),
+textual as (
+  select distinct p.attrelid from parts p join pg_catalog.pg_type t on t.oid = p.typid
+  where t.typtype = 'c' or (t.typlen = -1 and t.typelem >= 16384) or t.typsend = 0 or t.typreceive = 0
+    or (t.oid < 16384 and t.typname ~ '^_?reg'))
+select t.schema, t.name,
+  coalesce((select pg_catalog.json_agg(k.attname order by k.attnum) from columns k where k.attrelid = t.oid), '[]') as columns,
+  case when exists (select from textual x where x.attrelid = t.oid) then 'text' else 'binary' end as format
+from tables t order by t.bytes desc, t.schema, t.name`;
+
+const sequencesSql = `select c.oid::bigint as oid, n.nspname as schema, c.relname as name ${ownRelations} and c.relkind = 'S' order by 2, 3`;
+
+const tableRowSchema = z.object({ schema: z.string(), name: z.string(), columns: z.array(z.string()), format: z.enum(['binary', 'text']) });
+const namedSchema = z.object({ oid: z.string(), schema: z.string(), name: z.string() });
+const positionSchema = z.object({ oid: z.literal(true), last_value: z.string().regex(/^-?\d{1,19}$/), is_called: z.boolean() });
+
+/** The tables with rows of their own (partitions, not their parents), largest first. Generated columns are left out. */
+export async function listTables(client: pg.ClientBase): Promise<TableEntry[]> {
+  return z.array(tableRowSchema).parse((await client.query(tablesSql)).rows);
+}
+
+const lockableSql = `select c.oid::text as oid, n.nspname as schema, c.relname as name ${ownRelations} and c.relkind in ('r', 'p') order by c.oid`;
+/** A lock takes a name, and the name can have become another table's since it was listed. to_regclass knows the present, whatever the snapshot. */
+const replacedSql = `select u.name from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::oid[])) u (name, oid)
+  where pg_catalog.to_regclass(u.name)::oid is distinct from u.oid limit 1`;
+const tablesAtOnce = 500;
+
+/**
+ * Keeps tables, and the parents of partitions, from being altered or dropped; reading and writing go on. Throws errors of Postgres, and `dump_failed` for a table that was
+ * replaced after the snapshot.
+ */
+export async function lockTables(client: pg.ClientBase): Promise<void> {
+  const tables = z.array(namedSchema).parse((await client.query(lockableSql)).rows);
+  for (let from = 0; from < tables.length; from += tablesAtOnce) {
+    const some = tables.slice(from, from + tablesAtOnce);
+    const names = some.map(qualify);
+    await client.query(`lock table only ${names.join(', only ')} in access share mode`);
+    const { rows } = await client.query(replacedSql, [names, some.map(({ oid }) => oid)]);
+    if (rows.length > 0) throw new TransferError('dump_failed', `${rows[0].name} was replaced after it was listed`);
+  }
+}
+
+/** `"schema"."name"`, quoted. */
+export const qualify = (entry: { schema: string; name: string }): string => [entry.schema, entry.name].map(quoteName).join('.');
+
+export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/**
+ * Every sequence's position now: sequences stand outside of snapshots, so a value may be newer than the rows, never older. No lock holds a sequence's name, so what is
+ * read says whether it is what was listed. Nothing is cast: a table in its place could have a cast of its own. Throws `dump_failed` for a sequence that was replaced.
+ */
+export async function listSequences(client: pg.ClientBase): Promise<SequenceEntry[]> {
+  const entries: SequenceEntry[] = [];
+  for (const { oid, schema, name } of z.array(namedSchema).parse((await client.query(sequencesSql)).rows)) {
+    const sequence = qualify({ schema, name });
+    const { rows } = await client.query(`select s.tableoid = $1::oid as oid, s.last_value, s.is_called from ${sequence} as s`, [oid]);
+    const position = positionSchema.safeParse(rows[0]);
+    if (!position.success)
+      throw new TransferError('dump_failed', `${sequence} is not the sequence that was listed`, { object: `sequence ${sequence}` });
+    entries.push({ schema, name, last_value: position.data.last_value, is_called: position.data.is_called });
+  }
+  return entries;
+}

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { TransferError } from '../session/transfer-error';
+import { readText, type Section } from './section';
+
+const jsonBytesMax = 64 * 1024 * 1024;
+const identifier = z
+  .string()
+  .min(1)
+  .max(63 * 4);
+
+const tableSchema = z.strictObject({
+  schema: identifier,
+  name: identifier,
+  columns: z.array(identifier).max(1600),
+  /** Text where a binary value would carry type numbers of the source server; see list-tables. */
+  format: z.enum(['binary', 'text']),
+});
+
+/** First section of a dump: what the data sections hold, by position. */
+export const tablesSchema = z.strictObject({
+  /** From 2 on there is database.json. */
+  format_version: z.union([z.literal(1), z.literal(2)]),
+  server_version_num: z.int(),
+  encoding: z.string(),
+  /** Whom row security names: they must be there before the schema. Earlier dumps do not say. */
+  policy_roles: z.array(identifier).max(100_000).default([]),
+  tables: z.array(tableSchema).max(1_000_000),
+});
+
+export const sequencesSchema = z.array(
+  z.strictObject({ schema: identifier, name: identifier, last_value: z.string().regex(/^-?\d{1,19}$/), is_called: z.boolean() }),
+);
+
+/** Last section of a dump: the same tables with what was really written, so that a load can prove itself. */
+export const manifestSchema = tablesSchema.extend({
+  tables: z.array(tableSchema.extend({ rows: z.int().nonnegative(), bytes: z.int().nonnegative() })).max(1_000_000),
+  large_objects: z.int().nonnegative(),
+});
+
+export type TableEntry = z.infer<typeof tableSchema>;
+export type TablesFile = z.infer<typeof tablesSchema>;
+export type SequenceEntry = z.infer<typeof sequencesSchema>[number];
+export type DumpManifest = z.infer<typeof manifestSchema>;
+
+/** Reads a JSON section; anything but the expected shape is `dump_malformed`. */
+export async function readJson<T>(section: Section, schema: z.ZodType<T>): Promise<T> {
+  const text = await readText(section, jsonBytesMax);
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch (error) {
+    throw new TransferError('dump_malformed', `${section.path} has not the expected shape`, { cause: error });
+  }
+}

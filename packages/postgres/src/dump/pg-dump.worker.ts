@@ -1,0 +1,75 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { pgDump } from '@electric-sql/pglite-tools/pg_dump';
+import { z } from 'zod';
+import { BlockingSocket } from '../session/blocking-socket';
+import { defaultCaps, MessageMeter } from '../session/message-meter';
+import { isEncryptionRequest, isTerminate } from '../session/protocol-turn';
+import { TransferError } from '../session/transfer-error';
+
+type Pretended = Parameters<typeof pgDump>[0]['pg'];
+
+const inputSchema = z.object({
+  host: z.string(),
+  port: z.int(),
+  connection: z.string(),
+  args: z.array(z.string()),
+  areTablesLocked: z.boolean(),
+});
+const input = inputSchema.parse(workerData);
+
+/** The last error of Postgres, which pg_dump does not hand on as such. */
+const refusal = { sqlState: '', message: '' };
+
+/** A query of pg_dump that locks tables; where that is done already it becomes one that does nothing. */
+function withoutLocks(request: Buffer): Buffer {
+  if (!input.areTablesLocked || !/^Q[\s\S]{4}LOCK TABLE /.test(request.toString('latin1', 0, 20))) return request;
+  const text = Buffer.from("SET LOCAL application_name = 'pg_dump'\0", 'latin1');
+  const header = Buffer.from('Q\0\0\0\0', 'latin1');
+  header.writeInt32BE(text.length + 4, 1);
+  return Buffer.concat([header, text]);
+}
+
+function exchange(socket: BlockingSocket, request: Buffer, onData: (data: Uint8Array) => void): void {
+  socket.write(request);
+  if (isTerminate(request)) return;
+  const meter = new MessageMeter(defaultCaps);
+  for (;;) {
+    const answer = socket.read();
+    if (answer.length === 0) throw new Error(`the server closed the connection: ${refusal.message}`);
+    const isOurTurn = isEncryptionRequest(request) || meter.push(answer);
+    refusal.sqlState = meter.lastError?.get('C') ?? refusal.sqlState;
+    refusal.message = meter.lastError?.get('M') ?? refusal.message;
+    onData(new Uint8Array(answer));
+    if (isOurTurn) return;
+  }
+}
+
+/** The three methods that pg_dump's wrapper calls on what it believes to be an embedded database; behind them is a real server. */
+function pretendPglite(socket: BlockingSocket): Pretended {
+  const methods = {
+    query: () => Promise.resolve({ rows: [{ search_path: '"$user", public' }] }),
+    exec: () => Promise.resolve([]),
+    execProtocolRawStream: (bytes: Uint8Array, options: { onRawData: (data: Uint8Array) => void }) =>
+      exchange(socket, withoutLocks(Buffer.from(bytes)), options.onRawData),
+  };
+  // The wrapper's parameter is the whole class though it calls only these; its version is pinned exactly.
+  return methods as unknown as Pretended;
+}
+
+async function dump(): Promise<string> {
+  const socket = await BlockingSocket.open(input.host, input.port);
+  try {
+    const file = await pgDump({ pg: pretendPglite(socket), args: ['-d', input.connection, ...input.args] });
+    return await file.text();
+  } finally {
+    socket.close();
+  }
+}
+
+dump().then(
+  (sql) => parentPort?.postMessage({ sql }),
+  (error: unknown) => {
+    const code = error instanceof TransferError ? error.code : null;
+    parentPort?.postMessage({ error: error instanceof Error ? error.message : String(error), code, refusal });
+  },
+);

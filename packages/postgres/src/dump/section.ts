@@ -1,0 +1,51 @@
+import { TransferError } from '../session/transfer-error';
+
+/** One file of a dump. `content` may be read once; contents of different sections may be read at the same time. */
+export interface Section {
+  path: string;
+  content: AsyncIterable<Buffer>;
+}
+
+export const sectionPaths = {
+  tables: 'tables.json',
+  schemaPre: 'schema-pre.sql',
+  schemaPost: 'schema-post.sql',
+  properties: 'database.json',
+  sequences: 'sequences.json',
+  largeObjects: 'large-objects.bin',
+  manifest: 'manifest.json',
+} as const;
+
+export const dataPath = (index: number): string => `data/${index}.copy`;
+
+const dataPathPattern = /^data\/(\d{1,7})\.copy$/;
+
+/** Position of a table in tables.json, or null when the path is no table's data. */
+export function tableIndexOf(path: string): number | null {
+  const digits = dataPathPattern.exec(path)?.[1];
+  return digits === undefined ? null : Number(digits);
+}
+
+/** Reads a text section whole. Throws `dump_malformed` beyond `bytesMax`, or when it is not UTF-8. */
+export async function readText(section: Section, bytesMax: number): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of section.content) {
+    bytes += part.length;
+    if (bytes > bytesMax) throw new TransferError('dump_malformed', `${section.path} is longer than ${bytesMax} bytes`);
+    parts.push(part);
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(parts));
+  } catch (error) {
+    throw new TransferError('dump_malformed', `${section.path} is not UTF-8`, { cause: error });
+  }
+}
+
+/** A section that holds a text known in advance. */
+export function textSection(path: string, read: () => Promise<string>): Section {
+  async function* content(): AsyncGenerator<Buffer> {
+    yield Buffer.from(await read());
+  }
+  return { path, content: content() };
+}

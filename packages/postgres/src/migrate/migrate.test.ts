@@ -1,0 +1,124 @@
+import { execFile, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { type PostgresServer, startPostgres } from '../server/postgres';
+import { runMigrations } from './run-migrations';
+
+const run = promisify(execFile);
+const cli = path.resolve(__dirname, '../../dist/migrate/cli.js');
+// a server of its own rather than test-kit's shared one: test-kit itself needs this package
+let server: PostgresServer;
+let ownerUrl: string;
+let serviceDir: string;
+
+beforeAll(async () => {
+  serviceDir = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-migrations-'));
+  fs.chmodSync(serviceDir, 0o711); // as root the server runs as nobody
+  fs.cpSync(path.resolve(__dirname, '../../test/service'), serviceDir, { recursive: true });
+  server = await startPostgres({ folder: path.join(serviceDir, 'postgres'), isEphemeral: true });
+  const admin = new pg.Client({ connectionString: server.adminUrl });
+  await admin.connect();
+  await admin.query("CREATE ROLE notes LOGIN PASSWORD 'notes'");
+  await admin.query('CREATE DATABASE notes OWNER notes');
+  await admin.end();
+  ownerUrl = `postgresql://notes:notes@127.0.0.1:${server.port}/notes`;
+});
+
+afterAll(async () => {
+  await server.stop();
+  fs.rmSync(serviceDir, { recursive: true, force: true });
+});
+
+async function call(args: string[], url: string): Promise<unknown> {
+  const { stdout } = await run(process.execPath, [cli, ...args], { env: { DATABASE_URL: url } });
+  return JSON.parse(stdout);
+}
+
+test('a schema in several files becomes a migration, which the unprivileged owner applies once', async () => {
+  expect(await call(['pending', serviceDir], server.adminUrl)).toContain('CREATE TABLE "note"');
+  expect(String(await call(['create', serviceDir, 'notes'], server.adminUrl))).toMatch(/\d{14}_notes$/);
+  const [applied] = await runMigrations(serviceDir, ownerUrl);
+  expect(applied).toMatch(/_notes$/);
+  expect(await runMigrations(serviceDir, ownerUrl)).toEqual([]);
+  expect(await call(['pending', serviceDir], server.adminUrl)).toBeNull();
+  expect(await call(['create', serviceDir, 'nothing'], server.adminUrl)).toBeNull();
+});
+
+test('a check that was written by hand is read back, and is no difference from the schema', async () => {
+  const folder = path.join(serviceDir, 'prisma/migrations/20990101000000_check');
+  fs.mkdirSync(folder);
+  fs.writeFileSync(path.join(folder, 'migration.sql'), "ALTER TABLE note ADD CONSTRAINT note_said CHECK (text <> '');");
+  expect(await runMigrations(serviceDir, ownerUrl)).toEqual(['20990101000000_check']);
+  expect(await call(['pending', serviceDir], server.adminUrl)).toBeNull();
+});
+
+test('the history is the one that the native CLI keeps', async () => {
+  const client = new pg.Client({ connectionString: ownerUrl });
+  await client.connect();
+  const { rows } = await client.query(
+    'SELECT migration_name, checksum, finished_at IS NOT NULL AS finished FROM _prisma_migrations ORDER BY 1',
+  );
+  await client.end();
+  expect(rows).toEqual([
+    { migration_name: expect.stringMatching(/_notes$/), checksum: expect.stringMatching(/^[0-9a-f]{64}$/), finished: true },
+    expect.objectContaining({ migration_name: '20990101000000_check', finished: true }),
+  ]);
+});
+
+describe('a deployment that was killed in the middle of a migration', () => {
+  const slow = 'CREATE TABLE first_half (id int);\nSELECT pg_sleep(2); -- a comment; with a semicolon\nCREATE TABLE second_half (id int);';
+  const folder = () => path.join(serviceDir, 'prisma/migrations/20990102000000_slow');
+  const client = () => new pg.Client({ connectionString: server.adminUrl.replace(/postgres$/, 'notes') });
+  const sleeping = `SELECT pid FROM pg_stat_activity WHERE query LIKE '%first_half%' AND pid <> pg_backend_pid() AND state = 'active'`;
+
+  /** Kills one as soon as Postgres is at work on its script. */
+  async function killDeployment(admin: pg.Client): Promise<void> {
+    const child = spawn(process.execPath, [cli, 'deploy', serviceDir], { env: { DATABASE_URL: ownerUrl }, stdio: 'ignore' });
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    while ((await admin.query(sleeping)).rowCount === 0) await sleep(20);
+    child.kill('SIGKILL');
+    await gone;
+  }
+
+  beforeEach(() => {
+    fs.mkdirSync(folder());
+    fs.writeFileSync(path.join(folder(), 'migration.sql'), slow);
+  });
+  afterEach(async () => {
+    fs.rmSync(folder(), { recursive: true });
+    const owner = client();
+    await owner.connect();
+    await owner.query("DROP TABLE first_half, second_half; DELETE FROM _prisma_migrations WHERE migration_name LIKE '%_slow'");
+    await owner.end();
+  });
+
+  test.each(['comes to its end in Postgres all the same', 'is given up by Postgres'])(
+    'is completed by the next one when the script %s',
+    async (how) => {
+      const admin = client();
+      await admin.connect();
+      await killDeployment(admin);
+      const isGivenUp = how.startsWith('is given up');
+      if (isGivenUp) await admin.query(sleeping.replace('SELECT pid', 'SELECT pg_terminate_backend(pid)'));
+      expect(await runMigrations(serviceDir, ownerUrl)).toEqual(isGivenUp ? ['20990102000000_slow'] : []);
+      expect(await runMigrations(serviceDir, ownerUrl)).toEqual([]);
+      const { rows } = await admin.query("SELECT tablename FROM pg_tables WHERE tablename LIKE '%_half' ORDER BY 1");
+      expect(rows).toEqual([{ tablename: 'first_half' }, { tablename: 'second_half' }]);
+      await admin.end();
+    },
+  );
+});
+
+test('a migration that fails says why, is not taken for applied, and is applied once it was mended', async () => {
+  const broken = path.join(serviceDir, 'prisma/migrations/29990101000000_broken');
+  fs.mkdirSync(broken);
+  fs.writeFileSync(path.join(broken, 'migration.sql'), 'CREATE TABLE note (id int);');
+  await expect(runMigrations(serviceDir, ownerUrl)).rejects.toThrow(/already exists/);
+  await expect(runMigrations(serviceDir, ownerUrl)).rejects.toThrow(/already exists/);
+  fs.writeFileSync(path.join(broken, 'migration.sql'), 'CREATE TABLE mended (id int);');
+  expect(await runMigrations(serviceDir, ownerUrl)).toEqual(['29990101000000_broken']);
+});

@@ -1,0 +1,180 @@
+import type { StdioOptions } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { spawnInBox } from '@drydock/process/box';
+import { findFreePort } from '@drydock/process/free-port';
+import { type ChildExit, type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
+import { detectIsolation } from '@drydock/process/isolation';
+import type { ProcessProof } from '@drydock/process/process-proof';
+import pg from 'pg';
+import { initCluster, postgresEnvironment } from './init-cluster';
+import { defaultMajor, findPostgresPrograms } from './native-postgres';
+import { settlePassword, settlePostgresFolder } from './postgres-folder';
+import { clearLeftoverPostgres } from './postgres-leftover';
+import { handOver, serverAccount } from './unprivileged';
+
+export interface PostgresOptions {
+  /** Holds `<major>/` (the data) and `password` (0600). Made when missing. */
+  folder: string;
+  /** A free one when missing. */
+  port?: number;
+  major?: number;
+  /**
+   * The uid of a server that strangers work in. As root the server runs under it, and nothing else does; an ordinary user's server runs in
+   * a box instead. Left out or null: no box, and as root the account is nobody's.
+   */
+  account?: number | null;
+  /**
+   * The most private memory that one session gets; beyond it its statement fails with 53200. Without it a value of a gigabyte, which costs a
+   * stranger one line, costs the machine seconds of both cores.
+   */
+  sessionBytes?: number;
+  /** A cluster for tests: no fsync, smaller. A power cut loses it, a kill -9 loses nothing. DRYDOCK_EPHEMERAL=1, which tests set, makes every cluster one. */
+  isEphemeral?: boolean;
+  /** postgresql.conf settings beyond ours. */
+  settings?: Readonly<Record<string, string>>;
+  /** Gets what the server writes to its log. */
+  onLog?: (text: string) => void;
+}
+
+export interface PostgresServer {
+  port: number;
+  /** Superuser, database `postgres`. */
+  adminUrl: string;
+  proof: ProcessProof;
+  /** Where the data really is; tell the user when `isElsewhere`. */
+  dataDir: string;
+  isElsewhere: boolean;
+  exited: Promise<ChildExit>;
+  /** Fast shutdown: open transactions are rolled back, data is checkpointed. */
+  stop(): Promise<void>;
+}
+
+/** Recovery after kill -9 of a busy cluster has been seen to take seconds, so far longer than that. */
+const startTimeoutMs = 60_000;
+const stopTimeoutMs = 20_000;
+
+/**
+ * Starts Postgres on loopback TCP (no Unix socket), scram-sha-256, `wal_level=logical`; makes its cluster at first. A leftover server of
+ * an earlier run on the same data is ended first, after proof that it is ours. Resolves when it answers a query.
+ * @throws with the server's last words when it does not start
+ */
+export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
+  const major = options.major ?? defaultMajor;
+  const programs = findPostgresPrograms(major);
+  const folder = settlePostgresFolder(options.folder, major);
+  const password = settlePassword(folder.passwordFile);
+  const account = options.account ?? null;
+  if (fs.existsSync(path.join(folder.dataDir, 'PG_VERSION'))) {
+    await clearLeftoverPostgres(folder.dataDir);
+  } else await initCluster(programs.initdb, folder.dataDir, password);
+  await handOver(folder.dataDir, account);
+  const port = options.port ?? (await findFreePort());
+  const adminUrl = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
+  const args = ['-p', String(port), ...settingsArguments(options)];
+  const child = await spawnServer({
+    program: programs.postgres,
+    dataDir: folder.dataDir,
+    args,
+    account,
+    sessionBytes: options.sessionBytes,
+  });
+  const stop = (): Promise<void> => child.stop('SIGINT', stopTimeoutMs);
+  try {
+    await waitUntilAnswering(child, adminUrl, options.onLog);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const { dataDir, isElsewhere } = folder;
+  return { port, adminUrl, proof: child.proof, dataDir, isElsewhere, exited: child.exited, stop };
+}
+
+/** Where a server's data and programs lie in its box. */
+const dataInBox = '/postgres/data';
+const programsInBox = '/postgres/programs';
+/** The size of the box's /dev/shm, in bytes, where parallel queries exchange rows. It is memory, taken when it is used. */
+const sharedMemoryBytes = 2 ** 30;
+
+interface Spawned {
+  program: string;
+  dataDir: string;
+  args: readonly string[];
+  account: number | null;
+  sessionBytes: number | undefined;
+}
+
+/** Becomes the program that follows, with a limit in kB on the private memory of each of its processes. Shared buffers do not count. */
+const limitScript = 'ulimit -d "$1"; shift; exec "$@"';
+
+/** A server with customers in it runs under its own account as root, else in a box: a shell in it reaches nothing but its own data. */
+async function spawnServer({ program, dataDir, args, account, sessionBytes }: Spawned): Promise<GuardedChild> {
+  const stdio = ['ignore', 'ignore', 'pipe'] satisfies StdioOptions;
+  const isolation = account === null ? null : await detectIsolation();
+  if (isolation?.kind !== 'user_namespaces') {
+    const options = { ...serverAccount(account), env: postgresEnvironment, cwd: '/', stdio, signalOnOrphan: 'SIGINT' as const };
+    const command = [program, '-D', dataDir, ...args];
+    if (sessionBytes === undefined) return spawnGuarded(program, command.slice(1), options);
+    const kilobytes = String(Math.floor(sessionBytes / 1024));
+    return spawnGuarded('/bin/sh', ['-c', limitScript, 'limited', kilobytes, ...command], options);
+  }
+  return spawnInBox({
+    isolation,
+    command: [path.join(programsInBox, 'bin/postgres'), '-D', dataInBox, ...args],
+    env: postgresEnvironment,
+    account: null,
+    mounts: [
+      { from: dataDir, to: dataInBox, writable: true },
+      { from: path.resolve(program, '../..'), to: programsInBox, writable: false },
+    ],
+    workdir: '/',
+    limits: { tmpBytes: sharedMemoryBytes, ...(sessionBytes === undefined ? {} : { memoryBytes: sessionBytes }) },
+    stdio,
+    onOrphan: 'SIGKILL',
+  });
+}
+
+function settingsArguments(options: PostgresOptions): string[] {
+  const settings: Record<string, string> = {
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    password_encryption: 'scram-sha-256',
+    wal_level: 'logical',
+    max_connections: '200',
+    ...(options.isEphemeral === true || process.env['DRYDOCK_EPHEMERAL'] === '1' ? { fsync: 'off', full_page_writes: 'off' } : {}),
+    ...options.settings,
+  };
+  return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+}
+
+async function waitUntilAnswering(child: GuardedChild, adminUrl: string, onLog?: (text: string) => void): Promise<void> {
+  let lastWords = '';
+  child.process.stderr?.on('data', (chunk: Buffer) => {
+    lastWords = (lastWords + chunk.toString()).slice(-4000);
+    onLog?.(chunk.toString());
+  });
+  const until = performance.now() + startTimeoutMs;
+  while (!(await answers(adminUrl))) {
+    if (child.process.exitCode !== null || child.process.signalCode !== null) throw new Error(`Postgres did not start:\n${lastWords}`);
+    if (performance.now() > until) throw new Error(`Postgres did not answer within ${startTimeoutMs / 1000} s:\n${lastWords}`);
+    await sleep(25);
+  }
+}
+
+async function answers(adminUrl: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: 2000 });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('SELECT 1');
+    return true;
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && error.code === '28P01') {
+      throw new Error('The data directory has another password than the password file beside it', { cause: error });
+    }
+    return false;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}

@@ -1,0 +1,40 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { ownerRole, publishSharedCluster } from './test-cluster';
+
+declare global {
+  var stopDrydockTestCluster: (() => Promise<void>) | undefined;
+}
+
+/** Starts the one throw-away cluster that all test files of a run share; each gets a database of its own (`testPostgres`). */
+export default async function startSharedCluster(): Promise<void> {
+  // Managed instances and hosts' clusters that tests start need not survive a power cut either.
+  process.env['DRYDOCK_EPHEMERAL'] = '1';
+  buildWhatRunsOutsideJest();
+  // after the build: outside its sandbox jest resolves workspace packages to their build output
+  const { startPostgres } = await import('@drydock/postgres/server/postgres');
+  const { default: pg } = await import('pg');
+  const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-postgres-'));
+  chmodSync(folder, 0o711); // as root the server runs as nobody and must walk through
+  const server = await startPostgres({ folder, isEphemeral: true, settings: { max_connections: '400', autovacuum: 'off' } });
+  globalThis.stopDrydockTestCluster = async () => {
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  const ownerPassword = randomBytes(16).toString('hex');
+  const admin = new pg.Client({ connectionString: server.adminUrl });
+  await admin.connect();
+  await admin.query(`CREATE ROLE "${ownerRole}" LOGIN PASSWORD '${ownerPassword}'`);
+  await admin.end();
+  publishSharedCluster({ adminUrl: server.adminUrl, ownerPassword });
+}
+
+/** Nothing to do after `npm test`'s own build; for a bare `npx jest` in a clone that was never built. */
+function buildWhatRunsOutsideJest(): void {
+  const root = path.resolve(__dirname, '../../../..');
+  const tsc = path.join(root, 'node_modules/.bin/tsc');
+  execFileSync(tsc, ['-b', 'packages/postgres'], { cwd: root, stdio: 'inherit' });
+}

@@ -1,0 +1,20 @@
+import { dropOwnRole, ensureOldRoles, readOwners } from './copy/own-roles';
+import { removeGuard } from './guard-ddl';
+import { dropSlots, unpublish } from './replication';
+import { type Move, withStage } from './session';
+
+/** The old database as it was before the move: nothing published, identities and DDL given back. The target must be stopped first. Again is harmless. */
+export async function abandonMove(move: Move): Promise<void> {
+  await withStage(move, async (stage) => {
+    const { publisher, replicator } = stage.own;
+    const server = await stage.server('old');
+    await dropSlots(stage);
+    const there = await server.query('select from pg_catalog.pg_roles where rolname = $1 and rolcanlogin', [publisher.role]);
+    if (there.rowCount === 1) {
+      await ensureOldRoles(stage, await readOwners(server, move.databaseName));
+      await unpublish(stage);
+    }
+    await removeGuard(stage);
+    for (const login of [replicator, publisher]) await dropOwnRole(server, login);
+  });
+}

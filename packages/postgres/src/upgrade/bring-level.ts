@@ -1,0 +1,83 @@
+import { checkRights } from './check/check-rights';
+import { copyLargeObjects } from './copy/large-objects';
+import { syncRoles } from './copy/roles';
+import { copySequences, sequenceNames } from './copy/sequences';
+import { type CopiedTable, copyChangedUnlogged, copyUnlogged } from './copy/unlogged-tables';
+import { readHorizon } from './horizon';
+import { sendMarker } from './marker';
+import { prepareLoaders, runPart } from './plan-store';
+import type { Stage } from './session';
+import { liftConnectionLimit, rehearseOpening } from './target-database';
+
+/** What can be looked up while the customer still writes, so that the pause is short. DDL is refused meanwhile, so it stays true. */
+export interface Prepared {
+  sequences: readonly string[];
+  unlogged: readonly CopiedTable[];
+  horizon: string | null;
+}
+
+const warmMs = 5_000;
+/** A second of backlog was waited away before; whoever needs longer than this in the pause gets the old server back. */
+const finalMs = 5_000;
+
+async function levelServers(stage: Stage): Promise<void> {
+  const [old, target] = [await stage.server('old'), await stage.server('target')];
+  await syncRoles(old, target, stage.move.databaseName, { dropsGone: stage.move.path !== 'restore' });
+  await checkRights(stage);
+}
+
+/**
+ * Looks up what the pause will need, copies what need not be copied again if it stays as it is, and refuses to begin a pause that would be long. Throws UpgradeError
+ * `not_caught_up`, `rights_differ`.
+ */
+export async function prepareLevel(stage: Stage): Promise<Prepared> {
+  const { path, databaseName } = stage.move;
+  await liftConnectionLimit(await stage.server('old'), databaseName);
+  await levelServers(stage);
+  if (path === 'restore') return { sequences: [], unlogged: [], horizon: null };
+  await rehearseOpening(stage);
+  const [old, keeper] = [await stage.reader('old'), await stage.keeper()];
+  const prepared = {
+    sequences: await sequenceNames(old),
+    unlogged: path === 'logical' ? await copyUnlogged(stage) : [],
+    horizon: await readHorizon(stage),
+  };
+  await prepareLoaders(stage, 'late');
+  // Each path is gone once before it counts: the first use of anything in a session loads parts of the catalogue.
+  await copySequences(old, keeper, prepared.sequences);
+  if (path === 'offline') return prepared;
+  const horizon = await copyLargeObjects(old, keeper, prepared.horizon);
+  await sendMarker(stage, warmMs);
+  return { ...prepared, horizon };
+}
+
+/**
+ * The pause: nobody writes on the old server any more, and whatever replication does not carry is brought level; of a restore that is the roles alone. When it resolves both hold the same, and the target's roles
+ * and rights are what they should be; until then nobody was let into it. `onPart` is told what has ended. Throws UpgradeError `not_caught_up`, `rights_differ`.
+ */
+export async function bringLevel(stage: Stage, prepared: Prepared, onPart: (part: string) => void = () => undefined): Promise<void> {
+  if (stage.move.path === 'restore') {
+    await levelServers(stage);
+    onPart('roles');
+    return;
+  }
+  const outcomes = await Promise.allSettled([levelRows(stage, prepared, onPart), levelServers(stage)]);
+  const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+  if (failed) throw failed.reason;
+  onPart('roles');
+}
+
+async function levelRows(stage: Stage, prepared: Prepared, onPart: (part: string) => void): Promise<void> {
+  const { path } = stage.move;
+  const [old, keeper] = [await stage.reader('old'), await stage.keeper()];
+  if (path === 'logical') await sendMarker(stage, finalMs);
+  onPart('marker');
+  await copySequences(old, keeper, prepared.sequences);
+  onPart('sequences');
+  await copyChangedUnlogged(stage, prepared.unlogged);
+  onPart('unlogged');
+  if (path === 'logical') await copyLargeObjects(old, keeper, prepared.horizon);
+  onPart('large_objects');
+  await runPart(stage, 'late');
+  onPart('late');
+}

@@ -1,0 +1,140 @@
+import type pg from 'pg';
+import { z } from 'zod';
+import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '../../load/transfer-roles';
+import { openSession } from '../../session/session';
+import { isOwnRoleSql } from '../copy/own-objects';
+import { readRows } from '../session';
+import { type Facts, type Judgement, judgeUpgrade } from './prechecks.rules';
+import { withoutIdentitySql } from './replica-identity';
+
+const own = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
+
+/** Reads the facts about the whole server, as the superuser; `$1` is the customer's database. */
+const serverSql = `select pg_catalog.current_setting('server_version_num')::int / 10000 as from_major,
+  pg_catalog.pg_database_size($1::name) as size_bytes,
+  (select count(*) from pg_catalog.pg_prepared_xacts where database = $1) as prepared_transactions,
+  (select count(*) from pg_catalog.pg_replication_slots where database = $1 and slot_name !~ '^(?:drydock_[0-9a-f]{24}$|pg_[0-9]+_sync_)') as foreign_slots,
+  (select count(*) from pg_catalog.pg_subscription s join pg_catalog.pg_database d on d.oid = s.subdbid where d.datname = $1) as subscriptions,
+  (select coalesce(max(extract(epoch from pg_catalog.now() - xact_start)), 0)::int from pg_catalog.pg_stat_activity a join pg_catalog.pg_roles r on r.oid = a.usesysid
+    where datname = $1 and backend_type = 'client backend' and not ${isOwnRoleSql}) as oldest_transaction_seconds,
+  (select count(*) from pg_catalog.pg_stat_activity a join pg_catalog.pg_roles r on r.oid = a.usesysid
+    where datname = $1 and backend_type = 'client backend' and not ${isOwnRoleSql}) as sessions,
+  (select count(*) from pg_catalog.pg_authid where rolpassword ~ '^md5') as md5_passwords,
+  (select count(*) from pg_catalog.pg_roles r where rolname !~ '^pg_' and not ${isOwnRoleSql}) as roles`;
+/** Counts what the customer's database holds, as a reader. */
+const countsSql = `select
+  (select count(*) from pg_catalog.pg_largeobject_metadata) as objects, pg_catalog.pg_relation_size('pg_catalog.pg_largeobject') as object_bytes,
+  (select count(*) from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'S' and ${own}) as sequences,
+  (select count(*) from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'm' and ${own}) as materialized_views,
+  (select count(*) from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+    where c.relkind = 'r' and a.attnum > 0 and not a.attisdropped and a.atttypid < 16384 and a.atttypid::regtype::text ~ '^reg' and ${own}) as reg_columns`;
+const number = z.coerce.number();
+const serverSchema = z.object({
+  from_major: number,
+  size_bytes: number,
+  prepared_transactions: number,
+  foreign_slots: number,
+  subscriptions: number,
+  oldest_transaction_seconds: number,
+  sessions: number,
+  md5_passwords: number,
+  roles: number,
+});
+const countsSchema = z.object({
+  objects: number,
+  object_bytes: number,
+  sequences: number,
+  materialized_views: number,
+  reg_columns: number,
+});
+
+/** Replication compares whole old rows by each type's equality; json and the geometric types have none that it takes. */
+const keylessSql = `select w.table, coalesce(s.n_live_tup, 0) as rows, coalesce(s.n_tup_upd + s.n_tup_del, 0) as changes,
+    exists (select from pg_catalog.pg_attribute a where a.attrelid = w.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+      and not exists (select from pg_catalog.pg_opclass o join pg_catalog.pg_am m on m.oid = o.opcmethod join pg_catalog.pg_type t on t.oid = a.atttypid
+        where m.amname in ('btree', 'hash') and o.opcdefault and (o.opcintype in (t.oid, t.typbasetype)
+          or t.typtype in ('e', 'r', 'm', 'c') or t.typelem <> 0 and t.typlen = -1
+          or exists (select from pg_catalog.pg_cast k where k.castsource = t.oid and k.casttarget = o.opcintype and k.castmethod = 'b' and k.castcontext = 'i')))) as cannot_compare
+  from (${withoutIdentitySql}) w left join pg_catalog.pg_stat_all_tables s on s.relid = w.oid order by 1`;
+const keylessSchema = z.object({ table: z.string(), rows: number, changes: number, cannot_compare: z.boolean() });
+
+const extensionsSql = "select extname as name from pg_catalog.pg_extension where extname <> 'plpgsql' order by 1";
+const extensionTablesSql = `select c.oid::regclass::text as name from pg_catalog.pg_class c join pg_catalog.pg_depend d
+  on d.classid = 'pg_catalog.pg_class'::regclass and d.objid = c.oid and d.deptype = 'e' where c.relkind = 'r' order by 1`;
+const unloggedSql = `select count(*) as count, coalesce(sum(pg_catalog.pg_relation_size(c.oid)), 0) as bytes from pg_catalog.pg_class c
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and c.relpersistence = 'u' and ${own}`;
+const namedSchema = z.object({ name: z.string() });
+
+async function tablesWithRows(client: pg.ClientBase): Promise<string[]> {
+  const names = (await readRows(client, namedSchema, extensionTablesSql)).map(({ name }) => name);
+  const filled: string[] = [];
+  for (const name of names) if ((await client.query(`select from ${name} limit 1`)).rowCount === 1) filled.push(name);
+  return filled;
+}
+
+export interface PrecheckRequest {
+  /** The URL of the instance that serves, with the platform's role, for the database `postgres`. */
+  url: string;
+  databaseName: string;
+  toMajor: number;
+  /** What the new major brings along. */
+  extensionsOfTarget: readonly string[];
+  freeBytes: number;
+  signal?: AbortSignal | undefined;
+}
+
+/** Looks at a database and says what a move of it to a newer major would meet, and by which path it would go. Changes nothing. */
+export async function checkUpgrade(request: PrecheckRequest): Promise<Judgement> {
+  const { url, databaseName, signal } = request;
+  const server = await openSession(url, { purpose: 'admin', signal });
+  try {
+    const admin = server.client;
+    const tag = `precheck ${databaseName}`;
+    await sweepTransferRoles(admin, tag);
+    const login = await makeReader({ admin, database: databaseName, tag });
+    try {
+      const reader = await openSession(loginUrl(url, login, databaseName), { purpose: 'read', signal });
+      try {
+        return judgeUpgrade(await gatherFacts(admin, reader.client, request));
+      } finally {
+        await reader.close();
+      }
+    } finally {
+      await dropTransferRole(admin, login.role);
+    }
+  } finally {
+    await server.close();
+  }
+}
+
+async function gatherFacts(server: pg.ClientBase, client: pg.ClientBase, request: PrecheckRequest): Promise<Facts> {
+  const [whole] = await readRows(server, serverSchema, serverSql, [request.databaseName]);
+  const [counts] = await readRows(client, countsSchema, countsSql);
+  const [unlogged] = await readRows(client, z.object({ count: number, bytes: number }), unloggedSql);
+  if (whole === undefined || counts === undefined || unlogged === undefined) throw new Error('the database does not answer its counts');
+  return {
+    fromMajor: whole.from_major,
+    toMajor: request.toMajor,
+    sizeBytes: whole.size_bytes,
+    freeBytes: request.freeBytes,
+    preparedTransactions: whole.prepared_transactions,
+    foreignSlots: whole.foreign_slots,
+    subscriptions: whole.subscriptions,
+    oldestTransactionSeconds: whole.oldest_transaction_seconds,
+    sessions: whole.sessions,
+    extensions: (await readRows(client, namedSchema, extensionsSql)).map(({ name }) => name),
+    extensionsOfTarget: request.extensionsOfTarget,
+    extensionTables: await tablesWithRows(client),
+    keyless: (await readRows(client, keylessSchema, keylessSql, [[]])).map(({ cannot_compare: cannotCompare, ...table }) => ({
+      ...table,
+      cannotCompare,
+    })),
+    unlogged,
+    largeObjects: { count: counts.objects, bytes: counts.object_bytes },
+    sequences: counts.sequences,
+    materializedViews: counts.materialized_views,
+    regColumns: counts.reg_columns,
+    md5Passwords: whole.md5_passwords,
+    roles: whole.roles,
+  };
+}

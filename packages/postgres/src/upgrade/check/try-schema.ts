@@ -1,0 +1,34 @@
+import { makeEmptyTarget } from '../copy/copy-schema';
+import { syncRoles } from '../copy/roles';
+import { planSchema } from '../copy/schema-statements';
+import { type FailedStatement, type Part, runPart, storePlan } from '../plan-store';
+import { type Move, withStage } from '../session';
+import type { Finding } from './prechecks.rules';
+
+/** Before and after roles are made members of each other, as in `copySchema`. */
+const parts: readonly (readonly Part[])[] = [
+  ['schemas', 'extensions', 'pre', 'keys'],
+  ['indexes', 'rest', 'late'],
+];
+/** A table that cannot be made fails everything that is about it. */
+const findingsMax = 20;
+
+/**
+ * Makes the whole schema of the old database, without a row, on a server of the new major that is there for this alone. Each statement that fails is a finding; the others
+ * are made all the same. The old database is only read.
+ */
+export async function trySchema(move: Move): Promise<Finding[]> {
+  const failed: FailedStatement[] = [];
+  await withStage(move, async (stage) => {
+    await makeEmptyTarget(stage);
+    await storePlan(stage, await planSchema(stage));
+    for (const some of parts) {
+      for (const part of some) await runPart(stage, part, { onFailure: (failure) => failed.push(failure) });
+      await syncRoles(await stage.server('old'), await stage.server('target'), move.databaseName);
+    }
+  });
+  return failed.slice(0, findingsMax).map(({ error }) => ({ level: 'ERROR', code: 'statement_refused', detail: sentenceOf(error) }));
+}
+
+const sentenceOf = ({ object, reason }: FailedStatement['error']): string =>
+  `${object ?? 'A statement'} cannot be made in the new version: ${reason}. Change or drop it first; other objects may need the same name or function.`;

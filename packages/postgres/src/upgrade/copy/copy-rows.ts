@@ -1,0 +1,36 @@
+import type pg from 'pg';
+import { copyIn, copyOut } from '../../dump/copy-table';
+import { qualify } from '../../dump/list-tables';
+import type { CustomerTable } from '../check/customer-tables';
+import { cleanBegin } from '../plan-store';
+import { UpgradeError } from '../upgrade-error';
+
+export interface CopyEnds {
+  /** A reader of the old database. */
+  from: pg.Client;
+  /** A loader of rows as the table's owner: whatever the customer has attached to the table runs as the owner. */
+  into: pg.Client;
+}
+
+/** One table's rows in place of what the target has, in the transaction that `note` closes. Throws `copy_failed`. */
+export async function copyRows(
+  { from, into }: CopyEnds,
+  table: CustomerTable,
+  { note, onBytes }: { note?: () => Promise<unknown>; onBytes?: (bytes: number) => void } = {},
+): Promise<void> {
+  await into.query(cleanBegin);
+  try {
+    await into.query(`truncate only ${qualify(table)}`);
+    let sent = -1;
+    const content = copyOut(from, table, ({ rows }) => {
+      sent = rows;
+    });
+    const { rows } = await copyIn(into, table, { path: qualify(table), content }, { onBytes: onBytes ?? (() => undefined) });
+    if (rows !== sent) throw new UpgradeError('copy_failed', `${qualify(table)}: ${sent} rows went, ${rows} came`);
+    await note?.();
+    await into.query('commit');
+  } catch (error) {
+    await into.query('rollback').catch(() => undefined);
+    throw error;
+  }
+}

@@ -1,0 +1,49 @@
+import pg from 'pg';
+import { installGuard } from '../guard-ddl';
+import { runPart, storePlan } from '../plan-store';
+import { ensurePublisherSchema, unpublish, unsubscribe } from '../replication';
+import { type Move, type Stage, withStage } from '../session';
+import { createTargetDatabase, liftConnectionLimit, ownDatabase, rehearseOpening } from '../target-database';
+import { ensureOldRoles, ensureTargetRoles, readOwners } from './own-roles';
+import { syncRoles } from './roles';
+import { planSchema } from './schema-statements';
+
+/**
+ * Stage: the customer's DDL is refused from here on; roles, then an empty database with the old one's types, functions, tables and views, and the keys where
+ * replication needs them. Begins again from an empty target each time. Throws UpgradeError `busy`, `statement_failed`, TransferError `dump_failed`.
+ */
+export async function copySchema(move: Move): Promise<void> {
+  await withStage(move, async (stage) => {
+    const owners = await makeEmptyTarget(stage);
+    await ensureOldRoles(stage, owners);
+    await liftConnectionLimit(await stage.server('old'), move.databaseName);
+    move.progress?.(0.2);
+    await unpublish(stage);
+    await ensurePublisherSchema(stage);
+    await installGuard(stage);
+    const plan = await planSchema(stage);
+    move.progress?.(0.6);
+    await storePlan(stage, plan);
+    await runPart(stage, 'schemas');
+    await runPart(stage, 'extensions');
+    await runPart(stage, 'pre');
+    if (move.path === 'logical') await runPart(stage, 'keys');
+    await syncRoles(await stage.server('old'), await stage.server('target'), move.databaseName);
+  });
+}
+
+/** Returns the owners of what is to come. */
+export async function makeEmptyTarget(stage: Stage): Promise<string[]> {
+  const { databaseName } = stage.move;
+  const [old, target] = [await stage.server('old'), await stage.server('target')];
+  // A database with a subscription cannot be dropped.
+  await unsubscribe(stage);
+  await target.query(`drop database if exists ${pg.escapeIdentifier(databaseName)} with (force)`);
+  await createTargetDatabase(stage);
+  await syncRoles(old, target, databaseName, { withMemberships: false });
+  await ownDatabase(stage);
+  const owners = await readOwners(old, databaseName);
+  await ensureTargetRoles(stage, owners);
+  await rehearseOpening(stage);
+  return owners;
+}

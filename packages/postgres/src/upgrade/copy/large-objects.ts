@@ -1,0 +1,74 @@
+import pg from 'pg';
+import { z } from 'zod';
+import { readRows } from '../session';
+
+/** Pages of 2 kB that go over at once. */
+const pagesAtOnce = 512;
+const pageBytes = 2048;
+const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.string(), is_grantable: z.boolean() });
+const objectSchema = z.object({ oid: z.number(), owner: z.string(), grants: z.array(grantSchema), comment: z.string().nullable() });
+const oidSchema = z.object({ oid: z.number() });
+const pageSchema = z.object({ number: z.number(), data: z.instanceof(Buffer) });
+const horizonSchema = z.object({ horizon: z.string() });
+
+/** What was written by a transaction at or after the horizon, by its contents, its owner or its grants. Ages, since numbers of transactions wrap around. */
+const changedSql = `select m.oid, pg_catalog.pg_get_userbyid(m.lomowner) as owner, pg_catalog.obj_description(m.oid, 'pg_largeobject') as comment,
+    coalesce((select pg_catalog.json_agg(pg_catalog.json_build_object('privilege', a.privilege_type, 'is_grantable', a.is_grantable,
+      'grantee', case when a.grantee <> 0 then pg_catalog.pg_get_userbyid(a.grantee) end)) from pg_catalog.aclexplode(m.lomacl) a), '[]') as grants
+  from pg_catalog.pg_largeobject_metadata m
+  where $1::xid is null or pg_catalog.age(m.xmin) <= pg_catalog.age($1::xid)
+    or m.oid in (select l.loid from pg_catalog.pg_largeobject l where pg_catalog.age(l.xmin) <= pg_catalog.age($1::xid)) order by m.oid`;
+const horizonSql = 'select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::xid::text as horizon';
+const allSql = 'select oid from pg_catalog.pg_largeobject_metadata';
+/** The catalogue itself, page by page: the functions that read a large object ask for a right that a reader has not. */
+const pagesSql = `select l.pageno as number, l.data from pg_catalog.pg_largeobject l where l.loid = $1 and l.pageno >= $2 order by l.pageno limit ${pagesAtOnce}`;
+const writeSql = 'select pg_catalog.lo_put($1::oid, w.at, w.data) from unnest($2::bigint[], $3::bytea[]) w (at, data)';
+
+async function copyObject(old: pg.ClientBase, target: pg.ClientBase, object: z.infer<typeof objectSchema>): Promise<void> {
+  const { oid, owner, grants, comment } = object;
+  const name = pg.escapeIdentifier;
+  await target.query('begin');
+  await target.query('select pg_catalog.lo_unlink(oid) from pg_catalog.pg_largeobject_metadata where oid = $1', [oid]);
+  await target.query('select pg_catalog.lo_create($1::oid)', [oid]);
+  for (let from = 0; ; ) {
+    const pages = await readRows(old, pageSchema, pagesSql, [oid, from]);
+    await target.query(writeSql, [oid, pages.map(({ number }) => number * pageBytes), pages.map(({ data }) => data)]);
+    if (pages.length < pagesAtOnce) break;
+    from = (pages.at(-1)?.number ?? 0) + 1;
+  }
+  await target.query(`alter large object ${oid} owner to ${name(owner)}`);
+  for (const { grantee, privilege, is_grantable: isGrantable } of grants) {
+    const who = grantee === null ? 'public' : name(grantee);
+    await target.query(`grant ${privilege} on large object ${oid} to ${who}${isGrantable ? ' with grant option' : ''}`);
+  }
+  if (comment !== null) await target.query(`comment on large object ${oid} is ${pg.escapeLiteral(comment)}`);
+  await target.query('commit');
+}
+
+/**
+ * Copies the large objects that were written since `horizon` (all for null), with owners and grants, under their numbers, and removes those that have gone. `old` is a
+ * reader, `target` the keeper. Returns the horizon for the next time: replication carries no large objects.
+ */
+export async function copyLargeObjects(old: pg.ClientBase, target: pg.ClientBase, horizon: string | null): Promise<string> {
+  const [next] = await readRows(old, horizonSchema, horizonSql);
+  if (next === undefined) throw new Error('no snapshot');
+  for (const object of await readRows(old, objectSchema, changedSql, [horizon])) await copyObject(old, target, object);
+  const kept = new Set((await readRows(old, oidSchema, allSql)).map(({ oid }) => oid));
+  const gone = (await readRows(target, oidSchema, allSql)).filter(({ oid }) => !kept.has(oid));
+  for (const { oid } of gone) await target.query('select pg_catalog.lo_unlink($1::oid)', [oid]);
+  return next.horizon;
+}
+
+/** Over pages without the zeros at their ends, and the length: a hole and a page of zeros read the same. */
+const hashSql = `select coalesce(pg_catalog.sum(pg_catalog.hashtextextended(p.number || ':' || pg_catalog.encode(p.data, 'hex'), 0)), 0)::text || ':'
+    || (select coalesce(pg_catalog.max(l.pageno * ${pageBytes}::bigint + pg_catalog.length(l.data)), 0) from pg_catalog.pg_largeobject l where l.loid = $1) as hash
+  from (select l.pageno as number, pg_catalog.rtrim(l.data, '\\x00') as data from pg_catalog.pg_largeobject l where l.loid = $1) p
+  where p.data <> '' having exists (select from pg_catalog.pg_largeobject_metadata where oid = $1)`;
+
+/** A hash of one large object's content; null when the object is not there. */
+export async function hashLargeObject(client: pg.ClientBase, oid: number): Promise<string | null> {
+  return (await readRows(client, z.object({ hash: z.string() }), hashSql, [oid]))[0]?.hash ?? null;
+}
+
+export const listLargeObjects = async (client: pg.ClientBase): Promise<number[]> =>
+  (await readRows(client, oidSchema, `${allSql} order by oid`)).map(({ oid }) => oid);

@@ -1,0 +1,169 @@
+import pg from 'pg';
+import { z } from 'zod';
+import { setRolePassword } from '../../load/transfer-roles';
+import { runStatement } from '../../session/session';
+import { readRows } from '../session';
+import { isOwnRoleSql } from './own-objects';
+
+const name = pg.escapeIdentifier;
+const text = pg.escapeLiteral;
+
+const roleSchema = z.object({
+  rolname: z.string(),
+  /** `create role` options but the password, ready to be written. */
+  options: z.string(),
+  password: z.string().nullable(),
+  until: z.string().nullable(),
+});
+const membershipSchema = z.object({ role: z.string(), member: z.string(), grantor: z.string(), options: z.string() });
+const settingSchema = z.object({ role: z.string().nullable(), is_here: z.boolean(), key: z.string(), value: z.string() });
+
+const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
+    case when rolinherit then 'inherit' else 'noinherit' end, case when rolcreaterole then 'createrole' else 'nocreaterole' end,
+    case when rolcreatedb then 'createdb' else 'nocreatedb' end, case when rolcanlogin then 'login' else 'nologin' end,
+    case when rolbypassrls then 'bypassrls' else 'nobypassrls' end, 'connection limit ' || rolconnlimit) as options, rolvaliduntil::text as until
+  from pg_catalog.pg_authid r where rolname !~ '^pg_' and not ${isOwnRoleSql} order by rolname`;
+
+/** Memberships in the server's own roles (pg_read_all_data) are kept too; those that the server itself grants among its roles are not ours. */
+const membershipsSql = `select g.rolname as role, m.rolname as member, o.rolname as grantor,
+    concat_ws(', ', 'admin ' || a.admin_option, 'inherit ' || a.inherit_option, 'set ' || a.set_option) as options
+  from pg_catalog.pg_auth_members a join pg_catalog.pg_roles g on g.oid = a.roleid join pg_catalog.pg_roles m on m.oid = a.member
+  join pg_catalog.pg_roles o on o.oid = a.grantor where m.rolname !~ '^pg_'
+    and not exists (select from pg_catalog.pg_roles r where r.oid in (a.roleid, a.member) and ${isOwnRoleSql}) order by a.oid`;
+
+const settingsSql = `select r.rolname as role, s.setdatabase <> 0 as is_here, split_part(kv, '=', 1) as key, substr(kv, strpos(kv, '=') + 1) as value
+  from pg_catalog.pg_db_role_setting s left join pg_catalog.pg_roles r on r.oid = s.setrole cross join lateral unnest(s.setconfig) kv
+  where (s.setdatabase = 0 or s.setdatabase = (select oid from pg_catalog.pg_database where datname = $1))
+    and (r.oid is null or not ${isOwnRoleSql}) order by 1, 2, 3`;
+
+/** Settings whose value is a list of names, as Postgres knows them: quoted as a whole, the list would be one odd name. */
+const listSettings = new Set([
+  'search_path',
+  'temp_tablespaces',
+  'local_preload_libraries',
+  'session_preload_libraries',
+  'shared_preload_libraries',
+  'unix_socket_directories',
+]);
+
+/** Reads a list as Postgres stores it, and quotes every name in it. */
+export function quoteList(value: string): string {
+  const elements = [...value.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,"]+?))\s*(?:,|$)/g)].map(
+    ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? '',
+  );
+  return elements.length === 0 ? "''" : elements.map(text).join(', ');
+}
+
+interface Roles {
+  roles: z.infer<typeof roleSchema>[];
+  memberships: z.infer<typeof membershipSchema>[];
+  settings: z.infer<typeof settingSchema>[];
+}
+
+async function readRoles(client: pg.ClientBase, databaseName: string): Promise<Roles> {
+  return {
+    roles: await readRows(client, roleSchema, rolesSql),
+    memberships: await readRows(client, membershipSchema, membershipsSql),
+    settings: await readRows(client, settingSchema, settingsSql, [databaseName]),
+  };
+}
+
+/** One statement; a password is never in its text. */
+interface Step {
+  sql: string;
+  password?: { verb: 'create' | 'alter'; role: string; options: string; password: string };
+}
+
+function roleSteps(wanted: Roles['roles'], there: Roles['roles']): Step[] {
+  const existing = new Map(there.map((role) => [role.rolname, role]));
+  return wanted.flatMap((role) => {
+    const found = existing.get(role.rolname);
+    if (found && found.options === role.options && found.password === role.password && found.until === role.until) return [];
+    // Nothing takes an end away again; one that never comes means the same.
+    const until = role.until === (found?.until ?? null) ? '' : ` valid until ${text(role.until ?? 'infinity')}`;
+    const verb = found ? 'alter' : 'create';
+    const options = `nosuperuser noreplication ${role.options}${until}`;
+    if (role.password === null) return [{ sql: `${verb} role ${name(role.rolname)} ${options} password null` }];
+    return [{ sql: '', password: { verb, role: role.rolname, options, password: role.password } }];
+  });
+}
+
+const membershipKey = (entry: z.infer<typeof membershipSchema>): string => JSON.stringify(entry);
+
+/** In the order in which they were granted, so that whoever granted one holds its right already. */
+function membershipStatements(wanted: Roles['memberships'], there: Roles['memberships']): string[] {
+  const [wantedKeys, thereKeys] = [new Set(wanted.map(membershipKey)), new Set(there.map(membershipKey))];
+  const revoked = there.filter((entry) => !wantedKeys.has(membershipKey(entry))).reverse();
+  const granted = wanted.filter((entry) => !thereKeys.has(membershipKey(entry)));
+  return [
+    ...revoked.map(({ role, member, grantor }) => `revoke ${name(role)} from ${name(member)} granted by ${name(grantor)} cascade`),
+    ...granted.map(
+      ({ role, member, grantor, options }) => `grant ${name(role)} to ${name(member)} with ${options} granted by ${name(grantor)}`,
+    ),
+  ];
+}
+
+type Setting = z.infer<typeof settingSchema>;
+
+function subjectOf({ role, is_here }: Setting, databaseName: string): string {
+  const place = role === null ? `database ${name(databaseName)}` : `role ${name(role)}`;
+  return role !== null && is_here ? `${place} in database ${name(databaseName)}` : place;
+}
+
+function setStatement(entry: Setting, databaseName: string): string {
+  const value = listSettings.has(entry.key.toLowerCase()) ? quoteList(entry.value) : text(entry.value);
+  return `alter ${subjectOf(entry, databaseName)} set ${name(entry.key)} = ${value}`;
+}
+
+function settingStatements(wanted: readonly Setting[], there: readonly Setting[], databaseName: string): string[] {
+  const keyOf = (entry: Setting): string => `${subjectOf(entry, databaseName)} ${entry.key}`;
+  const left = new Map(there.map((entry) => [keyOf(entry), entry]));
+  const statements: string[] = [];
+  for (const entry of wanted) {
+    if (left.get(keyOf(entry))?.value !== entry.value) statements.push(setStatement(entry, databaseName));
+    left.delete(keyOf(entry));
+  }
+  return [...statements, ...[...left.values()].map((entry) => `alter ${subjectOf(entry, databaseName)} reset ${name(entry.key)}`)];
+}
+
+/** What holds for everybody who connects to the database. */
+export async function databaseSettingStatements(client: pg.ClientBase, databaseName: string): Promise<string[]> {
+  const settings = await readRows(client, settingSchema, settingsSql, [databaseName]);
+  return settings.filter(({ role }) => role === null).map((entry) => setStatement(entry, databaseName));
+}
+
+/**
+ * Roles with their SCRAM verifiers, memberships with their options, and settings, until both servers have the same: what differs is changed on the
+ * target, roles that have gone are dropped. What is set for the whole database waits until customers are let in: it would hold for the subscriber too, which is no session
+ * whose settings we could pin. `databaseName` must exist on both. Without memberships, none of two owners is a member of the other, so that either may be lent the rights of the
+ * other while the schema is made. Without dropping, a role that has gone stays without login, password, rights and memberships: policies of a backup mention it. Returns how many statements it took; 0 when nothing differed.
+ */
+export async function syncRoles(
+  old: pg.ClientBase,
+  target: pg.ClientBase,
+  databaseName: string,
+  { withMemberships = true, dropsGone = true }: { withMemberships?: boolean; dropsGone?: boolean } = {},
+): Promise<number> {
+  const [wanted, there] = await Promise.all([readRoles(old, databaseName), readRoles(target, databaseName)]);
+  const names = new Set(wanted.roles.map((role) => role.rolname));
+  const gone = there.roles.filter((role) => !names.has(role.rolname));
+  // A role that has gone takes its memberships along.
+  const isKept = ({ role, member, grantor }: z.infer<typeof membershipSchema>): boolean =>
+    !dropsGone || gone.every(({ rolname }) => ![role, member, grantor].includes(rolname));
+  const plain = [
+    ...gone.map(({ rolname }) =>
+      dropsGone
+        ? `drop role ${name(rolname)}`
+        : `alter role ${name(rolname)} nosuperuser nocreatedb nocreaterole noreplication nobypassrls nologin password null`,
+    ),
+    ...membershipStatements(withMemberships ? wanted.memberships : [], there.memberships.filter(isKept)),
+    ...settingStatements(
+      wanted.settings.filter(({ role }) => role !== null),
+      there.settings.filter(({ role }) => role !== null && names.has(role)),
+      databaseName,
+    ),
+  ];
+  const steps = [...roleSteps(wanted.roles, there.roles), ...plain.map((sql): Step => ({ sql }))];
+  for (const { sql, password } of steps) await (password === undefined ? runStatement(target, sql) : setRolePassword(target, password));
+  return steps.length;
+}

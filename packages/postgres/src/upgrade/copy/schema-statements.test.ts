@@ -1,0 +1,58 @@
+import { splitStatements } from '../../load/split-statements';
+import { type PlannedStatement, readOwners, sortStatements } from './schema-statements';
+
+const owners = { databaseOwner: 'shop', extensionOwners: new Map([['hstore', 'shop']]) };
+
+test('every statement is made by the role that pg_dump names, and what it names nobody for by the owner of the database or of the extension', () => {
+  const statements = splitStatements(`SET SESSION AUTHORIZATION 'o''hara';
+    CREATE TABLE public.a (id integer);
+    SET SESSION AUTHORIZATION "Some Body";
+    GRANT SELECT ON TABLE public.a TO other;
+    RESET SESSION AUTHORIZATION;
+    GRANT INSERT ON TABLE public.a TO other;
+    SET SESSION AUTHORIZATION 'pg_database_owner';
+    REVOKE USAGE ON SCHEMA public FROM PUBLIC;
+    SET SESSION AUTHORIZATION DEFAULT;
+    CREATE EXTENSION IF NOT EXISTS hstore WITH SCHEMA public;
+    CREATE EXTENSION IF NOT EXISTS dblink WITH SCHEMA public;
+    COMMENT ON EXTENSION dblink IS 'x';`);
+  const plan = sortStatements(readOwners(statements), [], owners);
+  expect(plan.pre.map(({ owner }) => owner)).toEqual(["o'hara", 'Some Body', "o'hara", 'shop', 'shop']);
+  expect(plan.extensions).toEqual([{ sql: expect.stringContaining('dblink'), owner: null }]);
+});
+
+test('keys come before the rows, indexes and the rest after them, and what would touch arriving rows last of all', () => {
+  const pre = readOwners(
+    splitStatements(`CREATE TABLE public.a (id integer);
+    ALTER TABLE public.a SET (fillfactor = 50);
+    CREATE SCHEMA s;
+    ALTER TABLE ONLY public.a FORCE ROW LEVEL SECURITY;
+    ALTER TABLE ONLY public.b NO FORCE ROW LEVEL SECURITY;`),
+  );
+  const post = readOwners(
+    splitStatements(`ALTER TABLE ONLY public.a ADD CONSTRAINT a_pkey PRIMARY KEY (id);
+    CREATE INDEX a_x ON public.a USING btree (id);
+    CREATE UNIQUE INDEX a_u ON public.a USING btree (id);
+    ALTER TABLE ONLY public.a REPLICA IDENTITY USING INDEX a_u;
+    ALTER INDEX public.p_x ATTACH PARTITION public.a_x;
+    CREATE TRIGGER t AFTER INSERT ON public.a FOR EACH ROW EXECUTE FUNCTION public.f();
+    ALTER TABLE public.a ENABLE ALWAYS TRIGGER t;
+    ALTER TABLE ONLY public.a ADD CONSTRAINT a_fk FOREIGN KEY (id) REFERENCES public.b(id);
+    CREATE PUBLICATION mine WITH (publish = 'insert');`),
+  );
+  const heads = Object.fromEntries(
+    Object.entries<readonly PlannedStatement[]>({ ...sortStatements(pre, post, owners) }).map(([part, statements]) => [
+      part,
+      statements.map(({ sql }) => sql.split(/\s+/).slice(0, 3).join(' ')),
+    ]),
+  );
+  expect(heads).toEqual({
+    schemas: ['CREATE SCHEMA s'],
+    extensions: [],
+    pre: ['CREATE TABLE public.a', 'ALTER TABLE public.a', 'ALTER TABLE ONLY'],
+    keys: ['ALTER TABLE ONLY', 'CREATE UNIQUE INDEX', 'ALTER TABLE ONLY'],
+    indexes: ['CREATE INDEX a_x'],
+    rest: ['ALTER INDEX public.p_x', 'CREATE TRIGGER t', 'ALTER TABLE ONLY', 'CREATE PUBLICATION mine'],
+    late: ['ALTER TABLE ONLY', 'ALTER TABLE public.a'],
+  });
+});

@@ -1,0 +1,140 @@
+import { z } from 'zod';
+import { dumpSchema } from '../../dump/dump-schema';
+import { type Statement, splitStatements } from '../../load/split-statements';
+import { readRows, type Stage } from '../session';
+import { platformRole } from './own-objects';
+
+/** One statement of a schema, and the role that makes it. */
+export interface PlannedStatement {
+  sql: string;
+  /** Null: the superuser, for an extension whose owner it is. */
+  owner: string | null;
+}
+
+/** A schema in the order in which it is made. Positions are stable for one dump, so that what was made is known after a crash. */
+export interface SchemaPlan {
+  /** The schemas themselves, still empty. */
+  schemas: PlannedStatement[];
+  /** Extensions that belong to the platform; nothing of the customer's is there yet. */
+  extensions: PlannedStatement[];
+  /** Types, functions, tables, views. */
+  pre: PlannedStatement[];
+  /** Unique keys and replica identities: replication needs them before the first row. */
+  keys: PlannedStatement[];
+  /** Other indexes, which may be built two at a time once the rows are there. */
+  indexes: PlannedStatement[];
+  /** Foreign keys, triggers, contents of materialised views, in pg_dump's order. */
+  rest: PlannedStatement[];
+  /** What would change the rows that arrive by replication, or keep them out; made when no more arrive. */
+  late: PlannedStatement[];
+}
+
+/** A statement of pg_dump and who makes it; null where pg_dump names nobody. */
+export interface OwnedStatement extends Statement {
+  owner: string | null;
+}
+
+const isSetting = ({ outline }: Statement): boolean => /^(?:SET |SELECT pg_catalog\.set_config)/i.test(outline);
+const isLate = ({ outline }: Statement): boolean =>
+  /^ALTER TABLE .* (?:(?<!NO )FORCE ROW LEVEL SECURITY|ENABLE (?:ALWAYS|REPLICA) (?:TRIGGER|RULE) )/i.test(outline);
+const isKey = ({ outline }: Statement): boolean =>
+  /^ALTER TABLE .* (?:ADD CONSTRAINT .* (?:PRIMARY KEY|UNIQUE)\b|REPLICA IDENTITY )/i.test(outline) ||
+  /^CREATE UNIQUE INDEX /i.test(outline);
+const isIndex = ({ outline }: Statement): boolean => /^CREATE INDEX /i.test(outline);
+const isSchema = ({ outline }: Statement): boolean => /^CREATE SCHEMA /i.test(outline);
+
+/** Comments of pg_dump stand before the statement that they announce. */
+const withoutComments = (text: string): string =>
+  text
+    .replace(/^(?:--[^\n]*\n|\s)+/, '')
+    .trim()
+    .replace(/;$/, '');
+const sessionForm = /^SET SESSION AUTHORIZATION (?:(DEFAULT)|'((?:[^']|'')*)'|"((?:[^"]|"")+)"|([a-z0-9_$\u0080-\uffff]+))$/i;
+const extensionForm = /^(?:CREATE EXTENSION IF NOT EXISTS|COMMENT ON EXTENSION) ("(?:[^"]|"")+"|[a-z0-9_]+) /;
+
+/**
+ * Reads who makes each statement from pg_dump's SET SESSION AUTHORIZATION. A name in single quotes holds for the entries that follow; a plain one is a grantor within an
+ * entry, and RESET goes back to the entry's owner.
+ */
+export function readOwners(statements: readonly Statement[]): OwnedStatement[] {
+  let entryOwner: string | null = null;
+  let grantor: string | null = null;
+  const owned: OwnedStatement[] = [];
+  for (const statement of statements) {
+    const sql = withoutComments(statement.text);
+    const said = sessionForm.exec(sql);
+    if (said) {
+      const [, isDefault, literal, quoted, plain] = said;
+      if (literal !== undefined || isDefault !== undefined) {
+        entryOwner = literal?.replaceAll("''", "'") ?? null;
+        grantor = null;
+      } else grantor = quoted?.replaceAll('""', '"') ?? plain ?? null;
+    } else if (/^RESET SESSION AUTHORIZATION$/i.test(sql)) grantor = null;
+    else if (!isSetting(statement)) owned.push({ ...statement, owner: grantor ?? entryOwner });
+  }
+  return owned;
+}
+
+const ownerSchema = z.object({ name: z.string(), owner: z.string() });
+const extensionOwnersSql = 'select extname as name, pg_catalog.pg_get_userbyid(extowner) as owner from pg_catalog.pg_extension';
+const databaseOwnerSql = `select datname as name, pg_catalog.pg_get_userbyid(datdba) as owner from pg_catalog.pg_database
+  where datname = pg_catalog.current_database()`;
+
+export interface SchemaOwners {
+  databaseOwner: string;
+  /** By the extension's name. */
+  extensionOwners: ReadonlyMap<string, string>;
+}
+
+/** Reads the schema of the old database, complete with owners and grants. No DDL may run meanwhile. Throws TransferError `dump_failed`. */
+export async function planSchema(stage: Stage): Promise<SchemaPlan> {
+  const url = await stage.readerUrl('old');
+  const { schema, guardSchema, digits } = stage.own;
+  const request = { url, isComplete: true, isMadeByOwners: true, excludeSchemas: [schema, guardSchema], signal: stage.move.signal };
+  const [pre, post] = await Promise.all([
+    dumpSchema({ ...request, section: 'pre-data' }),
+    dumpSchema({ ...request, section: 'post-data' }),
+  ]);
+  const reader = await stage.reader('old');
+  const [database] = await readRows(reader, ownerSchema, databaseOwnerSql);
+  const extensions = await readRows(reader, ownerSchema, extensionOwnersSql);
+  const owners = {
+    databaseOwner: database?.owner ?? platformRole,
+    extensionOwners: new Map(extensions.map(({ name, owner }) => [name, owner])),
+  };
+  const isOwn = ({ outline }: Statement): boolean => outline.includes(digits);
+  const read = (sql: string): OwnedStatement[] => readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
+  return sortStatements(read(pre), read(post), owners);
+}
+
+export function sortStatements(pre: OwnedStatement[], post: OwnedStatement[], owners: SchemaOwners): SchemaPlan {
+  const extensionOf = ({ text }: Statement): string | null => {
+    const name = extensionForm.exec(withoutComments(text))?.[1];
+    if (name === undefined) return null;
+    return name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name;
+  };
+  const isPlatforms = (statement: Statement): boolean => {
+    const extension = extensionOf(statement);
+    return extension !== null && (owners.extensionOwners.get(extension) ?? platformRole) === platformRole;
+  };
+  const ownerOf = (statement: OwnedStatement): string => {
+    const extension = extensionOf(statement);
+    if (extension !== null) return owners.extensionOwners.get(extension) ?? platformRole;
+    return statement.owner === null || statement.owner === 'pg_database_owner' ? owners.databaseOwner : statement.owner;
+  };
+  const planned = (statements: OwnedStatement[]): PlannedStatement[] =>
+    statements.map((statement) => ({ sql: statement.text, owner: ownerOf(statement) }));
+  const early = pre.filter((statement) => !isLate(statement) && !isSchema(statement) && !isPlatforms(statement));
+  const now = post.filter((statement) => !isLate(statement));
+  // An extension of the platform's brings its own comment.
+  const extensions = pre.filter((statement) => isPlatforms(statement) && /^CREATE /i.test(statement.outline));
+  return {
+    schemas: planned(pre.filter(isSchema)),
+    extensions: extensions.map(({ text }) => ({ sql: text, owner: null })),
+    pre: planned(early),
+    keys: planned(now.filter(isKey)),
+    indexes: planned(now.filter(isIndex)),
+    rest: planned(now.filter((statement) => !isKey(statement) && !isIndex(statement))),
+    late: planned([...pre, ...post].filter(isLate)),
+  };
+}

@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto';
+import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
+import { runSql, withClient } from '../testing/run-sql';
+import { catchUp } from './catch-up';
+import { trySchema } from './check/try-schema';
+import { copyData } from './copy/copy-data';
+import { copySchema } from './copy/copy-schema';
+import { finishTarget } from './finish';
+import { withDatabase } from './session';
+
+let servers: TwoServers;
+beforeAll(async () => {
+  servers = await startTwoServers();
+});
+afterAll(() => servers.stop());
+
+test('what an owner could change before it can change after: its database’s comment and settings, its extensions, objects of several owners with their grants', async () => {
+  const move = await createCustomer(
+    servers,
+    'kept_shop',
+    // As IcingaDB has it, outside of public: the body names a type without its schema.
+    `create schema icinga; create domain icinga.bytea20 as bytea; set search_path = icinga; create table icinga.host (id bytea20 primary key);
+     create function icinga.known(v bytea20) returns boolean language plpgsql as $$ declare found bytea20; begin return true; end $$;
+     create function icinga.plain(v bytea) returns text language sql as $$ select encode(v::bytea20, 'hex') $$; set search_path = public`,
+    `create extension hstore; comment on extension hstore is 'mine'; comment on database kept_shop is 'it''s mine'; alter database kept_shop set work_mem = '5MB'`,
+    `create role kept_other; grant kept_other to kept_shop; grant usage, create on schema public to kept_other; create schema theirs authorization kept_other;
+     set role kept_other; create table theirs.t (id int primary key, m hstore); create function theirs.f() returns int language sql security definer as 'select 1';
+     revoke execute on function theirs.f() from public; grant select (id) on theirs.t to kept_shop; reset role;
+     create table mine (id int primary key, other int references theirs.t); revoke all on schema public from public; grant usage on schema public to kept_other with grant option`,
+    `insert into theirs.t values (1, 'a=>1'); insert into mine values (1, 1)`,
+  );
+  const facts = `select shobj_description(d.oid, 'pg_database') as comment, (select rolname from pg_roles where oid = datdba) as owner, (select string_agg(entry::text, ' ' order by entry::text) from unnest(coalesce(datacl, acldefault('d', datdba))) entry) as acl,
+      (select setconfig::text from pg_db_role_setting where setdatabase = d.oid and setrole = 0) as settings,
+      (select json_agg(json_build_array(extname, extowner::regrole::text, obj_description(oid, 'pg_extension')) order by 1) from pg_extension where extname = 'hstore') as extensions,
+      (select json_agg(json_build_array(relname, relowner::regrole::text, relacl::text) order by relname) from pg_class where relnamespace in ('public'::regnamespace, 'theirs'::regnamespace) and relkind = 'r') as tables,
+      (select json_agg(json_build_array(proname, proowner::regrole::text, proacl::text) order by proname) from pg_proc where pronamespace in ('icinga'::regnamespace, 'theirs'::regnamespace)) as functions,
+      (select json_agg(json_build_array(nspname, nspowner::regrole::text, nspacl::text) order by nspname) from pg_namespace where nspname in ('public', 'icinga', 'theirs')) as schemas
+    from pg_database d where datname = current_database()`;
+  const admin = (side: 'old' | 'target'): Promise<Record<string, unknown>[]> =>
+    runSql(withDatabase(servers[side].adminUrl, 'kept_shop'), facts);
+  // Before the move: the old database is closed to everybody after it.
+  const [before] = await admin('old');
+  for (const stage of [copySchema, copyData, catchUp]) await stage(move);
+  await cutOver(move);
+  await finishTarget(move);
+  const [after] = await admin('target');
+  const withoutOurs = ({ acl, ...rest }: Record<string, unknown> = {}) => ({
+    ...rest,
+    acl: String(acl)
+      .split(' ')
+      .filter((entry) => !/^(?:pb|rp|sb|rd|ld)_[0-9a-f]{24}=/.test(entry)),
+  });
+  expect(withoutOurs(after)).toEqual(withoutOurs(before));
+  await withClient(move.ownTargetUrl, async (client) => {
+    await client.query(
+      "alter extension hstore update; comment on extension hstore is 'still mine'; comment on database kept_shop is 'still mine'; set search_path = icinga; select known('\\x00')",
+    );
+  });
+  await endMove(move);
+});
+
+test('a schema that the new version refuses is told before anything is begun: the object, the reason, and nothing else of it', async () => {
+  const move = await createCustomer(
+    servers,
+    'refused_shop',
+    'create table fine (id int primary key)',
+    'create view writes as select buffers_backend from pg_stat_bgwriter',
+  );
+  const secret = randomBytes(32).toString('hex');
+  const findings = await trySchema({ ...move, secret, fence: '0' });
+  expect(findings).toEqual([
+    {
+      level: 'ERROR',
+      code: 'statement_refused',
+      detail: expect.stringMatching(/^VIEW public\.writes cannot be made in the new version: column "buffers_backend" does not exist\./),
+    },
+  ]);
+  await expect(copySchema(move)).rejects.toMatchObject({ code: 'statement_failed', isPermanent: true, object: 'VIEW public.writes' });
+  await endMove(move);
+});

@@ -1,0 +1,182 @@
+import { until } from '@drydock/testing/wait';
+import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
+import { withClient } from '../testing/run-sql';
+import { catchUp } from './catch-up';
+import { checkUpgrade } from './check/prechecks';
+import { compareDatabases } from './copy/compare';
+import { copyData } from './copy/copy-data';
+import { copySchema } from './copy/copy-schema';
+import { finishTarget } from './finish';
+import { withDatabase } from './session';
+
+let servers: TwoServers;
+beforeAll(async () => {
+  servers = await startTwoServers();
+});
+afterAll(() => servers.stop());
+
+type Customer = Awaited<ReturnType<typeof createCustomer>>;
+const rowsOf = <Row>(url: string, sql: string): Promise<Row[]> => withClient(url, async (client) => (await client.query(sql)).rows);
+const codeOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'done',
+    (error: { code?: string }) => error.code,
+  );
+
+const moveUpTo = async (move: Customer): Promise<void> => {
+  for (const stage of [copySchema, copyData, catchUp]) await stage(move);
+};
+
+test('roles go over with passwords, memberships and settings, and so does what changes about them while the rows move', async () => {
+  const move = await createCustomer(
+    servers,
+    'roles_shop',
+    "create role roles_reader login password 'a-reader-s-password' connection limit 3 valid until '2031-01-01'; create role roles_group; grant roles_group to roles_reader with inherit false",
+    'create table a (id int primary key); grant select on a to roles_group; grant connect on database roles_shop to roles_group',
+    'alter role roles_reader set search_path = a, "B c"; alter role roles_reader in database roles_shop set work_mem = \'3MB\'',
+  );
+  await moveUpTo(move);
+  await withClient(move.ownUrl, (client) =>
+    client.query(
+      "alter role roles_reader password 'another-password'; revoke roles_group from roles_reader; create role roles_late; drop role roles_late",
+    ),
+  );
+  await cutOver(move);
+  const sql = `select rolname, rolconnlimit, rolvaliduntil, rolpassword, (select array_agg(setconfig order by setdatabase) from pg_db_role_setting where setrole = r.oid) as settings,
+    (select json_agg(json_build_array(g.rolname, admin_option, inherit_option, set_option) order by g.rolname) from pg_auth_members m join pg_roles g on g.oid = m.roleid where m.member = r.oid) as groups
+    from pg_authid r where rolname ~ '^roles_' order by 1`;
+  const [before, after] = [await rowsOf(move.oldUrl, sql), await rowsOf(move.targetUrl, sql)];
+  expect(after).toEqual(before);
+  expect(after).toHaveLength(3);
+  const reader = new URL(move.ownTargetUrl);
+  reader.username = 'roles_reader';
+  reader.password = 'another-password';
+  expect(await codeOf(rowsOf(reader.href, 'select * from public.a'))).toBe('42501');
+  await endMove(move);
+});
+
+test('what replication does not carry is there all the same: large objects, unlogged rows, sequences, range types, aggregates, forced row security, triggers that fire always', async () => {
+  const move = await createCustomer(
+    servers,
+    'odd_shop',
+    "create unlogged table cache (k int primary key, v text); insert into cache values (1, 'before')",
+    "create sequence down increment -5; select nextval('down') from generate_series(1, 3)",
+    "create table secret (id int primary key, v text); alter table secret enable row level security; alter table secret force row level security; create policy p on secret using (true); insert into secret values (1, 'a')",
+    'create table log (id int primary key, n int default 0); create table log_of_log (id int)',
+    'create function note() returns trigger language plpgsql as $$ begin insert into public.log_of_log values (new.id); return new; end $$; create trigger always after insert on log for each row execute function note(); alter table log enable always trigger always',
+    "select lo_from_bytea(90001, 'one'), lo_from_bytea(90002, 'two'), lo_from_bytea(90003, 'three'); comment on large object 90001 is 'kept'",
+    'create type stretch as range (subtype = int4); create aggregate total (int) (sfunc = int4pl, stype = int)',
+    'create table keyless (a int, b text); insert into keyless select i, i::text from generate_series(1, 100) i',
+  );
+  await moveUpTo(move);
+  await withClient(move.ownUrl, async (client) => {
+    await client.query(
+      "update cache set v = 'after'; select nextval('down'); insert into secret values (2, 'b'); insert into log (id) values (1), (2)",
+    );
+    await client.query(
+      "select lo_put(90002, 0, 'TWO'), lo_unlink(90003), lo_from_bytea(90004, 'four'); update keyless set b = 'x' where a = 5; delete from keyless where a = 6",
+    );
+  });
+  await cutOver(move);
+  expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal', names: [] });
+  expect(await rowsOf(move.ownTargetUrl, 'select k, v from cache')).toEqual([{ k: 1, v: 'after' }]);
+  expect(await rowsOf(move.ownTargetUrl, "select nextval('down')::int as n")).toEqual([{ n: -21 }]);
+  expect(await rowsOf(move.ownTargetUrl, 'select count(*)::int as n from log_of_log')).toEqual([{ n: 2 }]);
+  expect(
+    await rowsOf(
+      move.ownTargetUrl,
+      "select relforcerowsecurity as forced, (select tgenabled from pg_trigger where tgname = 'always') as fires from pg_class where relname = 'secret'",
+    ),
+  ).toEqual([{ forced: true, fires: 'A' }]);
+  const objects = await rowsOf<{ text: string }>(
+    move.ownTargetUrl,
+    "select convert_from(lo_get(oid), 'UTF8') as text from pg_largeobject_metadata order by oid",
+  );
+  expect(objects.map(({ text }) => text)).toEqual(['one', 'TWO', 'four']);
+  await finishTarget(move);
+  expect(
+    await rowsOf(
+      move.ownTargetUrl,
+      "select nspname from pg_namespace where nspname ~ 'drydock' union all select subname from pg_subscription",
+    ),
+  ).toEqual([]);
+  await endMove(move);
+});
+
+test('a row that went missing on the new side is found by the comparison', async () => {
+  const move = await createCustomer(
+    servers,
+    'missing_shop',
+    'create table a (id int primary key); insert into a select generate_series(1, 10); create table b (id int primary key)',
+  );
+  await moveUpTo(move);
+  await cutOver(move);
+  await withClient(move.ownTargetUrl, (client) => client.query('delete from a where id = 3'));
+  expect(await compareDatabases(move, null)).toEqual({ outcome: 'undecided', tables: 2, names: ['"public"."a"'] });
+  await endMove(move);
+});
+
+test('changes of the schema are refused while the move lasts, temporary tables are not, and a schema change under way is waited for', async () => {
+  const move = await createCustomer(
+    servers,
+    'ddl_shop',
+    'create table a (id int primary key)',
+    'create materialized view mv as select count(*) from a',
+    'create table unused (a int)',
+  );
+  await withClient(move.ownUrl, async (client) => {
+    await client.query('begin; create table just_made (id int primary key)');
+    const copying = copySchema(move);
+    await until(() =>
+      withClient(
+        withDatabase(move.oldUrl, 'ddl_shop'),
+        async (admin) => (await admin.query('select from pg_event_trigger')).rowCount === 2,
+      ),
+    );
+    await client.query('commit');
+    await copying;
+    for (const refused of [
+      'create table c (a int)',
+      'alter table a add b int',
+      'drop table unused',
+      'create index on a (id)',
+      'grant select on a to public',
+      "comment on table a is 'x'",
+    ])
+      expect([refused, await codeOf(client.query(refused))]).toEqual([refused, '55006']);
+    for (const taken of [
+      'create temp table t (a int)',
+      'alter table t add b int',
+      'drop table t',
+      'refresh materialized view mv',
+      'truncate a',
+      'analyze a',
+    ])
+      expect([taken, await codeOf(client.query(taken))]).toEqual([taken, 'done']);
+  });
+  expect(await rowsOf(withDatabase(move.targetUrl, 'ddl_shop'), "select relname from pg_class where relname = 'just_made'")).toHaveLength(
+    1,
+  );
+  await endMove(move);
+});
+
+test('prechecks tell a key from none and a type that can be compared from one that cannot', async () => {
+  const check = async (name: string, columns: string) => {
+    const move = await createCustomer(
+      servers,
+      name,
+      `create type mood as enum ('a'); create domain email as text; create table t (${columns})`,
+    );
+    const request = { url: move.oldUrl, databaseName: name, toMajor: 18, extensionsOfTarget: [], freeBytes: 1e12 };
+    return (await checkUpgrade(request)).path;
+  };
+  expect(
+    await check('check_plain', 'a int, b text, c varchar(3), d mood, e email, f int[], g jsonb, h uuid, i int4range, j char(3), k numeric'),
+  ).toBe('logical');
+  expect(await check('check_json', 'a int, b json')).toBe('offline');
+  expect(await check('check_point', 'a int, b point')).toBe('offline');
+  expect(await check('check_keyed', 'a int primary key, b json')).toBe('logical');
+  expect(await check('check_nothing', 'a int primary key, b json); alter table t replica identity nothing; create table u (a int')).toBe(
+    'offline',
+  );
+});

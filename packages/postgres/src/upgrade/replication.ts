@@ -1,0 +1,152 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type pg from 'pg';
+import { z } from 'zod';
+import { qualify } from '../dump/list-tables';
+import { loginUrl } from '../load/transfer-roles';
+import { sessionStartupOptions } from '../session/session';
+import { customerTables } from './check/customer-tables';
+import { restoreIdentities } from './check/replica-identity';
+import { readRows, type Stage } from './session';
+import { UpgradeError } from './upgrade-error';
+
+const pollMs = 50;
+/** A subscriber tries again by itself; that many failures in a row are no accident. */
+const errorsMax = 20;
+/** How many tables one statement names at most. */
+const tablesAtOnce = 500;
+const copySchema = z.object({ total: z.coerce.number(), ready: z.coerce.number(), errors: z.coerce.number() });
+const copySql = `select count(*) as total, count(*) filter (where r.srsubstate = 'r') as ready,
+    (select coalesce(sum(apply_error_count + sync_error_count), 0) from pg_catalog.pg_stat_subscription_stats) as errors
+  from pg_catalog.pg_subscription_rel r`;
+
+const isThere = async (client: pg.ClientBase, sql: string, values: unknown[]): Promise<boolean> =>
+  ((await client.query(sql, values)).rowCount ?? 0) > 0;
+
+/** Our own schema on the old server: the marker, and the notes of replica identities. Plain CREATE, which fails where somebody has prepared one. */
+export async function ensurePublisherSchema(stage: Stage): Promise<void> {
+  const { schema } = stage.own;
+  const publisher = await stage.publisher();
+  if (await isThere(publisher, 'select from pg_catalog.pg_namespace where nspname = $1', [schema])) return;
+  await publisher.query('begin');
+  await publisher.query(`create schema ${schema}`);
+  await publisher.query(`create table ${schema}.marker (id text primary key)`);
+  await publisher.query(`create table ${schema}.replica_identity (relation oid primary key, identity "char" not null, index_name text)`);
+  await publisher.query('commit');
+}
+
+/** Every table with rows that are logged, by name: only a superuser could say FOR ALL TABLES. None can be made meanwhile. */
+export async function publish(stage: Stage): Promise<void> {
+  const { publication, schema } = stage.own;
+  const publisher = await stage.publisher();
+  if (await isThere(publisher, 'select from pg_catalog.pg_publication where pubname = $1', [publication])) return;
+  const tables = (await customerTables(await stage.reader('old'), stage.own)).filter(({ isLogged }) => isLogged).map(qualify);
+  await publisher.query('begin');
+  await publisher.query(`create publication ${publication} for table only ${schema}.marker`);
+  for (let from = 0; from < tables.length; from += tablesAtOnce) {
+    const some = tables.slice(from, from + tablesAtOnce).map((table) => `only ${table}`);
+    await publisher.query(`alter publication ${publication} add table ${some.join(', ')}`);
+  }
+  await publisher.query('commit');
+}
+
+async function conninfo(stage: Stage): Promise<string> {
+  const url = loginUrl(stage.move.oldUrl, stage.own.replicator, stage.move.databaseName);
+  const { hostname, port, username, password } = new URL(url);
+  const versionSql = "select pg_catalog.current_setting('server_version_num')::int < 170000 as is_before_17";
+  const [server] = await readRows(await stage.server('old'), z.object({ is_before_17: z.boolean() }), versionSql);
+  const fields = {
+    host: hostname,
+    port,
+    user: username,
+    password,
+    dbname: stage.move.databaseName,
+    options: sessionStartupOptions(url, { purpose: 'read' }, server?.is_before_17 === true),
+    sslmode: 'disable',
+    application_name: stage.own.subscription,
+  };
+  const quote = (value: string): string => `'${value.replace(/['\\]/g, '\\$&')}'`;
+  return Object.entries(fields)
+    .map(([key, value]) => `${key}=${quote(value)}`)
+    .join(' ');
+}
+
+const subscriptionSql = `select from pg_catalog.pg_subscription s join pg_catalog.pg_database d on d.oid = s.subdbid
+  where s.subname = $1 and d.datname = $2`;
+const isSubscribed = (client: pg.ClientBase, stage: Stage): Promise<boolean> =>
+  isThere(client, subscriptionSql, [stage.own.subscription, stage.move.databaseName]);
+
+/**
+ * Rows flow from now on: a copy of each table first, then every change. What is there already goes on. The connection's password reaches the server as a parameter, and
+ * only the server puts it into the command, so that it is in no statement's text. It has to be in the command: a subscription whose owner is no superuser needs one.
+ */
+export async function subscribe(stage: Stage): Promise<void> {
+  const { subscription, publication, slot } = stage.own;
+  const keeper = await stage.keeper();
+  if (!(await isSubscribed(keeper, stage))) {
+    await dropSlots(stage); // of a subscription whose making was cut
+    await (await stage.replicator()).query("select pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [slot]);
+    // Binary values carry type numbers, which differ for the customer's own types.
+    const isBinary = (await customerTables(await stage.reader('old'), stage.own)).every(({ format }) => format === 'binary');
+    await keeper.query('begin');
+    await keeper.query("select pg_catalog.set_config('drydock.connection', $1, true)", [await conninfo(stage)]);
+    await keeper.query(`do $$ begin
+      execute pg_catalog.format('create subscription ${subscription} connection %L publication ${publication}
+        with (connect = false, slot_name = ''${slot}'', binary = ${isBinary}, streaming = parallel)', pg_catalog.current_setting('drydock.connection'));
+    exception when others then
+      raise exception using errcode = sqlstate, message = 'the subscription was refused';
+    end $$`);
+    await keeper.query('commit');
+  }
+  await keeper.query(`alter subscription ${subscription} enable`);
+  await keeper.query(`alter subscription ${subscription} refresh publication`);
+}
+
+/** Resolves when every table has been copied and follows. Throws `replication_failed` when the subscriber cannot go on. */
+export async function waitUntilCopied(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
+  const keeper = await stage.keeper();
+  for (;;) {
+    const [{ total, ready, errors } = { total: 0, ready: 0, errors: 0 }] = await readRows(keeper, copySchema, copySql);
+    if (total > 0 && ready === total) return;
+    if (errors > errorsMax) throw new UpgradeError('replication_failed', `the subscriber has failed ${errors} times`);
+    onProgress(ready / Math.max(total, 1));
+    await wait(pollMs);
+  }
+}
+
+/** The target stops following; the slot on the old server is left to {@link dropSlots}. Not there is no error. */
+export async function unsubscribe(stage: Stage): Promise<void> {
+  if (!(await isSubscribed(await stage.server('target'), stage))) return;
+  const { subscription } = stage.own;
+  const keeper = await stage.keeper();
+  await keeper.query(`alter subscription ${subscription} disable`);
+  // Otherwise dropping it would ask the old server, which may be gone.
+  await keeper.query(`alter subscription ${subscription} set (slot_name = none)`);
+  await keeper.query(`drop subscription ${subscription}`);
+}
+
+const slotsSql = `select slot_name, active_pid from pg_catalog.pg_replication_slots
+  where database = $2 and (slot_name = $1 or slot_name ~ '^pg_[0-9]+_sync_')`;
+const slotSchema = z.object({ slot_name: z.string(), active_pid: z.number().nullable() });
+
+/** Slots keep the old server's log for ever, so none may stay behind. Whoever still reads from one is ended. */
+export async function dropSlots(stage: Stage): Promise<void> {
+  const server = await stage.server('old');
+  for (const { slot_name: name, active_pid: pid } of await readRows(server, slotSchema, slotsSql, [
+    stage.own.slot,
+    stage.move.databaseName,
+  ])) {
+    if (pid !== null) await server.query('select pg_catalog.pg_terminate_backend($1, 5000)', [pid]);
+    await server.query('select pg_catalog.pg_drop_replication_slot($1)', [name]);
+  }
+}
+
+/** The old database as it was before {@link publish} and the widening of identities. The roles on the old server must be there. */
+export async function unpublish(stage: Stage): Promise<void> {
+  await dropSlots(stage);
+  const { publication, schema } = stage.own;
+  const publisher = await stage.publisher();
+  await publisher.query(`drop publication if exists ${publication}`);
+  if (!(await isThere(publisher, 'select from pg_catalog.pg_namespace where nspname = $1', [schema]))) return;
+  await restoreIdentities(stage);
+  await publisher.query(`drop schema ${schema} cascade`);
+}

@@ -1,0 +1,36 @@
+import pg from 'pg';
+import { z } from 'zod';
+import { syncRoles } from './copy/roles';
+import { readRows, type Stage } from './session';
+
+const name = pg.escapeIdentifier;
+const ownerSql = 'select pg_catalog.pg_get_userbyid(datdba) as owner from pg_catalog.pg_database where datname = $1';
+const ownerSchema = z.object({ owner: z.string() });
+
+/**
+ * For a restore: the roles of the server that serves, and an empty database of the same owner on the target. Begins again from empty each time. The owner may make no
+ * roles until the switch, since a dump is loaded by nobody who could. Resolves with the owner.
+ */
+export async function makeEmptyRestored(stage: Stage): Promise<string> {
+  const { databaseName } = stage.move;
+  const database = name(databaseName);
+  const [old, target] = [await stage.server('old'), await stage.server('target')];
+  const [found] = await readRows(old, ownerSchema, ownerSql, [databaseName]);
+  if (found === undefined) throw new Error('there is no such database');
+  const { owner } = found;
+  await target.query(`drop database if exists ${database} with (force)`);
+  await target.query(`create database ${database} template template0 encoding 'UTF8'`);
+  await target.query(`revoke connect, temporary on database ${database} from public`);
+  await syncRoles(old, target, databaseName);
+  await target.query(`alter database ${database} owner to ${name(owner)}`);
+  await target.query(`alter role ${name(owner)} nocreaterole`);
+  return owner;
+}
+
+/** Roles that can do nothing, so that policies may mention them; those that are there stay. */
+export async function makeMentionedRoles(server: pg.ClientBase, roles: readonly string[]): Promise<void> {
+  for (const role of roles) {
+    const { rowCount } = await server.query('select from pg_catalog.pg_roles where rolname = $1', [role]);
+    if (rowCount === 0) await server.query(`create role ${name(role)} nologin`);
+  }
+}

@@ -1,0 +1,58 @@
+import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
+import { dumpSchema } from '../dump/dump-schema';
+import { splitStatements } from '../load/split-statements';
+import { asReadAgain, listRealSchemas } from '../testing/schema-corpus';
+import { catchUp } from './catch-up';
+import { trySchema } from './check/try-schema';
+import { compareDatabases } from './copy/compare';
+import { copyData } from './copy/copy-data';
+import { copySchema } from './copy/copy-schema';
+import { finishTarget } from './finish';
+import { withDatabase } from './session';
+
+/** An upgrade takes seconds: CI takes two of those that a dump is tested with. */
+const schemas = listRealSchemas().slice(0, process.env['DRYDOCK_CHAOS'] === 'full' ? undefined : 2);
+
+/** From 18 on NOT NULL is a constraint with a name of its own, which a dump tells where the name is not the usual one. */
+const notNullName = / CONSTRAINT \S+ NOT NULL/g;
+
+/** Its statements in order of their text. */
+async function statementsOf(adminUrl: string, database: string): Promise<string[]> {
+  const url = withDatabase(adminUrl, database);
+  const sections = [await dumpSchema({ url, section: 'pre-data' }), await dumpSchema({ url, section: 'post-data' })];
+  return sections
+    .flatMap(splitStatements)
+    .map(({ text }) => text.replace(/^(?:--[^\n]*\n|\s)+/, '').replace(notNullName, ' NOT NULL'))
+    .map(asReadAgain)
+    .sort();
+}
+
+test('there are schemas of real programs, or `.ci/fetch-schemas` was not run here', () => {
+  expect(schemas.every(({ sql }) => sql.length > 0)).toBe(true);
+});
+
+describe.each([
+  [16, 17],
+  [17, 18],
+] as const)('from %i to %i', (oldMajor, targetMajor) => {
+  let servers: TwoServers;
+  beforeAll(async () => {
+    servers = await startTwoServers(undefined, [oldMajor, targetMajor]);
+  });
+  afterAll(() => servers.stop());
+
+  test.each(schemas.map(({ name, sql }, index) => ({ name, sql, database: `real_${index}` })))(
+    'the schema of $name goes over with every object, and its rows',
+    async ({ sql, database }) => {
+      const move = await createCustomer(servers, database, sql);
+      expect(await trySchema(move)).toEqual([]);
+      const before = await statementsOf(servers.old.adminUrl, database);
+      for (const stage of [copySchema, copyData, catchUp]) await stage(move);
+      await cutOver(move);
+      expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal', names: [] });
+      await finishTarget(move);
+      await endMove(move);
+      expect(await statementsOf(servers.target.adminUrl, database)).toEqual(before);
+    },
+  );
+});

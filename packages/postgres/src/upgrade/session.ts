@@ -1,0 +1,219 @@
+import pg from 'pg';
+import { z } from 'zod';
+import { dropTransferRole, loginUrl, makeLoader, makeReader, sweepTransferRoles, type TransferLogin } from '../load/transfer-roles';
+import { openSession, type Session, type SessionOptions } from '../session/session';
+import { type OwnObjects, ownObjects, platformRole, sessionPrefix } from './copy/own-objects';
+
+/** Both instances of one move, and on whose behalf. The URLs are the superuser's, of the database `postgres`: they stay on the host. */
+export interface Move {
+  /** The URL of the instance that serves. */
+  oldUrl: string;
+  /** The URL of the new major's instance. */
+  targetUrl: string;
+  /** The customer's. */
+  databaseName: string;
+  /** `restore`: the target is filled from a backup, and nothing of the old one's content goes over. */
+  path: 'logical' | 'offline' | 'restore';
+  /** 32 random bytes as hex, made once for the move: names and passwords of what it makes come from it. */
+  secret: string;
+  /** The claim's fencing token, in decimal: sessions of an older one are ended before a stage begins. */
+  fence: string;
+  signal?: AbortSignal | undefined;
+  /** 0 to 1. */
+  progress?: (fraction: number) => void;
+}
+
+export type Side = 'old' | 'target';
+
+/** The same server and login, another database. */
+export function withDatabase(url: string, database: string): string {
+  const changed = new URL(url);
+  changed.pathname = `/${encodeURIComponent(database)}`;
+  return changed.href;
+}
+
+const endOlderSql = `select pg_catalog.pg_terminate_backend(pid, 5000) from pg_catalog.pg_stat_activity
+  where application_name like $1 || '%' and pid <> pg_catalog.pg_backend_pid()
+    and pg_catalog.substr(application_name, pg_catalog.length($1) + 1) ~ '^[0-9]{1,18}$'
+    and pg_catalog.substr(application_name, pg_catalog.length($1) + 1)::bigint < $2::bigint`;
+
+const grantParameterSql = (role: string): string => `grant set on parameter session_replication_role to ${pg.escapeIdentifier(role)}`;
+const revokeParameterSql = (role: string): string => `revoke set on parameter session_replication_role from ${pg.escapeIdentifier(role)}`;
+
+export interface StageNames {
+  /** Tells its readers and loaders from those of others; the ones that an earlier stage of the same tag has left are dropped. */
+  tag?: string;
+  /** The `application_name` of the stage's sessions. The usual one carries the fencing token, by which a later stage ends them. */
+  applicationName?: string;
+}
+
+/**
+ * The sessions of one stage, each opened when it is first asked for.
+ *
+ * | Session | Logs in as | In | Runs |
+ * |---|---|---|---|
+ * | server | the superuser | `postgres` | statements about roles, databases, sessions |
+ * | reader | a reader of this stage | the customer's database | queries of the catalogue, plain COPY |
+ * | publisher, replicator, keeper | the move's own roles | the customer's database | publication and marker, slots, subscription and notes |
+ * | loader | a role of this stage that may become one owner, and is it | the target | whatever runs the customer's code |
+ * | guardian | the superuser | the old database | making and dropping the guard, by names that nobody can have prepared |
+ */
+export class Stage {
+  readonly own: OwnObjects;
+  readonly move: Move;
+  private readonly tag: string;
+  private readonly applicationName: string;
+  private readonly sessions = new Map<string, Promise<Session>>();
+  private readonly logins = new Map<string, Promise<{ side: Side; login: TransferLogin }>>();
+
+  constructor(move: Move, { tag = `upgrade ${move.databaseName}`, applicationName = `${sessionPrefix}${move.fence}` }: StageNames = {}) {
+    this.move = move;
+    this.tag = tag;
+    this.applicationName = applicationName;
+    this.own = ownObjects(move.secret);
+  }
+
+  async server(side: Side): Promise<pg.Client> {
+    return (
+      await this.open(`server ${side}`, async () => {
+        const session = await this.connect(this.urlOf(side), { purpose: 'admin' });
+        await session.client.query(endOlderSql, [sessionPrefix, this.move.fence]);
+        await sweepTransferRoles(session.client, this.tag);
+        return session;
+      })
+    ).client;
+  }
+
+  /** `lane` tells sessions apart that work at the same time. */
+  async reader(side: Side, lane = 0): Promise<pg.Client> {
+    return (await this.open(`reader ${side} ${lane}`, async () => this.connect(await this.readerUrl(side), { purpose: 'read' }))).client;
+  }
+
+  /** For programs that open sessions themselves. */
+  async readerUrl(side: Side): Promise<string> {
+    const login = await this.login(`reader ${side}`, side, (admin) =>
+      makeReader({ admin, database: this.move.databaseName, tag: this.tag }),
+    );
+    return loginUrl(this.urlOf(side), login, this.move.databaseName);
+  }
+
+  async loader(owner: string, lane = 0): Promise<pg.Client> {
+    const url = (await this.loaderLogin('loader', owner)).url;
+    return (await this.open(`loader ${owner} ${lane}`, () => this.connect(url, { purpose: 'load', role: owner }))).client;
+  }
+
+  /** Like a loader, and no trigger fires on what it writes. */
+  async rowsLoader(owner: string, lane = 0): Promise<pg.Client> {
+    const { url, login } = await this.loaderLogin('rows loader', owner);
+    return (
+      await this.open(`rows loader ${owner} ${lane}`, async () => {
+        await (await this.server('target')).query(grantParameterSql(login.role));
+        return this.connect(url, { purpose: 'load', role: owner, settings: { session_replication_role: 'replica' } });
+      })
+    ).client;
+  }
+
+  /** The same login, for programs that open sessions themselves. They act as `owner` by the session's `role`. */
+  async loaderUrl(owner: string): Promise<string> {
+    return (await this.loaderLogin('loader', owner)).url;
+  }
+
+  publisher = (): Promise<pg.Client> => this.ownSession('old', this.own.publisher);
+  replicator = (): Promise<pg.Client> => this.ownSession('old', this.own.replicator);
+  keeper = (): Promise<pg.Client> => this.ownSession('target', this.own.keeper);
+
+  /** The superuser in the customer's own database: it names nothing there but what it has made itself. */
+  async guardian(): Promise<pg.Client> {
+    const url = withDatabase(this.move.oldUrl, this.move.databaseName);
+    return (await this.open('guardian', () => this.connect(url, { purpose: 'admin' }))).client;
+  }
+
+  /** Our roles on one server: those that a lock leaves alone. */
+  async rolesOf(side: Side): Promise<string[]> {
+    const made = await Promise.all(this.logins.values());
+    const { publisher, replicator, keeper } = this.own;
+    const fixed = side === 'old' ? [publisher, replicator] : [keeper];
+    return [...fixed, ...made.filter((login) => login.side === side).map(({ login }) => login)].map(({ role }) => role);
+  }
+
+  /** Closes the sessions and drops the stage's readers and loaders. */
+  async close(): Promise<void> {
+    const readersAndLoaders = await Promise.allSettled(this.logins.values());
+    const isServer = ([key]: [string, unknown]): boolean => key.startsWith('server ');
+    await this.closeSessions([...this.sessions].filter((entry) => !isServer(entry)).map(([, session]) => session));
+    for (const outcome of readersAndLoaders) {
+      if (outcome.status === 'rejected') continue;
+      const { side, login } = outcome.value;
+      // The next stage sweeps away what this one has left behind.
+      await this.server(side)
+        .then(async (admin) => {
+          if (side === 'target') await admin.query(revokeParameterSql(login.role)).catch(() => undefined);
+          await dropTransferRole(admin, login.role);
+        })
+        .catch(() => undefined);
+    }
+    await this.closeSessions([...this.sessions.values()]);
+  }
+
+  private async closeSessions(sessions: Promise<Session>[]): Promise<void> {
+    const opened = await Promise.allSettled(sessions);
+    await Promise.all(opened.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.close()] : [])));
+  }
+
+  private urlOf = (side: Side): string => (side === 'old' ? this.move.oldUrl : this.move.targetUrl);
+
+  private async ownSession(side: Side, login: TransferLogin): Promise<pg.Client> {
+    const url = loginUrl(this.urlOf(side), login, this.move.databaseName);
+    return (await this.open(login.role, () => this.connect(url, { purpose: 'load' }))).client;
+  }
+
+  private async loaderLogin(kind: string, owner: string): Promise<{ url: string; login: TransferLogin }> {
+    if (owner === platformRole) throw new Error('nothing is loaded as the superuser');
+    const database = this.move.databaseName;
+    const login = await this.login(`${kind} ${owner}`, 'target', (admin) => makeLoader({ admin, database, tag: this.tag, owner }));
+    return { url: loginUrl(this.move.targetUrl, login, database), login };
+  }
+
+  private async login(key: string, side: Side, make: (admin: pg.Client) => Promise<TransferLogin>): Promise<TransferLogin> {
+    const known = this.logins.get(key);
+    if (known) return (await known).login;
+    const made = (async () => ({ side, login: await make(await this.server(side)) }))();
+    this.logins.set(key, made);
+    return (await made).login;
+  }
+
+  private open(key: string, connect: () => Promise<Session>): Promise<Session> {
+    const known = this.sessions.get(key);
+    if (known) return known;
+    const opened = connect();
+    opened.catch(() => this.sessions.delete(key));
+    this.sessions.set(key, opened);
+    return opened;
+  }
+
+  /** Its commits are durable. */
+  private async connect(url: string, options: SessionOptions): Promise<Session> {
+    const { applicationName } = this;
+    const session = await openSession(url, { ...options, applicationName, signal: this.move.signal });
+    await session.client.query('set synchronous_commit = on');
+    return session;
+  }
+}
+
+/** Runs the work of one stage with sessions of its own. */
+export async function withStage<T>(move: Move, work: (stage: Stage) => Promise<T>): Promise<T> {
+  const stage = new Stage(move);
+  try {
+    return await work(stage);
+  } catch (error) {
+    move.signal?.throwIfAborted();
+    throw error;
+  } finally {
+    await stage.close();
+  }
+}
+
+/** All rows of a query, parsed. */
+export async function readRows<Row>(client: pg.ClientBase, schema: z.ZodType<Row>, sql: string, values: unknown[] = []): Promise<Row[]> {
+  return z.array(schema).parse((await client.query(sql, values)).rows);
+}

@@ -1,0 +1,103 @@
+import pg from 'pg';
+import { z } from 'zod';
+import { runStatement } from '../session/session';
+import { isOwnRoleSql } from './copy/own-objects';
+import { databaseSettingStatements } from './copy/roles';
+import { readRows, type Stage } from './session';
+import { UpgradeError } from './upgrade-error';
+
+const name = pg.escapeIdentifier;
+const databaseSchema = z.object({ owner: z.string(), comment: z.string().nullable(), limit: z.number() });
+const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.string(), is_grantable: z.boolean() });
+
+const databaseSql = `select pg_catalog.pg_get_userbyid(datdba) as owner, pg_catalog.shobj_description(oid, 'pg_database') as comment, datconnlimit as limit
+  from pg_catalog.pg_database where datname = $1`;
+/** The customer's; ours are granted and taken back by themselves. */
+const grantsSql = `select r.rolname as grantee, a.privilege_type as privilege, a.is_grantable
+  from pg_catalog.pg_database d cross join lateral pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a
+  left join pg_catalog.pg_roles r on r.oid = a.grantee where d.datname = $1 and (a.grantee = 0 or not ${isOwnRoleSql}) order by 1, 2`;
+
+/** A role's name in a statement; null is PUBLIC. */
+const who = (grantee: string | null): string => (grantee === null ? 'public' : name(grantee));
+
+async function readDatabase(server: pg.ClientBase, databaseName: string): Promise<z.infer<typeof databaseSchema>> {
+  const [found] = await readRows(server, databaseSchema, databaseSql, [databaseName]);
+  if (found === undefined) throw new Error('there is no such database');
+  return found;
+}
+
+/**
+ * Makes an empty database of the name, with the old one's comment, which nobody but the platform may enter before the cutover. Its owner is the old one's when the roles
+ * are there: see {@link ownDatabase}.
+ */
+export async function createTargetDatabase(stage: Stage): Promise<void> {
+  const { databaseName } = stage.move;
+  const [old, target] = [await stage.server('old'), await stage.server('target')];
+  const { comment } = await readDatabase(old, databaseName);
+  await target.query(`create database ${name(databaseName)} template template0 encoding 'UTF8'`);
+  await target.query(`revoke all on database ${name(databaseName)} from public`);
+  if (comment !== null) await target.query(`comment on database ${name(databaseName)} is ${pg.escapeLiteral(comment)}`);
+}
+
+/** The database belongs to whom the old one belongs to; the owner may make schemas in it, and may not enter yet. */
+export async function ownDatabase(stage: Stage): Promise<void> {
+  const { databaseName } = stage.move;
+  const { owner } = await readDatabase(await stage.server('old'), databaseName);
+  const target = await stage.server('target');
+  await target.query(`alter database ${name(databaseName)} owner to ${name(owner)}`);
+  await target.query(`revoke connect, temporary on database ${name(databaseName)} from ${name(owner)}`);
+}
+
+/**
+ * The statements that let customers into a database with the grants, the limit and the settings that the old one has now. They may be run on the target, or on the old one again
+ * after {@link lockOut}; again is harmless.
+ */
+export async function openingStatements(old: pg.ClientBase, databaseName: string, connectionLimit: number): Promise<string[]> {
+  const database = name(databaseName);
+  const grants = await readRows(old, grantSchema, grantsSql, [databaseName]);
+  const { owner } = await readDatabase(old, databaseName);
+  const grantees = new Set([null, owner, ...grants.map(({ grantee }) => grantee)]);
+  return [
+    ...[...grantees].map((grantee) => `revoke all on database ${database} from ${who(grantee)} cascade`),
+    ...grants.map(
+      ({ grantee, privilege, is_grantable: isGrantable }) =>
+        `grant ${privilege} on database ${database} to ${who(grantee)}${isGrantable ? ' with grant option' : ''}`,
+    ),
+    `alter database ${database} connection limit ${Math.trunc(connectionLimit)}`,
+    ...(await databaseSettingStatements(old, databaseName)),
+  ];
+}
+
+/** Runs them as one: customers are let in or they are not. */
+export async function openDatabase(server: pg.ClientBase, statements: readonly string[]): Promise<void> {
+  await server.query('set synchronous_commit = on');
+  // One round trip, since clients wait for it. Names in it are quoted, and nothing else is the customer's.
+  await server.query(['begin', ...statements, 'commit'].join('; '));
+}
+
+/** How many customers' sessions the database takes; -1 when only the server limits them. */
+export async function readConnectionLimit(server: pg.ClientBase, databaseName: string): Promise<number> {
+  const { limit } = await readDatabase(server, databaseName);
+  // 0 was how earlier versions kept customers out.
+  return limit > 0 ? limit : -1;
+}
+
+/** The customer's limit counts our roles too, so it is lifted for as long as they work. */
+export async function liftConnectionLimit(server: pg.ClientBase, databaseName: string): Promise<void> {
+  const { limit } = await readDatabase(server, databaseName);
+  if (limit >= 0) await server.query(`alter database ${name(databaseName)} connection limit -1`);
+}
+
+/** Runs the opening of the target and takes it back: behind the switch it must not fail. Throws `statement_failed`. */
+export async function rehearseOpening(stage: Stage): Promise<void> {
+  const { databaseName } = stage.move;
+  const target = await stage.server('target');
+  await target.query('begin');
+  try {
+    for (const statement of await openingStatements(await stage.server('old'), databaseName, -1)) await runStatement(target, statement);
+  } catch (error) {
+    throw new UpgradeError('statement_failed', 'a setting of the database', { cause: error, object: `DATABASE ${databaseName}` });
+  } finally {
+    await target.query('rollback');
+  }
+}

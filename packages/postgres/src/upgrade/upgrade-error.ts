@@ -1,0 +1,37 @@
+import { isPermanentSqlState, sqlStateOf } from '../session/transfer-error';
+
+export type UpgradeErrorCode =
+  | 'busy'
+  | 'not_caught_up'
+  | 'replication_failed'
+  | 'statement_failed'
+  | 'not_sealed'
+  | 'copy_failed'
+  | 'rights_differ';
+
+export interface UpgradeErrorOptions extends ErrorOptions {
+  /** What the customer can look for: `TABLE public.orders`. */
+  object?: string | undefined;
+}
+
+/**
+ * Why a stage stopped. `code` is stable; `message` may quote SQL of the customer, so it belongs in the log only; `object` and `reason` are for the customer. All of
+ * them leave the old instance as it is; `busy` and `not_caught_up` may pass.
+ */
+export class UpgradeError extends Error {
+  override readonly name = 'UpgradeError';
+  readonly code: UpgradeErrorCode;
+  readonly object: string | null;
+  /** Postgres' own words, without the row's values, which it puts into the detail. */
+  readonly reason: string;
+  /** The same content fails again however often it is tried. */
+  readonly isPermanent: boolean;
+
+  constructor(code: UpgradeErrorCode, message: string, options: UpgradeErrorOptions = {}) {
+    super(message, options);
+    this.code = code;
+    this.object = options.object ?? null;
+    this.reason = options.cause instanceof Error ? options.cause.message : message;
+    this.isPermanent = code === 'rights_differ' || (code === 'statement_failed' && isPermanentSqlState(sqlStateOf(options.cause)));
+  }
+}

@@ -1,0 +1,93 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { runSql } from '../src/testing/run-sql';
+import { withDatabase } from '../src/upgrade/session';
+import type { TwoServers } from './two-servers';
+
+const applicationName = 'drydock canary';
+const poweredSql = `select rolname as name from pg_catalog.pg_roles r where rolname !~ '^pg_' and (rolsuper or rolbypassrls or rolreplication
+  or pg_has_role(oid, 'pg_read_all_data', 'member') or pg_has_role(oid, 'pg_execute_server_program', 'member')) order by 1`;
+
+/** What no customer may read, change or stop: a file, a table in another database of each cluster, sessions in it, and a process. */
+export class Canaries {
+  readonly applicationName = applicationName;
+  readonly file: string;
+  private readonly folder: string;
+  private readonly secret = `canary-${randomBytes(16).toString('hex')}`;
+  private readonly child: ChildProcess;
+  private readonly servers: TwoServers;
+  private readonly sessions: pg.Client[];
+  private readonly facts: string;
+
+  private constructor(servers: TwoServers, sessions: pg.Client[]) {
+    this.servers = servers;
+    this.sessions = sessions;
+    this.folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-canary-'));
+    mkdirSync(path.join(this.folder, 'closed'), { mode: 0o700 });
+    this.file = path.join(this.folder, 'closed', 'secret');
+    writeFileSync(this.file, this.secret, { mode: 0o600 });
+    this.child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore', env: {} });
+    this.facts = this.factsOfFile();
+  }
+
+  static async start(servers: TwoServers): Promise<Canaries> {
+    const sessions: pg.Client[] = [];
+    for (const { adminUrl } of [servers.old, servers.target]) {
+      await runSql(adminUrl, 'create database canary template template0');
+      await runSql(adminUrl, 'revoke connect on database canary from public');
+      const session = new pg.Client({ connectionString: withDatabase(adminUrl, 'canary'), application_name: applicationName });
+      session.on('error', () => undefined);
+      await session.connect();
+      sessions.push(session);
+    }
+    const canaries = new Canaries(servers, sessions);
+    for (const session of sessions) {
+      await session.query('create table secret (secret text)');
+      await session.query('insert into secret values ($1)', [canaries.secret]);
+    }
+    return canaries;
+  }
+
+  get pid(): number {
+    return this.child.pid ?? 0;
+  }
+
+  isIn(text: string): boolean {
+    return text.includes(this.secret);
+  }
+
+  /** The canaries that have changed; empty when all is well. `ownRoles` may do more than a customer while a move lasts. */
+  async harm(ownRoles: readonly string[] = []): Promise<string[]> {
+    const found: string[] = [];
+    if (this.factsOfFile() !== this.facts || readFileSync(this.file, 'utf8') !== this.secret) found.push('the file was changed');
+    if (this.child.exitCode !== null || this.child.signalCode !== null) found.push('the process was ended');
+    for (const session of this.sessions) {
+      const rows = await session.query('select secret from secret').then(
+        (answer) => JSON.stringify(answer.rows),
+        () => 'the session was ended',
+      );
+      if (rows !== JSON.stringify([{ secret: this.secret }])) found.push(rows);
+    }
+    for (const { adminUrl } of [this.servers.old, this.servers.target]) {
+      const powerful = (await runSql<{ name: string }>(adminUrl, poweredSql)).map(({ name }) => name);
+      const strangers = powerful.filter((name) => name !== 'postgres' && !ownRoles.includes(name));
+      if (strangers.length > 0) found.push(`powerful: ${strangers.join(', ')}`);
+    }
+    return found;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.sessions.map((session) => session.end().catch(() => undefined)));
+    this.child.kill('SIGKILL');
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  private factsOfFile(): string {
+    const { uid, gid, mode, size, mtimeMs, ino } = lstatSync(this.file);
+    return JSON.stringify({ uid, gid, mode, size, mtimeMs, ino });
+  }
+}

@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto';
+import { dumpSchema } from '../src/dump/dump-schema';
+import { splitStatements } from '../src/load/split-statements';
+import { loginUrl, makeLoader, makeReader } from '../src/load/transfer-roles';
+import { runSql, withClient } from '../src/testing/run-sql';
+import { readSharedCluster, withDatabase } from '../src/testing/test-cluster';
+
+export interface OwnedDatabase {
+  /** By a role that may read everything. */
+  readerUrl: string;
+  /** By a role that acts as the owner, for a load. */
+  loader: { url: string; role: string };
+  /** As the unprivileged role that owns it. */
+  url: string;
+  adminUrl: string;
+  name: string;
+}
+
+/** Runs SQL as the superuser of the shared test cluster. */
+export const runAsAdmin = <Row>(sql: string, values?: unknown[]): Promise<Row[]> => runSql(readSharedCluster().adminUrl, sql, values);
+
+/** A fresh database with a login role of its own that owns it and nothing else, and the roles by which it is dumped and loaded. */
+export async function createOwnedDatabase(): Promise<OwnedDatabase> {
+  const { adminUrl: clusterUrl } = readSharedCluster();
+  const name = `t_${randomBytes(6).toString('hex')}`;
+  await runSql(clusterUrl, `create role ${name} login password 'owner-password'`);
+  await runSql(clusterUrl, `create database ${name} owner ${name} template template0`);
+  const url = new URL(withDatabase(clusterUrl, name));
+  const adminUrl = url.href;
+  url.username = name;
+  url.password = 'owner-password';
+  await runSql(clusterUrl, `revoke connect on database ${name} from public`);
+  const logins = await withClient(clusterUrl, async (admin) => ({
+    reader: await makeReader({ admin, database: name, tag: 'test' }),
+    loader: await makeLoader({ admin, database: name, owner: name, tag: 'test' }),
+  }));
+  const readerUrl = loginUrl(clusterUrl, logins.reader, name);
+  return { url: url.href, adminUrl, name, readerUrl, loader: { url: loginUrl(clusterUrl, logins.loader, name), role: name } };
+}
+
+/** The statements of a dump with its privileges, in order of their text, the owner's name made the same everywhere. */
+export async function dumpedStatements({ readerUrl, name }: OwnedDatabase): Promise<string[]> {
+  const sections = await Promise.all([
+    dumpSchema({ url: readerUrl, section: 'pre-data' }),
+    dumpSchema({ url: readerUrl, section: 'post-data' }),
+  ]);
+  const texts = sections.flatMap(splitStatements).map(({ text }) => text.replace(/^(?:--[^\n]*\n|\s)+/, ''));
+  return texts.map((text) => text.replaceAll(`"${name}"`, name).replaceAll(name, 'OWNER')).sort();
+}

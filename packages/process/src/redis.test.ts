@@ -1,0 +1,32 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { isSameProcess } from './process-proof';
+import { findRedis, type RedisServer, startRedis } from './redis';
+import { pingRedis } from './redis-ping';
+
+const whereRedisIs = findRedis() === null ? describe.skip : describe;
+
+whereRedisIs('a private Redis', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-redis-'));
+  let server: RedisServer | undefined;
+
+  afterAll(async () => {
+    await server?.stop();
+    fs.rmSync(folder, { recursive: true, force: true });
+  });
+
+  test('asks for its password, which is not on its command line', async () => {
+    server = await startRedis({ folder });
+    const password = new URL(server.url).password;
+    expect(await pingRedis(server.port, 'wrong')).toBe(false);
+    expect(await pingRedis(server.port, password)).toBe(true);
+    expect(fs.readFileSync(`/proc/${server.proof.pid}/cmdline`, 'utf8')).not.toContain(password);
+  });
+
+  test('a leftover on the same folder is ended', async () => {
+    const earlier = server;
+    server = await startRedis({ folder });
+    expect(earlier === undefined || isSameProcess(earlier.proof)).toBe(false);
+  });
+});

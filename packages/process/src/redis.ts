@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { endProcess } from './end-process';
+import { findProgram } from './find-program';
+import { findFreePort } from './free-port';
+import { type ChildExit, type GuardedChild, spawnGuarded } from './guarded-child';
+import type { ProcessProof } from './process-proof';
+import { pingRedis } from './redis-ping';
+
+export interface RedisOptions {
+  /** Holds the append-only file, the configuration and the password (all ours alone). Made when missing. */
+  folder: string;
+  /** A free one when missing. */
+  port?: number;
+  /** For tests: nothing is written to disk. */
+  isEphemeral?: boolean;
+  onLog?: (text: string) => void;
+}
+
+export interface RedisServer {
+  port: number;
+  /** With its password. */
+  url: string;
+  proof: ProcessProof;
+  exited: Promise<ChildExit>;
+  stop(): Promise<void>;
+}
+
+const startTimeoutMs = 30_000;
+const stopTimeoutMs = 10_000;
+
+/** The Redis-compatible server on the PATH, Valkey first; null when there is none. */
+export function findRedis(): string | null {
+  return findProgram(['valkey-server', 'redis-server']);
+}
+
+/**
+ * Starts a private Redis or Valkey: loopback, a generated password, append-only file, and no eviction, since a queue that forgets is
+ * worse than one that refuses. Resolves when it answers, after it has loaded its file.
+ * @throws when no program is on the PATH, or with the server's last words when it does not start
+ */
+export async function startRedis(options: RedisOptions): Promise<RedisServer> {
+  const program = findRedis();
+  if (program === null) throw new Error('Neither valkey-server nor redis-server is on the PATH');
+  fs.mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+  const folder = fs.realpathSync(options.folder);
+  await clearLeftoverRedis(folder);
+  const port = options.port ?? (await findFreePort());
+  const password = settlePassword(folder);
+  const configuration = path.join(folder, 'redis.conf');
+  fs.writeFileSync(configuration, configurationText(folder, port, password, options.isEphemeral === true), { mode: 0o600 });
+  const child = await spawnGuarded(program, [configuration], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    signalOnOrphan: 'SIGTERM',
+  });
+  fs.writeFileSync(path.join(folder, 'running.json'), JSON.stringify(child.proof), { mode: 0o600 });
+  const stop = (): Promise<void> => child.stop('SIGTERM', stopTimeoutMs);
+  try {
+    await waitUntilAnswering(child, port, password, options.onLog);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { port, url: `redis://:${password}@127.0.0.1:${port}`, proof: child.proof, exited: child.exited, stop };
+}
+
+/** The password goes into a file: a command line is readable by every user of the machine. */
+function configurationText(folder: string, port: number, password: string, isEphemeral: boolean): string {
+  const lines = [
+    `port ${port}`,
+    'bind 127.0.0.1',
+    'protected-mode yes',
+    `requirepass ${password}`,
+    `dir ${JSON.stringify(folder)}`,
+    'daemonize no',
+    'save ""',
+    `appendonly ${isEphemeral ? 'no' : 'yes'}`,
+    'appendfsync everysec',
+    'maxmemory-policy noeviction',
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function settlePassword(folder: string): string {
+  const file = path.join(folder, 'password');
+  if (!fs.existsSync(file)) fs.writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 });
+  return fs.readFileSync(file, 'utf8').trim();
+}
+
+/** Ends the server of an earlier run on this folder: recognised by pid and start time. */
+async function clearLeftoverRedis(folder: string): Promise<void> {
+  const note = path.join(folder, 'running.json');
+  if (!fs.existsSync(note)) return;
+  const noted: unknown = JSON.parse(fs.readFileSync(note, 'utf8') || 'null');
+  const leftover = isProof(noted) ? noted : null;
+  // redis-server rewrites its command line to its name and address, so the folder is not in it: pid and start time have to do
+  if (leftover !== null && !(await endProcess(leftover, ['SIGTERM', 'SIGKILL'], stopTimeoutMs))) {
+    throw new Error(`Redis (pid ${leftover.pid}) of an earlier run cannot be ended`);
+  }
+  fs.rmSync(note, { force: true });
+}
+
+function isProof(value: unknown): value is ProcessProof {
+  return typeof value === 'object' && value !== null && 'pid' in value && 'startedTicks' in value && typeof value.pid === 'number';
+}
+
+async function waitUntilAnswering(child: GuardedChild, port: number, password: string, onLog?: (text: string) => void): Promise<void> {
+  let lastWords = '';
+  const keep = (chunk: Buffer): void => {
+    lastWords = (lastWords + chunk.toString()).slice(-4000);
+    onLog?.(chunk.toString());
+  };
+  child.process.stdout?.on('data', keep);
+  child.process.stderr?.on('data', keep);
+  const until = performance.now() + startTimeoutMs;
+  while (!(await pingRedis(port, password))) {
+    if (child.process.exitCode !== null || child.process.signalCode !== null) throw new Error(`Redis did not start:\n${lastWords}`);
+    if (performance.now() > until) throw new Error(`Redis did not answer within ${startTimeoutMs / 1000} s:\n${lastWords}`);
+    await sleep(20);
+  }
+}

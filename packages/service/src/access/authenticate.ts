@@ -1,0 +1,57 @@
+import type { KeyObject } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { ReplayMemory } from '../effects/replay-memory';
+import type { Exchange } from '../http/exchange';
+import { assertBound, type RequestClaims, TokenRefusal, verifyInternalToken, verifyRequestToken } from './internal-token';
+
+const bearerForm = /^Bearer ([A-Za-z0-9_.-]+)$/;
+
+/** The one bearer token. Two Authorization headers are refused: Node would silently take the first. */
+function bearerToken(request: IncomingMessage): string {
+  const given = request.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization').length;
+  const token = given === 1 ? bearerForm.exec(request.headers.authorization ?? '')?.[1] : undefined;
+  if (token === undefined) throw new TokenRefusal(given === 0 ? 'none' : 'no single bearer token');
+  return token;
+}
+
+const lineOf = (request: IncomingMessage): { method: string; path: string } => ({ method: request.method ?? '', path: request.url ?? '' });
+
+/** The process that verifies. */
+export interface Verifier {
+  /** The audience of its tokens. */
+  service: string;
+  usedTokens: ReplayMemory;
+}
+
+/** The gateway's token on a customer's call. Throws {@link TokenRefusal}, having asked nothing of anybody. */
+export function authenticateRequest(exchange: Exchange, { key, service, usedTokens }: Verifier & { key: KeyObject }): RequestClaims {
+  const { request, context } = exchange;
+  const expected = { key, audience: service, issuer: 'gateway', used: usedTokens, ...lineOf(request) };
+  const claims = verifyRequestToken(bearerToken(request), expected);
+  context.request_id = claims.request_id;
+  context.org_id = claims.org_id;
+  return claims;
+}
+
+/** One of ours on an internal path; resolves which by whose key fits. */
+export function authenticateInternal(
+  exchange: Exchange,
+  issuers: Readonly<Record<string, KeyObject>>,
+  { service, usedTokens }: Verifier,
+  body: Uint8Array,
+): string {
+  const { request, context } = exchange;
+  const token = bearerToken(request);
+  let refusal: unknown = new TokenRefusal('nobody may call this');
+  for (const [issuer, key] of Object.entries(issuers)) {
+    try {
+      const claims = verifyInternalToken(token, { key, issuer, audience: service, used: usedTokens, ...lineOf(request) });
+      assertBound(claims, body, undefined);
+      context.request_id = claims.request_id;
+      return issuer;
+    } catch (error) {
+      refusal = error;
+    }
+  }
+  throw refusal;
+}

@@ -1,0 +1,177 @@
+import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto';
+import { modeSchema } from '@drydock/contracts/platform/values';
+import jwt from 'jsonwebtoken';
+import { z } from 'zod';
+import { createReplayMemory, nextTokenId, type ReplayMemory } from '../effects/replay-memory';
+import { systemNowMs } from '../process/clock';
+import { secretBytes } from '../process/secrets';
+
+export const tokenLifetimeSeconds = 30;
+/** How far two machines' clocks may differ, either way, before every call between them is refused. */
+export const clockToleranceSeconds = 5;
+/** Ours are about 700 bytes; anything near this is not ours and is refused before it is decoded. */
+export const tokenBytesMax = 8_192;
+
+/** `request`: the gateway forwards a customer's call. `internal`: one process of ours asks another something of its own. */
+export type TokenKind = 'request' | 'internal';
+
+const headerOf = (kind: TokenKind): string => Buffer.from(`{"alg":"HS256","typ":"drydock-${kind}+jwt"}`).toString('base64url');
+/** The only two headers we ever sign. Comparing the whole segment refuses `none`, other algorithms, kid, jku, jwk, x5u and crit unparsed. */
+const signedHeaders = { request: headerOf('request'), internal: headerOf('internal') } as const;
+
+const callerClaims = { key_id: z.string().min(1), org_id: z.string().min(1), mode: modeSchema, scopes: z.array(z.string()) };
+const boundClaims = {
+  iss: z.string(),
+  aud: z.string(),
+  iat: z.int(),
+  exp: z.int(),
+  jti: z.string(),
+  request_id: z.string().regex(/^[A-Za-z0-9_-]{8,64}$/),
+  method: z.string(),
+  path: z.string(),
+  body_sha256: z.string(),
+  idempotency_key_sha256: z.string().optional(),
+};
+const requestClaimsSchema = z.strictObject({ ...boundClaims, ...callerClaims });
+const internalClaimsSchema = z.strictObject(boundClaims);
+export type RequestClaims = z.infer<typeof requestClaimsSchema>;
+export type InternalClaims = z.infer<typeof internalClaimsSchema>;
+
+/** Who calls, as the gateway verified it. */
+export interface Caller {
+  keyId: string;
+  orgId: string;
+  mode: z.infer<typeof modeSchema>;
+  scopes: readonly string[];
+}
+
+/** What a token is bound to. `path` with its query, exactly as it stands on the request line. */
+export interface BoundRequest {
+  requestId: string;
+  method: string;
+  path: string;
+  body?: Uint8Array | undefined;
+  idempotencyKey?: string | undefined;
+}
+
+/** A signing key made once per process: building it from hex on every call costs more than the signature. */
+export const tokenKey = (secretHex: string): KeyObject => createSecretKey(secretBytes(secretHex));
+
+const sha256 = (data: Uint8Array | string): string => hash('sha256', data, 'base64url');
+const emptyBodySha256 = sha256('');
+export const bodySha256 = (body: Uint8Array | undefined): string =>
+  body === undefined || body.length === 0 ? emptyBodySha256 : sha256(body);
+
+function bind(issuer: string, audience: string, bound: BoundRequest, nowMs: number): z.infer<typeof internalClaimsSchema> {
+  const iat = Math.floor(nowMs / 1000);
+  const claims = {
+    iss: issuer,
+    aud: audience,
+    iat,
+    exp: iat + tokenLifetimeSeconds,
+    jti: nextTokenId(issuer, audience),
+    request_id: bound.requestId,
+    method: bound.method,
+    path: bound.path,
+    body_sha256: bodySha256(bound.body),
+  };
+  return bound.idempotencyKey === undefined ? claims : { ...claims, idempotency_key_sha256: sha256(bound.idempotencyKey) };
+}
+
+/**
+ * A JWT in its compact form, signed by hand: one is made for every request, our claims need none of the checks that jsonwebtoken makes before
+ * it signs, and those cost five times the signature. Verifying, where the danger is, is jsonwebtoken's.
+ */
+function sign(kind: TokenKind, key: KeyObject, claims: object): string {
+  const signed = `${signedHeaders[kind]}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
+  return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`;
+}
+
+/** The gateway's token for one call to `audience` (a service's name), on behalf of `caller`. Lives 30 s. */
+export function signRequestToken(key: KeyObject, audience: string, caller: Caller, bound: BoundRequest, nowMs = systemNowMs()): string {
+  const { keyId, orgId, mode, scopes } = caller;
+  return sign('request', key, Object.assign(bind('gateway', audience, bound, nowMs), { key_id: keyId, org_id: orgId, mode, scopes }));
+}
+
+/** A token for an `/internal/` path: the gateway asking keys, or a service delivering its audit entries. */
+export function signInternalToken(
+  key: KeyObject,
+  parties: { issuer: string; audience: string },
+  bound: BoundRequest,
+  nowMs = systemNowMs(),
+): string {
+  return sign('internal', key, bind(parties.issuer, parties.audience, bound, nowMs));
+}
+
+/** Why a token was refused; for the log alone, the caller always sees the same 401. */
+export class TokenRefusal extends Error {
+  override readonly name = 'TokenRefusal';
+}
+
+/** A new memory of used tokens: one for each process that verifies, made when it begins. */
+export const rememberTokens = (nowMs = systemNowMs()): ReplayMemory =>
+  createReplayMemory({
+    beganSeconds: Math.floor(nowMs / 1000),
+    toleranceSeconds: clockToleranceSeconds,
+    lifetimeSeconds: tokenLifetimeSeconds,
+  });
+
+interface Expected {
+  key: KeyObject;
+  /** The tokens that the verifying process has seen: a token works once. */
+  used: ReplayMemory;
+  issuer: string;
+  audience: string;
+  method: string;
+  path: string;
+  nowMs?: number;
+}
+
+function verify<Claims extends InternalClaims>(kind: TokenKind, schema: z.ZodType<Claims>, token: string, expected: Expected): Claims {
+  if (token.length > tokenBytesMax) throw new TokenRefusal('oversized');
+  if (!token.startsWith(`${signedHeaders[kind]}.`)) throw new TokenRefusal('not our header');
+  const nowSeconds = Math.floor((expected.nowMs ?? systemNowMs()) / 1000);
+  let payload: unknown;
+  try {
+    payload = jwt.verify(token, expected.key, {
+      algorithms: ['HS256'],
+      issuer: expected.issuer,
+      audience: expected.audience,
+      clockTimestamp: nowSeconds,
+      clockTolerance: clockToleranceSeconds,
+    });
+  } catch (error) {
+    throw new TokenRefusal(error instanceof Error ? error.message : 'unreadable');
+  }
+  const claims = schema.safeParse(payload);
+  if (!claims.success) throw new TokenRefusal('claims');
+  const { iat, exp, method, path } = claims.data;
+  if (exp - iat > tokenLifetimeSeconds || exp < iat) throw new TokenRefusal('lives too long');
+  if (iat > nowSeconds + clockToleranceSeconds) throw new TokenRefusal('from the future');
+  if (method !== expected.method || path !== expected.path) throw new TokenRefusal('for another request');
+  const refusal = expected.used.refuse(claims.data, nowSeconds);
+  if (refusal !== undefined) throw new TokenRefusal(refusal);
+  return claims.data;
+}
+
+/** The claims of the gateway's token. Throws {@link TokenRefusal}; touches nothing but memory. The body is checked by {@link assertBound}. */
+export const verifyRequestToken = (token: string, expected: Expected): RequestClaims =>
+  verify('request', requestClaimsSchema, token, expected);
+
+/** The claims of a token for an internal path. Throws {@link TokenRefusal}. */
+export const verifyInternalToken = (token: string, expected: Expected): InternalClaims =>
+  verify('internal', internalClaimsSchema, token, expected);
+
+/** Refuses a body or an Idempotency-Key other than the one that was signed; called once the body has arrived. */
+export function assertBound(claims: InternalClaims, body: Uint8Array, idempotencyKey: string | undefined): void {
+  if (claims.body_sha256 !== bodySha256(body)) throw new TokenRefusal('for another body');
+  const keySha256 = idempotencyKey === undefined ? undefined : sha256(idempotencyKey);
+  if (claims.idempotency_key_sha256 !== keySha256) throw new TokenRefusal('for another idempotency key');
+}
+
+export const callerOf = (claims: RequestClaims): Caller => ({
+  keyId: claims.key_id,
+  orgId: claims.org_id,
+  mode: claims.mode,
+  scopes: claims.scopes,
+});

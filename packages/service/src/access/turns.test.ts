@@ -1,0 +1,56 @@
+import { until } from '@drydock/testing/wait';
+import { uuidv7 } from 'uuidv7';
+import { startFixture } from '../../test/fixture';
+import { createTurns } from './turns';
+
+test('many calls that change one thing wait without a connection: none of them fails, and another thing is changed meanwhile', async () => {
+  const fixture = await startFixture();
+  const hot = uuidv7();
+  let release = (): void => undefined;
+  const gate = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let held = 0;
+  fixture.levers.hold = async () => {
+    held += 1;
+    if (held === 1) await gate;
+  };
+  const rename = (id: string) => fixture.call({ method: 'POST', path: `/v1/things/${id}/name`, body: { name: 'x' } });
+  const crowd = Array.from({ length: 50 }, () => rename(hot));
+  await until(async () => held > 0);
+  // Longer than a call waits for a connection: whoever stood in the pool's line would be refused by now.
+  await new Promise((resolve) => setTimeout(resolve, 1_700));
+  expect((await rename(uuidv7())).status).toBe(200);
+  release();
+  expect((await Promise.all(crowd)).map(({ status }) => status)).toEqual(Array.from({ length: 50 }, () => 200));
+  await fixture.close();
+});
+
+test('turns are taken in the order of asking, whatever became of the one before; nothing is kept of a line that has ended', async () => {
+  const turns = createTurns();
+  const order: number[] = [];
+  const results = await Promise.allSettled(
+    [1, 2, 3].map((number) =>
+      turns.take('thing', async () => {
+        await new Promise((resolve) => setImmediate(resolve));
+        order.push(number);
+        if (number === 2) throw new Error('refused');
+        return number;
+      }),
+    ),
+  );
+  expect(order).toEqual([1, 2, 3]);
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+});
+
+test('who waits too long is told to come back, and does not hold up who stands behind', async () => {
+  const turns = createTurns(50);
+  let release = (): void => undefined;
+  const first = turns.take('thing', () => new Promise<void>((resolve) => (release = resolve)));
+  const second = turns.take('thing', async () => 'never');
+  await expect(second).rejects.toMatchObject({ code: 'dependency_unavailable', details: { retryAfterSeconds: 1 } });
+  const third = turns.take('thing', async () => 'third');
+  release();
+  await first;
+  expect(await third).toBe('third');
+});

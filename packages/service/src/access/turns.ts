@@ -1,0 +1,57 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { problem } from '@drydock/contracts/platform/problem';
+
+/** Longer, and another one has the thing for something that is wrong. */
+const waitMsMaxDefault = 8_000;
+
+/**
+ * Lets those who would change the same thing in one at a time, in the order they came. Postgres' row lock would do so too, but each of them would wait
+ * in a transaction: a dozen calls for one site would hold every connection of this process, and everybody else's call would fail.
+ * Between processes the row lock decides, as ever.
+ */
+export interface Turns {
+  /**
+   * Resolves with what `work` gives, once everybody who asked for `thing` before has had their turn. Throws 503 when that takes over eight seconds, or
+   * longer than `withinMs`.
+   */
+  take<T>(thing: string, work: () => Promise<T>, withinMs?: number): Promise<T>;
+}
+
+export function createTurns(waitMsMax = waitMsMaxDefault): Turns {
+  /** For each thing, what settles when the last in its line is done. */
+  const lines = new Map<string, Promise<void>>();
+  return {
+    async take(thing, work, withinMs = waitMsMax) {
+      const before = lines.get(thing);
+      let leave = (): void => undefined;
+      const mine = new Promise<void>((resolve) => {
+        leave = resolve;
+      });
+      const line = before === undefined ? mine : before.then(() => mine);
+      lines.set(thing, line);
+      void line.then(() => lines.get(thing) === line && lines.delete(thing));
+      try {
+        if (before !== undefined) await settled(before, Math.max(0, Math.min(withinMs, waitMsMax)));
+        return await work();
+      } finally {
+        leave();
+      }
+    },
+  };
+}
+
+async function settled(line: Promise<void>, waitMsMax: number): Promise<void> {
+  const timer = new AbortController();
+  const late = wait(waitMsMax, 'late', { signal: timer.signal });
+  try {
+    if ((await Promise.race([line, late])) !== 'late') return;
+  } finally {
+    late.catch(() => undefined);
+    timer.abort();
+  }
+  throw problem('dependency_unavailable', {
+    detail: 'Other calls on the same thing took too long. Nothing was started. Try again after Retry-After.',
+    extra: { dependency: 'database' },
+    retryAfterSeconds: 1,
+  });
+}

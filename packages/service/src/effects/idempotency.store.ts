@@ -1,0 +1,133 @@
+import { problem } from '@drydock/contracts/platform/problem';
+import type { Sql } from '../database/sql';
+import type { Answer } from '../http/answer';
+
+/** How long an answer is kept for replays, and its key remembered. */
+export const keptHours = 24;
+
+/** A key's first attempt, or the one that took over from a crashed one. `accepted` is set when that one had already committed its effect. */
+export interface Claim {
+  id: Buffer;
+  token: string;
+  accepted: unknown;
+}
+
+export interface ClaimRequest {
+  id: Buffer;
+  fingerprint: Buffer;
+  token: string;
+  callerKeyId: string;
+  target: string;
+  leaseSeconds: number;
+}
+
+export type ClaimOutcome =
+  | { kind: 'claimed'; accepted: unknown }
+  | { kind: 'answered'; answer: Answer }
+  | { kind: 'running' }
+  | { kind: 'other_body' };
+
+interface ClaimRow {
+  claimed: boolean;
+  same_body: boolean;
+  accepted: unknown;
+  status: number | null;
+  headers: Record<string, string> | null;
+  body: string | null;
+}
+
+/**
+ * One statement: takes the key when it is new, when its 24 hours are over, or when its attempt's lease has run out without an answer (by
+ * Postgres' clock) and the body is the same; otherwise reads what is there. A conflicting row that committed after our snapshot is in neither
+ * branch: no row, which is `running`.
+ */
+const claimSql = `
+WITH claimed AS (
+  INSERT INTO idempotency_records AS r (id, fingerprint, claim, lease_expires_at, caller_key_id, target)
+  VALUES ($1, $2, $3::uuid, now() + make_interval(secs => $4::float8), $5, $6)
+  ON CONFLICT (id) DO UPDATE SET
+    fingerprint = excluded.fingerprint, claim = excluded.claim, lease_expires_at = excluded.lease_expires_at, created_at = now(),
+    accepted = CASE WHEN r.created_at > now() - interval '${keptHours} hours' THEN r.accepted END, status = NULL, headers = NULL, body = NULL
+  WHERE r.created_at <= now() - interval '${keptHours} hours'
+     OR (r.status IS NULL AND r.lease_expires_at <= now() AND r.fingerprint = excluded.fingerprint)
+  RETURNING true AS claimed, true AS same_body, accepted, NULL::int AS status, NULL::jsonb AS headers, NULL::text AS body
+)
+SELECT * FROM claimed
+UNION ALL
+SELECT false, fingerprint = $2, NULL, status, headers, body FROM idempotency_records WHERE id = $1 AND NOT EXISTS (SELECT FROM claimed)`;
+
+export async function claimKey(sql: Sql, request: ClaimRequest): Promise<ClaimOutcome> {
+  const { id, fingerprint, token, leaseSeconds, callerKeyId, target } = request;
+  const [row] = await sql.query<ClaimRow>(claimSql, [id, fingerprint, token, leaseSeconds, callerKeyId, target]);
+  if (row === undefined) return { kind: 'running' };
+  if (row.claimed) return { kind: 'claimed', accepted: row.accepted ?? undefined };
+  if (!row.same_body) return { kind: 'other_body' };
+  if (row.status === null) return { kind: 'running' };
+  return { kind: 'answered', answer: { status: row.status, headers: row.headers ?? {}, text: row.body ?? '' } };
+}
+
+/** Zero rows: another attempt took the key over while we were slow. Our effect must not be committed beside its. */
+function assertStillOurs(rows: readonly unknown[]): void {
+  if (rows.length > 0) return;
+  throw problem('dependency_unavailable', {
+    internal: 'the idempotency claim was taken over',
+    extra: { dependency: 'idempotency' },
+    retryAfterSeconds: 1,
+  });
+}
+
+/** Stores the answer; in the transaction of the effect, so that there is never one without the other. */
+export async function storeAnswer(sql: Sql, claim: Claim, answer: Answer): Promise<void> {
+  const rows = await sql.query(
+    `UPDATE idempotency_records SET status = $3::int, headers = $4::jsonb, body = $5, accepted = NULL
+     WHERE id = $1 AND claim = $2::uuid AND status IS NULL RETURNING true AS stored`,
+    [claim.id, claim.token, answer.status, JSON.stringify(answer.headers), answer.text],
+  );
+  assertStillOurs(rows);
+}
+
+/** Binds the key to an effect whose outcome is awaited, and renews the lease for the wait. */
+export async function storeAccepted(sql: Sql, claim: Claim, accepted: unknown, leaseSeconds: number): Promise<void> {
+  const rows = await sql.query(
+    `UPDATE idempotency_records SET accepted = $3::jsonb, lease_expires_at = now() + make_interval(secs => $4::float8)
+     WHERE id = $1 AND claim = $2::uuid AND status IS NULL RETURNING true AS stored`,
+    [claim.id, claim.token, JSON.stringify(accepted), leaseSeconds],
+  );
+  assertStillOurs(rows);
+}
+
+/** Lets the next request with this key run afresh. */
+export async function releaseClaim(sql: Sql, claim: Claim): Promise<void> {
+  await sql.query('DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [claim.id, claim.token]);
+}
+
+/**
+ * The same after a failure that may have come after the commit: a key that is bound to an effect stays bound to it, and the next request with it goes on
+ * waiting.
+ */
+export async function releaseUnaccepted(sql: Sql, claim: Claim): Promise<void> {
+  await sql.query(
+    `WITH released AS (DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL AND accepted IS NULL)
+     UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL AND accepted IS NOT NULL`,
+    [claim.id, claim.token],
+  );
+}
+
+/** Lets the next request with this key go on waiting for the same effect. */
+export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
+  await sql.query('UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [
+    claim.id,
+    claim.token,
+  ]);
+}
+
+/** Deletes at most `rowsMax` keys that are older than 24 hours; resolves with how many. Call it from a schedule until it gives fewer. */
+export async function purgeIdempotency(sql: Sql, rowsMax = 1_000): Promise<number> {
+  const rows = await sql.query(
+    `DELETE FROM idempotency_records WHERE id IN (
+       SELECT id FROM idempotency_records WHERE created_at <= now() - interval '${keptHours} hours' ORDER BY created_at LIMIT $1::int FOR UPDATE SKIP LOCKED
+     ) RETURNING true AS purged`,
+    [rowsMax],
+  );
+  return rows.length;
+}

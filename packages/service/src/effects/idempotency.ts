@@ -1,0 +1,84 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import { type Problem, problem } from '@drydock/contracts/platform/problem';
+import type { Sql } from '../database/sql';
+import type { Answer } from '../http/answer';
+import { canonicalJson } from './canonical-json';
+import { type Claim, claimKey } from './idempotency.store';
+
+export interface IdempotencyLimits {
+  /** How long an attempt owns its key; one that crashed blocks a retry for no longer. Slower attempts are refused at their commit, never doubled. */
+  leaseSeconds: number;
+  /** The same while `settle` waits: longer than the longest wait of an endpoint (10 s). */
+  settleLeaseSeconds: number;
+  /** How long a second request waits for the first one's answer. */
+  waitMs: number;
+}
+
+export const idempotencyLimits: IdempotencyLimits = { leaseSeconds: 15, settleLeaseSeconds: 30, waitMs: 5_000 };
+
+const pollMsFirst = 20;
+const pollMsMax = 250;
+const keyForm = /^[\x21-\x7e]{1,255}$/;
+
+/** The key as it came, or undefined without one. Throws 422 for anything but 1 to 255 visible ASCII characters. */
+export function readIdempotencyKey(endpoint: EndpointDefinition, header: string | undefined): string | undefined {
+  if (endpoint.idempotency === 'ignored' || header === undefined) return undefined;
+  // Node joins repeated headers with ", ", and a space is not a visible character.
+  if (!keyForm.test(header)) throw problem('idempotency_key_invalid');
+  return header;
+}
+
+interface Attempt {
+  callerKeyId: string;
+  method: string;
+  /** Concrete, without the query. */
+  path: string;
+  rawKey: string;
+  body: unknown;
+}
+
+const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/**
+ * Takes the key, or gives the stored answer of the first request; waits for one that is still running.
+ * Throws 422 `idempotency_key_reused` for another body, and after the wait 409 where the endpoint has one, else 503.
+ */
+export async function claimOrReplay(
+  sql: Sql,
+  endpoint: EndpointDefinition,
+  attempt: Attempt,
+  limits: IdempotencyLimits,
+): Promise<{ claim: Claim } | { replay: Answer }> {
+  const { callerKeyId, method, path, rawKey } = attempt;
+  const id = sha256(JSON.stringify([callerKeyId, method, path, rawKey]));
+  const token = randomUUID();
+  const request = {
+    id,
+    token,
+    callerKeyId,
+    fingerprint: sha256(canonicalJson(attempt.body)),
+    target: `${method} ${path}`,
+    leaseSeconds: limits.leaseSeconds,
+  };
+  const endsAtMs = performance.now() + limits.waitMs;
+  for (let pollMs = pollMsFirst; ; pollMs = Math.min(pollMs * 2, pollMsMax)) {
+    const outcome = await claimKey(sql, request);
+    if (outcome.kind === 'claimed') return { claim: { id, token, accepted: outcome.accepted } };
+    if (outcome.kind === 'answered') return { replay: outcome.answer };
+    if (outcome.kind === 'other_body') throw problem('idempotency_key_reused');
+    if (performance.now() + pollMs > endsAtMs) throw stillRunning(endpoint);
+    await wait(pollMs);
+  }
+}
+
+function stillRunning(endpoint: EndpointDefinition): Problem {
+  if (endpoint.problems.includes('idempotency_in_flight')) return problem('idempotency_in_flight', { retryAfterSeconds: 1 });
+  return problem('dependency_unavailable', {
+    detail: 'The first request with this Idempotency-Key is still running. Send it again after Retry-After.',
+    extra: { dependency: 'idempotency' },
+    retryAfterSeconds: 1,
+  });
+}

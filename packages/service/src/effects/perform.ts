@@ -1,0 +1,176 @@
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import { Problem } from '@drydock/contracts/platform/problem';
+import { problems } from '@drydock/contracts/platform/problems';
+import type { Turns } from '../access/turns';
+import type { Database } from '../database/sql';
+import { type Answer, answerOf, answerOfProblem } from '../http/answer';
+import { type AnswerTime, acceptedDetail } from '../http/answer-in-time';
+import { problemOfError } from '../http/problem-of-error';
+import type { HandlerRequest, Reply, Route } from '../http/route';
+import { parametersOf } from '../http/route-table';
+import type { Log } from '../telemetry/log';
+import { claimOrReplay, type IdempotencyLimits } from './idempotency';
+import { type Claim, releaseClaim, releaseUnaccepted, storeAccepted, storeAnswer, yieldClaim } from './idempotency.store';
+import { isOutcomeUnknown, outcomeUnknown } from './outcome-unknown';
+import { keptReply, rehydratedAnswer } from './replay-secret';
+import { transact } from './transact';
+
+type AnyRequest = HandlerRequest<EndpointDefinition>;
+
+export interface Performance<Tx> {
+  database: Database<Tx>;
+  limits: IdempotencyLimits;
+  log: Log;
+  turns: Turns;
+  time: AnswerTime;
+  /** Throws when a reply is not what the contract promises; does nothing in production. */
+  checkReply(reply: Reply): void;
+}
+
+/** Everything that `act` asked to be done after the commit; emptied before each try of its transaction. */
+export interface Afterwards {
+  works: Array<() => unknown>;
+}
+
+/** What the caller asked for, in the form that an Idempotency-Key is bound to. */
+export interface Asked {
+  /** Concrete, with canonical parameters and without its query: one record has one path. */
+  path: string;
+  /** As it was sent, before defaults. */
+  body: unknown;
+}
+
+/** Runs a route, once per Idempotency-Key where there is one. */
+export async function perform<Tx>(
+  kit: Performance<Tx>,
+  route: Route<Tx>,
+  request: AnyRequest,
+  afterwards: Afterwards,
+  asked: Asked,
+): Promise<Answer> {
+  const { idempotencyKey: rawKey, caller } = request;
+  if (rawKey === undefined) return trueAnswer(kit, route, request, await execute(kit, route, request, afterwards, undefined));
+  const attempt = { callerKeyId: caller.keyId, method: route.endpoint.method, ...asked, rawKey };
+  const taken = await claimOrReplay(kit.database.sql(), route.endpoint, attempt, kit.limits);
+  if ('replay' in taken) return trueAnswer(kit, route, request, replayed(rehydratedAnswer(route, request, rawKey, taken.replay)));
+  let answer: Answer;
+  try {
+    answer = await execute(kit, route, request, afterwards, taken.claim);
+  } catch (error) {
+    await concludeRefusal(kit, taken.claim, error, request.requestId);
+    throw error;
+  }
+  return trueAnswer(kit, route, request, answer);
+}
+
+/** Gives the answer once it is true everywhere. A replay waits too: the first attempt may have ended between its commit and its answer. */
+async function trueAnswer<Tx>({ time }: Performance<Tx>, route: Route<Tx>, request: AnyRequest, answer: Answer): Promise<Answer> {
+  if (answer.status >= 300 || route.beforeAnswer === undefined) return answer;
+  time.accept();
+  await route.beforeAnswer(request);
+  return answer;
+}
+
+const replayed = (answer: Answer): Answer => ({ ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } });
+
+async function execute<Tx>(
+  kit: Performance<Tx>,
+  route: Route<Tx>,
+  request: AnyRequest,
+  afterwards: Afterwards,
+  claim: Claim | undefined,
+): Promise<Answer> {
+  if (route.read !== undefined) {
+    const reply = await route.read(request);
+    kit.checkReply(reply);
+    if (claim !== undefined) await storeAnswer(kit.database.sql(), claim, answerOf(reply));
+    return answerOf(reply);
+  }
+  if (route.settle === undefined) {
+    const reply = await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
+      const made = done as Reply;
+      kit.checkReply(made);
+      if (claim !== undefined) await storeAnswer(kit.database.sql(tx), claim, answerOf(keptReply(route, request, made)));
+    });
+    return answerOf(reply as Reply);
+  }
+  // An earlier attempt committed this effect and went away before its outcome was known.
+  const accepted =
+    claim?.accepted ??
+    (await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
+      if (claim !== undefined) await storeAccepted(kit.database.sql(tx), claim, done, kit.limits.settleLeaseSeconds);
+    }));
+  kit.time.accept();
+  try {
+    const reply = await route.settle(request, accepted);
+    kit.checkReply(reply);
+    if (claim !== undefined) await storeAnswer(kit.database.sql(), claim, answerOf(reply));
+    return answerOf(reply);
+  } catch (error) {
+    throw error instanceof Problem ? error : outcomeUnread(error);
+  }
+}
+
+/** The effect stands although we could not see what became of it: neither "nothing was started" nor a free key would be true. */
+function outcomeUnread(error: unknown): Problem {
+  const { code, details } = problemOfError(error);
+  return outcomeUnknown(code, { ...details, detail: acceptedDetail });
+}
+
+/** What a turn that comes late must leave: for the effect itself, and for the wait for a worker (10.5 s, `startDecidedMs` of workflow-kit) and a last look. */
+const actMs = 500;
+const settleMs = 13_000;
+
+async function lookAndAct<Tx>(
+  kit: Performance<Tx>,
+  route: Route<Tx>,
+  request: AnyRequest,
+  afterwards: Afterwards,
+  store: (tx: Tx, done: unknown) => Promise<void>,
+): Promise<unknown> {
+  const world = await route.look?.(request);
+  const act = () => {
+    kit.time.begin();
+    return transact(kit.database, async (tx) => {
+      afterwards.works = [];
+      const made = await route.act?.(tx, request, world);
+      await store(tx, made);
+      return made;
+    });
+  };
+  const thing = thingOf(route, request);
+  const reservedMs = route.settle === undefined ? actMs : actMs + settleMs;
+  const done = thing === undefined ? await act() : await kit.turns.take(thing, act, kit.time.leftMs() - reservedMs);
+  for (const work of afterwards.works) runAfterwards(work, kit.log);
+  return done;
+}
+
+/** What the call is about, as its caller knows it: another organisation's calls stand in a line of their own. Nothing yet when it makes something. */
+function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): string | undefined {
+  const name = parametersOf(endpoint.path)[0];
+  return name === undefined ? undefined : JSON.stringify([caller.orgId, caller.mode, new Map(Object.entries(params)).get(name)]);
+}
+
+/** The effect stands whatever comes of this: nobody waits for it and its failure is nobody's answer. */
+function runAfterwards(work: () => unknown, log: Log): void {
+  Promise.resolve()
+    .then(work)
+    .catch((error: unknown) => log.error({ err: error }, 'work after the commit failed'));
+}
+
+/**
+ * A 422 that waiting would not change is the answer for this key from now on; anything else leaves the key free for the retry.
+ * A failure here is only logged: the lease runs out by itself.
+ */
+async function concludeRefusal<Tx>(kit: Performance<Tx>, claim: Claim, error: unknown, requestId: string): Promise<void> {
+  const sql = kit.database.sql();
+  try {
+    if (isOutcomeUnknown(error)) await yieldClaim(sql, claim);
+    else if (error instanceof Problem && error.status === 422 && problems[error.code].transient !== true) {
+      await storeAnswer(sql, claim, answerOfProblem(error, requestId));
+    } else if (error instanceof Problem) await releaseClaim(sql, claim);
+    else await releaseUnaccepted(sql, claim);
+  } catch (cause) {
+    kit.log.warn({ err: cause }, 'an idempotency key stays taken until its lease ends');
+  }
+}

@@ -1,0 +1,82 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { until } from '@drydock/testing/wait';
+import { uuidv7 } from 'uuidv7';
+import { type Fixture, startFixture } from '../../test/fixture';
+import { createLog } from '../telemetry/log';
+import { answerInTime } from './answer-in-time';
+
+let fixture: Fixture;
+afterEach(() => fixture.close());
+
+function gate(): { opened: Promise<void>; open: () => void } {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+/** Were it waited for after all, the answer would be another one. */
+const insteadOfForever = 5_000;
+
+test('an outcome that does not come in time is a clear 503 while the work goes on; the same key hears how it ended, and nothing happens twice', async () => {
+  fixture = await startFixture({ answerWithinMs: 500 });
+  const { opened, open } = gate();
+  fixture.levers.settle = async () => {
+    await Promise.race([opened, wait(insteadOfForever, undefined, { ref: false })]);
+    return 'done';
+  };
+  const [thing, idempotencyKey] = [uuidv7(), randomUUID()];
+  const poke = () => fixture.call({ method: 'POST', path: `/v1/things/${thing}/poke`, idempotencyKey });
+  const late = await poke();
+  expect([late.status, late.json]).toMatchObject([
+    503,
+    { code: 'dependency_unavailable', detail: expect.stringMatching(/^It was accepted/) },
+  ]);
+  expect(Number(late.headers['retry-after'])).toBeGreaterThan(0);
+  open();
+  const replayed = await until(async () => {
+    const answer = await poke();
+    return answer.status === 200 && answer;
+  });
+  expect([replayed.headers['idempotent-replayed'], await fixture.rows()]).toEqual(['true', 1]);
+});
+
+test('who could not be answered in time after a turn is refused before anything is started, with the turn left to the others', async () => {
+  fixture = await startFixture({ answerWithinMs: 13_800 });
+  const { opened, open } = gate();
+  let isHeld = false;
+  fixture.levers.hold = () => {
+    isHeld = true;
+    return opened;
+  };
+  const thing = uuidv7();
+  const holder = fixture.call({ method: 'POST', path: `/v1/things/${thing}/name`, body: { name: 'x' } });
+  await until(() => isHeld);
+  const opening = setTimeout(open, insteadOfForever);
+  const refused = await fixture.call({ method: 'POST', path: `/v1/things/${thing}/poke` });
+  expect([refused.status, refused.json]).toMatchObject([503, { detail: expect.stringContaining('Nothing was started') }]);
+  clearTimeout(opening);
+  open();
+  expect([(await holder).status, await fixture.rows()]).toEqual([200, 1]);
+});
+
+test('nothing is begun any more once the caller was told that nothing was', async () => {
+  fixture = await startFixture();
+  const { opened, open } = gate();
+  let began: unknown = 'not yet';
+  const log = createLog({ service: 'hosting', destination: { write: () => undefined } });
+  const answer = answerInTime({ service: 'hosting', log, withinMs: 20 }, async ({ begin }) => {
+    await opened;
+    try {
+      begin();
+      began = 'begun';
+    } catch (error) {
+      began = error;
+    }
+  });
+  await expect(answer).rejects.toMatchObject({ details: { detail: expect.stringContaining('Nothing was started') } });
+  open();
+  await until(() => began !== 'not yet');
+  expect(began).toMatchObject({ code: 'dependency_unavailable' });
+});

@@ -1,0 +1,63 @@
+import { problem } from '@drydock/contracts/platform/problem';
+import type { Log } from '../telemetry/log';
+
+/**
+ * By then every request has its answer, whatever it still waits for: the gateway waits a little longer, so that the caller hears of it from the one who knows
+ * what was begun.
+ */
+export const answerWithinMs = 18_500;
+
+/** How far a request has come, and how long it still has. Nothing is begun once the caller was told that nothing was. */
+export interface AnswerTime {
+  leftMs(): number;
+  /** From here on the effect may happen. Throws when the answer has gone out already. */
+  begin(): void;
+  /** The effect stands; only its outcome is waited for. */
+  accept(): void;
+}
+
+export const acceptedDetail =
+  'It was accepted and is not over yet. Look at the resource, or send it again with the same Idempotency-Key to hear how it ends.';
+
+const told = {
+  nothing: 'What this is about could not be looked at in time. Nothing was started. Try again after Retry-After.',
+  begun: 'It was begun and not over in time: it may or may not be carried out. Send it again with the same Idempotency-Key.',
+  accepted: acceptedDetail,
+};
+
+export interface AnswerLimits {
+  service: string;
+  log: Log;
+  withinMs: number;
+}
+
+/** What `work` comes to, or in time a 503 that says what was begun. Work that is late goes on by itself, and keeps its answer for its Idempotency-Key. */
+export async function answerInTime<T>({ service, log, withinMs }: AnswerLimits, work: (time: AnswerTime) => Promise<T>): Promise<T> {
+  const endsAtMs = performance.now() + withinMs;
+  let known: keyof typeof told = 'nothing';
+  let isLate = false;
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = () => problem('dependency_unavailable', { detail: told[known], extra: { dependency: service }, retryAfterSeconds: 5 });
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      isLate = true;
+      reject(tooLate());
+    }, withinMs);
+  });
+  const working = work({
+    leftMs: () => endsAtMs - performance.now(),
+    begin: () => {
+      if (isLate) throw tooLate();
+      known = 'begun';
+    },
+    accept: () => {
+      known = 'accepted';
+    },
+  });
+  working.catch((err: unknown) => isLate && log.warn({ err }, 'failed after its answer had gone out'));
+  try {
+    return await Promise.race([working, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

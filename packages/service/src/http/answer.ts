@@ -1,0 +1,39 @@
+import type { Problem } from '@drydock/contracts/platform/problem';
+import type { Reply } from './route';
+
+/** A reply as it goes on the wire. What an Idempotency-Key replays is exactly this. */
+export interface Answer {
+  status: number;
+  headers: Record<string, string>;
+  /** The body's very bytes as text; '' for none. */
+  text: string;
+}
+
+/**
+ * How a service says that the CALLER's key is refused, revoked since the gateway looked. Any other 401 of a service is about the gateway's token, and no
+ * customer's fault.
+ */
+export const keyChallenge = 'Bearer realm="api-key"';
+
+/** Seconds in `Retry-After` of a 503 that names none. */
+const retryAfterSecondsDefault = 5;
+
+export function answerOf(reply: Reply): Answer {
+  const text = reply.body === undefined ? '' : JSON.stringify(reply.body);
+  return { status: reply.status, headers: { ...reply.headers, ...(text === '' ? {} : { 'content-type': 'application/json' }) }, text };
+}
+
+export function answerOfProblem(problem: Problem, requestId: string, headers: Record<string, string> = {}): Answer {
+  const { status } = problem;
+  const seconds = problem.details.retryAfterSeconds ?? (status === 503 ? retryAfterSecondsDefault : undefined);
+  return {
+    status,
+    headers: {
+      ...headers,
+      'content-type': 'application/problem+json',
+      ...(seconds === undefined ? {} : { 'retry-after': String(Math.max(1, Math.ceil(seconds))) }),
+      ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+    },
+    text: JSON.stringify(problem.body(requestId)),
+  };
+}

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { performance } from 'node:perf_hooks';
+import { Problem } from '@drydock/contracts/platform/problem';
+import type { Log } from '../telemetry/log';
+import { type LogContext, withLogContext } from '../telemetry/log-context';
+import { currentTraceparent } from '../telemetry/traceparent';
+import { type Answer, answerOfProblem, keyChallenge } from './answer';
+import { problemOfError } from './problem-of-error';
+
+/** One request and its one answer, from the first byte to the log line. */
+export interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  /** Carried by every log line; `request_id` is the caller's once its token was verified. */
+  context: LogContext & { request_id: string };
+  /** `POST /v1/sites/{siteId}/…`, or why there is none. */
+  route: string;
+  traceparent: string | undefined;
+  startedMs: number;
+}
+
+export interface ExchangeKit {
+  log: Log;
+  /** True once the process is going: connections are not kept for another request. */
+  isClosing(): boolean;
+}
+
+/** Runs `work` and sends what it gives, or the problem that it throws; `undefined` means that it has answered by itself. Never rejects. */
+export function runExchange(
+  kit: ExchangeKit,
+  request: IncomingMessage,
+  response: ServerResponse,
+  route: string,
+  work: (exchange: Exchange) => Promise<Answer | undefined>,
+): void {
+  const context = { request_id: randomUUID() };
+  const exchange: Exchange = { request, response, context, route, traceparent: currentTraceparent(), startedMs: performance.now() };
+  void withLogContext(context, async () => {
+    try {
+      const answer = await work(exchange);
+      if (answer !== undefined) send(kit, exchange, answer);
+      logExchange(kit.log, exchange, answer?.status ?? response.statusCode);
+    } catch (error) {
+      refuse(kit, exchange, error);
+    }
+  });
+}
+
+function refuse(kit: ExchangeKit, exchange: Exchange, error: unknown): void {
+  const problem = problemOfError(error);
+  const allow = typeof problem.details.extra?.['allow'] === 'string' ? { allow: problem.details.extra['allow'] } : {};
+  if (!exchange.response.headersSent) send(kit, exchange, challenged(error, answerOfProblem(problem, exchange.context.request_id, allow)));
+  else exchange.response.destroy();
+  logExchange(kit.log, exchange, problem.status, problem);
+}
+
+/** Tells the gateway whose 401 it is: a handler refuses the caller's key by a problem, and the gateway's token is refused by a TokenRefusal. */
+const challenged = (error: unknown, answer: Answer): Answer =>
+  answer.status === 401 && error instanceof Problem
+    ? { ...answer, headers: { ...answer.headers, 'www-authenticate': keyChallenge } }
+    : answer;
+
+/** The headers that every answer of ours has, streams included. */
+export function commonHeaders(kit: ExchangeKit, exchange: Exchange): Record<string, string> {
+  return {
+    'cache-control': 'no-store',
+    'x-request-id': exchange.context.request_id,
+    ...(exchange.traceparent === undefined ? {} : { traceparent: exchange.traceparent }),
+    ...(kit.isClosing() ? { connection: 'close' } : {}),
+  };
+}
+
+function send(kit: ExchangeKit, exchange: Exchange, answer: Answer): void {
+  const { request, response } = exchange;
+  // A request whose body did not arrive to its end (too large) leaves bytes on the connection that must not be read as the next request.
+  const unread = !request.complete ? { connection: 'close' } : {};
+  const length = answer.status === 204 ? {} : { 'content-length': Buffer.byteLength(answer.text) };
+  response.writeHead(answer.status, { ...commonHeaders(kit, exchange), ...answer.headers, ...length, ...unread });
+  response.end(answer.text);
+}
+
+/** One line a request: never its headers, its query or its body. */
+function logExchange(log: Log, exchange: Exchange, status: number, problem?: Problem): void {
+  const line = {
+    method: exchange.request.method,
+    route: exchange.route,
+    status,
+    duration_ms: Math.round((performance.now() - exchange.startedMs) * 10) / 10,
+  };
+  if (problem === undefined) log.info(line, 'request');
+  else {
+    const { internal, cause } = problem.details;
+    const why = {
+      ...line,
+      code: problem.code,
+      ...(internal === undefined ? {} : { internal }),
+      ...(cause === undefined ? {} : { err: cause }),
+    };
+    if (status >= 500) log.error(why, 'request');
+    else log.info(why, 'request');
+  }
+}

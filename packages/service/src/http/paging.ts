@@ -1,0 +1,93 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { PageMeta } from '@drydock/contracts/platform/values';
+
+const limitDefault = 50;
+const limitMax = 100;
+const cursorHours = 72;
+/** Ours are about 100 characters. */
+const cursorLengthMax = 512;
+const macBytes = 16;
+/** Digits that a limit may have. */
+export const limitLengthMax = 15;
+const limitForm = /^[0-9]{1,15}$/;
+
+/** What a cursor belongs to. The same list asked by another key, or with another filter, is another list. */
+export interface PageBinding {
+  /** The endpoint's id. */
+  list: string;
+  keyId: string;
+  /** The filter as it was asked, in any fixed form; '' without one. */
+  filter: string;
+}
+
+export interface PageRequest {
+  limit: number;
+  /** The last item of the page before (`positionOf` gave it); null on the first page. */
+  after: string | null;
+}
+
+export interface Page<Item> {
+  data: Item[];
+  page: PageMeta;
+}
+
+export interface Pager {
+  /** Reads `limit` and `cursor`. Throws 422 `invalid_limit` or `invalid_cursor`, whatever was wrong with it. */
+  read(query: { limit?: string | undefined; cursor?: string | undefined }, binding: PageBinding, now: Date): PageRequest;
+  /** The page out of up to `limit + 1` rows: fetch one more than asked, so that `has_more` needs no count. */
+  pageOf<Row, Item>(
+    rows: readonly Row[],
+    request: PageRequest,
+    binding: PageBinding,
+    now: Date,
+    give: { positionOf(row: Row): string; view(row: Row): Item },
+  ): Page<Item>;
+}
+
+/** `key`: 32 bytes, from `deriveKey(SERVICE_SECRET, 'cursor')`; the same in every process of the service. */
+export function createPager(key: Buffer): Pager {
+  const macOf = (payload: string, binding: PageBinding): Buffer =>
+    createHmac('sha256', key)
+      .update(JSON.stringify([binding.list, binding.keyId, binding.filter, payload]))
+      .digest()
+      .subarray(0, macBytes);
+  const seal = (position: string, binding: PageBinding, now: Date): string => {
+    const payload = Buffer.from(JSON.stringify([Math.floor(now.getTime() / 1000), position])).toString('base64url');
+    return `${payload}.${macOf(payload, binding).toString('base64url')}`;
+  };
+  const open = (cursor: string, binding: PageBinding, now: Date): string => {
+    const [payload = '', mac = '', ...rest] = cursor.length > cursorLengthMax ? [] : cursor.split('.');
+    const given = Buffer.from(mac, 'base64url');
+    // The round trip refuses a second spelling of the same bytes.
+    const genuine =
+      rest.length === 0 &&
+      given.length === macBytes &&
+      given.toString('base64url') === mac &&
+      timingSafeEqual(given, macOf(payload, binding));
+    if (!genuine) throw problem('invalid_cursor');
+    const [sealedSeconds, position]: [number, string] = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    if (now.getTime() / 1000 - sealedSeconds > cursorHours * 3_600) throw problem('invalid_cursor');
+    return position;
+  };
+  return {
+    read: ({ limit, cursor }, binding, now) => ({
+      limit: readLimit(limit),
+      after: cursor === undefined ? null : open(cursor, binding, now),
+    }),
+    pageOf: (rows, { limit }, binding, now, { positionOf, view }) => {
+      const shown = rows.slice(0, limit);
+      const last = shown.at(-1);
+      const has_more = rows.length > limit;
+      const next_cursor = has_more && last !== undefined ? seal(positionOf(last), binding, now) : null;
+      return { data: shown.map(view), page: { next_cursor, has_more, limit } };
+    },
+  };
+}
+
+function readLimit(limit: string | undefined): number {
+  if (limit === undefined) return limitDefault;
+  const value = limitForm.test(limit) ? Number(limit) : 0;
+  if (value < 1) throw problem('invalid_limit');
+  return Math.min(value, limitMax);
+}

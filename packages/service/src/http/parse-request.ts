@@ -1,0 +1,88 @@
+import type { EndpointDefinition, PathParameter } from '@drydock/contracts/platform/endpoint';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ProblemField } from '@drydock/contracts/platform/problems';
+import { z } from 'zod';
+import { fieldIssues } from './field-issues';
+import { assertJsonContentType, parseJsonBody } from './json-body';
+
+export interface RawRequest {
+  params: Readonly<Record<string, string | string[] | undefined>>;
+  /** Without the `?`. */
+  search: string;
+  contentType: string | undefined;
+  contentEncoding: string | undefined;
+  body: Uint8Array;
+}
+
+export interface Parsed {
+  params: Record<string, string>;
+  query: Record<string, unknown> | undefined;
+  body: Record<string, unknown> | undefined;
+  /** The body's JSON as it was sent: no default, nothing in another case. */
+  sentBody: unknown;
+}
+
+const emptyBody = {};
+const noQuery = z.strictObject({});
+/** The id of no record: a UUIDv7 of the first millisecond there is. */
+export const nobodysId = '00000000-0000-7000-8000-000000000000';
+/** A schema that says nothing about other fields refuses them: a misspelt option must not be silently ignored. */
+const strictly = (schema: z.ZodObject): z.ZodObject => (schema.def.catchall === undefined ? schema.strict() : schema);
+
+/**
+ * Builds, once per endpoint, what turns a raw request into its parts. Throws 422 for query and body.
+ * A malformed id is none of these: it becomes the id of no record, so that the handler answers it as it answers every record that the caller does not have.
+ */
+export function requestParser(endpoint: EndpointDefinition): (raw: RawRequest) => Parsed {
+  const readQuery = queryParser(endpoint);
+  const body = endpoint.body === undefined ? undefined : strictly(endpoint.body);
+  const params: Array<[string, PathParameter]> = Object.entries(endpoint.params ?? {});
+  return (raw) => ({
+    query: readQuery(raw.search),
+    ...(body === undefined ? { body: undefined, sentBody: undefined } : parseBody(body, raw)),
+    params: Object.fromEntries(params.map(([name, parameter]) => [name, readParameter(parameter, raw.params[name])])),
+  });
+}
+
+/** What reads the part of a URL behind its `?`. Throws 422 for a parameter that is wrong, repeated or not declared. */
+export function queryParser({ query, undeclaredQuery }: EndpointDefinition): (search: string) => Parsed['query'] {
+  if (query !== undefined) return (search) => parseQuery(strictly(query), search);
+  return (search) => {
+    if (search !== '' && undeclaredQuery === 'refused') parseQuery(noQuery, search);
+    return undefined;
+  };
+}
+
+/** The value in its canonical form; a malformed id becomes that of no record, and a malformed name the empty one. */
+function readParameter(parameter: PathParameter, raw: string | string[] | undefined): string {
+  const value = parameter.schema.safeParse(raw);
+  if (value.success) return value.data;
+  return 'notFound' in parameter ? nobodysId : '';
+}
+
+function parseQuery(schema: z.ZodObject, search: string): Record<string, unknown> {
+  const given: Record<string, string> = Object.create(null);
+  const repeated: ProblemField[] = [];
+  if (search !== '') {
+    for (const [name, value] of new URLSearchParams(search)) {
+      if (name in given) repeated.push({ pointer: `?${name}`, code: 'repeated', detail: 'Give this parameter once.' });
+      given[name] = value;
+    }
+  }
+  // A plain object: zod tells records from class instances by their prototype.
+  const input = { ...given };
+  const parsed = schema.safeParse(input);
+  if (parsed.success && repeated.length === 0) return parsed.data;
+  throw problem('invalid_request', { errors: [...repeated, ...(parsed.success ? [] : fieldIssues(parsed.error, input, 'query'))] });
+}
+
+function parseBody(schema: z.ZodObject, raw: RawRequest): Pick<Parsed, 'body' | 'sentBody'> {
+  let input: unknown = emptyBody;
+  if (raw.body.length > 0) {
+    assertJsonContentType(raw.contentType, raw.contentEncoding);
+    input = parseJsonBody(raw.body);
+  }
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return { body: parsed.data, sentBody: input };
+  throw problem('invalid_request', { errors: fieldIssues(parsed.error, input, 'body') });
+}

@@ -1,0 +1,15 @@
+import { Problem, problem } from '@drydock/contracts/platform/problem';
+import { TokenRefusal } from '../access/internal-token';
+import { classifyDatabaseError } from '../database/database-error';
+
+/** What a caller may know of a failure. The failure itself goes to the log; the only place where the two part. */
+export function problemOfError(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof TokenRefusal) return problem('unauthenticated', { internal: `internal token: ${error.message}` });
+  const kind = classifyDatabaseError(error);
+  // A conflict that survived its retries is load, not a bug.
+  if (kind === 'unavailable' || kind === 'conflict') {
+    return problem('dependency_unavailable', { extra: { dependency: 'database' }, retryAfterSeconds: 5, cause: error });
+  }
+  return problem('internal_error', { cause: error });
+}

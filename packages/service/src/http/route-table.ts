@@ -1,0 +1,32 @@
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+
+const parameter = /\{([^}]+)\}/g;
+
+/** `/v1/sites/{siteId}` as Express writes it. */
+export const patternOf = (path: string): string => path.replaceAll(parameter, ':$1');
+
+/** The path with `params` in the place of its parameters. */
+export const pathWith = (path: string, params: Readonly<Record<string, string>>): string =>
+  path.replaceAll(parameter, (_placeholder, name: string) => encodeURIComponent(params[name] ?? ''));
+
+/** The names of its parameters, in order. */
+export const parametersOf = (path: string): string[] => [...path.matchAll(parameter)].flatMap(([, name]) => name ?? []);
+
+/** Literal segments before parameters: `/v1/sites/deleted` is not the site called deleted. `~` sorts behind every letter. */
+export function sortRoutes<R extends { endpoint: Pick<EndpointDefinition, 'path'> }>(routes: readonly R[]): R[] {
+  const order = ({ endpoint }: R): string => endpoint.path.replaceAll(parameter, '~');
+  return [...routes].sort((a, b) => (order(a) < order(b) ? -1 : 1));
+}
+
+/** The methods that a concrete path takes, for `Allow`; empty when there is no such path. */
+export function methodsOf(endpoints: readonly EndpointDefinition[], path: string): string[] {
+  const matching = endpoints.filter((endpoint) => {
+    const segments = endpoint.path.split('/');
+    const given = path.split('/');
+    return segments.length === given.length && segments.every((segment, index) => fits(segment, given[index]));
+  });
+  return [...new Set(matching.map(({ method }) => method))].sort();
+}
+
+/** As Express has it: a parameter takes anything but nothing. */
+const fits = (segment: string, given: string | undefined): boolean => (segment.startsWith('{') ? given !== '' : segment === given);

@@ -1,0 +1,141 @@
+import type { Server } from 'node:http';
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import { problem } from '@drydock/contracts/platform/problem';
+import express, { type ErrorRequestHandler, type Express } from 'express';
+import { authenticateRequest } from '../access/authenticate';
+import { rememberTokens, tokenKey } from '../access/internal-token';
+import { createTurns } from '../access/turns';
+import type { Database } from '../database/sql';
+import { type IdempotencyLimits, idempotencyLimits } from '../effects/idempotency';
+import { checksReplies } from '../process/config';
+import { answerHealth, answerReady, type ReadyChecks } from '../process/health';
+import type { Log } from '../telemetry/log';
+import { answerWithinMs } from './answer-in-time';
+import { type ExchangeKit, runExchange } from './exchange';
+import { createHandler, createInternalHandler, type HandleKit } from './handle';
+import { closeServer, createHttpServer, listen } from './http-server';
+import type { InternalRoute, Route } from './route';
+import { methodsOf, patternOf, sortRoutes } from './route-table';
+import { createStreams, type StreamLimits, streamLimits } from './stream';
+
+export interface ServiceOptions<Tx> {
+  /** The audience of the tokens it accepts: `keys`, `hosting`. */
+  name: string;
+  routes: readonly Route<Tx>[];
+  internalRoutes?: readonly InternalRoute[];
+  database: Database<Tx>;
+  /** Hex; shared with the gateway alone. */
+  tokenSecret: string;
+  log: Log;
+  ready: ReadyChecks;
+  idempotency?: Partial<IdempotencyLimits>;
+  streams?: Partial<StreamLimits>;
+  /** Milliseconds; shorter than the gateway waits. */
+  answerWithinMs?: number;
+  /** Answers are compared with the contract; default: in tests and development. */
+  checksReplies?: boolean;
+}
+
+export interface Service {
+  app: Express;
+  server: Server;
+  /** `port` 0 takes a free one; `host` defaults to loopback. */
+  listen(port: number, host?: string): Promise<{ url: string; port: number }>;
+  /** Not ready any more, no new connection, streams ended; resolves when the last running request is answered. */
+  close(): Promise<void>;
+}
+
+/** A list of endpoints becomes a process' HTTP side. */
+export function createService<Tx>(options: ServiceOptions<Tx>): Service {
+  let closing = false;
+  const streams = createStreams({ ...streamLimits, ...options.streams });
+  const kit: HandleKit<Tx> = {
+    service: options.name,
+    key: tokenKey(options.tokenSecret),
+    usedTokens: rememberTokens(),
+    database: options.database,
+    log: options.log,
+    limits: { ...idempotencyLimits, ...options.idempotency },
+    streams,
+    turns: createTurns(),
+    answerWithinMs: options.answerWithinMs ?? answerWithinMs,
+    checksReplies: options.checksReplies ?? checksReplies(),
+    isClosing: () => closing,
+  };
+  const app = createApp();
+  mountHealth(app, kit, options.ready);
+  for (const route of sortRoutes(options.routes)) mountRoute(app, kit, route);
+  for (const route of options.internalRoutes ?? []) mountInternal(app, kit, route);
+  mountRefusals(
+    app,
+    kit,
+    options.routes.map(({ endpoint }) => endpoint),
+  );
+  const server = createHttpServer(app);
+  return {
+    app,
+    server,
+    listen: (port, host) => listen(server, port, host),
+    close: async () => {
+      closing = true;
+      streams.close();
+      await closeServer(server);
+    },
+  };
+}
+
+/** Only Express' router is used: bodies, queries and answers are ours. `/X/` is not `/x`. */
+function createApp(): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('query parser', false);
+  app.enable('case sensitive routing');
+  app.enable('strict routing');
+  return app;
+}
+
+function mountHealth(app: Express, kit: ExchangeKit, ready: ReadyChecks): void {
+  const quiet: ExchangeKit = { ...kit, log: kit.log.child({}, { level: 'warn' }) };
+  app.get('/healthz', (request, response) => runExchange(quiet, request, response, 'GET /healthz', async () => answerHealth()));
+  app.get('/readyz', (request, response) =>
+    runExchange(quiet, request, response, 'GET /readyz', () => answerReady(ready, kit.isClosing(), quiet.log)),
+  );
+}
+
+const verbs = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
+
+function mountRoute<Tx>(app: Express, kit: HandleKit<Tx>, route: Route<Tx>): void {
+  const { method, path } = route.endpoint;
+  const handle = createHandler(kit, route);
+  app[verbs[method]](patternOf(path), (request, response, next) => {
+    // Express answers HEAD with GET's handler; here a method is what its contract says.
+    if (request.method !== method) next();
+    else runExchange(kit, request, response, `${method} ${path}`, (exchange) => handle(exchange, request.params));
+  });
+}
+
+function mountInternal<Tx>(app: Express, kit: HandleKit<Tx>, route: InternalRoute): void {
+  const handle = createInternalHandler(kit, route);
+  app[verbs[route.method]](route.path, (request, response) => runExchange(kit, request, response, `${route.method} ${route.path}`, handle));
+}
+
+/** Even that a path does not exist is told only to the gateway. */
+function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly EndpointDefinition[]): void {
+  app.use((request, response) =>
+    runExchange(kit, request, response, 'none', async (exchange) => {
+      authenticateRequest(exchange, kit);
+      const methods = methodsOf(endpoints, request.path);
+      if (methods.length === 0) throw problem('route_not_found');
+      throw problem('method_not_allowed', { extra: { allow: methods.join(', ') } });
+    }),
+  );
+  // Only the router itself gets here, for a path that is not percent-encoded as it should be.
+  const refuseBrokenPath: ErrorRequestHandler = (error: unknown, request, response, _next) => {
+    runExchange(kit, request, response, 'none', async (exchange) => {
+      authenticateRequest(exchange, kit);
+      throw error instanceof URIError ? problem('route_not_found') : error;
+    });
+  };
+  app.use(refuseBrokenPath);
+}

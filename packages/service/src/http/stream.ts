@@ -1,0 +1,98 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import { problem } from '@drydock/contracts/platform/problem';
+import { createShares } from '../access/shares';
+import { commonHeaders, type Exchange, type ExchangeKit } from './exchange';
+import type { HandlerRequest, StreamEvent, StreamHandlers } from './route';
+
+export interface StreamLimits {
+  /** Open streams per process, apart from ordinary requests: a thousand watchers must not keep a restore out. */
+  openMax: number;
+  heartbeatMs: number;
+  /** Then the stream ends and the client comes back with Last-Event-ID and a fresh authentication. */
+  lifetimeMs: number;
+}
+
+/** The shares of the free streams: a key may have a fifth and its organisation two fifths, so that some are left for the next one. */
+export const streamShares = [0.2, 0.4] as const;
+
+export const streamLimits: StreamLimits = { openMax: 200, heartbeatMs: 15_000, lifetimeMs: 60_000 };
+
+type Open = StreamHandlers<EndpointDefinition>['stream'];
+
+export interface Streams {
+  run(kit: ExchangeKit, exchange: Exchange, request: HandlerRequest<EndpointDefinition>, open: Open): Promise<undefined>;
+  /** Ends every open stream; their clients come back to another process. */
+  close(): void;
+}
+
+export function createStreams(limits: StreamLimits): Streams {
+  const ends = new Set<AbortController>();
+  const places = createShares(limits.openMax, streamShares);
+  let isClosing = false;
+  return {
+    run: async (kit, exchange, request, open) => {
+      if (places.taken >= limits.openMax || isClosing) throw problem('overloaded', { retryAfterSeconds: 5 });
+      const holders = [request.caller.keyId, request.caller.orgId];
+      if (!places.take(holders)) throw problem('too_many_streams', { retryAfterSeconds: 5 });
+      // One for each stream, whatever ends it: a signal made by AbortSignal.any would stay noted on one that lives as long as the process.
+      const end = new AbortController();
+      ends.add(end);
+      const { signal } = end;
+      exchange.response.once('close', () => end.abort());
+      const lifetime = setTimeout(() => end.abort(), limits.lifetimeMs);
+      try {
+        const lastEventId = exchange.request.headers['last-event-id'];
+        const events = await open({ ...request, signal, lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined });
+        if (events === null) {
+          exchange.response.writeHead(204, commonHeaders(kit, exchange)).end();
+          return undefined;
+        }
+        exchange.response.writeHead(200, {
+          ...commonHeaders(kit, exchange),
+          'content-type': 'text/event-stream',
+          'x-accel-buffering': 'no',
+        });
+        exchange.response.flushHeaders();
+        await pump(exchange.response, events, signal, limits.heartbeatMs);
+        exchange.response.end();
+      } finally {
+        clearTimeout(lifetime);
+        ends.delete(end);
+        places.giveBack(holders);
+        end.abort();
+      }
+      return undefined;
+    },
+    close: () => {
+      isClosing = true;
+      for (const end of ends) end.abort();
+    },
+  };
+}
+
+/** Writes events until they or the stream's time end. A client that reads slowly slows the source, not our memory. */
+async function pump(response: ServerResponse, events: AsyncIterable<StreamEvent>, signal: AbortSignal, heartbeatMs: number): Promise<void> {
+  const iterator = events[Symbol.asyncIterator]();
+  const ended = new Promise<undefined>((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    signal.addEventListener('abort', () => resolve(undefined), { once: true });
+  });
+  const heartbeat = setInterval(() => response.write(':\n\n'), heartbeatMs);
+  try {
+    for (;;) {
+      const next = await Promise.race([iterator.next(), ended]);
+      if (next === undefined || next.done === true) return;
+      if (!response.write(eventText(next.value))) await Promise.race([once(response, 'drain'), ended]);
+    }
+  } finally {
+    clearInterval(heartbeat);
+    // Not awaited: a source that hangs must not keep the stream's place.
+    void Promise.resolve(iterator.return?.()).catch(() => undefined);
+  }
+}
+
+/** https://html.spec.whatwg.org/multipage/server-sent-events.html; JSON has no line breaks, so one data line is enough. */
+const eventText = ({ id, event, data }: StreamEvent): string =>
+  `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`;

@@ -1,0 +1,49 @@
+import type { Database } from '../database/sql';
+import { createService, type Service, type ServiceOptions } from '../http/service';
+import type { ServiceConfig } from './config-fields';
+import { databaseReady, type Foundation } from './foundation';
+import type { Process } from './run-process';
+
+export interface ApiProcess extends Process {
+  service: Service;
+}
+
+/** Work of a process that no request asks for. */
+interface Beside {
+  start(): void;
+  stop(): unknown;
+}
+
+export interface ApiOptions<Tx> extends Pick<ServiceOptions<Tx>, 'name' | 'routes' | 'internalRoutes'> {
+  /** By their names in the log: they start right before the first request and stop before the last one is answered. */
+  beside?: Readonly<Record<string, Beside>>;
+}
+
+/** How long requests under way may go on at the end; what is closed after them needs its share of `shutdownLimitMs`. */
+const closeMs = 15_000;
+
+/** The process that answers. What the handlers use has been opened before, and is closed after it. */
+export function composeApiProcess<Tx>(
+  { log, lifetime, database }: Foundation<Database<Tx>>,
+  config: Pick<ServiceConfig, 'HOST' | 'PORT' | 'INTERNAL_TOKEN_SECRET'>,
+  { beside = {}, ...served }: ApiOptions<Tx>,
+): ApiProcess {
+  const service = createService({
+    ...served,
+    database,
+    tokenSecret: config.INTERNAL_TOKEN_SECRET,
+    log,
+    ready: databaseReady(database),
+  });
+  lifetime.onClose('http', () => service.close(), closeMs);
+  for (const [name, work] of Object.entries(beside)) lifetime.onClose(name, () => work.stop());
+  return {
+    log,
+    lifetime,
+    service,
+    start: () => {
+      for (const work of Object.values(beside)) work.start();
+      return service.listen(config.PORT, config.HOST);
+    },
+  };
+}

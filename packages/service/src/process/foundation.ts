@@ -1,0 +1,29 @@
+import type { Sql } from '../database/sql';
+import { createLog, type Log } from '../telemetry/log';
+import type { ServiceConfig } from './config-fields';
+import type { ReadyChecks } from './health';
+import { createLifetime, type Lifetime } from './shutdown';
+
+/** What every process of a service stands on. */
+export interface Foundation<Database> {
+  log: Log;
+  lifetime: Lifetime;
+  database: Database;
+}
+
+const connectionsMax = 10;
+
+/** Log, lifetime and database of a process: what is opened first and closed last. `openDatabase`: the service's own, for its Prisma client is generated. */
+export function layFoundation<Database extends { close(): Promise<void> }>(
+  config: Pick<ServiceConfig, 'SERVICE_NAME' | 'LOG_LEVEL' | 'DATABASE_URL'>,
+  openDatabase: (url: string, limits: { max: number; applicationName: string }) => Database,
+): Foundation<Database> {
+  const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
+  const lifetime = createLifetime(log);
+  const database = openDatabase(config.DATABASE_URL, { max: connectionsMax, applicationName: config.SERVICE_NAME });
+  lifetime.onClose('database', () => database.close());
+  return { log, lifetime, database };
+}
+
+/** Nothing of ours is of use without its database. */
+export const databaseReady = (database: { sql(): Sql }): ReadyChecks => ({ database: () => database.sql().query('SELECT 1') });

@@ -1,0 +1,36 @@
+import type { Server } from 'node:http';
+import { problem } from '@drydock/contracts/platform/problem';
+import { answerOfProblem } from '../http/answer';
+import { type ExchangeKit, runExchange } from '../http/exchange';
+import { closeServer, createHttpServer, listen } from '../http/http-server';
+import type { Log } from '../telemetry/log';
+import { answerHealth, answerReady, type ReadyChecks } from './health';
+
+export interface HealthServer {
+  server: Server;
+  listen(port: number, host?: string): Promise<{ url: string; port: number }>;
+  close(): Promise<void>;
+}
+
+/** `/healthz` and `/readyz` of a process that answers nothing else: a worker. */
+export function createHealthServer(options: { log: Log; ready: ReadyChecks }): HealthServer {
+  let closing = false;
+  // Probes come every second: only what goes wrong is worth a line.
+  const log = options.log.child({}, { level: 'warn' });
+  const kit: ExchangeKit = { log, isClosing: () => closing };
+  const server = createHttpServer((request, response) => {
+    runExchange(kit, request, response, request.url ?? '', async (exchange) => {
+      if (request.url === '/healthz') return answerHealth();
+      if (request.url === '/readyz') return answerReady(options.ready, closing, log);
+      return answerOfProblem(problem('route_not_found'), exchange.context.request_id);
+    });
+  });
+  return {
+    server,
+    listen: (port, host) => listen(server, port, host),
+    close: () => {
+      closing = true;
+      return closeServer(server);
+    },
+  };
+}

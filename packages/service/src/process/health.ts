@@ -1,0 +1,39 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { type Answer, answerOf } from '../http/answer';
+import type { Log } from '../telemetry/log';
+
+/** What must work for the process to be of use, by name; a check that rejects or takes over a second has failed. */
+export type ReadyChecks = Readonly<Record<string, () => Promise<unknown>>>;
+
+const checkMs = 1_000;
+
+async function outcomeOf(name: string, check: () => Promise<unknown>, log: Log): Promise<'ok' | 'failed' | 'timed_out'> {
+  const timer = new AbortController();
+  const late = wait(checkMs, 'timed_out' as const, { signal: timer.signal, ref: false }).catch(() => 'timed_out' as const);
+  const done = Promise.resolve()
+    .then(check)
+    .then(
+      () => 'ok' as const,
+      (error: unknown) => {
+        log.warn({ err: error, check: name }, 'not ready');
+        return 'failed' as const;
+      },
+    );
+  const outcome = await Promise.race([done, late]);
+  timer.abort();
+  if (outcome === 'timed_out') log.warn({ check: name }, 'not ready: no answer in time');
+  return outcome;
+}
+
+/** Alive: the event loop turns. Says nothing about dependencies, so that a lost database restarts nobody. */
+export const answerHealth = (): Answer => answerOf({ status: 200, body: { status: 'ok' } });
+
+/** Ready: send requests here. 503 with the outcome of each check otherwise; never why, which is the log's. */
+export async function answerReady(checks: ReadyChecks, isClosing: boolean, log: Log): Promise<Answer> {
+  const outcomes = await Promise.all(
+    Object.entries(checks).map(async ([name, check]) => [name, await outcomeOf(name, check, log)] as const),
+  );
+  const ready = !isClosing && outcomes.every(([, outcome]) => outcome === 'ok');
+  const status = isClosing ? 'closing' : ready ? 'ready' : 'not_ready';
+  return answerOf({ status: ready ? 200 : 503, body: { status, checks: Object.fromEntries(outcomes) } });
+}

@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { until } from '@drydock/testing/wait';
+import { startChildService } from '../../test/child-service';
+import { startTestDatabase, type TestDatabase } from '../../test/postgres';
+import { createLog } from '../telemetry/log';
+import { createLifetime } from './shutdown';
+
+let db: TestDatabase;
+let env: Record<string, string>;
+beforeAll(async () => {
+  db = await startTestDatabase('CREATE TABLE things (id uuid PRIMARY KEY, name text NOT NULL)');
+  env = { DATABASE_URL: db.url, NODE_ENV: 'test' };
+});
+afterAll(() => db.close());
+const rows = async (name: string) => Number((await db.pool.query('SELECT count(*) FROM things WHERE name = $1', [name])).rows[0].count);
+
+test('SIGTERM answers the request that is running, takes no other, and exits 0', async () => {
+  const service = await startChildService(env);
+  const slow = service.post('slow');
+  await until(
+    async () =>
+      (
+        await db.pool.query(
+          `SELECT 1 FROM pg_stat_activity WHERE query LIKE '%pg_sleep(1.5)%' AND state = 'active' AND pid <> pg_backend_pid()`,
+        )
+      ).rowCount === 1,
+  );
+  service.child.kill('SIGTERM');
+  await until(() => service.lines.some(({ msg }) => msg === 'shutting down'));
+  await expect(service.post('late')).rejects.toThrow(/ECONNREFUSED|closed|socket|reset/i);
+  const answer = await slow;
+  expect([answer.status, answer.headers['connection'], await rows('slow'), await service.gone]).toEqual([201, 'close', 1, 0]);
+  expect(service.lines.filter(({ phase }) => phase !== undefined).map(({ phase, outcome }) => [phase, outcome])).toEqual([
+    ['http', 'closed'],
+    ['database', 'closed'],
+  ]);
+});
+
+test('an unhandled rejection is logged and ends the process with 1', async () => {
+  const service = await startChildService(env);
+  await service.post('crash').catch(() => undefined);
+  expect(await service.gone).toBe(1);
+  expect(service.lines).toContainEqual(
+    expect.objectContaining({ level: 'fatal', msg: 'crash', err: expect.objectContaining({ message: 'nobody listens' }) }),
+  );
+});
+
+test.each([
+  ['accept.before_commit', 0],
+  ['accept.after_commit', 1],
+])('killed at %s, a retry with the same key makes one row in all', async (point, rowsAfterKill) => {
+  const faults = mkdtempSync(path.join(os.tmpdir(), 'drydock-kit-faults-'));
+  const [key, name] = [randomUUID(), `killed-${point}`];
+  writeFileSync(path.join(faults, `${point}@kill`), '');
+  const first = await startChildService({ ...env, DRYDOCK_FAULTS: faults });
+  await expect(first.post(name, { idempotencyKey: key })).rejects.toThrow(/ECONNREFUSED|closed|socket|reset/i);
+  expect([await first.gone, await rows(name)]).toEqual(['SIGKILL', rowsAfterKill]);
+  const second = await startChildService({ ...env, DRYDOCK_FAULTS: faults });
+  const answer = await until(async () => {
+    const tried = await second.post(name, { idempotencyKey: key });
+    return tried.status === 201 && tried;
+  });
+  expect(await rows(name)).toBe(1);
+  expect(answer.headers['idempotent-replayed']).toBe(rowsAfterKill === 1 ? 'true' : undefined);
+  second.child.kill('SIGTERM');
+  expect(await second.gone).toBe(0);
+});
+
+test('phases close in reverse, and neither one that fails nor one that hangs keeps the others from closing', async () => {
+  const closed: string[] = [];
+  const lines: string[] = [];
+  const lifetime = createLifetime(createLog({ service: 'x', destination: { write: (line) => void lines.push(line) } }));
+  lifetime.onClose('first', () => closed.push('first'));
+  lifetime.onClose('hangs', () => new Promise(() => undefined), 20);
+  lifetime.onClose('fails', () => Promise.reject(new Error('no')));
+  lifetime.onClose('last', () => closed.push('last'));
+  await Promise.all([lifetime.close(), lifetime.close()]);
+  expect(closed).toEqual(['last', 'first']);
+  const outcomes = lines.map((line) => JSON.parse(line)).filter(({ outcome }) => outcome !== undefined);
+  expect(outcomes.map(({ phase, outcome }) => `${phase} ${outcome}`)).toEqual([
+    'last closed',
+    'fails failed',
+    'hangs late',
+    'first closed',
+  ]);
+});

@@ -1,0 +1,78 @@
+import { performance } from 'node:perf_hooks';
+import { setTimeout as wait } from 'node:timers/promises';
+import closeWithGrace from 'close-with-grace';
+import type { Log } from '../telemetry/log';
+import { stopTelemetry } from '../telemetry/telemetry';
+
+interface Phase {
+  name: string;
+  close: () => unknown;
+  timeoutMs: number;
+}
+
+/** What a process has opened. Closed in reverse, each phase within its own time, all within {@link shutdownLimitMs}. */
+export interface Lifetime {
+  /** Call right after opening something. `timeoutMs` defaults to 5 s; a phase that fails or hangs is logged and does not stop the others. */
+  onClose(name: string, close: () => unknown, timeoutMs?: number): void;
+  /** Closes everything once; later calls wait for the first. */
+  close(): Promise<void>;
+}
+
+/** Docker and Kubernetes kill after 30 s; our own clients give up on a hand-over after 25. */
+export const shutdownLimitMs = 25_000;
+
+export function createLifetime(log: Log, limitMs = shutdownLimitMs): Lifetime {
+  const phases: Phase[] = [];
+  let closing: Promise<void> | undefined;
+  const closeAll = async (): Promise<void> => {
+    const endsAtMs = performance.now() + limitMs;
+    for (let phase = phases.pop(); phase !== undefined; phase = phases.pop()) await closePhase(phase, endsAtMs, log);
+  };
+  return {
+    onClose: (name, close, timeoutMs = 5_000) => {
+      phases.push({ name, close, timeoutMs });
+    },
+    close: () => {
+      closing ??= closeAll();
+      return closing;
+    },
+  };
+}
+
+async function closePhase(phase: Phase, endsAtMs: number, log: Log): Promise<void> {
+  const startedMs = performance.now();
+  const timer = new AbortController();
+  const late = wait(Math.max(0, Math.min(phase.timeoutMs, endsAtMs - startedMs)), 'late' as const, { signal: timer.signal }).catch(
+    () => 'done' as const,
+  );
+  const done = Promise.resolve()
+    .then(phase.close)
+    .then(
+      () => 'closed' as const,
+      (error: unknown) => {
+        log.error({ err: error, phase: phase.name }, 'shutdown phase failed');
+        return 'failed' as const;
+      },
+    );
+  const outcome = await Promise.race([done, late]);
+  timer.abort();
+  log.info({ phase: phase.name, outcome, duration_ms: Math.round(performance.now() - startedMs) }, 'shutdown phase');
+}
+
+/**
+ * Ends the process in order on SIGTERM or SIGINT with exit code 0, within {@link shutdownLimitMs}.
+ * An uncaught exception or unhandled rejection is logged and exits 1 at once: nobody knows what state the process is in, and the record is in Postgres.
+ */
+export function closeOnSignal(lifetime: Lifetime, log: Log): void {
+  // Its own limit is only the last resort behind ours; `beforeExit` is no reason to close.
+  closeWithGrace({ delay: shutdownLimitMs + 3_000, logger: false, skip: ['beforeExit'] }, async ({ err, signal }) => {
+    if (err !== undefined) {
+      log.fatal({ err }, 'crash');
+      return;
+    }
+    log.info({ signal }, 'shutting down');
+    await lifetime.close();
+    await stopTelemetry();
+    log.info('shut down');
+  });
+}

@@ -1,0 +1,130 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { gunzipSync } from 'node:zlib';
+import { type ChildService, startChildService } from '../../test/child-service';
+import { startTestDatabase, type TestDatabase } from '../../test/postgres';
+
+const telemetry = path.join(__dirname, '../../dist/telemetry/telemetry.js');
+
+let db: TestDatabase;
+let collector: Server;
+const received: Array<{ path: string; body: Buffer }> = [];
+beforeAll(async () => {
+  db = await startTestDatabase('CREATE TABLE things (id uuid PRIMARY KEY, name text NOT NULL)');
+  collector = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = Buffer.concat(chunks);
+      received.push({ path: request.url ?? '', body: request.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body });
+      response.end('{}');
+    });
+  });
+  await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
+});
+afterAll(async () => {
+  collector.closeAllConnections();
+  collector.close();
+  await db.close();
+});
+
+const start = (otlp: Record<string, string>): Promise<ChildService> =>
+  startChildService({ DATABASE_URL: db.url, SERVICE_NAME: 'kit-test', ...otlp });
+const stop = async (service: ChildService): Promise<number | string> => {
+  service.child.kill('SIGTERM');
+  return service.gone;
+};
+const endpointOf = (): string => `http://127.0.0.1:${(collector.address() as AddressInfo).port}`;
+const incoming = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+
+interface Span {
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  name: string;
+  kind: number;
+  attributes: Array<{ key: string; value: Record<string, unknown> }>;
+}
+const spans = (): Span[] =>
+  received
+    .filter(({ path }) => path === '/v1/traces')
+    .flatMap(({ body }) => JSON.parse(body.toString()).resourceSpans)
+    .flatMap(({ scopeSpans }) => scopeSpans)
+    .flatMap((scope: { spans: Span[] }) => scope.spans);
+
+test('a request is one trace: the gateway’s, our server span, its SQL; the answer and the log carry its id, and no secret is in it', async () => {
+  const service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpointOf() });
+  const idempotencyKey = `raw-${randomUUID()}`;
+  const answer = await service.post('traced', { traceparent: incoming, idempotencyKey });
+  expect(answer.status).toBe(201);
+  expect(await stop(service)).toBe(0);
+  const trace = spans().filter(({ traceId }) => traceId === '0af7651916cd43dd8448eb211c80319c');
+  const server = trace.find(({ parentSpanId }) => parentSpanId === 'b7ad6b7169203331');
+  expect(server).toMatchObject({ kind: 2, name: 'POST /v1/things/:name' });
+  expect(answer.headers['traceparent']).toBe(`00-${server?.traceId}-${server?.spanId}-01`);
+  expect(trace.some(({ name, parentSpanId }) => name.startsWith('pg.query') && parentSpanId !== undefined)).toBe(true);
+  expect(service.lines.find(({ msg }) => msg === 'request')).toMatchObject({ trace_id: server?.traceId });
+  const everything = received.map(({ body }) => body.toString()).join('\n');
+  expect(everything).toContain('kit-test');
+  for (const secret of [idempotencyKey, 'eyJ', 'Bearer']) expect(everything).not.toContain(secret);
+  expect(received.some(({ path }) => path === '/v1/metrics')).toBe(true);
+});
+
+test('of statements with passwords, of errors and of URLs nothing secret leaves, whoever wrote the span', async () => {
+  const script = `
+    const { trace } = require('@opentelemetry/api');
+    const pg = require('pg');
+    const { stopTelemetry } = require('${telemetry}');
+    trace.getTracer('test').startActiveSpan('hunter', async (span) => {
+      const client = new pg.Client({ connectionString: process.env.DATABASE_URL });
+      await client.connect();
+      const refused = () => undefined;
+      await client.query("create role nobody login password 'hunter2'").catch(refused);
+      await client.query("do $$ begin execute 'alter role nobody password ''hunter2'''; end $$").catch(refused);
+      await client.query("select 'hunter2'");
+      await client.query("select 1 where 'hunter2' = $1::text", ['hunter2']);
+      await client.end();
+      await fetch('${endpointOf()}/not-there?X-Amz-Signature=hunter2').catch(() => undefined);
+      span.recordException(new Error("alter role x password 'hunter2' failed for " + process.env.SERVICE_SECRET));
+      span.setAttribute('anything', 'postgresql://a:hunter2@h/d');
+      span.setStatus({ code: 2, message: 'password=hunter2' });
+      span.end();
+      await stopTelemetry();
+    });`;
+  const secret = 'a1'.repeat(32);
+  const env = {
+    PATH: process.env['PATH'],
+    DATABASE_URL: db.url,
+    SERVICE_SECRET: secret,
+    SERVICE_NAME: 'hunt',
+    OTEL_EXPORTER_OTLP_ENDPOINT: endpointOf(),
+  };
+  await promisify(execFile)(process.execPath, ['--require', telemetry, '-e', script], { env, cwd: __dirname });
+  const everything = received.map(({ body }) => body.toString()).join('\n');
+  expect(everything).toContain('create role');
+  expect(everything).toContain('anything');
+  for (const hidden of ['hunter2', secret]) expect(everything).not.toContain(hidden);
+});
+
+test('without a collector nothing of the SDK is loaded and no traceparent is answered', async () => {
+  const service = await start({});
+  const answer = await service.post('untraced', { traceparent: incoming });
+  expect([answer.status, answer.headers['traceparent']]).toEqual([201, undefined]);
+  expect(await stop(service)).toBe(0);
+});
+
+test('a collector that accepts and never answers holds up neither a request nor the exit', async () => {
+  const silent = createServer(() => undefined);
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(silent.address() as AddressInfo).port}` });
+  for (let count = 0; count < 20; count += 1) expect((await service.post('silent')).status).toBe(201);
+  const startedMs = Date.now();
+  expect(await stop(service)).toBe(0);
+  expect(Date.now() - startedMs).toBeLessThan(8_000);
+  silent.closeAllConnections();
+  silent.close();
+});

@@ -1,0 +1,38 @@
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import { endpoints } from '@drydock/contracts/platform/endpoints';
+import { permissions } from '@drydock/contracts/platform/permissions';
+import { uuidv7 } from 'uuidv7';
+import type { Caller } from '../access/internal-token';
+import type { ServiceAnswer } from './call-service';
+import type { ServiceApi } from './service-api';
+
+/** Every endpoint of a service, by the contract alone: one that is added is tested with the others. */
+export const endpointsOf = (service: EndpointDefinition['service']): EndpointDefinition[] =>
+  endpoints.filter((endpoint) => endpoint.service === service);
+
+/** Rows for `it.each`, the name first. */
+export const rowsOf = (asked: readonly EndpointDefinition[]): (readonly [string, EndpointDefinition])[] =>
+  asked.map((endpoint) => [endpoint.id, endpoint]);
+
+/** Somebody who may do everything but this. */
+export const notAllowed = (caller: Caller, { permissions: needed }: EndpointDefinition): Caller => ({
+  ...caller,
+  scopes: permissions.filter((held) => !needed.includes(held)),
+});
+
+export interface Asked {
+  /** Values of `{name}` in the path; the others are ids of nothing. */
+  params?: Readonly<Record<string, string>>;
+  body?: object | undefined;
+  caller?: Caller;
+}
+
+/** Asks an endpoint by its contract. */
+export const askEndpoint = (
+  api: ServiceApi,
+  endpoint: EndpointDefinition,
+  { params = {}, body, caller = api.caller }: Asked,
+): Promise<ServiceAnswer> => {
+  const path = endpoint.path.replace(/\{(\w+)\}/g, (_placeholder, name: string) => params[name] ?? uuidv7());
+  return api.call(endpoint.method, path, { body, caller });
+};

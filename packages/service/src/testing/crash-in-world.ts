@@ -1,0 +1,22 @@
+import type { CrashDefinition } from '@drydock/testing/crash-case';
+import { type CrashFixture, type CrashOptions, type CrashReport, crashEveryStep } from '@drydock/testing/crash-every-step';
+import { leaseSeconds, type ServiceWorld } from './service-world';
+
+/** What a service says of a run itself. */
+export type WorldFixture<Run extends { workflowId: string }> = Omit<CrashFixture<Run>, 'leaseSeconds' | 'spawnWorker'> &
+  Partial<Pick<CrashFixture<Run>, 'spawnWorker'>>;
+
+/** {@link crashEveryStep} with the workers of a service's world. */
+export const crashEveryStepInWorld = <Run extends { workflowId: string }>(
+  world: ServiceWorld,
+  definition: CrashDefinition,
+  fixture: WorldFixture<Run>,
+  scope: CrashOptions,
+): Promise<CrashReport> => crashEveryStep(definition, { leaseSeconds, spawnWorker: world.spawnWorker, ...fixture }, scope);
+
+/** The workflow of this kind. @throws when there is none */
+export function definitionOf<Definition extends CrashDefinition>(definitions: readonly Definition[], kind: string): Definition {
+  const definition = definitions.find((candidate) => candidate.kind === kind);
+  if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
+  return definition;
+}

@@ -1,0 +1,37 @@
+import type { WorkflowView } from '@drydock/contracts/platform/workflows';
+import { until } from '@drydock/testing/wait';
+import type { ServiceAnswer } from './call-service';
+import type { CallOptions } from './service-api';
+import type { ServiceWorld } from './service-world';
+
+type Followed = Pick<ServiceWorld, 'api'>;
+
+/** The longest workflows of all, those of databases, on a machine that is busy with other suites. */
+const endsWithinMs = 90_000;
+
+/** As its owner reads it. */
+export const viewOf = async ({ api }: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> =>
+  (await api.call('GET', String(location), options)).json as WorkflowView;
+
+/** The id of the workflow that a 202 points to. */
+export const workflowIdOf = (accepted: Pick<ServiceAnswer, 'headers'> | undefined): string =>
+  String(accepted?.headers['location']).split('/').at(-1) ?? '';
+
+/** Follows what a 202 points to until it has ended, or needs somebody. */
+export const ended = (world: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> =>
+  until(
+    async () => {
+      const view = await viewOf(world, location, options);
+      return ['succeeded', 'failed', 'needs_attention'].includes(view.status) && view;
+    },
+    { timeoutMs: endsWithinMs, everyMs: 50, what: `the end of ${String(location)}` },
+  );
+
+/** Accepts, waits, and insists on success. Resolves with the answer of the 202. */
+export async function succeed<Body>(world: Followed, method: string, target: string, options: CallOptions = {}): Promise<Body> {
+  const accepted = await world.api.call(method, target, options);
+  if (accepted.status !== 202) throw new Error(`${method} ${target} answered ${accepted.text}`);
+  const view = await ended(world, accepted.headers['location'], options.caller === undefined ? {} : { caller: options.caller });
+  if (view.status !== 'succeeded') throw new Error(`${view.kind} ended as ${JSON.stringify(view.error)} ${JSON.stringify(view.steps)}`);
+  return accepted.json as Body;
+}

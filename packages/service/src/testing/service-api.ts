@@ -1,0 +1,93 @@
+import { permissions } from '@drydock/contracts/platform/permissions';
+import { type TestPostgres, testPostgres } from '@drydock/postgres/testing/postgres';
+import { newSecret } from '@drydock/testing/secret';
+import pg from 'pg';
+import { uuidv7 } from 'uuidv7';
+import type { Caller } from '../access/internal-token';
+import type { Service } from '../http/service';
+import type { Lifetime } from '../process/shutdown';
+import { callService, type ServiceAnswer } from './call-service';
+
+/** What differs from service to service. */
+export interface TestedService {
+  name: string;
+  /** The service's folder: its migrations are in it, and its build output. */
+  dir: string;
+  /** Its API process' inside, of the environment that the process would read. */
+  compose(environment: Readonly<Record<string, string>>): { service: Service; lifetime: Lifetime; start(): Promise<{ url: string }> };
+}
+
+export interface CallOptions {
+  body?: unknown;
+  caller?: Caller;
+  idempotencyKey?: string;
+  headers?: Record<string, string>;
+}
+
+/** A service's API that listens, and its database. */
+export interface ServiceApi {
+  url: string;
+  postgres: TestPostgres;
+  /** Who calls when nobody is named. */
+  caller: Caller;
+  /** What it was started with; the secrets are of its own. A worker of the same service gets it too. */
+  environment: Readonly<Record<string, string>> & Readonly<Record<'SERVICE_SECRET' | 'INTERNAL_TOKEN_SECRET', string>>;
+  /** Straight to the tables, to arrange and to look. */
+  rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  /** As the gateway would, for `options.caller`. The path has its query. */
+  call(method: string, path: string, options?: CallOptions): Promise<ServiceAnswer>;
+  /** Ends it as a signal would, and waits for what it still has to write; its database stays. */
+  stop(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Nobody listens there: an API must answer without its queue, its hosts and keys. */
+export const nowhere = '127.0.0.1:1';
+
+/** A key of an organisation of its own, live and with every permission. */
+export const callerOf = (change: Partial<Caller> = {}): Caller => ({
+  keyId: uuidv7(),
+  orgId: uuidv7(),
+  mode: 'live',
+  scopes: permissions,
+  ...change,
+});
+
+/**
+ * The real API process' inside over a real socket and a real Postgres; no worker, so that what was accepted stays queued.
+ * `own`: what this service needs beyond what they all do, or other than that.
+ */
+export async function startServiceApi(tested: TestedService, caller: Caller, own: Record<string, string> = {}): Promise<ServiceApi> {
+  const postgres = await testPostgres({ serviceDir: tested.dir });
+  const tokenSecret = newSecret();
+  const environment = {
+    LOG_LEVEL: 'silent',
+    DATABASE_URL: postgres.url,
+    SERVICE_SECRET: newSecret(),
+    AUDIT_TOKEN_SECRET: newSecret(),
+    KEYS_URL: `http://${nowhere}`,
+    QUEUE_URL: `redis://${nowhere}`,
+    ...own,
+    INTERNAL_TOKEN_SECRET: tokenSecret,
+  };
+  const composed = tested.compose(environment);
+  const { service, lifetime } = composed;
+  const { url } = await composed.start();
+  const pool = new pg.Pool({ connectionString: postgres.url, max: 2 });
+  // The database is dropped under connections that are just closing.
+  pool.on('error', () => undefined);
+  return {
+    url,
+    postgres,
+    caller,
+    environment,
+    rows: async (text, values = []) => (await pool.query(text, [...values])).rows,
+    call: (method, path, options) => callService({ service, name: tested.name, tokenSecret }, { caller, ...options, method, path }),
+    stop: () => lifetime.close(),
+    close: async () => {
+      await lifetime.close();
+      await pool.end();
+      await postgres.close();
+    },
+  };
+}

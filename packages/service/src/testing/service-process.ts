@@ -1,0 +1,68 @@
+import { endpoint } from '@drydock/contracts/platform/endpoint';
+import pg from 'pg';
+import { uuidv7 } from 'uuidv7';
+import { z } from 'zod';
+import { pgDatabase } from '../database/pg-database';
+import { poolConfig } from '../database/pool';
+import { route } from '../http/route';
+import { createService } from '../http/service';
+import { readConfig } from '../process/config';
+import { processFields, secretField } from '../process/config-fields';
+import { closeOnSignal, createLifetime } from '../process/shutdown';
+import { createLog } from '../telemetry/log';
+
+/** The smallest service there can be, as a process of its own for the tests that kill, stop and trace one. */
+const config = readConfig(
+  {
+    ...processFields('kit-test'),
+    DATABASE_URL: z.url(),
+    INTERNAL_TOKEN_SECRET: secretField('Signs the calls of the test'),
+    IDEMPOTENCY_LEASE_SECONDS: z.coerce.number().default(1),
+  },
+  process.env,
+);
+
+const makeThing = endpoint({
+  id: 'makeThing',
+  service: 'hosting',
+  method: 'POST',
+  path: '/v1/things/{name}',
+  summary: 'Makes a thing; `slow` takes 1.5 s, `crash` rejects where nobody listens',
+  permissions: [],
+  params: { name: { schema: z.string(), notFound: 'site_not_found' } },
+  response: { status: 201, schema: z.strictObject({ id: z.string() }) },
+  problems: [],
+  tags: [],
+});
+
+async function main(): Promise<void> {
+  const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
+  const lifetime = createLifetime(log);
+  closeOnSignal(lifetime, log);
+  const pool = new pg.Pool(poolConfig(config.DATABASE_URL));
+  lifetime.onClose('database', () => pool.end());
+  const service = createService({
+    name: config.SERVICE_NAME,
+    routes: [
+      route(makeThing, {
+        act: async (tx: pg.PoolClient, { params }) => {
+          const id = uuidv7();
+          if (params.name === 'crash') void Promise.reject(new Error('nobody listens'));
+          if (params.name === 'slow') await tx.query('SELECT pg_sleep(1.5)');
+          await tx.query('INSERT INTO things (id, name) VALUES ($1::uuid, $2)', [id, params.name]);
+          return { status: 201, body: { id } };
+        },
+      }),
+    ],
+    database: pgDatabase(pool),
+    tokenSecret: config.INTERNAL_TOKEN_SECRET,
+    log,
+    ready: { database: () => pool.query('SELECT 1') },
+    idempotency: { leaseSeconds: config.IDEMPOTENCY_LEASE_SECONDS },
+  });
+  lifetime.onClose('http', () => service.close(), 10_000);
+  const { port } = await service.listen(config.PORT, config.HOST);
+  log.info({ port }, 'listening');
+}
+
+void main();

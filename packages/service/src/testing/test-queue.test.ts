@@ -1,0 +1,8 @@
+import { queueBackends } from '@drydock/testing/queue-backends';
+import { testQueue } from './test-queue';
+
+test.each(queueBackends())('a queue of the test’s own on %s', async (backend) => {
+  const queue = await testQueue(backend);
+  expect(new URL(queue.url).protocol).toBe(backend === 'redis' ? 'redis:' : 'postgresql:');
+  await queue.close();
+});

@@ -1,0 +1,65 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { testPostgres } from '@drydock/postgres/testing/postgres';
+import pg from 'pg';
+import { pgDatabase } from '../src/database/pg-database';
+import { poolConfig } from '../src/database/pool';
+import type { Database } from '../src/database/sql';
+
+export interface TestDatabase {
+  database: Database<pg.PoolClient>;
+  pool: pg.Pool;
+  url: string;
+  /** What was asked of it so far: the text of each statement, and BEGIN for each transaction. */
+  statements: string[];
+  /** The next transaction is committed, and its connection lost before that is known. */
+  loseNextCommit(): void;
+  close(): Promise<void>;
+}
+
+const kitSql = ['idempotency', 'audit'].map((name) => readFileSync(path.join(__dirname, `../prisma/${name}.sql`), 'utf8'));
+
+/** A database of the test's own with the kit's tables and those of `extraSql`. */
+export async function startTestDatabase(...extraSql: string[]): Promise<TestDatabase> {
+  const postgres = await testPostgres({ sql: [...kitSql, ...extraSql] });
+  const pool = new pg.Pool(poolConfig(postgres.url));
+  pool.on('error', () => undefined); // a session that the end of the database ended
+  const statements: string[] = [];
+  const close = async (): Promise<void> => {
+    await pool.end();
+    await postgres.close();
+  };
+  const losing = loseCommits(pgDatabase(pool));
+  const { loseNextCommit } = losing;
+  return { database: recording(losing.database, statements), pool, url: postgres.url, statements, loseNextCommit, close };
+}
+
+function loseCommits(database: Database<pg.PoolClient>) {
+  let losesNext = false;
+  const transaction: Database<pg.PoolClient>['transaction'] = async (work) => {
+    const result = await database.transaction(work);
+    if (!losesNext) return result;
+    losesNext = false;
+    throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
+  };
+  const loseNextCommit = (): void => {
+    losesNext = true;
+  };
+  return { database: { ...database, transaction }, loseNextCommit };
+}
+
+/** The same database, writing down what is asked of it. */
+function recording(database: Database<pg.PoolClient>, statements: string[]): Database<pg.PoolClient> {
+  return {
+    transaction: (work) => {
+      statements.push('BEGIN');
+      return database.transaction(work);
+    },
+    sql: (tx) => ({
+      query: (text, values) => {
+        statements.push(text);
+        return database.sql(tx).query(text, values);
+      },
+    }),
+  };
+}

@@ -1,5 +1,0 @@
-import { runHost } from '@drydock/host-kit/run-host';
-import { composeSiteHost } from './compose';
-import { readSiteHostConfig } from './config';
-
-void runHost(async () => composeSiteHost(readSiteHostConfig()));

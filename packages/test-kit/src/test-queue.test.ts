@@ -1,8 +1,0 @@
-import { queueBackends } from './queue-backends';
-import { testQueue } from './test-queue';
-
-test.each(queueBackends())('a queue of the test’s own on %s', async (backend) => {
-  const queue = await testQueue(backend);
-  expect(new URL(queue.url).protocol).toBe(backend === 'redis' ? 'redis:' : 'postgresql:');
-  await queue.close();
-});

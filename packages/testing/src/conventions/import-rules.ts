@@ -1,0 +1,69 @@
+import path from 'node:path';
+import { homeOf, isTest, type SourceFile } from './source-files';
+
+interface ImportRule {
+  /** Shown with each offender: what is forbidden and why. */
+  reason: string;
+  forbids(file: SourceFile, imported: string): boolean;
+}
+
+const inPackage = (file: SourceFile, name: string): boolean => file.path.startsWith(`packages/${name}/`);
+const named = (file: SourceFile, pattern: RegExp): boolean => pattern.test(path.basename(file.path));
+const isOurs = (imported: string): boolean => imported.startsWith('@drydock/');
+const isFrom = (imported: string, name: string): boolean => imported.startsWith(`@drydock/${name}/`);
+
+/** architecture.md "Who may import whom", beyond what `turbo boundaries` sees. */
+export const importRules: ImportRule[] = [
+  {
+    reason: 'contracts import only zod: every process reads them',
+    forbids: (file, imported) => inPackage(file, 'contracts') && !isTest(file) && imported !== 'zod' && !imported.startsWith('.'),
+  },
+  {
+    reason: 'service-kit and workflow do not know each other; workflow-kit and the services join them',
+    forbids: (file, imported) =>
+      (inPackage(file, 'service-kit') && (isFrom(imported, 'workflow') || isFrom(imported, 'workflow-kit'))) ||
+      (inPackage(file, 'workflow') && (isFrom(imported, 'service-kit') || isFrom(imported, 'workflow-kit'))),
+  },
+  {
+    reason: 'archive knows no site and no bucket, hence nothing of ours',
+    forbids: (file, imported) => inPackage(file, 'archive') && !isTest(file) && isOurs(imported),
+  },
+  {
+    reason: 'services never import services',
+    forbids: (file, imported) =>
+      file.path.startsWith('services/') && /^@drydock\/(gateway|keys|hosting|compute|agency|databases)\b/.test(imported),
+  },
+  {
+    reason: 'only *.store.ts and compose.ts touch Prisma',
+    forbids: (file, imported) =>
+      /generated\/prisma|@prisma\/(client|adapter)/.test(imported) &&
+      homeOf(file) !== 'packages/postgres' &&
+      !isTest(file) &&
+      !named(file, /\.store\.ts$|^compose.*\.ts$/),
+  },
+  {
+    reason: 'rules of a service are pure: they import rules, types and contracts only',
+    forbids: (file, imported) =>
+      (file.path.startsWith('services/') || inPackage(file, 'workflow-kit')) &&
+      named(file, /\.rules\.ts$/) &&
+      !isFrom(imported, 'contracts') &&
+      !/^@drydock\/[a-z-]+\/[a-z-]+\.(rules|types)$/.test(imported) &&
+      !/^\.{1,2}\/.*\.(rules|types|states)$|^\.{1,2}\/[a-z-]*(rules|types|states)$/.test(imported),
+  },
+  {
+    reason: 'only compose.ts picks a driver',
+    forbids: (file, imported) =>
+      file.path.startsWith('services/') &&
+      /providers\/.+\.(local|ssh|s3|hetzner|proxmox|qemu|vendor|twentyi)$/.test(imported) &&
+      !isTest(file) &&
+      !named(file, /^compose.*\.ts$/),
+  },
+  {
+    reason: 'test-kit is for tests',
+    forbids: (file, imported) => isFrom(imported, 'test-kit') && !isTest(file),
+  },
+  {
+    reason: 'reach into a package by its exports, not by a path',
+    forbids: (_file, imported) => /(^|\/)\.\.\/\.\.\/\.\.\/(packages|services)\//.test(imported),
+  },
+];

@@ -1,0 +1,42 @@
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+
+export const root = path.resolve(__dirname, '../../../..');
+
+export interface SourceFile {
+  /** From the repository's root, with `/`. */
+  path: string;
+  text: string;
+  lines: number;
+  /** What it imports, as written: `./x`, `@drydock/contracts/problem`, `node:fs`. */
+  imports: string[];
+}
+
+/** Files of the work tree that are in git or could be: tracked, or new and not ignored. */
+export const listFiles = (...patterns: string[]): string[] =>
+  execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...patterns], { cwd: root, encoding: 'utf8' })
+    .split('\n')
+    .filter((file) => file !== '' && fs.existsSync(path.join(root, file)));
+
+export const readText = (file: string): string => fs.readFileSync(path.join(root, file), 'utf8');
+
+const importPattern = /\b(?:from|import|require(?:\.resolve)?\()\s*\(?\s*'([^'\n]+)'/g;
+
+export function readSource(file: string): SourceFile {
+  const text = readText(file);
+  return {
+    path: file,
+    text,
+    lines: text.split('\n').length - 1,
+    imports: [...text.matchAll(importPattern)].map((match) => match[1] ?? ''),
+  };
+}
+
+export const sourceFiles: SourceFile[] = listFiles('packages/*.ts', 'services/*.ts', 'infra/*.ts').map(readSource);
+/** Tests and what only tests use: files ending in .test.ts, a `testing`, `test` or `e2e` folder, test-kit itself. */
+export const isTest = ({ path: file }: SourceFile): boolean =>
+  /\.test\.ts$|\/(testing|test|e2e)\/|^packages\/test-kit\/|^infra\/bench\//.test(file);
+
+/** `packages/archive` of `packages/archive/src/pack/pack.ts`. */
+export const homeOf = ({ path: file }: SourceFile): string => file.split('/').slice(0, 2).join('/');

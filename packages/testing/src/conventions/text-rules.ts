@@ -1,0 +1,42 @@
+import { isTest, type SourceFile } from './source-files';
+
+interface TextRule {
+  reason: string;
+  pattern: RegExp;
+  /** Files in which it has its home. */
+  allowedIn(file: SourceFile): boolean;
+}
+
+const at = (pattern: RegExp) => (file: SourceFile) => pattern.test(file.path) || isTest(file);
+
+/** House habit 9: one home each, and the message says which. */
+export const textRules: TextRule[] = [
+  {
+    reason:
+      'process.env is read in config.ts alone (and where no config can be: the telemetry preload, fault points, the redaction of logs, programs in a box, the command line of infra)',
+    pattern: /\bprocess\.env\b/,
+    allowedIn: at(
+      /\/config[^/]*\.ts$|telemetry[^/]*\.ts$|service-kit\/src\/redact\.ts$|site-host\/src\/(app-preload|content\/server)\.ts$|^packages\/(faults|embedded|migrations|conventions)\/|^infra\/|\/prisma\.config\.ts$|worker-entry\.ts$/,
+    ),
+  },
+  {
+    reason: 'console belongs to commands; processes log through service-kit/log',
+    pattern: /\bconsole\.(log|error|warn|info)\b/,
+    allowedIn: at(/^infra\/|\/(cli|bootstrap|command|write-[a-z-]+)\.ts$/),
+  },
+  {
+    reason: 'a queue is opened in workflow alone',
+    pattern: /\bnew (Queue|Worker)\(/,
+    allowedIn: at(/^packages\/workflow\/|^packages\/(archive|pg-transfer)\/|^infra\/bench\//),
+  },
+  {
+    reason: 'left open: finish it or file it',
+    pattern: /\b(TODO|FIXME|XXX)\b|\b(it|test|describe)\.(skip|only)\(/,
+    allowedIn: (file) => file.path.startsWith('packages/testing/'),
+  },
+  {
+    reason: 'loosened types: say what it is instead',
+    pattern: /\bas any\b|: any\b|@ts-(ignore|nocheck|expect-error)/,
+    allowedIn: (file) => file.path.startsWith('packages/testing/'),
+  },
+];

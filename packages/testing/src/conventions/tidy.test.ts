@@ -1,0 +1,70 @@
+import { execFileSync } from 'node:child_process';
+import path from 'node:path';
+import { importRules } from './import-rules';
+import { isTest, listFiles, readText, root, sourceFiles } from './source-files';
+import { textRules } from './text-rules';
+
+/** House rule 2: rooms a reader can hold. */
+/** Roots of the machines we build on, and hosts of package registries. */
+const machine = /\/(work|farm)\/|registry\.(npmjs|npmmirror)/;
+const linesMax = { source: 400, test: 600 };
+
+describe('the tree keeps the rules of the house', () => {
+  it('reads every source file there is, so that a rule cannot pass by reading nothing', () => {
+    const found = execFileSync(
+      'find',
+      ['packages', 'services', 'infra', '-name', '*.ts', '-not', '-path', '*/node_modules/*', '-not', '-path', '*/dist/*'],
+      {
+        cwd: root,
+        encoding: 'utf8',
+      },
+    );
+    const expected = found.split('\n').filter((file) => file !== '' && !file.includes('/generated/') && !file.includes('/.data'));
+    expect(sourceFiles.map((file) => file.path).sort()).toEqual(expected.sort());
+    expect(sourceFiles.filter((file) => file.imports.length > 0).length).toBeGreaterThan(sourceFiles.length / 2);
+  });
+
+  it.each(importRules)('$reason', ({ forbids }) => {
+    const offenders = sourceFiles.flatMap((file) =>
+      file.imports.filter((imported) => forbids(file, imported)).map((imported) => `${file.path} imports ${imported}`),
+    );
+    expect(offenders).toEqual([]);
+  });
+
+  it.each(textRules)('$reason', ({ pattern, allowedIn }) => {
+    const offenders = sourceFiles.filter((file) => !allowedIn(file) && pattern.test(file.text)).map((file) => file.path);
+    expect(offenders).toEqual([]);
+  });
+
+  it('keeps rooms small', () => {
+    const limit = (file: (typeof sourceFiles)[number]) => (isTest(file) ? linesMax.test : linesMax.source);
+    expect(sourceFiles.filter((file) => file.lines > limit(file)).map((file) => `${file.path}: ${file.lines} lines`)).toEqual([]);
+  });
+
+  it('names files for what they are: no index, no shared, common, utils or helpers', () => {
+    // An index of an archive is a thing; an index.ts that only re-exports is not.
+    const vague = /(^|\/)(index\.|(shared|common|utils?|helpers?|misc)(\.|\/|-))/;
+    expect(sourceFiles.map((file) => file.path).filter((file) => vague.test(file))).toEqual([]);
+  });
+
+  it('knows no machine: no path of one and no registry host in a tracked file', () => {
+    const named = listFiles('.', ':!pnpm-lock.yaml', ':!packages/testing').filter((file) => machine.test(readText(file)));
+    expect(named).toEqual([]);
+  });
+
+  it('has an .env.example in every service, and a test that compares it with the config', () => {
+    const services = listFiles('services/*/src/config.ts').map((file) => path.dirname(path.dirname(file)));
+    const isCompared = (service: string): boolean => {
+      const test = sourceFiles.find((file) => file.path === `${service}/src/config.test.ts`);
+      return listFiles(`${service}/.env.example`).length === 1 && /\.env\.example.*envExample\(/s.test(test?.text ?? '');
+    };
+    expect(services.length).toBeGreaterThan(0);
+    expect(services.filter((service) => !isCompared(service))).toEqual([]);
+  });
+
+  it('has a README in every package and service', () => {
+    const homes = new Set(listFiles('packages/*/package.json', 'services/*/package.json').map((file) => path.dirname(file)));
+    const readmes = new Set(listFiles('packages/*/README.md', 'services/*/README.md').map((file) => path.dirname(file)));
+    expect([...homes].filter((home) => !readmes.has(home))).toEqual([]);
+  });
+});

@@ -1,0 +1,34 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { findRedis, startRedis } from '@drydock/process/redis';
+
+export interface TestRedis {
+  url: string;
+  /** For SIGSTOP and SIGKILL. */
+  readonly pid: number;
+  /** Again at the same address, empty, after it was killed. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A Redis or Valkey of the test's own, which it may flush, freeze or kill; null when none is on the PATH. */
+export async function testRedis(): Promise<TestRedis | null> {
+  if (findRedis() === null) return null;
+  const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-redis-'));
+  let server = await startRedis({ folder, isEphemeral: true });
+  const { url, port } = server;
+  return {
+    url,
+    get pid() {
+      return server.proof.pid;
+    },
+    restart: async () => {
+      server = await startRedis({ folder, port, isEphemeral: true });
+    },
+    close: async () => {
+      await server.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { createControlServer } from '@drydock/agent/control/control-server';
+import { databaseHostProtocol } from '@drydock/agent/database/protocol';
+import { Accounts, firstAccounts } from '@drydock/agent/host/accounts';
+import { PortAllocator } from '@drydock/agent/host/ports';
+import { jobRoutesOf } from '@drydock/agent/jobs/job-routes';
+import { Jobs } from '@drydock/agent/jobs/jobs';
+import { Ledger } from '@drydock/agent/jobs/ledger';
+import { tokenKey } from '@drydock/service/access/internal-token';
+import { closeServer, listen } from '@drydock/service/http/http-server';
+import { createLifetime, type Lifetime } from '@drydock/service/process/shutdown';
+import { createLog, type Log } from '@drydock/service/telemetry/log';
+import type { DatabaseHostConfig } from './config';
+import { controlRoutes } from './control-routes';
+import { databaseJobs } from './database-jobs';
+import { HostedDatabases } from './hosted-databases';
+import { openTlsAuthority } from './tls-authority';
+
+/** Opens the host: certificates, every database, and last the control port, so that whoever can call it finds all of them served. */
+export async function composeDatabaseHost(config: DatabaseHostConfig): Promise<{ lifetime: Lifetime; log: Log; url: string }> {
+  const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
+  const lifetime = createLifetime(log);
+  const databasesDir = path.resolve(config.DATABASES_DIR);
+  await mkdir(databasesDir, { recursive: true, mode: 0o711 });
+
+  const names = [...new Set([config.DATABASES_PUBLIC_HOST, 'localhost', '127.0.0.1'])];
+  const tls = await openTlsAuthority(databasesDir, names, new Date());
+  const ports = new PortAllocator(config.HOST);
+  const accounts = new Accounts(databasesDir, firstAccounts.instances);
+  const around = { bindHost: config.HOST, publicHost: config.DATABASES_PUBLIC_HOST, tls, ports, accounts, log };
+  const ledger = new Ledger(databasesDir, 'database', () => new Date());
+  const databases = new HostedDatabases(databasesDir, ledger, around);
+  lifetime.onClose('databases', () => databases.close(), 22_000);
+  await databases.open();
+
+  const jobs = new Jobs({ folder: databasesDir, kinds: databaseJobs(databases), log });
+  lifetime.onClose('jobs', () => jobs.close());
+  await jobs.open();
+
+  const check = async (): Promise<void> => undefined;
+  const key = tokenKey(config.DATABASE_HOST_SECRET);
+  const readerKey = config.DATABASE_HOST_READER_SECRET === undefined ? undefined : tokenKey(config.DATABASE_HOST_READER_SECRET);
+  const ofJobs = jobRoutesOf(databaseHostProtocol.things, databases, jobs);
+  const routes = [...controlRoutes(databases), ...ofJobs.routes];
+  const server = createControlServer({ protocol: databaseHostProtocol, routes, channel: ofJobs.channel, key, readerKey, log, check });
+  const { url } = await listen(server, config.PORT, config.HOST);
+  lifetime.onClose('control server', () => closeServer(server));
+  log.info({ url }, 'database host is up');
+  return { lifetime, log, url };
+}

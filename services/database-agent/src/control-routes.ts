@@ -1,0 +1,45 @@
+import { changeSchema } from '@drydock/agent/control/control-protocol';
+import { type ControlRoute, controlRoutesOf, done, ok } from '@drydock/agent/control/control-routes';
+import {
+  databaseDescriptionSchema,
+  databaseHostProtocol,
+  ensureDatabaseSchema,
+  judgementSchema,
+  precheckSchema,
+  prepareTargetSchema,
+  upgradeSchema,
+} from '@drydock/agent/database/protocol';
+import type { z } from 'zod';
+import { precheck } from './database-jobs';
+import type { HostedDatabases, Known } from './hosted-databases';
+import { switchOver } from './switch-over';
+import { abandonUpgrade, blockWrites, prepareTarget, restOld, retireOld } from './upgrade-changes';
+
+/** The whole control protocol but the jobs, one entry for each call. */
+export function controlRoutes(databases: HostedDatabases): ControlRoute[] {
+  const { route, change } = controlRoutesOf(databaseHostProtocol.things, databases);
+  const upgrade = (rest: string, work: (known: Known, body: z.infer<typeof upgradeSchema>) => Promise<unknown>): ControlRoute =>
+    change(`POST /upgrade/${rest}`, { op: `post_upgrade_${rest}`, body: upgradeSchema }, work);
+  return [
+    route('PUT', async (id, body) => ok(await databases.ensure(id, ensureDatabaseSchema.parse(body)))),
+    route('GET', async (id) => ok(await databases.describe(id)), databaseDescriptionSchema),
+    route('DELETE', async (id, body) => {
+      await databases.destroy(id, changeSchema.parse(body));
+      return done;
+    }),
+    route(
+      'POST /precheck',
+      async (id, body) => {
+        const { to_major: toMajor, with_trial: withTrial } = precheckSchema.parse(body);
+        return ok(await precheck(databases, id, toMajor, withTrial));
+      },
+      judgementSchema,
+    ),
+    change('POST /upgrade', { op: 'post_upgrade', body: prepareTargetSchema }, ({ database }, wanted) => prepareTarget(database, wanted)),
+    upgrade('block', ({ database }, { upgrade_id, fence }) => blockWrites(database, upgrade_id, fence)),
+    upgrade('cutover', ({ database }, { upgrade_id, fence }) => switchOver(database, upgrade_id, fence)),
+    upgrade('rest', ({ database }, { upgrade_id }) => restOld(database, upgrade_id)),
+    upgrade('retire', ({ database }, { upgrade_id }) => retireOld(database, upgrade_id)),
+    upgrade('abandon', ({ database }, { upgrade_id, fence }) => abandonUpgrade(database, upgrade_id, fence)),
+  ];
+}

@@ -1,0 +1,67 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { createDatabaseHostClient } from '@drydock/agent/database/client';
+import { runSql } from '@drydock/postgres/testing/run-sql';
+import { claim, clearHost, createDatabase, customer, killHost, newDatabaseId, newHostFolder, spawnHost, type TestHost } from '../test/host';
+
+let host: TestHost;
+beforeAll(async () => {
+  host = await spawnHost(await newHostFolder());
+});
+afterAll(() => clearHost(host));
+
+test('killed with -9 and started again, the host serves the same databases at the same addresses', async () => {
+  const databaseId = newDatabaseId();
+  const database = await createDatabase(host.client, databaseId, 17);
+  await runSql(customer(database), 'create table kept as select 7 as n');
+  await killHost(host);
+  host = await spawnHost(host.folder);
+  expect(await host.client.readDatabase(databaseId)).toMatchObject({
+    port: database.port,
+    ca_certificate: database.ca_certificate,
+    major: 17,
+    is_up: true,
+  });
+  expect(await runSql(customer(database), 'select n from kept')).toEqual([{ n: 7 }]);
+});
+
+test('an older fence is refused for good: after a newer one, after a restart, after the database has gone', async () => {
+  const databaseId = newDatabaseId();
+  await createDatabase(host.client, databaseId, 16);
+  await host.client.abandonUpgrade(databaseId, 'none', claim(5));
+  await expect(host.client.abandonUpgrade(databaseId, 'none', claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
+  await killHost(host);
+  host = await spawnHost(host.folder);
+  await expect(host.client.destroyDatabase(databaseId, claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
+  await host.client.destroyDatabase(databaseId, claim(6));
+  await host.client.destroyDatabase(databaseId, claim(6));
+  await expect(createDatabase(host.client, databaseId, 16)).rejects.toMatchObject({ code: 'stale_fence' });
+  await expect(host.client.readDatabase(databaseId)).rejects.toMatchObject({ code: 'unknown_database' });
+  const ledger = await readFile(path.join(host.folder.databasesDir, 'ledger.ndjson'), 'utf8');
+  const lines = ledger
+    .trim()
+    .split('\n')
+    .map((line): unknown => JSON.parse(line));
+  expect(lines).toContainEqual(
+    expect.objectContaining({ database: databaseId, op: 'post_upgrade_abandon', fence: '4', outcome: 'refused' }),
+  );
+});
+
+test('a call without our token is refused, and one with a wrong body or major says what is wrong', async () => {
+  const url = `http://127.0.0.1:${host.folder.controlPort}`;
+  const stranger = createDatabaseHostClient({ url, secret: 'ab'.repeat(32) });
+  await expect(stranger.readDatabase(newDatabaseId())).rejects.toMatchObject({ code: 'unauthenticated' });
+  await stranger.close();
+  const size = { vcpu: 1, ram_gb: 1, storage_gb: 10 };
+  const wanted = {
+    mode: 'live' as const,
+    major: 15,
+    database_name: 'shop',
+    username: 'shop_owner',
+    password: 'the-owner-s-password',
+    size,
+  };
+  await expect(host.client.ensureDatabase(newDatabaseId(), wanted, claim(1))).rejects.toMatchObject({ code: 'major_not_installed' });
+  const reserved = { ...wanted, major: 16, username: 'pg_monitor' };
+  await expect(host.client.ensureDatabase(newDatabaseId(), reserved, claim(1))).rejects.toMatchObject({ code: 'invalid_request' });
+});

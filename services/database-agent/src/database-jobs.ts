@@ -1,0 +1,197 @@
+import type { StdioOptions } from 'node:child_process';
+import path from 'node:path';
+import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
+import {
+  comparisonSchema,
+  type DumpJob,
+  dumpJobSchema,
+  dumpResultSchema,
+  judgementFactsSchema,
+  type LoadDumpJob,
+  loadDumpJobSchema,
+  loadDumpResultSchema,
+  type UpgradeJudgement,
+  upgradeJobSchema,
+  type VerifyDumpJob,
+  verifyDumpJobSchema,
+  verifyDumpResultSchema,
+} from '@drydock/agent/database/protocol';
+import { type ChildJob, runChildJob, type StartedChild } from '@drydock/agent/jobs/child-job';
+import { type AnyJobKind, jobKind } from '@drydock/agent/jobs/jobs';
+import { spawnInBox } from '@drydock/process/box';
+import { spawnGuarded } from '@drydock/process/guarded-child';
+import { detectIsolation } from '@drydock/process/isolation';
+import { programInBox, programMounts } from '@drydock/process/programs';
+import { z } from 'zod';
+import type { HostedDatabase } from './hosted-database';
+import type { HostedDatabases } from './hosted-databases';
+import type { Setup } from './job-setup';
+import { extensionsOf, moveOf } from './upgrade-changes';
+
+/** From the build output, also when this file itself runs from its source. */
+const programFile = path.resolve(__dirname, '../dist/job.program.js');
+
+/** The account of job programs where we are root: they need nothing on this machine but the network and what they are handed. */
+const jobAccount = 299_999;
+
+/** The program in a box: it sees our compiled packages and nothing else of ours. Where there are no boxes, as a plain child. */
+async function startProgram(stdio: StdioOptions): Promise<StartedChild> {
+  const isolation = await detectIsolation();
+  const env = { TZ: 'UTC', NODE_ENV: 'production' };
+  if (isolation.kind === 'none') return spawnGuarded(process.execPath, [programFile], { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL' });
+  return spawnInBox({
+    isolation,
+    command: [process.execPath, programInBox(programFile)],
+    env,
+    account: isolation.kind === 'accounts' ? jobAccount : null,
+    mounts: programMounts(),
+    workdir: '/',
+    stdio,
+    onOrphan: 'SIGKILL',
+  });
+}
+
+type Running<Result> = Omit<ChildJob<Result>, 'start' | 'setup'>;
+
+const runSetup = <Result>(setup: Setup, running: Running<Result>): Promise<Result> =>
+  runChildJob({ start: startProgram, setup, ...running });
+
+const anything = z.unknown();
+
+/** The work on customers' content that this host does, each piece in a process of its own. */
+export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobKind> {
+  return {
+    upgrade: jobKind({
+      spec: upgradeJobSchema,
+      hasChannel: false,
+      lock: ({ upgrade_id }) => `upgrade ${upgrade_id}`,
+      organisation: () => null,
+      run: async ({ thingId, fence, spec, signal, progress }) => {
+        const database = databases.read(thingId);
+        const { phase, path: way } = database.requireUpgrade(spec.upgrade_id);
+        if (way === 'restore' && spec.stage !== 'finish') throw new DatabaseHostError('upgrade_mismatch', 'a restore has no such stage');
+        const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
+        // What was done before the switch has nothing to do behind it.
+        if (!isBehind && phase !== 'prepared') return null;
+        if (phase === 'prepared' ? isBehind : spec.stage === 'compare' && phase !== 'switched')
+          throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
+        const move = await moveOf(database, spec.upgrade_id, fence);
+        const snapshotId = spec.stage === 'compare' ? await database.snapshot.read() : null;
+        const setup = { kind: 'stage' as const, stage: spec.stage, move, snapshot_id: snapshotId };
+        return runSetup(setup, { channel: null, signal, progress, result: spec.stage === 'compare' ? comparisonSchema : anything });
+      },
+    }),
+    dump: jobKind({
+      spec: dumpJobSchema,
+      hasChannel: true,
+      lock: () => 'dump',
+      organisation: ({ org_id }) => org_id,
+      run: ({ thingId, spec, channel, signal, progress }) =>
+        dump(databases.read(thingId), spec, { channel, signal, progress, result: dumpResultSchema }),
+    }),
+    load_dump: jobKind({
+      spec: loadDumpJobSchema,
+      hasChannel: true,
+      lock: ({ upgrade_id }) => `upgrade ${upgrade_id}`,
+      organisation: ({ org_id }) => org_id,
+      run: ({ thingId, fence, spec, channel, signal, progress }) =>
+        loadDump(databases.read(thingId), { fence, spec }, { channel, signal, progress, result: loadDumpResultSchema }),
+    }),
+    verify_dump: jobKind({
+      spec: verifyDumpJobSchema,
+      hasChannel: true,
+      lock: () => 'verify_dump',
+      organisation: ({ org_id }) => org_id,
+      run: ({ thingId, jobId, spec, channel, signal, progress }) =>
+        verifyDump(databases, { thingId, jobId, spec }, { channel, signal, progress, result: verifyDumpResultSchema }),
+    }),
+  };
+}
+
+async function dump<Result>(database: HostedDatabase, archive: DumpJob, running: Running<Result>): Promise<Result> {
+  const { serving, database_id, database_name: databaseName } = database.record;
+  const { size_bytes: expected } = await database.describe();
+  const instanceId = archive.replaced_by === undefined ? serving : replacedBy(database, archive.replaced_by);
+  const [url, { major }] = [database.requireUrl(instanceId), database.instanceOf(instanceId)];
+  return runSetup({ kind: 'dump', database_id, database: { url, databaseName }, major, expected_bytes: expected ?? 0, archive }, running);
+}
+
+/** The instance that nobody but us enters since the switch. Throws `upgrade_mismatch` before it, and once that instance rests. */
+function replacedBy(database: HostedDatabase, upgradeId: string): string {
+  const { phase, old } = database.requireUpgrade(upgradeId);
+  if (phase !== 'switched') throw new DatabaseHostError('upgrade_mismatch', `the move is ${phase}`);
+  return old;
+}
+
+/** Into the empty target of a restore. Behind the switch there is nothing to do: the target serves. */
+async function loadDump<Result>(
+  database: HostedDatabase,
+  { fence, spec }: { fence: string; spec: LoadDumpJob },
+  running: Running<Result>,
+): Promise<Result | null> {
+  const { phase, path: way } = database.requireUpgrade(spec.upgrade_id);
+  if (way !== 'restore') throw new DatabaseHostError('upgrade_mismatch', `the target is filled by the ${way} path`);
+  if (phase !== 'prepared') return null;
+  const move = await moveOf(database, spec.upgrade_id, fence);
+  return runSetup({ kind: 'load_dump', move, archive: spec }, running);
+}
+
+/** The scratch instance is removed whatever happens. */
+async function verifyDump<Result>(
+  databases: HostedDatabases,
+  { thingId, jobId, spec }: { thingId: string; jobId: string; spec: VerifyDumpJob },
+  running: Running<Result>,
+): Promise<Result> {
+  const { scratches } = databases.known(thingId);
+  extensionsOf(spec.major);
+  const scratch = await scratches.make(jobId, spec.major);
+  try {
+    return await runSetup({ kind: 'verify_dump', database_id: thingId, scratch, archive: spec }, running);
+  } finally {
+    await scratches.drop(jobId);
+  }
+}
+
+/** By database, major and trial: whoever asks while an answer is looked for is given that one, so that nobody can start any number of instances. */
+const prechecks = new Map<string, Promise<UpgradeJudgement>>();
+
+/** What a move would meet, looked up now; with a trial, the schema is made in an empty instance of the new major, which is then removed. */
+export function precheck(databases: HostedDatabases, databaseId: string, toMajor: number, withTrial: boolean): Promise<UpgradeJudgement> {
+  const key = `${databaseId} ${toMajor} ${withTrial}`;
+  const running = prechecks.get(key);
+  if (running !== undefined) return running;
+  const started = lookAhead(databases, databaseId, toMajor, withTrial).finally(() => prechecks.delete(key));
+  prechecks.set(key, started);
+  return started;
+}
+
+async function lookAhead(databases: HostedDatabases, databaseId: string, toMajor: number, withTrial: boolean): Promise<UpgradeJudgement> {
+  const { database, scratches } = databases.known(databaseId);
+  const { serving, database_name: databaseName } = database.record;
+  const request = {
+    kind: 'precheck' as const,
+    database: { url: database.requireUrl(serving), databaseName },
+    to_major: toMajor,
+    extensions_of_target: extensionsOf(toMajor),
+    free_bytes: (await database.describe()).free_bytes,
+  };
+  const scratchId = `trial-${toMajor}`;
+  const running = { channel: null, signal: AbortSignal.timeout(trialMs), progress: () => undefined, result: judgementFactsSchema };
+  try {
+    const trial = withTrial ? await scratches.makeTrial(scratchId, toMajor, request.database) : null;
+    const found = await runSetup({ ...request, trial }, running);
+    return {
+      path: found.path,
+      findings: found.findings,
+      size_bytes: found.sizeBytes,
+      needed_bytes: found.neededBytes,
+      free_bytes: found.freeBytes,
+      pause_seconds: found.pauseSeconds,
+    };
+  } finally {
+    await scratches.drop(scratchId);
+  }
+}
+
+/** Within the patience of whoever asked. */
+const trialMs = 80_000;

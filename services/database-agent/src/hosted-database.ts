@@ -1,0 +1,197 @@
+import { statfs } from 'node:fs/promises';
+import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
+import type { DatabaseDescription } from '@drydock/agent/database/protocol';
+import type { Accounts } from '@drydock/agent/host/accounts';
+import { listenStubbornly } from '@drydock/agent/host/listen-stubbornly';
+import type { PortAllocator } from '@drydock/agent/host/ports';
+import { ownObjects } from '@drydock/postgres/upgrade/copy/own-objects';
+import type { Log } from '@drydock/service/telemetry/log';
+import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } from './database-folder';
+import { Endpoint } from './endpoint';
+import { HeldSnapshot } from './held-snapshot';
+import { Instance } from './instance';
+import { customerRules, tuningOf } from './instance-settings';
+import { makeOwnDatabase, readSize, settleAccess } from './own-database';
+import type { TlsMaterial } from './tls-authority';
+
+/** A restarted host gets its ports back from the one that it replaces. */
+const portWaitMs = 15_000;
+/** Longer than a crashed instance takes to come back, shorter than clients wait for a connection. */
+const holdMs = 20_000;
+
+export interface Surroundings {
+  /** Where endpoints listen, and what customers are told. */
+  bindHost: string;
+  publicHost: string;
+  tls: TlsMaterial;
+  ports: PortAllocator;
+  /** The accounts that instances run under. */
+  accounts: Accounts;
+  log: Log;
+}
+
+/** One database: its instances, the endpoint in front of them, and the record that says which of them serves. Changes come one after the other. */
+export class HostedDatabase {
+  readonly folder: DatabaseFolder;
+  readonly around: Surroundings;
+  readonly endpoint: Endpoint;
+  readonly snapshot = new HeldSnapshot();
+  record: DatabaseRecord;
+  /** While a cutover runs, who may enter is its business alone. */
+  isCutting = false;
+  private readonly instances = new Map<string, Instance>();
+
+  constructor(folder: DatabaseFolder, record: DatabaseRecord, around: Surroundings) {
+    this.folder = folder;
+    this.record = record;
+    this.around = around;
+    this.endpoint = new Endpoint({ target: () => this.serving.port, holdMs });
+  }
+
+  get serving(): Instance {
+    return this.instanceOf(this.record.serving);
+  }
+
+  instanceOf(instanceId: string): Instance {
+    const known = this.instances.get(instanceId);
+    if (known) return known;
+    const described = this.record.instances.find((instance) => instance.instance_id === instanceId);
+    if (described === undefined) throw new Error(`the record knows no instance ${instanceId}`);
+    const instance = this.makeInstance(described);
+    this.instances.set(instanceId, instance);
+    return instance;
+  }
+
+  /** By the platform's role; throws `instance_down` while it is not up. */
+  requireUrl(instanceId: string): string {
+    const instance = this.instanceOf(instanceId);
+    if (!instance.isUp || instance.adminUrl === null) throw new DatabaseHostError('instance_down', `instance ${instanceId} is not up`);
+    return instance.adminUrl;
+  }
+
+  /** The upgrade of this id; throws `unknown_upgrade`. */
+  requireUpgrade(upgradeId: string): UpgradeRecord {
+    const { upgrade } = this.record;
+    if (upgrade?.upgrade_id !== upgradeId) throw new DatabaseHostError('unknown_upgrade', `there is no upgrade ${upgradeId}`);
+    return upgrade;
+  }
+
+  /** Starts what the record says must run, and serves. */
+  async open(): Promise<void> {
+    const { upgrade } = this.record;
+    const needed = upgrade === null || upgrade.phase === 'finished' ? [] : [upgrade.old, upgrade.target];
+    await this.giveAccounts();
+    await listenStubbornly(this.endpoint.server, this.record.endpoint_port, this.around.bindHost, portWaitMs);
+    const ids = [...new Set([this.record.serving, ...needed])];
+    await Promise.all(ids.map((id) => this.instanceOf(id).start()));
+  }
+
+  /** The customer's role and database in an instance that has neither. Done already, it changes nothing. */
+  async makeReady(password: string): Promise<void> {
+    if (this.record.is_ready) return;
+    const { database_name: databaseName, username, serving } = this.record;
+    await makeOwnDatabase(this.requireUrl(serving), { databaseName, username, password, mayMakeRoles: true });
+    await this.save({ is_ready: true });
+    this.endpoint.release();
+  }
+
+  async save(change: Partial<DatabaseRecord>): Promise<void> {
+    const next = { ...this.record, ...change };
+    try {
+      await this.folder.write(next);
+    } catch (error) {
+      // The rename may have happened all the same: what is on disk is what is true.
+      this.record = (await this.folder.read()) ?? this.record;
+      throw error;
+    }
+    this.record = next;
+  }
+
+  saveUpgrade(change: Partial<UpgradeRecord>): Promise<void> {
+    const { upgrade } = this.record;
+    if (upgrade === null) throw new Error('there is no upgrade');
+    return this.save({ upgrade: { ...upgrade, ...change } });
+  }
+
+  async removeInstance(instanceId: string): Promise<void> {
+    const instance = this.instances.get(instanceId);
+    if (instance === undefined) return;
+    this.instances.delete(instanceId);
+    await instance.remove();
+    this.around.ports.release(instance.port);
+  }
+
+  /** Lets customers in or keeps them out of an instance, as the record says, and lets those who wait go on. */
+  async settle(instanceId: string, adminUrl: string): Promise<void> {
+    if (this.isCutting || !this.record.is_ready) return;
+    const { upgrade, serving, database_name: databaseName } = this.record;
+    // Nobody was ever let into the target of an upgrade under way, and a stage may be at work in it.
+    if (upgrade?.phase === 'prepared' && upgrade.target === instanceId) return;
+    const isOpen = instanceId === serving && upgrade?.are_writes_blocked !== true;
+    const { publisher, replicator } = ownObjects(upgrade?.secret ?? '');
+    const kept = upgrade === null ? [] : [publisher.role, replicator.role];
+    await settleAccess(adminUrl, databaseName, { isOpen, opening: upgrade?.opening ?? [], kept });
+    if (!isOpen) return;
+    if (upgrade !== null && upgrade.opening.length > 0) await this.saveUpgrade({ opening: [] });
+    this.endpoint.release();
+  }
+
+  /** Instances of an earlier version have none yet. */
+  private async giveAccounts(): Promise<void> {
+    if (process.getuid?.() !== 0 || this.record.instances.every(({ uid }) => uid !== null)) return;
+    const instances: InstanceRecord[] = [];
+    for (const instance of this.record.instances)
+      instances.push({ ...instance, uid: instance.uid ?? (await this.around.accounts.allocate()) });
+    await this.save({ instances });
+  }
+
+  async describe(): Promise<DatabaseDescription> {
+    const { database_id, mode, endpoint_port, database_name, username, upgrade } = this.record;
+    const { isUp, adminUrl, major } = this.serving;
+    const sizeBytes = isUp && adminUrl !== null ? await readSize(adminUrl, database_name) : null;
+    const { bavail, bsize } = await statfs(this.folder.root);
+    const told = upgrade && {
+      upgrade_id: upgrade.upgrade_id,
+      to_major: upgrade.to_major,
+      path: upgrade.path,
+      phase: upgrade.phase,
+      are_writes_blocked: upgrade.are_writes_blocked,
+      writes_blocked_ms: upgrade.writes_blocked_ms,
+    };
+    const address = { host: this.around.publicHost, port: endpoint_port, ca_certificate: this.around.tls.authority };
+    const state = { major, is_up: sizeBytes !== null, size_bytes: sizeBytes, free_bytes: bavail * bsize, upgrade: told };
+    return { database_id, mode, ...address, database_name, username, ...state };
+  }
+
+  async destroy(): Promise<void> {
+    await this.close();
+    for (const { instance_id } of this.record.instances) await this.instanceOf(instance_id).remove();
+    await this.folder.remove();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.endpoint.server.listening ? this.endpoint.close() : undefined, this.snapshot.drop()]);
+    await Promise.all([...this.instances.values()].map((instance) => instance.stop()));
+  }
+
+  private makeInstance({ instance_id: id, major, port, uid: account }: InstanceRecord): Instance {
+    const { tls, log } = this.around;
+    return new Instance({
+      folder: this.folder.instanceFolder(id),
+      major,
+      port,
+      account,
+      tls,
+      log,
+      tuning: () => {
+        const { upgrade, serving, size, database_name: databaseName } = this.record;
+        const isFrozen = id !== serving && upgrade?.target !== id;
+        return tuningOf(size, customerRules(databaseName), isFrozen);
+      },
+      onUp: (adminUrl) => this.settle(id, adminUrl),
+      onDown: () => {
+        if (id === this.record.serving) this.endpoint.hold();
+      },
+    });
+  }
+}

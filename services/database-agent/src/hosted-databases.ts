@@ -1,0 +1,173 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Change } from '@drydock/agent/control/control-protocol';
+import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
+import type { DatabaseDescription, EnsureDatabase } from '@drydock/agent/database/protocol';
+import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
+import type { Ledger } from '@drydock/agent/jobs/ledger';
+import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
+import { DatabaseFolder, type DatabaseRecord } from './database-folder';
+import { Fences } from './fences';
+import { HostedDatabase, type Surroundings } from './hosted-database';
+import { Scratches } from './scratch';
+import { extensionsOf } from './upgrade-changes';
+
+/** While something else holds its port, or it does not start. */
+const reopenMs = 5_000;
+const modes = ['live', 'sandbox'] as const;
+
+/** What a change of a database finds. */
+export interface Known {
+  database: HostedDatabase;
+  scratches: Scratches;
+}
+
+/** All databases of this host. Every change of one goes through here: one after the other, its fence admitted, a line in the ledger. */
+export class HostedDatabases {
+  private readonly databasesDir: string;
+  private readonly around: Surroundings;
+  private readonly changes: Changes;
+  private readonly fences: Fences;
+  private readonly all = new Map<string, Known>();
+  private isClosing = false;
+
+  constructor(databasesDir: string, ledger: Ledger, around: Surroundings) {
+    this.databasesDir = databasesDir;
+    this.changes = new Changes(ledger);
+    this.around = around;
+    this.fences = new Fences(databasesDir);
+  }
+
+  /** Serves every database that is on disk. One that cannot be opened is tried again and does not keep the others from it. */
+  async open(): Promise<void> {
+    for (const mode of modes) {
+      await mkdir(path.join(this.databasesDir, mode), { recursive: true, mode: 0o711 });
+      for (const databaseId of await readdir(path.join(this.databasesDir, mode))) await this.find(mode, databaseId);
+    }
+    await Promise.all([...this.all.values()].map(({ database }) => this.openKnown(database)));
+  }
+
+  read(databaseId: string): HostedDatabase {
+    return this.known(databaseId).database;
+  }
+
+  /** One that was told to somebody; throws `unknown_database`. */
+  async describe(databaseId: string): Promise<DatabaseDescription> {
+    const database = this.read(databaseId);
+    if (!database.record.is_ready) throw new DatabaseHostError('unknown_database', `database ${databaseId} was never finished`);
+    return database.describe();
+  }
+
+  /** Runs one change of a database that exists. Throws `unknown_database`, `stale_fence`, and whatever `work` throws. */
+  change<T>(databaseId: string, name: ChangeName, change: Change, work: (known: Known) => Promise<T>): Promise<T> {
+    return this.fenced(databaseId, name, change, () => work(this.known(databaseId)));
+  }
+
+  /** Makes the database, or completes one that a crash has left half made. */
+  ensure(databaseId: string, wanted: EnsureDatabase): Promise<DatabaseDescription> {
+    // Not even a digest of the password is written down.
+    const { password, ...told } = wanted;
+    return this.fenced(databaseId, { op: 'ensure_database' }, told, async () => {
+      extensionsOf(wanted.major);
+      const { database } = this.all.get(databaseId) ?? (await this.record(databaseId, wanted));
+      if (!database.endpoint.server.listening) await database.open();
+      await database.makeReady(password);
+      return database.describe();
+    });
+  }
+
+  destroy(databaseId: string, change: Change): Promise<void> {
+    return this.fenced(databaseId, { op: 'destroy_database' }, change, async () => {
+      const found = this.all.get(databaseId);
+      if (found === undefined) return;
+      await found.scratches.close();
+      await found.database.destroy();
+      this.all.delete(databaseId);
+      for (const { port } of found.database.record.instances) this.around.ports.release(port);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.isClosing = true;
+    await Promise.all([...this.all.values()].map(({ scratches, database }) => Promise.all([scratches.close(), database.close()])));
+  }
+
+  /** Throws `unknown_database`. */
+  known(databaseId: string): Known {
+    const found = this.all.get(databaseId);
+    if (found === undefined) throw new DatabaseHostError('unknown_database', `there is no database ${databaseId}`);
+    return found;
+  }
+
+  private fenced<T>(databaseId: string, name: ChangeName, change: Change, work: () => Promise<T>): Promise<T> {
+    return this.changes.run(databaseId, name, change, async () => {
+      await this.fences.admit(databaseId, change.fence);
+      return work;
+    });
+  }
+
+  private async record(databaseId: string, wanted: EnsureDatabase): Promise<Known> {
+    const folder = new DatabaseFolder(this.databasesDir, wanted.mode, databaseId);
+    await folder.make();
+    const instance = {
+      instance_id: `pg${wanted.major}-${randomBytes(4).toString('hex')}`,
+      major: wanted.major,
+      port: await this.around.ports.allocate(),
+      uid: await this.around.accounts.allocate(),
+    };
+    const record: DatabaseRecord = {
+      database_id: databaseId,
+      mode: wanted.mode,
+      endpoint_port: await this.around.ports.allocate(),
+      database_name: wanted.database_name,
+      username: wanted.username,
+      size: wanted.size,
+      is_ready: false,
+      serving: instance.instance_id,
+      instances: [instance],
+      kept: [],
+      upgrade: null,
+    };
+    await folder.write(record);
+    return this.remember(folder, record);
+  }
+
+  private remember(folder: DatabaseFolder, record: DatabaseRecord): Known {
+    const known = { database: new HostedDatabase(folder, record, this.around), scratches: new Scratches(folder, this.around) };
+    this.all.set(record.database_id, known);
+    return known;
+  }
+
+  private async find(mode: string, databaseId: string): Promise<void> {
+    const folder = new DatabaseFolder(this.databasesDir, mode, databaseId);
+    const record = await folder.read();
+    await clearUnnamed(folder, record?.instances.map(({ instance_id }) => instance_id) ?? []);
+    if (record === null) return folder.remove();
+    for (const port of [record.endpoint_port, ...record.instances.map((instance) => instance.port)]) this.around.ports.reserve(port);
+    this.remember(folder, record);
+  }
+
+  private async openKnown(database: HostedDatabase): Promise<void> {
+    try {
+      await database.open();
+    } catch (err) {
+      this.around.log.error({ err, database_id: database.record.database_id }, 'a database could not be opened');
+      await database.close();
+      const timer = setTimeout(() => {
+        if (!this.isClosing) void this.openKnown(database);
+      }, reopenMs);
+      timer.unref();
+    }
+  }
+}
+
+/** Folders of instances that the record does not know: of a proof, or of an upgrade that was given up when a crash came. */
+async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string[]): Promise<void> {
+  for (const entry of await readdir(folder.root, { withFileTypes: true })) {
+    if (!entry.isDirectory() || instanceIds.includes(entry.name)) continue;
+    const unnamed = folder.instanceFolder(entry.name);
+    await rm(settlePostgresFolder(unnamed, 0).home, { recursive: true, force: true });
+    await rm(unnamed, { recursive: true, force: true });
+  }
+}

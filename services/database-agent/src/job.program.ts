@@ -1,0 +1,220 @@
+import { remoteArchives } from '@drydock/agent/archives/archive-channel';
+import type { DumpResult, LoadDumpResult, VerifyDumpResult } from '@drydock/agent/database/protocol';
+import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs/job-program';
+import { JobProblem } from '@drydock/agent/jobs/job-protocol';
+import { decodeKeys } from '@drydock/archive/format/archive-keys';
+import { pack } from '@drydock/archive/pack/pack';
+import { streamRoot } from '@drydock/archive/pack/pack-roots';
+import { openEntries } from '@drydock/archive/read/open-entries';
+import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
+import { qualify } from '@drydock/postgres/dump/list-tables';
+import type { DumpManifest } from '@drydock/postgres/dump/manifest';
+import { sectionsInTurn } from '@drydock/postgres/dump/sections-in-turn';
+import { loadDatabase } from '@drydock/postgres/load/load-database';
+import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '@drydock/postgres/load/transfer-roles';
+import { openSession } from '@drydock/postgres/session/session';
+import { isPermanentSqlState, sqlStateOf, TransferError } from '@drydock/postgres/session/transfer-error';
+import { catchUp } from '@drydock/postgres/upgrade/catch-up';
+import { checkUpgrade } from '@drydock/postgres/upgrade/check/prechecks';
+import { trySchema } from '@drydock/postgres/upgrade/check/try-schema';
+import { compareDatabases } from '@drydock/postgres/upgrade/copy/compare';
+import { copyData } from '@drydock/postgres/upgrade/copy/copy-data';
+import { copySchema } from '@drydock/postgres/upgrade/copy/copy-schema';
+import { finishTarget } from '@drydock/postgres/upgrade/finish';
+import { makeEmptyRestored, makeMentionedRoles } from '@drydock/postgres/upgrade/restored-database';
+import { type Move, withStage } from '@drydock/postgres/upgrade/session';
+import { UpgradeError } from '@drydock/postgres/upgrade/upgrade-error';
+import pg from 'pg';
+import {
+  type DumpSetup,
+  type LoadSetup,
+  type PrecheckSetup,
+  type Setup,
+  type StageSetup,
+  setupSchema,
+  type VerifySetup,
+} from './job-setup';
+import { withServer } from './own-database';
+
+/*
+ * The program of a database host's jobs. It is the process that meets a customer's content: it runs in a box of the instance's account, knows what its input says, and ends
+ * with its job.
+ */
+
+/** The one root of every archive of a database. */
+const root = 'database';
+
+const stages: Record<StageSetup['stage'], (move: Move, snapshotId: string | null) => Promise<unknown>> = {
+  copy_schema: copySchema,
+  copy_data: copyData,
+  catch_up: catchUp,
+  compare: compareDatabases,
+  finish: finishTarget,
+};
+
+const carryOut: { [Kind in Setup['kind']]: (setup: Extract<Setup, { kind: Kind }>, context: ProgramContext) => Promise<unknown> } = {
+  stage: ({ stage, move, snapshot_id: snapshotId }, { progress }) => stages[stage]({ ...move, progress }, snapshotId),
+  precheck: lookAhead,
+  dump,
+  verify_dump: verifyDump,
+  load_dump: loadDump,
+};
+
+async function run(given: unknown, context: ProgramContext): Promise<unknown> {
+  const setup = setupSchema.parse(given);
+  if (setup.kind === 'stage') return carryOut.stage(setup, context);
+  if (setup.kind === 'precheck') return carryOut.precheck(setup, context);
+  if (setup.kind === 'load_dump') return carryOut.load_dump(setup, context);
+  return setup.kind === 'dump' ? carryOut.dump(setup, context) : carryOut.verify_dump(setup, context);
+}
+
+async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promise<unknown> {
+  const judgement = await checkUpgrade({
+    ...database,
+    toMajor: request.to_major,
+    extensionsOfTarget: request.extensions_of_target,
+    freeBytes: request.free_bytes,
+  });
+  if (trial === null || judgement.findings.some(({ level }) => level === 'ERROR')) return judgement;
+  return { ...judgement, findings: [...(await trySchema(trial)), ...judgement.findings] };
+}
+
+/** One snapshot of the database, straight into the archive. Memory does not grow with it. */
+async function dump({ database, archive, ...setup }: DumpSetup, { openChannel, progress }: ProgramContext): Promise<DumpResult> {
+  const archives = remoteArchives(openChannel());
+  const server = await openSession(database.url, { purpose: 'admin' });
+  try {
+    const tag = `dump ${database.databaseName}`;
+    await sweepTransferRoles(server.client, tag);
+    const login = await makeReader({ admin: server.client, database: database.databaseName, tag });
+    try {
+      const { manifestMac, manifestSha256, sizeBytes, rawBytes } = await pack({
+        roots: [streamRoot(root, dumpDatabase({ url: loginUrl(database.url, login, database.databaseName) }))],
+        sink: archives.sink,
+        key: [decodeKeys(archive.keys)],
+        identity: { archiveId: archive.archive_id, siteId: setup.database_id, orgId: archive.org_id, sequence: archive.sequence },
+        createdAt: new Date(archive.created_at),
+        onProgress: (packed) => progress(packed.rawBytes / Math.max(setup.expected_bytes, packed.rawBytes, 1)),
+      });
+      const sizes = { size_bytes: sizeBytes, raw_bytes: rawBytes };
+      return { major: setup.major, manifest_mac: manifestMac, checksum_sha256: manifestSha256, ...sizes };
+    } finally {
+      await dropTransferRole(server.client, login.role).catch(() => undefined);
+    }
+  } finally {
+    await server.close();
+    archives.end();
+  }
+}
+
+/** Into the scratch instance; the counts are compared by the load, the row is read as a customer would. */
+async function verifyDump(
+  { archive, scratch, ...setup }: VerifySetup,
+  { openChannel, progress }: ProgramContext,
+): Promise<VerifyDumpResult> {
+  const archives = remoteArchives(openChannel());
+  try {
+    const expected = { archiveId: archive.archive_id, siteId: setup.database_id, orgId: archive.org_id, manifestMac: archive.manifest_mac };
+    const chain = [{ source: archives.source(0), expected }];
+    const manifest = await loadDatabase({
+      url: scratch.url,
+      sections: sectionsInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root })),
+      makeRoles: (roles) => withServer(scratch.admin_url, (server) => makeMentionedRoles(server, roles)),
+      onProgress: ({ tablesLoaded, tablesTotal }) => progress(tablesLoaded / Math.max(tablesTotal, 1)),
+    });
+    return { ...countsOf(manifest), read_from: await readAsClient(scratch, manifest) };
+  } finally {
+    archives.end();
+  }
+}
+
+/** Into the target of a restore, as the database's owner, from empty. The counts are compared by the load, and a row is read back by the owner. */
+async function loadDump({ archive, move }: LoadSetup, { openChannel, progress }: ProgramContext): Promise<LoadDumpResult> {
+  const archives = remoteArchives(openChannel());
+  try {
+    return await withStage(move, async (stage) => {
+      const owner = await makeEmptyRestored(stage);
+      const expected = {
+        archiveId: archive.archive_id,
+        siteId: archive.source_id,
+        orgId: archive.org_id,
+        manifestMac: archive.manifest_mac,
+      };
+      const chain = [{ source: archives.source(0), expected }];
+      const manifest = await loadDatabase({
+        url: await stage.loaderUrl(owner),
+        role: owner,
+        sections: sectionsInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root })),
+        makeRoles: async (roles) => makeMentionedRoles(await stage.server('target'), roles),
+        onProgress: ({ tablesLoaded, tablesTotal }) => progress(tablesLoaded / Math.max(tablesTotal, 1)),
+      });
+      const readFrom = await readOneRow(await stage.loader(owner), manifest);
+      return { ...countsOf(manifest), read_from: readFrom, findings: manifest.findings };
+    });
+  } finally {
+    archives.end();
+  }
+}
+
+const countsOf = ({ tables }: DumpManifest): { tables: number; rows: number } => ({
+  tables: tables.length,
+  rows: tables.reduce((sum, table) => sum + table.rows, 0),
+});
+
+async function readAsClient(scratch: { url: string; ca_certificate: string }, manifest: DumpManifest): Promise<string | null> {
+  const client = new pg.Client({ connectionString: scratch.url, ssl: { ca: scratch.ca_certificate }, connectionTimeoutMillis: 10_000 });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return await readOneRow(client, manifest);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The first table that a row can be read from; null when there is none. Throws JobProblem `transfer.counts_differ` where a row should be and is not. */
+async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Promise<string | null> {
+  for (const table of tables.filter(({ rows }) => rows > 0).map(qualify)) {
+    const rows = await client.query(`select from only ${table} limit 1`).catch((error: unknown) => {
+      // A policy of the customer's may raise an error as well as hide the row.
+      if (isPermanentSqlState(sqlStateOf(error))) return null;
+      throw error;
+    });
+    if (rows === null) continue;
+    if (rows.rowCount === 1) return table;
+    // Row security that holds for owners too may hide every row from this one.
+    const { rowCount: hidden } = await client.query('select where pg_catalog.row_security_active($1::regclass)', [table]);
+    if (hidden === 0) throw new JobProblem('transfer.counts_differ', `no row could be read back from ${table}`);
+  }
+  return null;
+}
+
+const fullDiskCodes = new Set(['53100', 'ENOSPC', 'EDQUOT']);
+
+/** Postgres says 53100 when its disk is full, the file system ENOSPC or EDQUOT, wrapped or not. */
+function isDiskFull(error: unknown, depth = 0): boolean {
+  if (!(error instanceof Error) || depth > 5) return false;
+  if ('code' in error && typeof error.code === 'string' && fullDiskCodes.has(error.code)) return true;
+  return isDiskFull(error.cause, depth + 1);
+}
+
+/** What no database of a customer's says: the archive was changed, or the loader is not what it must be. */
+const otherCodes: ReadonlySet<string> = new Set([
+  'meta_command',
+  'dump_malformed',
+  'counts_differ',
+  'loader_too_powerful',
+  'rights_differ',
+]);
+
+/** `content_refused`: the same content fails again; the detail names the object, where it is one, and Postgres' reason, for the customer. Other details are for the log. */
+const nameProblem: NameProblem = (error) => {
+  if (isDiskFull(error)) return { code: 'no_space', detail: error instanceof Error ? error.message : 'no space' };
+  if (!(error instanceof TransferError) && !(error instanceof UpgradeError)) return null;
+  const { object, reason } = error;
+  if (error.isPermanent && (object !== null || !otherCodes.has(error.code)))
+    return { code: 'content_refused', detail: object === null ? reason : `${object}: ${reason}` };
+  return { code: `${error instanceof TransferError ? 'transfer' : 'upgrade'}.${error.code}`, detail: error.message };
+};
+
+runJobProgram(run, nameProblem);

@@ -1,0 +1,87 @@
+import { setRolePassword } from '@drydock/postgres/load/transfer-roles';
+import { openSession } from '@drydock/postgres/session/session';
+import { lockOut } from '@drydock/postgres/upgrade/lock-out';
+import { openDatabase, readConnectionLimit } from '@drydock/postgres/upgrade/target-database';
+import pg from 'pg';
+import { z } from 'zod';
+
+const name = pg.escapeIdentifier;
+const sizeSchema = z.object({ bytes: z.coerce.number() });
+
+/** Runs something in database `postgres` of an instance, by the platform's role. */
+export async function withServer<T>(adminUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const { client, close } = await openSession(adminUrl, { purpose: 'admin' });
+  try {
+    return await work(client);
+  } finally {
+    await close();
+  }
+}
+
+/**
+ * The customer's role and empty database, from nothing or from what an interrupted attempt has left. The role may make further roles, none with more rights than
+ * its own, and enters no other database.
+ */
+export async function makeOwnDatabase(
+  adminUrl: string,
+  wanted: { databaseName: string; username: string; password: string; mayMakeRoles: boolean },
+): Promise<void> {
+  const { databaseName, username, password, mayMakeRoles } = wanted;
+  await withServer(adminUrl, async (client) => {
+    await client.query('set synchronous_commit = on');
+    await client.query(`drop database if exists ${name(databaseName)} with (force)`);
+    await client.query(`drop role if exists ${name(username)}`);
+    const rights = `login nosuperuser nocreatedb noreplication nobypassrls ${mayMakeRoles ? 'createrole' : 'nocreaterole'}`;
+    await setRolePassword(client, { verb: 'create', role: username, options: rights, password });
+    // A role that the customer makes is then of use to the customer at once.
+    if (mayMakeRoles) await client.query(`alter role ${name(username)} set createrole_self_grant = 'set, inherit'`);
+    for (const common of ['postgres', 'template1']) await client.query(`revoke connect, temporary on database ${name(common)} from public`);
+    await client.query(`create database ${name(databaseName)} owner ${name(username)} template template0 encoding 'UTF8'`);
+    await client.query(`revoke connect, temporary on database ${name(databaseName)} from public`);
+  });
+}
+
+/** Bytes on disk; null when it does not answer. */
+export async function readSize(adminUrl: string, databaseName: string): Promise<number | null> {
+  try {
+    return await withServer(adminUrl, async (client) => {
+      const { rows } = await client.query('select pg_catalog.pg_database_size($1::text) as bytes', [databaseName]);
+      return sizeSchema.parse(rows[0]).bytes;
+    });
+  } catch {
+    return null;
+  }
+}
+
+const existsSql = 'select from pg_catalog.pg_database where datname = $1';
+
+export interface Access {
+  isOpen: boolean;
+  /** The statements that undo a lock of ours; none where there is no lock. */
+  opening: readonly string[];
+  /** Roles of ours that a lock leaves alone. */
+  kept: readonly string[];
+}
+
+/** Customers in or out, as the record says; nothing while the database has not been made yet. */
+export async function settleAccess(adminUrl: string, databaseName: string, { isOpen, opening, kept }: Access): Promise<void> {
+  await withServer(adminUrl, async (client) => {
+    if ((await client.query(existsSql, [databaseName])).rowCount === 0) return;
+    if (!isOpen) return lockOut(client, databaseName, kept);
+    if (opening.length > 0) return openDatabase(client, opening);
+    // A limit of 0 was how earlier versions locked customers out.
+    const { rowCount } = await client.query(`${existsSql} and datconnlimit = 0`, [databaseName]);
+    if (rowCount === 1) await client.query(`alter database ${name(databaseName)} connection limit -1`);
+  });
+}
+
+export const readLimit = (adminUrl: string, databaseName: string): Promise<number> =>
+  withServer(adminUrl, (client) => readConnectionLimit(client, databaseName));
+
+/** The customer's limit again, which was lifted for the time of an upgrade; one that the customer has set since stays. */
+export const restoreLimit = (adminUrl: string, databaseName: string, limit: number): Promise<void> =>
+  withServer(adminUrl, async (client) => {
+    if (limit < 0) return;
+    const { rowCount } = await client.query(`${existsSql} and datconnlimit = -1`, [databaseName]);
+    if (rowCount === 1) await client.query(`alter database ${name(databaseName)} connection limit ${Math.trunc(limit)}`);
+  });

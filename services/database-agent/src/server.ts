@@ -1,0 +1,5 @@
+import { runHost } from '@drydock/agent/host/run-host';
+import { composeDatabaseHost } from './compose';
+import { readDatabaseHostConfig } from './config';
+
+void runHost(async () => composeDatabaseHost(readDatabaseHostConfig()));

@@ -1,0 +1,114 @@
+import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
+import type { CutoverAnswer } from '@drydock/agent/database/protocol';
+import { bringLevel, type Prepared, prepareLevel } from '@drydock/postgres/upgrade/bring-level';
+import { lockOut } from '@drydock/postgres/upgrade/lock-out';
+import { Stage } from '@drydock/postgres/upgrade/session';
+import { openDatabase, openingStatements } from '@drydock/postgres/upgrade/target-database';
+import { UpgradeError } from '@drydock/postgres/upgrade/upgrade-error';
+import { faultpoint } from '@drydock/process/faultpoint';
+import type { UpgradeRecord } from './database-folder';
+import { HeldSnapshot, type SnapshotSession } from './held-snapshot';
+import type { HostedDatabase } from './hosted-database';
+import { restoreLimit } from './own-database';
+import { Stopwatch } from './stopwatch';
+import { moveOf } from './upgrade-changes';
+
+/** Everything that takes time is opened before anybody has to wait. */
+interface Opened {
+  stage: Stage;
+  snapshot: SnapshotSession | null;
+  prepared: Prepared;
+}
+
+/**
+ * The cutover. Before the record is written the old instance serves, whatever fails; once it is on disk the new one does. Nobody may write from the lock on the old to the
+ * opening of the new. Again after success it answers the same. Throws `not_caught_up`, `instance_down`, `unknown_upgrade`.
+ */
+export async function switchOver(database: HostedDatabase, upgradeId: string, fence: string): Promise<CutoverAnswer> {
+  const upgrade = database.requireUpgrade(upgradeId);
+  if (upgrade.phase !== 'prepared') return { writes_blocked_ms: upgrade.writes_blocked_ms ?? 0 };
+  const move = await moveOf(database, upgradeId, fence);
+  const stage = new Stage(move);
+  let snapshot: SnapshotSession | null = null;
+  try {
+    const prepared = await prepareLevel(stage).catch(refuse);
+    // What a restore has replaced is not compared with it.
+    if (upgrade.path !== 'restore') snapshot = await HeldSnapshot.prepare(move);
+    else await restoreLimit(move.targetUrl, move.databaseName, upgrade.connection_limit);
+    // On disk before it is needed. While the offline path has customers locked out, it is there already.
+    if (!upgrade.are_writes_blocked) await database.saveUpgrade({ opening: await readOpening(database, stage) });
+    const writesBlockedMs = await pause(database, { stage, snapshot, prepared });
+    await database.saveUpgrade({ writes_blocked_ms: writesBlockedMs, opening: [] });
+    return { writes_blocked_ms: writesBlockedMs };
+  } finally {
+    if (snapshot !== null && !database.snapshot.isHolding(snapshot)) await snapshot.close();
+    await stage.close();
+  }
+}
+
+async function readOpening({ record }: HostedDatabase, stage: Stage): Promise<string[]> {
+  return openingStatements(await stage.server('old'), record.database_name, record.upgrade?.connection_limit ?? -1);
+}
+
+/** Returns the milliseconds in which nobody could write. */
+async function pause(database: HostedDatabase, { stage, snapshot, prepared }: Opened): Promise<number> {
+  const { endpoint, record } = database;
+  const upgrade = requireRecorded(database);
+  const [oldServer, targetServer] = [await stage.server('old'), await stage.server('target')];
+  const kept = await stage.rolesOf('old');
+  // Who may enter a restored database came with its backup.
+  const opening = upgrade.path === 'restore' ? [] : upgrade.opening;
+  database.isCutting = true;
+  endpoint.hold();
+  const parts = new Stopwatch();
+  try {
+    await lockOut(oldServer, record.database_name, kept);
+    endpoint.endSessions();
+    parts.lap('seal');
+    faultpoint('database_host.cutover.sealed');
+    await bringLevel(stage, prepared, (part) => parts.lap(part));
+    if (snapshot !== null) await database.snapshot.take(snapshot);
+    parts.lap('snapshot');
+    faultpoint('database_host.cutover.before_switch');
+    // The point of no return.
+    await database.save({ serving: upgrade.target, upgrade: { ...upgrade, phase: 'switched', are_writes_blocked: false, opening } });
+    parts.lap('switch');
+    faultpoint('database_host.cutover.after_switch');
+    await openDatabase(targetServer, opening);
+    parts.lap('open');
+  } catch (error) {
+    return await recover(database, upgrade, error);
+  } finally {
+    database.isCutting = false;
+  }
+  endpoint.release();
+  database.around.log.info(
+    { database_id: record.database_id, parts_ms: parts.laps, total_ms: parts.totalMs },
+    'a database was switched over',
+  );
+  const sinceMs = upgrade.blocked_at === null ? 0 : Date.now() - Date.parse(upgrade.blocked_at);
+  return Math.max(parts.totalMs, sinceMs);
+}
+
+function requireRecorded({ record }: HostedDatabase): UpgradeRecord {
+  if (record.upgrade === null) throw new Error('there is no upgrade');
+  return record.upgrade;
+}
+
+/** The record says who serves, the old one or the new one; whichever it is, customers are let in there. */
+async function recover(database: HostedDatabase, upgrade: UpgradeRecord, error: unknown): Promise<never> {
+  database.isCutting = false;
+  if (database.record.serving === upgrade.old) await database.snapshot.drop();
+  // One that is down is settled when it comes up again.
+  const { adminUrl, isUp } = database.serving;
+  if (isUp && adminUrl !== null)
+    await database
+      .settle(database.record.serving, adminUrl)
+      .catch((err: unknown) => database.around.log.error({ err }, 'an instance could not be opened again'));
+  return refuse(error);
+}
+
+function refuse(error: unknown): never {
+  if (error instanceof UpgradeError) throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
+  throw error;
+}

@@ -1,0 +1,147 @@
+import { randomBytes } from 'node:crypto';
+import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
+import type { PrepareTarget } from '@drydock/agent/database/protocol';
+import { listExtensions } from '@drydock/postgres/server/native-postgres';
+import { abandonMove } from '@drydock/postgres/upgrade/abandon';
+import { type Move, Stage } from '@drydock/postgres/upgrade/session';
+import { openingStatements } from '@drydock/postgres/upgrade/target-database';
+import type { HostedDatabase } from './hosted-database';
+import { readLimit, restoreLimit, settleAccess } from './own-database';
+
+/** Throws `major_not_installed`. */
+export function extensionsOf(major: number): string[] {
+  try {
+    return listExtensions(major);
+  } catch (error) {
+    throw new DatabaseHostError('major_not_installed', `Postgres ${major} is not installed here`, { cause: error });
+  }
+}
+
+/** An empty instance of the new major beside the one that serves. Throws `upgrade_mismatch` while another upgrade is under way. */
+export async function prepareTarget(database: HostedDatabase, wanted: PrepareTarget): Promise<void> {
+  extensionsOf(wanted.to_major);
+  const { upgrade } = database.record;
+  if (upgrade !== null && upgrade.upgrade_id !== wanted.upgrade_id && upgrade.phase !== 'finished')
+    throw new DatabaseHostError('upgrade_mismatch', `upgrade ${upgrade.upgrade_id} is ${upgrade.phase}`);
+  if (upgrade?.upgrade_id !== wanted.upgrade_id) await recordTarget(database, wanted);
+  const { target, phase } = database.requireUpgrade(wanted.upgrade_id);
+  if (phase === 'prepared') await database.instanceOf(target).start();
+}
+
+/** In the record before there is a file of it, so that a crash leaves nothing that nobody knows of. */
+async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Promise<void> {
+  const { record, around } = database;
+  const connectionLimit = await readLimit(database.requireUrl(record.serving), record.database_name);
+  const target = {
+    instance_id: `pg${wanted.to_major}-${randomBytes(4).toString('hex')}`,
+    major: wanted.to_major,
+    port: await around.ports.allocate(),
+    uid: await around.accounts.allocate(),
+  };
+  const earlier = record.upgrade === null ? [] : [{ upgrade_id: record.upgrade.upgrade_id, instance_id: record.upgrade.old }];
+  await database.save({
+    instances: [...record.instances, target],
+    kept: [...record.kept, ...earlier],
+    upgrade: {
+      upgrade_id: wanted.upgrade_id,
+      to_major: wanted.to_major,
+      path: wanted.path,
+      old: record.serving,
+      target: target.instance_id,
+      phase: 'prepared',
+      are_writes_blocked: false,
+      blocked_at: null,
+      writes_blocked_ms: null,
+      connection_limit: connectionLimit,
+      secret: newSecret(),
+      opening: [],
+    },
+  });
+}
+
+const newSecret = (): string => randomBytes(32).toString('hex');
+
+/** What a stage needs. Never leaves the host. */
+export async function moveOf(database: HostedDatabase, upgradeId: string, fence: string): Promise<Move> {
+  const { old, target, path, phase, secret } = database.requireUpgrade(upgradeId);
+  // An earlier version of this host began this upgrade.
+  if (secret === '') await database.saveUpgrade({ secret: newSecret() });
+  return {
+    oldUrl: phase === 'finished' ? (database.instanceOf(old).adminUrl ?? '') : database.requireUrl(old),
+    targetUrl: database.requireUrl(target),
+    databaseName: database.record.database_name,
+    path,
+    secret: database.requireUpgrade(upgradeId).secret,
+    fence,
+  };
+}
+
+/**
+ * Blocks writes on the offline path: sessions end and new ones wait until the upgrade is through or given up. It is recorded on disk first.
+ */
+export async function blockWrites(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
+  const { phase, old, are_writes_blocked } = database.requireUpgrade(upgradeId);
+  if (phase !== 'prepared') return;
+  const stage = new Stage(await moveOf(database, upgradeId, fence));
+  try {
+    if (!are_writes_blocked) {
+      const { database_name: databaseName, upgrade } = database.record;
+      const opening = await openingStatements(await stage.server('old'), databaseName, upgrade?.connection_limit ?? -1);
+      await database.saveUpgrade({ are_writes_blocked: true, blocked_at: new Date().toISOString(), opening });
+    }
+    database.endpoint.hold();
+    const lock = { isOpen: false, opening: [], kept: await stage.rolesOf('old') };
+    await settleAccess(database.requireUrl(old), database.record.database_name, lock);
+    database.endpoint.endSessions();
+  } finally {
+    await stage.close();
+  }
+}
+
+/** After the comparison: the old instance rests, frozen and stopped. Throws `upgrade_mismatch` before the switch. */
+export async function restOld(database: HostedDatabase, upgradeId: string): Promise<void> {
+  const { phase, old } = database.requireUpgrade(upgradeId);
+  if (phase === 'prepared') throw new DatabaseHostError('upgrade_mismatch', 'the database has not been switched');
+  await database.snapshot.drop();
+  await database.saveUpgrade({ phase: 'finished' });
+  await database.instanceOf(old).stop();
+}
+
+/**
+ * Removes a kept old instance, and with that of the last upgrade whatever earlier ones have left. One that has gone is no error; throws `upgrade_mismatch`
+ * while it is still needed.
+ */
+export async function retireOld(database: HostedDatabase, upgradeId: string): Promise<void> {
+  const { record } = database;
+  const last = record.upgrade?.upgrade_id === upgradeId ? record.upgrade : null;
+  if (last !== null && last.phase !== 'finished') throw new DatabaseHostError('upgrade_mismatch', 'the upgrade has not finished');
+  const retired = record.kept.filter((kept) => last !== null || kept.upgrade_id === upgradeId);
+  const gone = [...retired.map(({ instance_id }) => instance_id), ...(last === null ? [] : [last.old])];
+  for (const instanceId of gone) await database.instanceOf(instanceId).stop();
+  await database.save({
+    upgrade: last === null ? record.upgrade : null,
+    kept: record.kept.filter((kept) => !retired.includes(kept)),
+    instances: record.instances.filter(({ instance_id }) => !gone.includes(instance_id)),
+  });
+  for (const instanceId of gone) await database.removeInstance(instanceId);
+}
+
+/** The database as it was before the upgrade. One that is not there is no error; throws `already_switched` behind the point of no return. */
+export async function abandonUpgrade(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
+  const { record } = database;
+  const { upgrade } = record;
+  if (upgrade?.upgrade_id !== upgradeId) return;
+  if (upgrade.phase !== 'prepared') throw new DatabaseHostError('already_switched', `the database runs ${upgrade.to_major} already`);
+  const oldUrl = database.requireUrl(upgrade.old);
+  // It follows the old one, which could not let go of it otherwise.
+  await database.instanceOf(upgrade.target).stop();
+  const { database_name: databaseName } = record;
+  const { secret, path, opening, connection_limit: connectionLimit } = upgrade;
+  await abandonMove({ oldUrl, targetUrl: '', databaseName, path, secret, fence });
+  // While the record still knows how: a crash from here on finds the old one open by the record.
+  await settleAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
+  await restoreLimit(oldUrl, databaseName, connectionLimit);
+  await database.save({ upgrade: null, instances: record.instances.filter(({ instance_id }) => instance_id !== upgrade.target) });
+  database.endpoint.release();
+  await database.removeInstance(upgrade.target);
+}

@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { type Claim, createDatabaseHostClient, type DatabaseHostClient } from '@drydock/agent/database/client';
+import type { DatabaseDescription } from '@drydock/agent/database/protocol';
+import { PortAllocator } from '@drydock/agent/host/ports';
+import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
+import { until } from '@drydock/testing/wait';
+import type pg from 'pg';
+import { DatabaseFolder, type DatabaseRecord } from '../src/database-folder';
+
+export const claim = (fence: number): Claim => ({ fence: String(fence), workflowId: `workflow-${fence}` });
+export const newDatabaseId = (): string => randomUUID();
+export const ownerPassword = 'the-owner-s-password';
+const serverFile = path.resolve(__dirname, '../dist/server.js');
+
+export interface HostFolder {
+  databasesDir: string;
+  faultsDir: string;
+  secret: string;
+  controlPort: number;
+}
+
+export async function newHostFolder(): Promise<HostFolder> {
+  const root = await mkdtemp(path.join(os.tmpdir(), 'drydock-databases-'));
+  // The servers run as nobody when we are root.
+  await chmod(root, 0o711);
+  const controlPort = await new PortAllocator('127.0.0.1').allocate();
+  return {
+    databasesDir: path.join(root, 'databases'),
+    faultsDir: await mkdtemp(path.join(root, 'faults-')),
+    secret: randomBytes(32).toString('hex'),
+    controlPort,
+  };
+}
+
+export interface TestHost {
+  child: ChildProcess;
+  client: DatabaseHostClient;
+  folder: HostFolder;
+}
+
+/** The real process, from the build output. Resolves when every database is served. */
+export async function spawnHost(folder: HostFolder): Promise<TestHost> {
+  const env = {
+    ...process.env,
+    PORT: String(folder.controlPort),
+    LOG_LEVEL: 'fatal',
+    DATABASES_DIR: folder.databasesDir,
+    DATABASE_HOST_SECRET: folder.secret,
+    DRYDOCK_FAULTS: folder.faultsDir,
+  };
+  const child = spawn(process.execPath, [serverFile], { env, stdio: ['ignore', 'inherit', 'inherit'] });
+  const url = `http://127.0.0.1:${folder.controlPort}`;
+  await until(async () => child.exitCode !== null || (await fetch(`${url}/readyz`)).ok, { what: 'the host', timeoutMs: 120_000 });
+  if (child.exitCode !== null) throw new Error(`the host ended with ${child.exitCode}`);
+  return { child, folder, client: createDatabaseHostClient({ url, secret: folder.secret }) };
+}
+
+export async function killHost({ child, client }: TestHost): Promise<void> {
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+  await client.close();
+}
+
+/** Ends it in order and removes everything. */
+export async function clearHost({ child, client, folder }: TestHost): Promise<void> {
+  await client.close();
+  if (child.exitCode === null && child.signalCode === null) {
+    const exited = once(child, 'exit');
+    child.kill('SIGTERM');
+    await exited;
+  }
+  await rm(path.dirname(folder.databasesDir), { recursive: true, force: true });
+}
+
+export async function createDatabase(client: DatabaseHostClient, databaseId: string, major: number): Promise<DatabaseDescription> {
+  const size = { vcpu: 1, ram_gb: 1, storage_gb: 10 };
+  const named = { database_name: 'shop', username: 'shop_owner', password: ownerPassword };
+  return client.ensureDatabase(databaseId, { mode: 'live', major, ...named, size }, claim(1));
+}
+
+type Addressed = Pick<DatabaseDescription, 'host' | 'port' | 'ca_certificate'>;
+
+/** As a customer connects: through the address, by TLS that checks the certificate. */
+export const customer = ({ host, port, ca_certificate: ca }: Addressed, change: pg.ClientConfig = {}): pg.ClientConfig => ({
+  host,
+  port,
+  database: 'shop',
+  user: 'shop_owner',
+  password: ownerPassword,
+  ssl: { ca },
+  connectionTimeoutMillis: 30_000,
+  ...change,
+});
+
+/** The SQL state with which something is refused, or `done`. */
+export const codeOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'done',
+    (error: { code?: string }) => error.code,
+  );
+
+export const readRecord = ({ folder }: Pick<TestHost, 'folder'>, databaseId: string): DatabaseRecord =>
+  JSON.parse(readFileSync(path.join(folder.databasesDir, 'live', databaseId, 'record.json'), 'utf8'));
+
+export interface InstanceFound {
+  port: number;
+  dataDir: string;
+  /** By the superuser, database `postgres`. */
+  adminUrl: string;
+}
+
+/** One instance of a database as the host's own files have it; no call tells its password. */
+export function findInstance(host: Pick<TestHost, 'folder'>, databaseId: string, which?: 'old' | 'target'): InstanceFound {
+  const record = readRecord(host, databaseId);
+  const id = which === undefined ? record.serving : record.upgrade?.[which];
+  const instance = record.instances.find(({ instance_id }) => instance_id === id);
+  if (instance === undefined) throw new Error('there is no such instance');
+  const folder = new DatabaseFolder(host.folder.databasesDir, 'live', databaseId).instanceFolder(instance.instance_id);
+  const { dataDir, passwordFile } = settlePostgresFolder(folder, instance.major);
+  const password = readFileSync(passwordFile, 'utf8').trim();
+  return { port: instance.port, dataDir, adminUrl: `postgresql://postgres:${password}@127.0.0.1:${instance.port}/postgres` };
+}

@@ -1,0 +1,92 @@
+import type { Log } from '@drydock/service/telemetry/log';
+import { AppProcess, type AppSettings } from './app-process';
+
+/** After an application did not start, it is left alone for so long: a page that is asked for all the time must not fork all the time. */
+const retryMs = 1_000;
+
+/** Counts the site's processes over releases and restarts of this host. */
+export interface AppGenerations {
+  next(): Promise<number>;
+}
+
+/** Why a page of an application cannot be had right now. */
+export class AppDown extends Error {
+  override readonly name: string = 'AppDown';
+}
+
+/** No application is started here: nothing would keep it from the files and processes of everybody else. */
+export class SandboxUnavailable extends AppDown {
+  override readonly name = 'SandboxUnavailable';
+}
+
+/** What the application's own files ask for, as they were found with the request. */
+export interface RestartWish {
+  /** The mtime of tmp/restart.txt. */
+  restart_seconds: number;
+  restarts_always: boolean;
+}
+
+/**
+ * The application of one release, by Passenger's contract: the next request after a change of tmp/restart.txt is answered by a fresh process, which
+ * the requests that come meanwhile wait for; those in flight end on the old one.
+ */
+export class AppRunner {
+  private readonly settings: AppSettings;
+  private readonly generations: AppGenerations;
+  private readonly log: Log;
+  private current: AppProcess | null = null;
+  private currentSeconds = 0;
+  private booting: Promise<AppProcess> | null = null;
+  private failedMs = Number.NEGATIVE_INFINITY;
+  private isClosed = false;
+
+  constructor(settings: AppSettings, generations: AppGenerations, log: Log) {
+    this.settings = settings;
+    this.generations = generations;
+    this.log = log;
+  }
+
+  /** The running process; null while there is none. */
+  get running(): AppProcess | null {
+    return this.current?.isRunning === true ? this.current : null;
+  }
+
+  /** The process that is due. Throws {@link AppDown} when none can be started. */
+  async take(wish: RestartWish): Promise<AppProcess> {
+    if (this.booting !== null) return this.booting;
+    const isDue = this.running === null || wish.restart_seconds !== this.currentSeconds || wish.restarts_always;
+    if (this.running !== null && !isDue) return this.running;
+    this.booting = this.boot(wish.restart_seconds).finally(() => {
+      this.booting = null;
+    });
+    return this.booting;
+  }
+
+  /** Ends the process when its requests have. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await this.booting?.catch(() => undefined);
+    await this.current?.stop();
+  }
+
+  private async boot(seconds: number): Promise<AppProcess> {
+    if (this.isClosed) throw new AppDown('the release is no longer served');
+    const { isolation, isRiskTaken } = this.settings;
+    if (isolation.kind === 'none' && !isRiskTaken) throw new SandboxUnavailable(isolation.reason);
+    if (performance.now() - this.failedMs < retryMs) throw new AppDown('the application did not start a moment ago');
+    try {
+      const fresh = await AppProcess.start(await this.generations.next(), this.settings);
+      const old = this.current;
+      this.current = fresh;
+      this.currentSeconds = seconds;
+      old?.retire().catch((error: unknown) => this.log.warn({ err: error }, 'an old process of an application did not end'));
+      return fresh;
+    } catch (error) {
+      this.failedMs = performance.now();
+      // It answers nobody any more, and may hold what a fresh one needs: all processes that its account can have.
+      await this.current?.stop();
+      this.log.warn({ err: error }, 'an application did not start');
+      throw new AppDown('the application did not start', { cause: error });
+    }
+  }
+}

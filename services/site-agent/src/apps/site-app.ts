@@ -1,0 +1,77 @@
+import { SerialQueue } from '@drydock/agent/host/serial-queue';
+import type { AppDescription, RestartAnswer } from '@drydock/agent/site/protocol';
+import { SiteHostError } from '@drydock/agent/site/site-host-error';
+import type { Isolation } from '@drydock/process/isolation';
+import type { Log } from '@drydock/service/telemetry/log';
+import type { Release } from '../releases/release';
+import type { SiteFolder } from '../sites/site-folder';
+import { AppLog } from './app-log';
+import { AppRunner } from './app-runner';
+
+interface SiteAppSettings {
+  folder: SiteFolder;
+  /** The site's account; null: this process' own. */
+  uid: number | null;
+  isolation: Isolation;
+  /** Whether applications run where nothing keeps them apart. */
+  isRiskTaken: boolean;
+  log: Log;
+}
+
+/** The application of a site over all its releases: which generation it is at, and when it was last restarted. */
+export class SiteApp {
+  private readonly settings: SiteAppSettings;
+  private readonly record = new SerialQueue();
+  private readonly printed: AppLog;
+
+  constructor(settings: SiteAppSettings) {
+    this.settings = settings;
+    this.printed = new AppLog(settings.folder.appLogFile);
+  }
+
+  /** For one release: its folder, its database. */
+  openRunner(filesDir: string, databaseUrl: string): AppRunner {
+    const { uid, isolation, isRiskTaken, log } = this.settings;
+    const settings = { filesDir, databaseUrl, log: this.printed, uid, isolation, isRiskTaken };
+    return new AppRunner(settings, { next: () => this.nextGeneration() }, log);
+  }
+
+  async describe(release: Release | null): Promise<AppDescription> {
+    const { generation, last_restart_at } = await this.settings.folder.readApp();
+    const has_app = release !== null && (await isPresent(release));
+    return { has_app, generation, pid: release?.app.running?.pid ?? null, refusal: this.refusal, last_restart_at };
+  }
+
+  /** By the customer's own means: whoever looks at tmp/restart.txt next sees it. Throws `no_app`, `restart_blocked`, `sandbox_unavailable`. */
+  async restart(release: Release | null): Promise<RestartAnswer> {
+    if (release === null || !(await isPresent(release))) throw new SiteHostError('no_app', 'the site has no app.js');
+    if (this.refusal !== null) throw new SiteHostError(this.refusal, 'no application can be kept apart on this machine');
+    const { folder } = this.settings;
+    // No process is counted between the touch and the count: one that a visitor's request starts meanwhile is fresh, and has to have a greater number.
+    return this.record.run(async () => {
+      const restarted_at = new Date().toISOString();
+      const seconds = await release.content.touchRestartFile(Date.parse(restarted_at));
+      if (seconds === null) throw new SiteHostError('restart_blocked', 'tmp or tmp/restart.txt is a link, or not what it must be');
+      const { generation } = await folder.readApp();
+      await folder.writeApp({ generation, last_restart_at: restarted_at });
+      return { restarted_at, generation };
+    });
+  }
+
+  private get refusal(): 'sandbox_unavailable' | null {
+    const { isolation, isRiskTaken } = this.settings;
+    return isolation.kind === 'none' && !isRiskTaken ? 'sandbox_unavailable' : null;
+  }
+
+  private nextGeneration(): Promise<number> {
+    return this.record.run(async () => {
+      const { folder } = this.settings;
+      const record = await folder.readApp();
+      const generation = record.generation + 1;
+      await folder.writeApp({ ...record, generation });
+      return generation;
+    });
+  }
+}
+
+const isPresent = async ({ app, content }: Release): Promise<boolean> => app.running !== null || (await content.hasApp());

@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { createControlServer } from '@drydock/agent/control/control-server';
+import { Ledger } from '@drydock/agent/jobs/ledger';
+import { siteHostProtocol } from '@drydock/agent/site/protocol';
+import { detectIsolation } from '@drydock/process/isolation';
+import { tokenKey } from '@drydock/service/access/internal-token';
+import { closeServer, listen } from '@drydock/service/http/http-server';
+import { createLifetime, type Lifetime } from '@drydock/service/process/shutdown';
+import { createLog } from '@drydock/service/telemetry/log';
+import type { SiteHostConfig } from './config';
+import { controlRoutes } from './control-routes';
+import { ConnectionBudget } from './database/connection-budget';
+import { SitesCluster } from './database/sites-cluster';
+import { SlowRemoval } from './releases/slow-removal';
+import { HostedSites } from './sites/hosted-sites';
+
+/** Opens the host: cluster, every site, and last the control port, so that whoever can call it finds all sites served. */
+export async function composeSiteHost(
+  config: SiteHostConfig,
+): Promise<{ lifetime: Lifetime; log: ReturnType<typeof createLog>; url: string }> {
+  const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
+  const lifetime = createLifetime(log);
+  const sitesDir = path.resolve(config.SITES_DIR);
+  await mkdir(sitesDir, { recursive: true, mode: 0o711 });
+
+  const cluster = new SitesCluster(
+    config.SITES_DATABASE_URL,
+    `site-host ${createHash('sha256').update(sitesDir).digest('hex').slice(0, 16)}`,
+  );
+  lifetime.onClose('sites cluster', () => cluster.close());
+  await cluster.endPredecessors();
+  await cluster.closeCommonDatabases();
+
+  const isolation = await detectIsolation();
+  const removal = new SlowRemoval(sitesDir, isolation, log);
+  lifetime.onClose('slow removal', () => removal.stop());
+  await removal.resume();
+
+  const ledger = new Ledger(sitesDir, 'site', () => new Date());
+  const isRiskTaken = config.DRYDOCK_RUN_APPS_WITHOUT_ISOLATION !== undefined;
+  if (isolation.kind === 'none')
+    log.warn({ reason: isolation.reason, is_risk_taken: isRiskTaken }, 'sites cannot be kept apart on this machine');
+  else log.info({ isolation: isolation.kind }, 'sites are kept apart');
+  const budget = new ConnectionBudget(await cluster.sessionsForSites());
+  const sites = new HostedSites(sitesDir, ledger, { host: config.HOST, cluster, removal, budget, isolation, isRiskTaken, log });
+  lifetime.onClose('sites', () => sites.close(), 12_000);
+  await sites.open();
+
+  const key = tokenKey(config.SITE_HOST_SECRET);
+  const readerKey = config.SITE_HOST_READER_SECRET === undefined ? undefined : tokenKey(config.SITE_HOST_READER_SECRET);
+  const check = (): Promise<void> => cluster.check();
+  const server = createControlServer({ protocol: siteHostProtocol, ...controlRoutes(sites), key, readerKey, log, check });
+  const { url } = await listen(server, config.PORT, config.HOST);
+  lifetime.onClose('control server', () => closeServer(server));
+  log.info({ url }, 'site host is up');
+  return { lifetime, log, url };
+}

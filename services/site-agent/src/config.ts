@@ -1,0 +1,23 @@
+import { type ConfigOf, readConfig } from '@drydock/service/process/config';
+import { processFields, secretField } from '@drydock/service/process/config-fields';
+import { z } from 'zod';
+
+export const siteHostConfigShape = {
+  ...processFields('site-host'),
+  SITE_HOST_SECRET: secretField('Verifies the control calls of hosting; shared with it alone'),
+  SITE_HOST_READER_SECRET: secretField(
+    "Verifies the questions of hosting's API, which can change nothing; unset, there are none",
+  ).optional(),
+  SITES_DIR: z.string().min(1).meta({ description: 'Folder of all sites: files, records, ledger' }),
+  SITES_DATABASE_URL: z
+    .url('must be a URL')
+    .meta({ description: "Superuser of the sites' own Postgres cluster; for this process only", secret: true }),
+  DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: z
+    .literal('sites-may-take-over-this-machine')
+    .optional()
+    .meta({ description: 'Runs applications although nothing keeps them apart here; for your own code only' }),
+};
+
+export type SiteHostConfig = ConfigOf<typeof siteHostConfigShape>;
+
+export const readSiteHostConfig = (): SiteHostConfig => readConfig(siteHostConfigShape, process.env);

@@ -1,0 +1,65 @@
+import { constants, existsSync, statSync } from 'node:fs';
+import { mkdir, open } from 'node:fs/promises';
+import path from 'node:path';
+import { errorCodeOf } from '@drydock/process/error-code';
+
+const folderOf = (filesDir: string): string => path.join(filesDir, 'tmp');
+const fileOf = (filesDir: string): string => path.join(folderOf(filesDir), 'restart.txt');
+
+/** What says which process is due: the mtime of tmp/restart.txt in whole seconds, as Passenger compares it; 0 without the file. */
+export function readRestartSeconds(filesDir: string): number {
+  try {
+    return Math.floor((statSync(fileOf(filesDir), { throwIfNoEntry: false })?.mtimeMs ?? 0) / 1_000);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES'].includes(errorCodeOf(error))) return 0;
+    throw error;
+  }
+}
+
+/** Passenger's other file: each request gets a fresh process while it is there. */
+export const restartsAlways = (filesDir: string): boolean => existsSync(path.join(folderOf(filesDir), 'always_restart.txt'));
+
+/** Without waiting for a FIFO's reader, which may never come: with it would wait whoever else needs this process' files. */
+const writeFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const blockingCodes = ['ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'EACCES', 'EPERM'];
+
+/**
+ * Gives tmp/restart.txt a strictly larger mtime and reads it back; resolves with it, in seconds, or with null where tmp or the file is something
+ * else. This runs with the site's own rights: a link leads to what the site may write anyway.
+ */
+export async function touchRestartFile(filesDir: string, nowMs: number): Promise<number | null> {
+  try {
+    return await touch(filesDir, nowMs);
+  } catch (error) {
+    if (blockingCodes.includes(errorCodeOf(error))) return null;
+    throw error;
+  }
+}
+
+async function touch(filesDir: string, nowMs: number): Promise<number | null> {
+  await mkdir(folderOf(filesDir), { mode: 0o755 }).catch((error: unknown) => {
+    if (errorCodeOf(error) !== 'EEXIST') throw error;
+  });
+  const folder = await open(folderOf(filesDir), constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    // Through the descriptor, where there is one to go through: the folder may be replaced by a link while we work.
+    const held = process.platform === 'linux' ? `/proc/self/fd/${folder.fd}` : folderOf(filesDir);
+    const file = await open(path.join(held, 'restart.txt'), writeFlags, 0o644);
+    try {
+      const found = await file.stat();
+      // Another name of the same file would be touched as well.
+      if (!found.isFile() || found.nlink !== 1) return null;
+      const before = Math.floor(found.mtimeMs / 1_000);
+      const seconds = Math.max(Math.floor(nowMs / 1_000), before + 1);
+      await file.utimes(seconds, seconds);
+      await file.sync();
+      const read = Math.floor((await file.stat()).mtimeMs / 1_000);
+      if (read !== seconds) throw new Error(`tmp/restart.txt kept its mtime: ${read} where ${seconds} was written`);
+      return seconds;
+    } finally {
+      await file.close();
+    }
+  } finally {
+    await folder.close();
+  }
+}

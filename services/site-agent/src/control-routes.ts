@@ -1,0 +1,60 @@
+import { changeSchema } from '@drydock/agent/control/control-protocol';
+import { type ControlRoute, controlRoutesOf, done, ok } from '@drydock/agent/control/control-routes';
+import { type ChannelRoute, jobRoutesOf } from '@drydock/agent/jobs/job-routes';
+import {
+  appDescriptionSchema,
+  ensureSiteSchema,
+  freezeSchema,
+  probeSchema,
+  releaseIdSchema,
+  siteDescriptionSchema,
+  siteHostProtocol,
+  stageReleaseSchema,
+  switchSchema,
+} from '@drydock/agent/site/protocol';
+import type { HostedSites } from './sites/hosted-sites';
+
+/** The whole control protocol, one entry for each call. */
+export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; channel: ChannelRoute } {
+  const { route, change } = controlRoutesOf(siteHostProtocol.things, sites);
+  const ofJobs = jobRoutesOf(siteHostProtocol.things, sites, sites.jobs);
+  const routes = [
+    route('PUT', async (id, body) => ok(await sites.ensure(id, ensureSiteSchema.parse(body)))),
+    route('GET', async (id) => ok(await sites.read(id).describe()), siteDescriptionSchema),
+    route('DELETE', async (id, body) => {
+      await sites.destroy(id, changeSchema.parse(body));
+      return done;
+    }),
+    change(
+      'POST /releases',
+      { op: 'stage_release', detail: ({ release_id }) => release_id, body: stageReleaseSchema, status: 201 },
+      (site, { release_id }) => site.stageRelease(release_id),
+    ),
+    route('GET /releases/{releaseId}', async (id, _body, sentId) => {
+      const releaseId = releaseIdSchema.parse(sentId);
+      return ok(await sites.read(id).describeRelease(releaseId));
+    }),
+    route('DELETE /releases/{releaseId}', async (id, body, sentId) => {
+      const releaseId = releaseIdSchema.parse(sentId);
+      await sites.change(id, { op: 'remove_release', detail: releaseId }, changeSchema.parse(body), (site) =>
+        site.removeRelease(releaseId),
+      );
+      return done;
+    }),
+    change('POST /freeze', { op: 'freeze', body: freezeSchema }, (site, { ttl_ms }) => site.freeze(ttl_ms)),
+    change('POST /thaw', { op: 'thaw', body: changeSchema }, async (site) => site.thaw()),
+    change(
+      'POST /switch',
+      { op: 'switch', detail: ({ expected_release }) => String(expected_release), body: switchSchema },
+      async (site, { release_id, expected_release }) => {
+        await site.switchTo(release_id, expected_release);
+        return site.describe();
+      },
+    ),
+    route('POST /probe', async (id, body) => ok(await sites.read(id).probe(probeSchema.parse(body).path))),
+    route('GET /app', async (id) => ok(await sites.read(id).describeApp()), appDescriptionSchema),
+    change('POST /app/restart', { op: 'restart_app', body: changeSchema }, (site) => site.restartApp()),
+    ...ofJobs.routes,
+  ];
+  return { routes, channel: ofJobs.channel };
+}

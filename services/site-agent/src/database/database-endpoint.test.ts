@@ -1,0 +1,106 @@
+import { once } from 'node:events';
+import net from 'node:net';
+import { runSql } from '@drydock/postgres/testing/run-sql';
+import { until } from '@drydock/testing/wait';
+import pg from 'pg';
+import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+
+let host: TestHost;
+let site: FilledSite;
+let other: FilledSite;
+const [siteId, otherId] = [newSiteId(), newSiteId()];
+beforeAll(async () => {
+  host = await startHost(await hostConfig());
+  site = await host.client.ensureSite(siteId, { domain: 'one.org' }, claim(1));
+  other = await host.client.ensureSite(otherId, { domain: 'two.org' }, claim(1));
+});
+afterAll(() => clearHost(host, [siteId, otherId]));
+
+const changed = (url: string, change: (parts: URL) => void): string => {
+  const parts = new URL(url);
+  change(parts);
+  return parts.href;
+};
+const codeOf = (url: string): Promise<unknown> =>
+  runSql(url, 'select 1').then(
+    () => 'connected',
+    (error: { code?: string }) => error.code,
+  );
+
+test('the address is the one that a customer is told, and the role can do nothing beyond its databases', async () => {
+  expect(new URL(site.database_url)).toMatchObject({
+    hostname: '127.0.0.1',
+    pathname: '/site',
+    username: expect.stringMatching(/^site_[0-9a-f]{32}$/),
+  });
+  const [role] = await runSql(
+    site.database_url,
+    'select rolsuper or rolcreatedb or rolcreaterole or rolreplication or rolbypassrls as powerful from pg_roles where rolname = current_user',
+  );
+  expect(role).toEqual({ powerful: false });
+  await runSql(site.database_url, 'create table mine (a int); create extension pg_trgm');
+  await expect(runSql(site.database_url, "copy (select 1) to program 'true'")).rejects.toMatchObject({ code: '42501' });
+});
+
+test('no other database: not by the endpoint, not past it', async () => {
+  expect(await codeOf(changed(site.database_url, (url) => (url.pathname = '/postgres')))).toBe('3D000');
+  const direct = (await host.client.readRelease(siteId, 'initial')).database_url;
+  const foreign = new URL((await host.client.readRelease(otherId, 'initial')).database_url).pathname;
+  expect(await codeOf(direct)).toBe('connected');
+  for (const database of ['/postgres', '/template1', foreign]) {
+    expect(await codeOf(changed(direct, (url) => (url.pathname = database)))).toBe('42501');
+  }
+  expect(await codeOf(changed(direct, (url) => (url.pathname = '/template0')))).not.toBe('connected');
+});
+
+test('what every role of the cluster can read tells no site from another', async () => {
+  const names = await runSql<{ name: string }>(
+    site.database_url,
+    'select rolname as name from pg_roles union all select datname from pg_database',
+  );
+  expect(names.length).toBeGreaterThan(5);
+  for (const id of [siteId, otherId])
+    for (const { name } of names) expect(name.replaceAll('-', '')).not.toContain(id.replaceAll('-', '').slice(0, 8));
+});
+
+test('no other role, no wrong password, no replication', async () => {
+  expect(await codeOf(changed(site.database_url, (url) => (url.username = new URL(other.database_url).username)))).toBe('28000');
+  expect(await codeOf(changed(site.database_url, (url) => (url.username = 'postgres')))).toBe('28000');
+  expect(await codeOf(changed(site.database_url, (url) => (url.password = 'wrong')))).toBe('28P01');
+  expect(await codeOf(changed(site.database_url, (url) => url.searchParams.set('replication', 'database')))).toBe('28000');
+});
+
+test('a running query can be cancelled through the endpoint', async () => {
+  const client = new pg.Client({ connectionString: site.database_url });
+  await client.connect();
+  const sleeping = client.query('select pg_sleep(30)').catch((error: { code?: string }) => error.code);
+  const active = "select 1 from pg_stat_activity where state = 'active' and wait_event = 'PgSleep'";
+  await until(async () => (await runSql(site.database_url, active)).length > 0, { timeoutMs: 30_000 });
+  const { port } = new URL(site.database_url);
+  const packet = Buffer.alloc(16);
+  packet.writeUInt32BE(16, 0);
+  packet.writeUInt32BE(80_877_102, 4);
+  packet.writeUInt32BE(Number(Reflect.get(client, 'processID')), 8);
+  packet.writeInt32BE(Number(Reflect.get(client, 'secretKey')), 12);
+  const socket = net.connect(Number(port), '127.0.0.1');
+  socket.end(packet);
+  await once(socket, 'close');
+  expect(await sleeping).toBe('57014');
+  await client.end();
+});
+
+test('encryption is declined in the protocol way, and rubbish is hung up on', async () => {
+  const port = Number(new URL(site.database_url).port);
+  const ssl = net.connect(port, '127.0.0.1');
+  ssl.write(Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]));
+  const [answer] = await once(ssl, 'data');
+  expect(String(answer)).toBe('N');
+  ssl.destroy();
+  for (const rubbish of ['GET / HTTP/1.1\r\n\r\n', '\0\0\0\x09\0\x03\0\0x', '\xff\xff\xff\xff\0\x03\0\0']) {
+    const socket = net.connect(port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.write(Buffer.from(rubbish, 'latin1'));
+    await once(socket, 'close');
+  }
+  expect(await codeOf(site.database_url)).toBe('connected');
+});

@@ -1,0 +1,134 @@
+import { connect, type Server, Socket } from 'node:net';
+import { PostgresAddress, type Verdict } from '@drydock/agent/host/postgres-address';
+import { type FirstPacket, readFirstPacket, writeFatal, writeStartup } from '@drydock/agent/host/startup-packet';
+import { type Gate, GateError } from '../serving/gate';
+import type { ConnectionBudget } from './connection-budget';
+
+/** The name by which customers know their database, whichever release is current. */
+export const endpointDatabase = 'site';
+const cancelMs = 10_000;
+
+type Startup = Extract<FirstPacket, { kind: 'startup' }> & { rest: Buffer };
+type Greeting = Startup | Extract<FirstPacket, { kind: 'cancel' }>;
+
+export interface EndpointOptions {
+  gate: Gate;
+  siteId: string;
+  role: string;
+  /** That of all sites of the cluster. */
+  budget: ConnectionBudget;
+  cluster: { host: string; port: number };
+  /** The database of the current release, asked at the moment a session goes through; null while there is none. */
+  currentDatabase: () => string | null;
+  /** Whether this is the database of a release that is being served: its pages and its application ask for it by its own name. */
+  isServed: (database: string) => boolean;
+}
+
+/**
+ * The one address of a site's database. It changes the database's name in the client's first packet to that of the current release and then
+ * only passes bytes on: passwords are proved to Postgres itself (SCRAM), cancels are forwarded. New sessions wait while the gate is frozen;
+ * those of a release itself do not, since its last requests are waited for.
+ */
+export class DatabaseEndpoint {
+  private readonly options: EndpointOptions;
+  private readonly address: PostgresAddress<Greeting>;
+  /** Those that have been given a database. */
+  private readonly sessions = new Set<Socket>();
+
+  constructor(options: EndpointOptions) {
+    this.options = options;
+    this.address = new PostgresAddress(judgeGreeting, (client, greeting) => {
+      if (greeting.kind === 'cancel') this.forwardCancel(client, greeting.packet);
+      else void this.admit(client, greeting);
+    });
+  }
+
+  get server(): Server {
+    return this.address.server;
+  }
+
+  /** Ends every session that goes to an old database; those that still wait are kept and will get the new one. */
+  endSessions(): void {
+    for (const client of this.sessions) client.destroy();
+  }
+
+  close(): Promise<void> {
+    return this.address.close();
+  }
+
+  private async admit(client: Socket, startup: Startup): Promise<void> {
+    const refusal = this.refusalOf(startup);
+    if (refusal) {
+      client.end(refusal);
+      return;
+    }
+    const asked = startup.parameters.get('database') ?? '';
+    if (this.options.isServed(asked)) {
+      this.join(client, startup, asked);
+      return;
+    }
+    const left = new AbortController();
+    client.once('close', () => left.abort());
+    try {
+      await this.options.gate.pass(left.signal);
+    } catch (error) {
+      client.end(writeFatal('57P03', error instanceof GateError ? `the site is being restored (${error.message})` : 'not available'));
+      return;
+    }
+    const database = this.options.currentDatabase();
+    if (client.destroyed) return;
+    if (database === null) client.end(writeFatal('57P03', 'the site has no database yet'));
+    else this.join(client, startup, database);
+  }
+
+  private refusalOf({ parameters }: Startup): Buffer | null {
+    const user = parameters.get('user') ?? '';
+    if (user !== this.options.role) return writeFatal('28000', 'this address serves one role only');
+    if (parameters.has('replication')) return writeFatal('28000', 'replication is not offered here');
+    const database = parameters.get('database') ?? user;
+    if (database === endpointDatabase || this.options.isServed(database)) return null;
+    return writeFatal('3D000', `the database is called "${endpointDatabase}" here`);
+  }
+
+  private join(client: Socket, { protocol, parameters, rest }: Startup, database: string): void {
+    // Before anything is awaited: a switch from now on must find this session.
+    const upstream = new Socket();
+    const end = (): void => {
+      this.sessions.delete(client);
+      giveBack?.();
+      client.destroy();
+      upstream.destroy();
+    };
+    const giveBack = this.options.budget.take(this.options.siteId, end);
+    if (giveBack === null) {
+      client.end(writeFatal('53300', 'too many connections for this site'));
+      return;
+    }
+    this.sessions.add(client);
+    upstream.setNoDelay(true).connect(this.options.cluster);
+    upstream.on('error', end).on('close', end);
+    client.on('close', end);
+    upstream.write(Buffer.concat([writeStartup(protocol, new Map([...parameters, ['database', database]])), rest]));
+    client.pipe(upstream);
+    upstream.pipe(client);
+  }
+
+  /** Postgres finds the session by its number and key; which database it is in does not matter. */
+  private forwardCancel(client: Socket, packet: Buffer): void {
+    const upstream = connect(this.options.cluster);
+    const end = (): void => {
+      client.destroy();
+      upstream.destroy();
+    };
+    upstream.setTimeout(cancelMs, end);
+    upstream.on('error', end).on('close', end);
+    upstream.end(packet);
+  }
+}
+
+function judgeGreeting(data: Buffer): Verdict<Greeting> {
+  const first = readFirstPacket(data);
+  if (first.kind === 'encryption') return 'decline_encryption';
+  if (first.kind === 'startup') return { ...first, rest: data.subarray(first.bytes) };
+  return first.kind === 'cancel' ? first : first.kind;
+}

@@ -1,0 +1,133 @@
+import { setRolePassword } from '@drydock/postgres/load/transfer-roles';
+import { sessionStartupOptions } from '@drydock/postgres/session/session';
+import pg from 'pg';
+import { z } from 'zod';
+import { TransferAccess } from '../releases/transfer-access';
+
+const quoteName = pg.escapeIdentifier;
+const nameSchema = z.array(z.object({ datname: z.string() }));
+/** How many of the cluster's `max_connections` the sites do not get. */
+const keptSessions = 20;
+/** Duplicate object: a role that an earlier, interrupted attempt has made. */
+const duplicateCode = '42710';
+
+/**
+ * The cluster of the sites' databases, by its superuser, whose URL only this process has. It works in the database `postgres` and enters no site's database:
+ * what reads and fills those are the roles of `transfer`.
+ */
+export class SitesCluster {
+  readonly transfer: TransferAccess;
+  private readonly admin: pg.Pool;
+  private readonly url: URL;
+  private readonly name: string;
+
+  /** `name` is the host's own and the same at every start. */
+  constructor(adminUrl: string, name: string) {
+    this.name = name;
+    this.url = new URL(adminUrl);
+    this.admin = new pg.Pool({
+      connectionString: adminUrl,
+      max: 4,
+      connectionTimeoutMillis: 5_000,
+      options: sessionStartupOptions(adminUrl, { purpose: 'admin', limits: { statementMs: 25_000 } }, true),
+      application_name: name,
+    });
+    // An idle connection that breaks is replaced at the next use.
+    this.admin.on('error', () => undefined);
+    this.transfer = new TransferAccess(this.admin, adminUrl, name);
+  }
+
+  get host(): string {
+    return this.url.hostname;
+  }
+
+  get port(): number {
+    return Number(this.url.port || 5432);
+  }
+
+  /**
+   * Ends what an earlier process of this host has left running: Postgres goes on with CREATE DATABASE though its client was killed, and the
+   * database would appear after the clearing up.
+   */
+  async endPredecessors(): Promise<void> {
+    const sql =
+      'select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid() and usename = current_user';
+    await this.admin.query(sql, [this.name]);
+    await this.transfer.sweep();
+  }
+
+  /** A site's role may enter its own databases only, so nobody may enter the common ones by default. */
+  async closeCommonDatabases(): Promise<void> {
+    // Two hosts that start at once would meet in the catalogue's rows ("tuple concurrently updated").
+    const revokes = ['postgres', 'template1'].map((name) => `revoke connect, temporary on database ${quoteName(name)} from public`);
+    await this.admin.query(`begin; select pg_advisory_xact_lock(7033905); ${revokes.join('; ')}; commit`);
+  }
+
+  /** Makes the login role, or gives it this password again after an interrupted attempt. */
+  async ensureRole(role: string, password: string): Promise<void> {
+    const options = 'login nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 25';
+    const admin = await this.admin.connect();
+    try {
+      await setRolePassword(admin, { verb: 'create', role, options, password }).catch(async (error: unknown) => {
+        if (!(error instanceof pg.DatabaseError) || error.code !== duplicateCode) throw error;
+        await setRolePassword(admin, { verb: 'alter', role, options, password });
+      });
+    } finally {
+      admin.release();
+    }
+  }
+
+  async dropRole(role: string): Promise<void> {
+    await this.admin.query(`drop role if exists ${quoteName(role)}`);
+  }
+
+  /** An empty database owned by the role; nobody else may connect. */
+  async createDatabase(name: string, owner: string): Promise<void> {
+    await this.admin.query(`create database ${quoteName(name)} owner ${quoteName(owner)} template template0 encoding 'UTF8'`);
+    await this.admin.query(`revoke connect, temporary on database ${quoteName(name)} from public`);
+  }
+
+  /** Ends whoever is in it. No error when it is gone already. */
+  async dropDatabase(name: string): Promise<void> {
+    await this.admin.query(`drop database if exists ${quoteName(name)} with (force)`);
+    await this.transfer.forget(name);
+  }
+
+  /** Ends every session in a database; a customer's client then reconnects through the site's endpoint. */
+  async endSessions(database: string): Promise<void> {
+    await this.admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()', [
+      database,
+    ]);
+  }
+
+  /** Ends these sessions, if they are the role's own in that database. */
+  async endSessionsOf(role: string, database: string, pids: number[]): Promise<void> {
+    const sql = 'select pg_terminate_backend(pid) from pg_stat_activity where pid = any($1) and usename = $2 and datname = $3';
+    await this.admin.query(sql, [pids, role, database]);
+  }
+
+  async listDatabases(owner: string): Promise<string[]> {
+    const sql = 'select datname from pg_database where pg_get_userbyid(datdba) = $1';
+    return nameSchema.parse((await this.admin.query(sql, [owner])).rows).map((row) => row.datname);
+  }
+
+  /** Straight to a database as a site's role, past the site's endpoint. */
+  directUrl(role: string, password: string, database: string): string {
+    return `postgresql://${role}:${password}@${this.url.host}/${database}`;
+  }
+
+  /** How many sessions all sites together may have: some are kept for this host, for what restores and backs up, and for its superuser. */
+  async sessionsForSites(): Promise<number> {
+    const { rows } = await this.admin.query("select current_setting('max_connections')::int as max");
+    const [{ max }] = z.tuple([z.object({ max: z.int() })]).parse(rows);
+    return Math.max(10, max - keptSessions);
+  }
+
+  async check(): Promise<void> {
+    await this.admin.query('select 1');
+  }
+
+  async close(): Promise<void> {
+    await this.admin.end();
+  }
+}

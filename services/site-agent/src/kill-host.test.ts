@@ -1,0 +1,115 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { PortAllocator } from '@drydock/agent/host/ports';
+import { createSiteHostClient } from '@drydock/agent/site/client';
+import { runSql } from '@drydock/postgres/testing/run-sql';
+import { proveProcess } from '@drydock/process/process-proof';
+import { until } from '@drydock/testing/wait';
+import { claim, clearHost, hostConfig, newSiteId, startHost, type TestClient, withPlaces } from '../test/host';
+import { fillVersion, readPage } from '../test/versions';
+import type { SiteHostConfig } from './config';
+
+/** The real process, from the build output, with a folder of fault tokens. */
+async function spawnHost(config: SiteHostConfig, faults: string): Promise<{ child: ChildProcess; client: TestClient; controlUrl: string }> {
+  const port = await new PortAllocator('127.0.0.1').allocate();
+  const settings = Object.entries(config).filter(([, value]) => value !== undefined);
+  const env = {
+    ...process.env,
+    ...Object.fromEntries(settings.map(([name, value]) => [name, String(value)])),
+    PORT: String(port),
+    DRYDOCK_FAULTS: faults,
+  };
+  const child = spawn(process.execPath, [path.resolve(__dirname, '../dist/server.js')], { env, stdio: ['ignore', 'inherit', 'inherit'] });
+  const controlUrl = `http://127.0.0.1:${port}`;
+  await until(async () => (await fetch(`${controlUrl}/readyz`)).ok, { what: 'the host', timeoutMs: 30_000 });
+  return { child, controlUrl, client: withPlaces(createSiteHostClient({ url: controlUrl, secret: config.SITE_HOST_SECRET }), config) };
+}
+
+test.each([
+  ['site_host.switch.before_rename', 1],
+  ['site_host.switch.after_rename', 2],
+])('killed with -9 at %s the site is release %d, whole, after a restart', async (point, version) => {
+  const config = await hostConfig();
+  const faults = await mkdtemp(path.join(os.tmpdir(), 'drydock-faults-'));
+  const siteId = newSiteId();
+  const { child, client } = await spawnHost(config, faults);
+  const site = await client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
+  await fillVersion(site, 1);
+  await fillVersion(await client.stageRelease(siteId, 'next', claim(1)), 2);
+  await writeFile(path.join(faults, `${point}@kill`), '');
+  const exited = once(child, 'exit');
+  const move = { releaseId: 'next', expectedRelease: 'initial' };
+  await expect(client.switchRelease(siteId, move, claim(1))).rejects.toMatchObject({ code: 'unreachable' });
+  expect(await exited).toEqual([null, 'SIGKILL']);
+  await client.close();
+
+  const restarted = await startHost(config);
+  expect(await readPage(site.url)).toBe(`file=${version} row=${version}`);
+  expect(await runSql(site.database_url, 'select v from version')).toEqual([{ v: version }]);
+  // The workflow comes again with the same step: it ends where it wanted to.
+  expect((await restarted.client.switchRelease(siteId, move, claim(1))).current_release).toBe('next');
+  await restarted.client.thawSite(siteId, claim(1));
+  expect(await readPage(site.url)).toBe('file=2 row=2');
+  await clearHost(restarted, [siteId]);
+  await rm(faults, { recursive: true });
+});
+
+test('killed at arbitrary moments of staging and removing, nothing half-made is served or kept', async () => {
+  const config = await hostConfig();
+  const siteId = newSiteId();
+  for (const afterMs of [5, 20, 40, 70]) {
+    const { child, client } = await spawnHost(config, '');
+    const exited = once(child, 'exit');
+    const site = await client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
+    const work = client.stageRelease(siteId, 'next', claim(1)).then(() => client.removeRelease(siteId, 'next', claim(1)));
+    setTimeout(() => child.kill('SIGKILL'), afterMs);
+    await work.catch(() => undefined);
+    await exited;
+    await client.close();
+    expect(site.current_release).toBe('initial');
+  }
+  const host = await startHost(config);
+  const { releases, database_url } = await host.client.readSite(siteId);
+  expect(releases.filter((release) => release !== 'next')).toEqual(['initial']);
+  const named = await runSql<{ n: number }>(
+    database_url,
+    'select count(*)::int as n from pg_database where datdba = (select oid from pg_roles where rolname = current_user)',
+  );
+  expect(named).toEqual([{ n: releases.length }]);
+  await clearHost(host, [siteId]);
+});
+
+test('killed with -9 it leaves no process of an application behind', async () => {
+  const config = await hostConfig();
+  const siteId = newSiteId();
+  const { child, client } = await spawnHost(config, '');
+  const site = await client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
+  await writeFile(
+    path.join(site.files_dir, 'app.js'),
+    "const id = require('crypto').randomUUID(); require('http').createServer((_, answer) => answer.end(id)).listen(1)",
+  );
+  const before = await (await fetch(site.url)).text();
+  const { pid } = await client.readApp(siteId);
+  if (pid === null || proveProcess(pid) === null) throw new Error('the application does not run');
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+  await client.close();
+  await until(() => proveProcess(pid) === null, { timeoutMs: 30_000 });
+  const host = await startHost(config);
+  expect(await (await fetch(site.url)).text()).not.toBe(before);
+  await clearHost(host, [siteId]);
+});
+
+test('SIGTERM ends it in order with code 0', async () => {
+  const config = await hostConfig();
+  const { child, client } = await spawnHost(config, '');
+  await client.close();
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  expect(await exited).toEqual([0, null]);
+  await rm(config.SITES_DIR, { recursive: true });
+});

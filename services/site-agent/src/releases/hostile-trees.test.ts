@@ -1,0 +1,207 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { linkSync } from 'node:fs';
+import { lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import http from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
+import { PassThrough } from 'node:stream';
+import { exportTar } from '@drydock/archive/read/export-tar';
+import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';
+import { until } from '@drydock/testing/wait';
+import { archiveKey, packSite, stageSite, type TestArchive } from '../../test/archives';
+import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+import { type HostileTree, hostileTree, treeBuilder, treeRacer } from '../../test/hostile-trees';
+import { fillVersion } from '../../test/versions';
+
+/*
+ * Generated trees of a customer who means ill, several in one site, each packed, staged, served and removed while code of the site's exchanges what is in it. Canaries stand
+ * beside the site: a file that only we may read, a file of another site, one of the host's, and a process.
+ */
+
+const { seed, count } = sampleOf('hostile trees', { inCi: 12, inChaos: 500 });
+const perSite = process.env['DRYDOCK_CHAOS'] === 'full' ? 10 : 6;
+const batches = Array.from({ length: Math.ceil(count / perSite) }, (_, number) => number);
+const isRoot = process.getuid?.() === 0;
+const secret = 'a canary of this machine';
+
+let host: TestHost;
+let neighbour: FilledSite;
+let folder: string;
+let bystander: ChildProcess;
+let canaries: string[];
+beforeAll(async () => {
+  host = await startHost(await hostConfig());
+  folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-hostile-trees-'));
+  neighbour = await host.client.ensureSite(newSiteId(), { domain: 'neighbour.org' }, claim(1));
+  canaries = [path.join(folder, 'closed'), neighbour.files_dir, path.join(host.config.SITES_DIR, 'closed')];
+  for (const canary of [canaries[0], canaries[2]]) if (canary !== undefined) await mkdir(canary, { mode: 0o700 });
+  for (const canary of canaries)
+    await writeFile(path.join(canary, 'secret.txt'), secret, { mode: canary === neighbour.files_dir ? 0o644 : 0o600 });
+  bystander = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore', env: {} });
+});
+afterAll(async () => {
+  bystander.kill('SIGKILL');
+  await clearHost(host, [neighbour.site_id]);
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** All that could change about the canaries, in words that compare. */
+async function lookAtCanaries(): Promise<unknown[]> {
+  const look = async (canary: string): Promise<unknown> => {
+    const file = path.join(canary, 'secret.txt');
+    const facts = [await lstat(canary), await lstat(file)].map(({ uid, gid, mode, ino, mtimeMs }) => ({ uid, gid, mode, ino, mtimeMs }));
+    return { facts, names: await readdir(canary), text: await readFile(file, 'utf8') };
+  };
+  return [...(await Promise.all(canaries.map(look))), bystander.exitCode, bystander.signalCode];
+}
+
+const accountOf = ({ owner }: FilledSite) => (owner === null ? {} : { uid: owner.uid, gid: owner.gid });
+
+function build(site: FilledSite, { top, steps }: HostileTree, random: SeededRandom): void {
+  const built = spawnSync(process.execPath, ['-e', treeBuilder], { ...accountOf(site), cwd: site.files_dir, input: JSON.stringify(steps) });
+  if (built.status !== 0) throw new Error(built.stderr.toString());
+  if (!isRoot) return;
+  // What the site's account cannot make: devices, and a second name of a file that it may not read.
+  const inTop = (name: string): string => path.join(site.files_dir, top, name);
+  if (random.isChosen(0.3)) spawnSync('mknod', [inTop('zero'), 'c', '1', '5']);
+  if (random.isChosen(0.3)) spawnSync('mknod', [inTop('disk'), 'b', '7', '0']);
+  if (random.isChosen(0.3)) linkSync(path.join(canaries[0] ?? '', 'secret.txt'), inTop('second-name'));
+}
+
+/** Goes on in a folder, wherever that is moved, until it is ended. */
+async function race(site: FilledSite, dir: string, trees: readonly HostileTree[]): Promise<() => Promise<void>> {
+  const races = trees.flatMap((tree) => tree.races);
+  if (races.length === 0) return () => Promise.resolve();
+  const racer = spawn(process.execPath, ['-e', treeRacer, JSON.stringify(races)], {
+    ...accountOf(site),
+    cwd: dir,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  await once(racer.stdout, 'data');
+  return async () => {
+    racer.kill('SIGKILL');
+    if (racer.exitCode === null && racer.signalCode === null) await once(racer, 'exit');
+  };
+}
+
+/** Whether an archive holds the canary anywhere. */
+async function hasSecret({ link }: TestArchive): Promise<boolean> {
+  const tar = new PassThrough();
+  const search = async (): Promise<boolean> => {
+    let isFound = false;
+    let end = '';
+    for await (const part of tar) {
+      const text = end + part.toString('latin1');
+      isFound ||= text.includes(secret);
+      end = text.slice(-secret.length);
+    }
+    return isFound;
+  };
+  const [isFound] = await Promise.all([search(), exportTar({ chain: [link], key: archiveKey }, tar)]);
+  return isFound;
+}
+
+/** The folder that a release is being extracted into, as soon as it is there. */
+async function stagingDir(siteId: string, releaseId: string): Promise<string> {
+  const releases = path.join(host.config.SITES_DIR, 'live', siteId, 'releases');
+  const name = await until(async () => (await readdir(releases)).find((found) => found.startsWith(releaseId)), { everyMs: 2 });
+  return path.join(releases, name, 'files');
+}
+
+const bodyMax = 64 * 1024;
+
+/** An answer, of which the beginning is read; names are bytes, and nothing of the path is made tidy. */
+function ask(site: FilledSite, name: string): Promise<{ status: number; text: string }> {
+  const { hostname, port } = new URL(site.url);
+  const encoded = [...Buffer.from(name, 'latin1')].map((byte) => (byte === 0x2f ? '/' : `%${byte.toString(16).padStart(2, '0')}`)).join('');
+  return new Promise((resolve, reject) => {
+    const request = http.get({ hostname, port, path: `/${encoded}`, agent: false }, (response) => {
+      let text = '';
+      const finish = (): void => {
+        resolve({ status: response.statusCode ?? 0, text });
+        request.destroy();
+      };
+      response.on('data', (part: Buffer) => {
+        text += part.toString('latin1');
+        if (text.length > bodyMax) finish();
+      });
+      response.on('end', finish).on('error', finish);
+    });
+    request.on('error', reject);
+  });
+}
+
+const expectEmptyTrash = (): Promise<unknown> =>
+  until(async () => (await readdir(path.join(host.config.SITES_DIR, 'trash'))).length === 0, {
+    what: 'the trash to be empty',
+    timeoutMs: 60_000,
+  });
+
+async function makeSite(trees: readonly HostileTree[], random: SeededRandom): Promise<FilledSite> {
+  const site = await host.client.ensureSite(newSiteId(), { domain: 'hostile.org' }, claim(1));
+  await fillVersion(site, 1);
+  for (const tree of trees) build(site, tree, random);
+  // What the host itself looks for in a site.
+  await symlink(
+    random.pick([...canaries, '/', 'nowhere', '.']),
+    path.join(site.files_dir, random.pick(['tmp', 'public', '.well-known'])),
+  ).catch(() => undefined);
+  return site;
+}
+
+test.each(batches)(
+  `no generated tree reaches beyond its site when it is packed, staged, served and removed (seed ${seed}, site %i)`,
+  async (batch) => {
+    const random = new SeededRandom(seed + batch);
+    const numbers = Array.from({ length: Math.min(perSite, count - batch * perSite) }, (_, at) => batch * perSite + at);
+    const trees = numbers.map((number) => hostileTree(seed, number, canaries));
+    const before = await lookAtCanaries();
+    const site = await makeSite(trees, random);
+    const siteId = site.site_id;
+
+    const stopPacking = await race(site, site.files_dir, trees);
+    const archive = await packSite(host, siteId, { releaseId: 'initial', folder: path.join(folder, `packed-${batch}`), fence: 2 });
+    await stopPacking();
+    expect(await hasSecret(archive)).toBe(false);
+    expect(await lookAtCanaries()).toEqual(before);
+
+    const staging = stageSite(host, siteId, archive, { releaseId: 'copy', fence: 3 });
+    const stopStaging = await race(site, await stagingDir(siteId, 'copy'), trees);
+    const outcome = await staging.then(
+      () => 'staged',
+      (error: unknown) => String(error),
+    );
+    await stopStaging();
+    expect(await lookAtCanaries()).toEqual(before);
+    if (outcome !== 'staged') {
+      // The races have taken something away while it was made. Without them it is whole.
+      await stageSite(host, siteId, archive, { releaseId: 'copy', fence: 4 });
+    }
+    await host.client.switchRelease(siteId, { releaseId: 'copy', expectedRelease: 'initial' }, claim(5));
+    await host.client.thawSite(siteId, claim(5));
+    const { files_dir: served } = await host.client.readRelease(siteId, 'copy');
+
+    const stopServing = await race(site, served, trees);
+    for (const name of trees.flatMap((tree) => tree.asked)) {
+      const { status, text } = await ask(site, name);
+      expect([name, text.includes(secret)]).toEqual([name, false]);
+      expect([200, 301, 302, 308, 403, 404, 405, 500, 503]).toContain(status);
+    }
+    expect((await ask(site, 'version.txt')).text).toBe('1');
+    await stopServing();
+    expect(await lookAtCanaries()).toEqual(before);
+
+    const stopRemoving = await Promise.all([race(site, served, trees), race(site, site.files_dir, trees)]);
+    await host.client.destroySite(siteId, claim(6));
+    await new Promise((resolve) => setImmediate(resolve));
+    await Promise.all(stopRemoving.map((stop) => stop()));
+    // A removal that met a race is taken up at the next start.
+    const { config } = host;
+    await host.stop();
+    host = await startHost(config);
+    await expectEmptyTrash();
+    expect(await lookAtCanaries()).toEqual(before);
+    await rm(path.join(folder, `packed-${batch}`), { recursive: true, force: true });
+  },
+);

@@ -1,0 +1,47 @@
+import { archiveRoots, type PackResult, type PackSpec } from '@drydock/agent/site/site-jobs.protocol';
+import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
+import type { DerivedKeys } from '@drydock/archive/format/archive-keys';
+import type { ArchiveSink } from '@drydock/archive/format/archive-objects';
+import { pack } from '@drydock/archive/pack/pack';
+import { directoryRoot, streamRoot } from '@drydock/archive/pack/pack-roots';
+import type { ArchiveLink } from '@drydock/archive/read/open-archive';
+import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
+
+export interface ReleaseToPack {
+  spec: PackSpec;
+  filesDir: string;
+  databaseUrl: string;
+  key: readonly DerivedKeys[];
+  parents: readonly ArchiveLink[];
+  sink: ArchiveSink;
+  progress(share: number): void;
+}
+
+/** Where the bar is half-way when nobody knows how much there is. */
+const guessedBytes = 64 * 2 ** 20;
+
+/** Files straight from the release's folder, then its database out of one snapshot, into one archive. Memory does not grow with either. */
+export async function packRelease({ spec, filesDir, databaseUrl, key, parents, sink, progress }: ReleaseToPack): Promise<PackResult> {
+  const skipped = new SkippedPaths();
+  const packed = await pack({
+    roots: [
+      directoryRoot(archiveRoots.files, filesDir),
+      streamRoot(archiveRoots.database, dumpDatabase({ url: databaseUrl, signal: new AbortController().signal })),
+    ],
+    sink,
+    key,
+    identity: { archiveId: spec.archive_id, siteId: spec.origin.site_id, orgId: spec.origin.organisation_id, sequence: spec.sequence },
+    createdAt: new Date(spec.created_at),
+    ...(parents.length > 0 && { parent: parents }),
+    onProgress: ({ rawBytes }) => progress(rawBytes / Math.max(spec.expected_raw_bytes ?? rawBytes + guessedBytes, rawBytes, 1)),
+    onSkip: skipped.add,
+  });
+  return {
+    manifest_mac: packed.manifestMac,
+    manifest_sha256: packed.manifestSha256,
+    size_bytes: packed.sizeBytes,
+    raw_bytes: packed.rawBytes,
+    entries: packed.entries,
+    skipped: skipped.result,
+  };
+}

@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, chown, mkdir, rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { syncFolder } from '@drydock/process/durable-file';
+import type { SitesCluster } from '../database/sites-cluster';
+import type { SiteFolder, SiteRecord } from '../sites/site-folder';
+import type { SlowRemoval } from './slow-removal';
+
+/** A release that is being filled: no release yet, and nothing at all once it was discarded or the host has died. */
+export interface UnfinishedRelease {
+  filesDir: string;
+  database: string;
+  /** Makes it a release, by one rename. What is in it must be on disk. */
+  publish(): Promise<void>;
+  discard(): Promise<void>;
+}
+
+/** A site's releases on disk and in the cluster: each is a folder and the one database that its release.json names. */
+export class ReleaseStore {
+  private readonly folder: SiteFolder;
+  private readonly cluster: SitesCluster;
+  private readonly removal: SlowRemoval;
+  /** Folders and databases of releases that are being filled. */
+  private readonly unfinished = new Map<string, string>();
+
+  constructor(folder: SiteFolder, cluster: SitesCluster, removal: SlowRemoval) {
+    this.folder = folder;
+    this.cluster = cluster;
+    this.removal = removal;
+  }
+
+  /** Makes an empty release. */
+  async create(record: SiteRecord, releaseId: string): Promise<void> {
+    const release = await this.prepare(record, releaseId);
+    await release.publish();
+  }
+
+  /** Makes folder and database of what is to be a release. Its folder appears by one rename, last of all, so that what a crash leaves is no release. */
+  async prepare(record: SiteRecord, releaseId: string): Promise<UnfinishedRelease> {
+    const database = `${record.role}_${randomBytes(6).toString('hex')}`;
+    const beside = `${this.folder.releaseDir(releaseId)}.next-${randomBytes(6).toString('hex')}`;
+    this.unfinished.set(beside, database);
+    try {
+      await this.cluster.createDatabase(database, record.role);
+      return await this.prepareFolder(record, releaseId, { beside, database });
+    } catch (error) {
+      this.unfinished.delete(beside);
+      throw error;
+    }
+  }
+
+  private async prepareFolder(
+    record: SiteRecord,
+    releaseId: string,
+    { beside, database }: { beside: string; database: string },
+  ): Promise<UnfinishedRelease> {
+    const filesDir = path.join(beside, 'files');
+    await mkdir(filesDir, { recursive: true });
+    // The release itself stays ours, so that no customer can plant a pointer in it.
+    await chmod(filesDir, 0o750);
+    if (record.uid !== null) await chown(filesDir, record.uid, record.uid);
+    await closeToOthers(beside, record.uid);
+    const publish = async (): Promise<void> => {
+      await writeFile(path.join(beside, 'release.json'), `${JSON.stringify({ release_id: releaseId, database })}\n`, {
+        mode: 0o600,
+        flush: true,
+      });
+      await syncFolder(beside);
+      await rename(beside, this.folder.releaseDir(releaseId));
+      await syncFolder(this.folder.releasesDir);
+      this.unfinished.delete(beside);
+    };
+    const discard = async (): Promise<void> => {
+      await this.removal.moveAside(beside);
+      await this.cluster.dropDatabase(database);
+      this.unfinished.delete(beside);
+    };
+    return { filesDir, database, publish, discard };
+  }
+
+  /** Moves the folder aside, and then drops the database, which no release names any more: a crash in between leaves no release without its own. */
+  async remove(record: SiteRecord, releaseId: string): Promise<void> {
+    await this.removal.moveAside(this.folder.releaseDir(releaseId));
+    await this.dropOrphans(record);
+  }
+
+  /** Closes what earlier versions left open, and clears what crashes left: half-made folders, and databases that no release names. */
+  async sweep(record: SiteRecord): Promise<void> {
+    await closeToOthers(this.folder.root, record.uid);
+    for (const releaseId of await this.folder.listReleases()) await closeToOthers(this.folder.releaseDir(releaseId), record.uid);
+    for (const folder of await this.folder.clearLeftovers()) if (!this.unfinished.has(folder)) await this.removal.moveAside(folder);
+    await this.dropOrphans(record);
+  }
+
+  private async dropOrphans(record: SiteRecord): Promise<void> {
+    const releases = await Promise.all((await this.folder.listReleases()).map((releaseId) => this.folder.readRelease(releaseId)));
+    // One that does not say which database is its own may own any of them.
+    if (releases.includes(null)) return;
+    const named = new Set([...releases.map((release) => release?.database), ...this.unfinished.values()]);
+    const orphans = (await this.cluster.listDatabases(record.role)).filter((database) => !named.has(database));
+    for (const database of orphans) await this.cluster.dropDatabase(database);
+  }
+}
+
+/** Only the site's account can get through, whatever modes the customer gives to what lies below. */
+export async function closeToOthers(folder: string, uid: number | null): Promise<void> {
+  if (uid !== null) await chown(folder, 0, uid);
+  await chmod(folder, uid === null ? 0o700 : 0o710);
+}

@@ -1,0 +1,61 @@
+import { archiveRoots, type StageResult } from '@drydock/agent/site/site-jobs.protocol';
+import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
+import { extract } from '@drydock/archive/extract/extract';
+import type { DerivedKeys } from '@drydock/archive/format/archive-keys';
+import type { ArchiveLink } from '@drydock/archive/read/open-archive';
+import { openEntries } from '@drydock/archive/read/open-entries';
+import { sectionsInTurn } from '@drydock/postgres/dump/sections-in-turn';
+import { loadDatabase } from '@drydock/postgres/load/load-database';
+import { openSession } from '@drydock/postgres/session/session';
+import { flushBehind, syncFileSystem } from './sync-file-system';
+
+export interface ReleaseToStage {
+  chain: readonly ArchiveLink[];
+  key: readonly DerivedKeys[];
+  /** Empty. */
+  filesDir: string;
+  /** Fresh and empty. */
+  database: { url: string; role: string };
+  progress(share: number): void;
+}
+
+/** Files and database at once: the one waits for the disk, the other for Postgres. The first failure stops the other. */
+export async function stageRelease({ chain, key, filesDir, database, progress }: ReleaseToStage): Promise<StageResult> {
+  const lost = new SkippedPaths();
+  const stop = new AbortController();
+  const { signal } = stop;
+  const files = async () => {
+    const flush = flushBehind(filesDir, signal);
+    const onProgress = ({ rawBytes, rawBytesTotal }: { rawBytes: number; rawBytesTotal: number }): void => {
+      flush(rawBytes);
+      progress(rawBytes / Math.max(rawBytesTotal, 1));
+    };
+    const extracted = await extract({ chain, key, roots: { [archiveRoots.files]: filesDir }, signal, onProgress, onLost: lost.add });
+    await syncFileSystem(filesDir, signal);
+    return extracted;
+  };
+  const load = async (): Promise<void> => {
+    const sections = sectionsInTurn(openEntries({ chain, key, root: archiveRoots.database, signal }));
+    await loadDatabase({ ...database, sections, signal });
+    await flushDatabase(database);
+  };
+  const [ofFiles, ofDatabase] = [files(), load()];
+  try {
+    const [{ entries, rawBytes }] = await Promise.all([ofFiles, ofDatabase]);
+    return { entries, raw_bytes: rawBytes, lost: lost.result };
+  } finally {
+    stop.abort();
+    await Promise.allSettled([ofFiles, ofDatabase]);
+  }
+}
+
+/** The load commits without waiting for the disk; one commit that does wait has everything before it on disk too. */
+async function flushDatabase({ url, role }: { url: string; role: string }): Promise<void> {
+  const { client, close } = await openSession(url, { purpose: 'load', role });
+  try {
+    await client.query('set synchronous_commit = on');
+    await client.query("select pg_catalog.pg_logical_emit_message(true, 'drydock', 'staged')");
+  } finally {
+    await close();
+  }
+}

@@ -1,0 +1,140 @@
+import { once } from 'node:events';
+import { truncate, writeFile } from 'node:fs/promises';
+import http from 'node:http';
+import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { runSql } from '@drydock/postgres/testing/run-sql';
+import pg from 'pg';
+import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+import { fillVersion, readPage } from '../../test/versions';
+
+let host: TestHost;
+const siteId = newSiteId();
+beforeAll(async () => {
+  host = await startHost(await hostConfig());
+});
+afterAll(() => clearHost(host, [siteId]));
+
+const switchBetween = (from: string, to: string) => host.client.switchRelease(siteId, { releaseId: to, expectedRelease: from }, claim(5));
+
+test('over 30 switches a page is the old or the new one, never a mixture, never a failure', async () => {
+  const site = await host.client.ensureSite(siteId, { domain: 'example.org' }, claim(1));
+  await fillVersion(site, 1);
+  await fillVersion(await host.client.stageRelease(siteId, 'second', claim(2)), 2);
+  const seen = new Map<string, number>();
+  let isDone = false;
+  const samplers = Array.from({ length: 4 }, async () => {
+    while (!isDone) {
+      const page = await readPage(site.url);
+      seen.set(page, (seen.get(page) ?? 0) + 1);
+      await wait(2);
+    }
+  });
+  let current = 'initial';
+  for (let round = 0; round < 30; round++) {
+    const next = current === 'initial' ? 'second' : 'initial';
+    const frozen = await host.client.freezeSite(siteId, 10_000, claim(5));
+    expect(frozen).toEqual({ frozen: true, drained: true });
+    expect((await switchBetween(current, next)).current_release).toBe(next);
+    await host.client.thawSite(siteId, claim(5));
+    await wait(10);
+    current = next;
+  }
+  isDone = true;
+  await Promise.all(samplers);
+  expect([...seen.keys()].sort()).toEqual(['file=1 row=1', 'file=2 row=2']);
+  expect(seen.get('file=2 row=2')).toBeGreaterThan(20);
+});
+
+test('a switch is idempotent, asks for the release that it expects, and knows its releases', async () => {
+  const { current_release: current } = await host.client.readSite(siteId);
+  const other = current === 'initial' ? 'second' : 'initial';
+  await expect(switchBetween('nowhere', other)).rejects.toMatchObject({ code: 'release_mismatch' });
+  await expect(switchBetween(String(current), 'missing')).rejects.toMatchObject({ code: 'unknown_release' });
+  await switchBetween(String(current), other);
+  expect((await switchBetween(String(current), other)).current_release).toBe(other);
+  await host.client.thawSite(siteId, claim(5));
+  await expect(host.client.removeRelease(siteId, other, claim(5))).rejects.toMatchObject({ code: 'release_is_current' });
+  await expect(host.client.stageRelease(siteId, other, claim(5))).rejects.toMatchObject({ code: 'release_is_current' });
+});
+
+test('sessions of the old database end at the switch; the same URL leads to the new data', async () => {
+  const site = await host.client.readSite(siteId);
+  const other = site.current_release === 'initial' ? 'second' : 'initial';
+  const expected = other === 'initial' ? 1 : 2;
+  const session = new pg.Client({ connectionString: site.database_url });
+  const ended = new Promise<void>((resolve) => session.on('end', () => resolve()));
+  session.on('error', () => undefined);
+  await session.connect();
+  expect((await session.query('select v from version')).rows).toEqual([{ v: 3 - expected }]);
+
+  await host.client.freezeSite(siteId, 10_000, claim(5));
+  const held = new pg.Client({ connectionString: site.database_url });
+  const connected = held.connect().then(() => held.query('select v from version'));
+  let isThrough = false;
+  void connected.then(() => {
+    isThrough = true;
+  });
+  await switchBetween(String(site.current_release), other);
+  await ended;
+  expect(isThrough).toBe(false);
+  expect(await host.client.probeSite(siteId, '/')).toEqual({ http_status: 200, app_generation: null, sql_ok: true, detail: '' });
+  await host.client.thawSite(siteId, claim(5));
+  expect((await connected).rows).toEqual([{ v: expected }]);
+  await held.end();
+});
+
+test('a freeze holds requests without failing them and thaws by itself', async () => {
+  const site = await host.client.readSite(siteId);
+  await host.client.freezeSite(siteId, 600, claim(6));
+  expect((await host.client.readSite(siteId)).frozen).toBe(true);
+  const startedMs = performance.now();
+  const pages = await Promise.all(Array.from({ length: 20 }, () => readPage(site.url)));
+  expect(performance.now() - startedMs).toBeGreaterThan(400);
+  expect(new Set(pages).size).toBe(1);
+  expect(pages[0]).toMatch(/^file=(\d) row=\1$/);
+  expect((await host.client.readSite(siteId)).frozen).toBe(false);
+});
+
+test('a visitor who takes long over the old site does not open the new one before it was asked whether it serves', async () => {
+  const site = await host.client.readSite(siteId);
+  const [from, to] = site.current_release === 'initial' ? ['initial', 'second'] : ['second', 'initial'];
+  const large = path.join(site.files_dir, 'large.bin');
+  await writeFile(large, '');
+  await truncate(large, 100 << 20);
+  const reading = http.get(new URL('large.bin', site.url), (response) => response.pause());
+  reading.on('error', () => undefined);
+  await once(reading, 'response');
+  // As a restore freezes it: the time runs while the host waits for who is still there.
+  expect(await host.client.freezeSite(siteId, 5_000, claim(6))).toEqual({ frozen: true, drained: false });
+  expect(await host.client.switchRelease(siteId, { releaseId: to, expectedRelease: from }, claim(6))).toMatchObject({
+    current_release: to,
+    frozen: true,
+  });
+  reading.destroy();
+  await host.client.thawSite(siteId, claim(6));
+});
+
+test('an older fence changes nothing', async () => {
+  const before = await host.client.readSite(siteId);
+  await expect(host.client.freezeSite(siteId, 1_000, claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
+  await expect(host.client.stageRelease(siteId, 'third', claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
+  await expect(host.client.destroySite(siteId, claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
+  await expect(host.client.ensureSite(siteId, { domain: 'x.org' }, claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
+  expect(await host.client.readSite(siteId)).toMatchObject({ frozen: false, releases: before.releases });
+});
+
+test('staging again starts from empty, and a removed release is gone at once', async () => {
+  const first = await host.client.stageRelease(siteId, 'third', claim(7));
+  await fillVersion(first, 3);
+  const again = await host.client.stageRelease(siteId, 'third', claim(7));
+  expect(again.database_url).not.toBe(first.database_url);
+  await fillVersion(again, 4);
+  expect((await host.client.readRelease(siteId, 'third')).is_current).toBe(false);
+  await host.client.removeRelease(siteId, 'third', claim(7));
+  await host.client.removeRelease(siteId, 'third', claim(7));
+  await expect(host.client.readRelease(siteId, 'third')).rejects.toMatchObject({ code: 'unknown_release' });
+  const { pathname } = new URL(again.database_url);
+  const left = 'select datname from pg_database where datname = $1';
+  expect(await runSql(host.config.SITES_DATABASE_URL, left, [pathname.slice(1)])).toEqual([]);
+});

@@ -1,0 +1,102 @@
+import {
+  dropTransferRole,
+  grantConnect,
+  loginUrl,
+  makeLoader,
+  makeReader,
+  sweepTransferRoles,
+  type TransferLogin,
+} from '@drydock/postgres/load/transfer-roles';
+import type pg from 'pg';
+
+/** Where a load logs in, and the role that it acts as. */
+export interface LoaderAccess {
+  url: string;
+  role: string;
+}
+
+/**
+ * TransferAccess makes the roles by which a release's database is dumped and loaded: never the superuser, and never the site's own login, whose password its customer
+ * knows. Their passwords are in this process only; a host that starts again makes new ones.
+ */
+export class TransferAccess {
+  private readonly pool: pg.Pool;
+  private readonly serverUrl: string;
+  private readonly tag: string;
+  private readonly readers = new Map<string, Promise<TransferLogin>>();
+  private readonly loaders = new Map<string, Promise<TransferLogin>>();
+  /** By database: those that may still be there. */
+  private readonly roles = new Map<string, Set<string>>();
+
+  /** `tag` is the host's own and the same at every start. */
+  constructor(pool: pg.Pool, serverUrl: string, tag: string) {
+    this.pool = pool;
+    this.serverUrl = serverUrl;
+    this.tag = tag;
+  }
+
+  /** Drops what an earlier process of this host has left. */
+  sweep(): Promise<void> {
+    return this.withAdmin((admin) => sweepTransferRoles(admin, this.tag));
+  }
+
+  /** Reads everything in the database, and changes nothing. */
+  async readerUrl(database: string): Promise<string> {
+    const login = await this.remember(this.readers, database, (admin) => makeReader({ admin, database, tag: this.tag }));
+    // The owner can have taken it back since.
+    await this.withAdmin((admin) => grantConnect(admin, login.role, database));
+    return loginUrl(this.serverUrl, login, database);
+  }
+
+  /** Acts as the owner, for one load: {@link dropLoader} ends it. */
+  async openLoader(database: string, owner: string): Promise<LoaderAccess> {
+    const login = await this.remember(this.loaders, database, (admin) => makeLoader({ admin, database, owner, tag: this.tag }));
+    return { url: loginUrl(this.serverUrl, login, database), role: owner };
+  }
+
+  /** Ends the load's sessions too. */
+  async dropLoader(database: string): Promise<void> {
+    const login = await this.loaders.get(database)?.catch(() => null);
+    this.loaders.delete(database);
+    if (login) await this.drop(database, login.role);
+  }
+
+  /** To be called when the database has gone: a role that a hostile load made something own goes only then. */
+  async forget(database: string): Promise<void> {
+    this.readers.delete(database);
+    this.loaders.delete(database);
+    for (const role of this.roles.get(database) ?? []) await this.drop(database, role);
+  }
+
+  private async drop(database: string, role: string): Promise<void> {
+    const isGone = await this.withAdmin((admin) => dropTransferRole(admin, role));
+    const roles = this.roles.get(database);
+    if (isGone) roles?.delete(role);
+    if (roles?.size === 0) this.roles.delete(database);
+  }
+
+  private remember(
+    logins: Map<string, Promise<TransferLogin>>,
+    database: string,
+    make: (admin: pg.PoolClient) => Promise<TransferLogin>,
+  ): Promise<TransferLogin> {
+    const known = logins.get(database);
+    if (known !== undefined) return known;
+    const made = this.withAdmin(make).then((login) => {
+      this.roles.set(database, (this.roles.get(database) ?? new Set()).add(login.role));
+      return login;
+    });
+    logins.set(database, made);
+    made.catch(() => logins.delete(database));
+    return made;
+  }
+
+  private async withAdmin<T>(work: (admin: pg.PoolClient) => Promise<T>): Promise<T> {
+    const admin = await this.pool.connect();
+    try {
+      return await work(admin);
+    } finally {
+      admin.release();
+    }
+  }
+}

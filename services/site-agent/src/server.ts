@@ -1,0 +1,5 @@
+import { runHost } from '@drydock/agent/host/run-host';
+import { composeSiteHost } from './compose';
+import { readSiteHostConfig } from './config';
+
+void runHost(async () => composeSiteHost(readSiteHostConfig()));

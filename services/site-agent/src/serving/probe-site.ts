@@ -1,0 +1,45 @@
+import type { ProbeAnswer } from '@drydock/agent/site/protocol';
+import pg from 'pg';
+import { request } from 'undici';
+
+const deadlineMs = 8_000;
+/** Tells a probe, and nobody else, which process of the site's application has answered. */
+export const generationHeader = 'x-drydock-app-generation';
+
+/** Asks a site as its visitors and its application do: by HTTP at its own port, and by SQL as its own role. Never throws. */
+export async function probeSite(target: { url: string; headers: Record<string, string>; databaseUrl: string }): Promise<ProbeAnswer> {
+  const [http, sql] = await Promise.all([probeHttp(target.url, target.headers), probeSql(target.databaseUrl)]);
+  const { status: http_status, generation: app_generation } = http;
+  return { http_status, app_generation, sql_ok: sql === null, detail: [http.detail, sql].filter((text) => text !== null).join('; ') };
+}
+
+interface HttpProbe {
+  status: number | null;
+  generation: number | null;
+  detail: string | null;
+}
+
+async function probeHttp(url: string, headers: Record<string, string>): Promise<HttpProbe> {
+  try {
+    const response = await request(url, { headers: { ...headers, connection: 'close' }, signal: AbortSignal.timeout(deadlineMs) });
+    await response.body.dump();
+    const generation = response.headers[generationHeader];
+    return { status: response.statusCode, generation: generation === undefined ? null : Number(generation), detail: null };
+  } catch (error) {
+    return { status: null, generation: null, detail: `http: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+async function probeSql(url: string): Promise<string | null> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: deadlineMs, query_timeout: deadlineMs });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('select count(*) from pg_catalog.pg_class');
+    return null;
+  } catch (error) {
+    return `sql: ${error instanceof Error ? error.message : String(error)}`;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}

@@ -1,0 +1,110 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import type { RestOfFile } from '../content/content';
+import type { Found, FoundFile } from '../content/protocol';
+import type { Release } from '../releases/release';
+import { readRange } from './byte-range';
+import { contentTypeOf } from './content-types';
+import { announceGeneration, forwardToApp } from './forward-to-app';
+
+/** A page whose queries failed; the message is for the site's owner, in the log. */
+export class PageFailed extends Error {
+  override readonly name = 'PageFailed';
+}
+
+/** A page whose Postgres is away for a moment. */
+export class PageUnavailable extends Error {
+  override readonly name = 'PageUnavailable';
+}
+
+export function sendText(response: ServerResponse, status: number, text: string, headers: Record<string, string> = {}): void {
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'content-length': Buffer.byteLength(text), ...headers });
+  response.end(text);
+}
+
+function sendHtml(response: ServerResponse, html: Buffer, isHead: boolean): void {
+  const headers = { 'content-type': 'text/html; charset=utf-8', 'content-length': html.length, 'cache-control': 'no-store' };
+  response.writeHead(200, headers);
+  response.end(isHead ? undefined : html);
+}
+
+interface File {
+  found: FoundFile;
+  /** Its first bytes, where the whole was asked for. */
+  body: Buffer;
+  rest: RestOfFile | null;
+}
+
+async function sendFile(request: IncomingMessage, response: ServerResponse, release: Release, { found, body, rest }: File): Promise<void> {
+  const { size } = found;
+  const etag = `"${release.releaseId}-${found.mtime}-${size.toString(36)}"`;
+  // A release may be replaced at any moment, so every use is checked.
+  response.setHeader('etag', etag).setHeader('cache-control', 'no-cache').setHeader('accept-ranges', 'bytes');
+  if (request.headers['if-none-match']?.split(/,\s*/).includes(etag)) {
+    response.writeHead(304).end();
+    return;
+  }
+  const isOtherVersion = request.headers['if-range'] !== undefined && request.headers['if-range'] !== etag;
+  const range = isOtherVersion ? 'whole' : readRange(request.headers.range, size);
+  if (range === 'unsatisfiable') {
+    sendText(response, 416, 'Range not satisfiable\n', { 'content-range': `bytes */${size}` });
+    return;
+  }
+  const { start, end } = range === 'whole' ? { start: 0, end: size - 1 } : range;
+  const headers = { 'content-type': contentTypeOf(found.extension), 'content-length': end - start + 1 };
+  if (range === 'whole') response.writeHead(200, headers);
+  else response.writeHead(206, { ...headers, 'content-range': `bytes ${start}-${end}/${size}` });
+  if (request.method === 'HEAD' || size === 0) response.end();
+  else if (rest === null) response.end(body.subarray(start, end + 1));
+  else await pipeline(bytesOf(body, rest, start, end), response);
+}
+
+async function* bytesOf(body: Buffer, rest: RestOfFile, start: number, end: number): AsyncGenerator<Buffer> {
+  const isHeld = start < body.length;
+  if (isHeld) yield body.subarray(start, end + 1);
+  yield* rest.read(isHeld ? body.length : start, end);
+}
+
+const isRead = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
+const pathOf = ({ url = '/' }: IncomingMessage): string => url.split('?')[0] ?? '/';
+
+/** Answers one request out of one release, whatever the site's pointer does meanwhile. */
+export async function serveRequest(request: IncomingMessage, response: ServerResponse, release: Release, isProbe: boolean): Promise<void> {
+  const isWhole = request.method === 'GET' && request.headers.range === undefined && request.headers['if-none-match'] === undefined;
+  const question = { path: pathOf(request), is_read: isRead(request), is_whole: isWhole, app_runs: release.app.running !== null };
+  const { visit, body, rest } = await release.content.visit(question);
+  const { app, found } = visit;
+  try {
+    if (app !== null) {
+      // Asked whether the application runs, it has to run, whoever the page is from.
+      if (isProbe) await announceGeneration(response, release.app, app);
+      if (found.kind === 'none' || found.kind === 'folder') return await forwardToApp(request, response, await release.app.take(app));
+    } else {
+      response.setHeader('x-content-type-options', 'nosniff');
+      if (!isRead(request)) return sendText(response, 405, 'Method not allowed\n', { allow: 'GET, HEAD' });
+    }
+    await sendFound(request, response, release, { found, body, rest });
+  } finally {
+    await rest?.close();
+  }
+}
+
+async function sendFound(
+  request: IncomingMessage,
+  response: ServerResponse,
+  release: Release,
+  { found, body, rest }: { found: Found; body: Buffer; rest: RestOfFile | null },
+): Promise<void> {
+  switch (found.kind) {
+    case 'none':
+      return sendText(response, 404, 'Not found\n');
+    case 'folder':
+      return sendText(response, 308, '', { location: found.location });
+    case 'page':
+      return sendHtml(response, body, request.method === 'HEAD');
+    case 'page_failed':
+      throw found.is_unavailable ? new PageUnavailable(found.reason) : new PageFailed(found.reason);
+    case 'file':
+      return sendFile(request, response, release, { found, body, rest });
+  }
+}

@@ -1,0 +1,74 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { createHttpServer } from '@drydock/service/http/http-server';
+import type { Log } from '@drydock/service/telemetry/log';
+import { AppDown, SandboxUnavailable } from '../apps/app-runner';
+import { ContentError } from '../content/content';
+import type { Release } from '../releases/release';
+import { type Gate, GateError } from './gate';
+import { PageUnavailable, sendText, serveRequest } from './serve-request';
+
+const closeMs = 3_000;
+const probeHeader = 'x-drydock-probe';
+
+/** A site's web server. Each request waits at the gate, then takes the current release once and is answered out of it alone. */
+export class SiteWeb {
+  readonly server: Server;
+  private readonly probeToken = randomBytes(24).toString('hex');
+  private readonly options: { gate: Gate; currentRelease: () => Release | null; log: Log };
+
+  constructor(options: { gate: Gate; currentRelease: () => Release | null; log: Log }) {
+    this.options = options;
+    this.server = createHttpServer((request, response) => {
+      this.answer(request, response).catch((error: unknown) => this.fail(response, error));
+    });
+  }
+
+  /** Sent with a request, this header lets it past a freeze; known to this process only. */
+  get probeHeaders(): Record<string, string> {
+    return { [probeHeader]: this.probeToken };
+  }
+
+  /** Lets the requests in flight end, for at most 3 s. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    this.server.closeIdleConnections();
+    const limit = setTimeout(() => this.server.closeAllConnections(), closeMs);
+    await closed;
+    clearTimeout(limit);
+  }
+
+  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const isProbe = this.isProbe(request);
+    if (!isProbe) {
+      const left = new AbortController();
+      response.once('close', () => left.abort());
+      await this.options.gate.pass(left.signal);
+    }
+    const release = this.options.currentRelease();
+    if (release === null) sendText(response, 503, 'This site is being set up\n', { 'retry-after': '2' });
+    else await release.use(() => serveRequest(request, response, release, isProbe));
+  }
+
+  private isProbe(request: IncomingMessage): boolean {
+    const given = Buffer.from(String(request.headers[probeHeader] ?? ''));
+    const expected = Buffer.from(this.probeToken);
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  }
+
+  private fail(response: ServerResponse, error: unknown): void {
+    const isHeld = error instanceof GateError;
+    const isDown = error instanceof AppDown;
+    if (!isHeld && !isDown) this.options.log.warn({ err: error }, 'a page could not be answered');
+    if (response.destroyed) return;
+    // Once the head is out nothing true can be said any more: the client must see that the body is cut off.
+    if (response.headersSent) response.destroy();
+    else if (error instanceof SandboxUnavailable) {
+      sendText(response, 503, 'This application is not started: nothing would keep it apart on this machine (sandbox_unavailable)\n');
+    } else if (isDown) sendText(response, 502, 'This application could not be reached\n', { 'retry-after': '1' });
+    else if (isHeld) sendText(response, 503, 'This site is being restored\n', { 'retry-after': '2' });
+    else if (error instanceof PageUnavailable) sendText(response, 503, 'This page is away for a moment\n', { 'retry-after': '2' });
+    else if (error instanceof ContentError) sendText(response, 503, 'This page could not be read\n', { 'retry-after': '2' });
+    else sendText(response, 500, 'This page could not be shown\n');
+  }
+}

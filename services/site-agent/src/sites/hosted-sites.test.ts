@@ -1,0 +1,190 @@
+import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { createControlClient, nothing } from '@drydock/agent/control/control-client';
+import { createSiteHostClient, createSiteHostReaderClient } from '@drydock/agent/site/client';
+import { siteHostProtocol } from '@drydock/agent/site/protocol';
+import { runSql } from '@drydock/postgres/testing/run-sql';
+import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
+import { until } from '@drydock/testing/wait';
+import { z } from 'zod';
+import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+import { fillVersion, readPage } from '../../test/versions';
+
+let host: TestHost;
+beforeAll(async () => {
+  host = await startHost(await hostConfig());
+});
+afterAll(() => clearHost(host, []));
+
+const ledger = async (): Promise<Record<string, string>[]> =>
+  (await readFile(path.join(host.config.SITES_DIR, 'ledger.ndjson'), 'utf8'))
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+
+test('making a site twice is making it once', async () => {
+  const siteId = newSiteId();
+  const [first, second] = await Promise.all([1, 2].map(() => host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1))));
+  // Others write to the same disk between the two answers.
+  expect(second).toEqual({ ...first, free_bytes: second?.free_bytes });
+  expect(first).toMatchObject({ site_id: siteId, mode: 'live', current_release: 'initial', frozen: false, releases: ['initial'] });
+  expect(first?.free_bytes).toBeGreaterThan(0);
+  const folder = path.join(host.config.SITES_DIR, 'live', siteId);
+  expect((await stat(path.join(folder, 'site.json'))).mode & 0o777).toBe(0o600);
+  const files = await stat(path.join(folder, 'current', 'files'));
+  const isRoot = process.getuid?.() === 0;
+  expect(first?.owner).toEqual(isRoot ? { uid: files.uid, gid: files.gid } : null);
+  expect(files.uid >= 200_000).toBe(isRoot);
+  await host.client.destroySite(siteId, claim(1));
+});
+
+test('a restart keeps addresses, contents, password and fence', async () => {
+  const siteId = newSiteId();
+  const site = await host.client.ensureSite(siteId, { domain: 'a.org', mode: 'sandbox' }, claim(1));
+  await fillVersion(site, 1);
+  await fillVersion(await host.client.stageRelease(siteId, 'next', claim(2)), 2);
+  await host.client.switchRelease(siteId, { releaseId: 'next', expectedRelease: 'initial' }, claim(3));
+  await host.stop();
+  host = await startHost(host.config);
+  expect(await host.client.readSite(siteId)).toMatchObject({
+    url: site.url,
+    database_url: site.database_url,
+    mode: 'sandbox',
+    current_release: 'next',
+    frozen: false,
+  });
+  expect(await readPage(site.url)).toBe('file=2 row=2');
+  expect(await runSql(site.database_url, 'select v from version')).toEqual([{ v: 2 }]);
+  await expect(host.client.thawSite(siteId, claim(2))).rejects.toMatchObject({ code: 'stale_fence' });
+  await host.client.destroySite(siteId, claim(3));
+});
+
+test('a site whose releases cannot be looked at keeps every database, and is served once they can', async () => {
+  const siteId = newSiteId();
+  const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
+  await fillVersion(site, 1);
+  await host.stop();
+  const releases = path.join(host.config.SITES_DIR, 'live', siteId, 'releases');
+  await rename(releases, `${releases}-away`);
+  await writeFile(releases, '');
+  host = await startHost(host.config);
+  await rm(releases);
+  await rename(`${releases}-away`, releases);
+  expect(await until(() => readPage(site.url))).toBe('file=1 row=1');
+  await host.client.destroySite(siteId, claim(1));
+});
+
+test('a record that cannot be read, and what is no site, keep no other site from being served', async () => {
+  const [good, bad] = [newSiteId(), newSiteId()];
+  const site = await host.client.ensureSite(good, { domain: 'a.org' }, claim(1));
+  await fillVersion(site, 1);
+  await host.client.ensureSite(bad, { domain: 'b.org' }, claim(1));
+  await host.stop();
+  const live = path.join(host.config.SITES_DIR, 'live');
+  const record = path.join(live, bad, 'site.json');
+  const text = await readFile(record, 'utf8');
+  await writeFile(record, text.slice(0, 20));
+  await writeFile(path.join(live, 'notes.txt'), '');
+  host = await startHost(host.config);
+  expect(await readPage(site.url)).toBe('file=1 row=1');
+  // It is there: whoever took it for lost, or for destroyed, would leave its data behind.
+  await expect(host.client.readSite(bad)).rejects.toMatchObject({ code: 'internal' });
+  await expect(host.client.destroySite(bad, claim(2))).rejects.toMatchObject({ code: 'internal' });
+  await host.stop();
+  await writeFile(record, text);
+  host = await startHost(host.config);
+  for (const siteId of [good, bad]) await host.client.destroySite(siteId, claim(1));
+});
+
+test('destroying removes all, and an older claim cannot bring it back', async () => {
+  const siteId = newSiteId();
+  const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(5));
+  await host.client.stageRelease(siteId, 'next', claim(5));
+  const role = new URL(site.database_url).username;
+  await host.client.destroySite(siteId, claim(6));
+  await host.client.destroySite(siteId, claim(6));
+  await expect(host.client.readSite(siteId)).rejects.toMatchObject({ code: 'unknown_site' });
+  await expect(fetch(site.url)).rejects.toThrow('fetch failed');
+  const left = await runSql(
+    readSharedCluster().adminUrl,
+    `select 1 from pg_roles where rolname = '${role}' union all select 1 from pg_database where datname like '${role}%'`,
+  );
+  expect(left).toEqual([]);
+  await until(async () => (await readdir(path.join(host.config.SITES_DIR, 'trash'))).length === 0, { timeoutMs: 30_000 });
+  expect(await readdir(path.join(host.config.SITES_DIR, 'live'))).not.toContain(siteId);
+  await expect(host.client.ensureSite(siteId, { domain: 'a.org' }, claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
+});
+
+test('a site whose destruction broke off serves its visitors when it is made again', async () => {
+  const siteId = newSiteId();
+  const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(5));
+  const role = new URL(site.database_url).username;
+  const { adminUrl } = readSharedCluster();
+  // A role that owns anything cannot be dropped: the databases are gone by then.
+  await runSql(adminUrl, `create schema "${role}" authorization "${role}"`);
+  const isDestroyed = await host.client.destroySite(siteId, claim(6)).then(
+    () => true,
+    () => false,
+  );
+  expect(isDestroyed).toBe(false);
+  await runSql(adminUrl, `drop schema "${role}"`);
+  const again = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(7));
+  await fillVersion(await host.client.stageRelease(siteId, 'next', claim(7)), 2);
+  await host.client.switchRelease(siteId, { releaseId: 'next', expectedRelease: again.current_release ?? '' }, claim(7));
+  await host.client.thawSite(siteId, claim(7));
+  expect(await readPage(again.url)).toBe('file=2 row=2');
+  await host.client.destroySite(siteId, claim(8));
+});
+
+test('the ledger has every change in its order, refused ones too', async () => {
+  const siteId = newSiteId();
+  await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(9));
+  await host.client.thawSite(siteId, claim(8)).catch(() => undefined);
+  await host.client.destroySite(siteId, claim(9));
+  const lines = (await ledger()).filter((line) => line['site'] === siteId);
+  expect(lines.map(({ op, fence, workflow_id, outcome }) => [op, fence, workflow_id, outcome])).toEqual([
+    ['ensure_site', '9', 'workflow-9', 'accepted'],
+    ['thaw', '8', 'workflow-8', 'refused'],
+    ['destroy_site', '9', 'workflow-9', 'accepted'],
+  ]);
+});
+
+test('no call without the right token, none that is bound to another, none that is no protocol', async () => {
+  const address = host.controlUrl;
+  const stranger = createSiteHostClient({ url: address, secret: 'ab'.repeat(32) });
+  await expect(stranger.readSite(newSiteId())).rejects.toMatchObject({ code: 'unauthenticated' });
+  await stranger.close();
+  expect((await fetch(`${address}/control/sites/${newSiteId()}`)).status).toBe(401);
+  expect((await fetch(`${address}/readyz`)).status).toBe(200);
+  await expect(host.client.readSite('../../etc')).rejects.toMatchObject({ code: 'invalid_request' });
+  await expect(host.client.stageRelease(newSiteId(), '../x', claim(1))).rejects.toMatchObject({ code: 'invalid_request' });
+  await expect(host.client.freezeSite(newSiteId(), 1_000, { fence: 'x' })).rejects.toMatchObject({ code: 'invalid_request' });
+  await expect(host.client.freezeSite(newSiteId(), 1_000, claim(1))).rejects.toMatchObject({ code: 'unknown_site' });
+});
+
+test('who only asks sees neither a password nor a path of the site, and can do nothing to it', async () => {
+  const siteId = newSiteId();
+  await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
+  const known = await host.client.readSite(siteId);
+  const secret = host.config.SITE_HOST_READER_SECRET ?? '';
+  const reader = createSiteHostReaderClient({ url: host.controlUrl, secret });
+  const summary = await reader.readSite(siteId);
+  expect(known).toMatchObject(summary);
+  const everything = createControlClient(siteHostProtocol, { url: host.controlUrl, secret, role: 'readers', deadlineMs: 5_000 });
+  const sent = await everything.ask('GET', { id: siteId, answer: z.record(z.string(), z.unknown()) });
+  expect(Object.keys(sent).sort()).toEqual(Object.keys(summary).sort());
+  expect(JSON.stringify(sent)).not.toMatch(/postgresql:|password|\/files/);
+  const refused = { code: 'readers_only_ask' };
+  await expect(everything.change('DELETE', { id: siteId, claim: claim(9), answer: nothing })).rejects.toMatchObject(refused);
+  await expect(everything.change('POST /app/restart', { id: siteId, claim: claim(9), answer: nothing })).rejects.toMatchObject(refused);
+  const release = `GET /releases/${known.current_release}` as const;
+  await expect(everything.ask(release, { id: siteId, answer: nothing })).rejects.toMatchObject(refused);
+  await host.client.destroySite(siteId, claim(9));
+  await Promise.all([reader.close(), everything.close()]);
+});
+
+test('a host that is not there is unreachable', async () => {
+  const client = createSiteHostClient({ url: 'http://127.0.0.1:1', secret: 'ab'.repeat(32) });
+  await expect(client.readSite(newSiteId())).rejects.toMatchObject({ code: 'unreachable' });
+  await client.close();
+});

@@ -1,0 +1,183 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { Change } from '@drydock/agent/control/control-protocol';
+import { Accounts, firstAccounts } from '@drydock/agent/host/accounts';
+import { PortAllocator } from '@drydock/agent/host/ports';
+import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
+import { admitFence } from '@drydock/agent/jobs/fence';
+import { Jobs } from '@drydock/agent/jobs/jobs';
+import type { Ledger } from '@drydock/agent/jobs/ledger';
+import type { EnsureSite, SiteDescription } from '@drydock/agent/site/protocol';
+import { SiteHostError } from '@drydock/agent/site/site-host-error';
+import type { Mode } from '@drydock/contracts/platform/values';
+import { DestroyedFences } from './destroyed-fences';
+import { Site, type SiteSurroundings } from './site';
+import { SiteFolder, type SiteRecord } from './site-folder';
+import { siteJobKinds } from './site-jobs';
+
+/** While something else holds its port, or its database cannot be reached. */
+const reopenMs = 5_000;
+const modes: readonly Mode[] = ['live', 'sandbox'];
+
+/** All sites of this host. Every change of one site goes through here: one after the other, its fence admitted, a line in the ledger. */
+export class HostedSites {
+  private readonly sitesDir: string;
+  private readonly around: SiteSurroundings;
+  readonly jobs: Jobs;
+  private readonly changes: Changes;
+  private readonly ports: PortAllocator;
+  private readonly accounts: Accounts;
+  private readonly destroyed: DestroyedFences;
+  private readonly sites = new Map<string, Site>();
+  /** Folders whose record could not be read: sites, as far as anybody knows. */
+  private readonly unreadable = new Set<string>();
+  private isClosing = false;
+
+  constructor(sitesDir: string, ledger: Ledger, around: Omit<SiteSurroundings, 'inTurn'>) {
+    this.sitesDir = sitesDir;
+    this.changes = new Changes(ledger);
+    this.around = { ...around, inTurn: (siteId, work) => this.changes.inTurn(siteId, work) };
+    this.jobs = new Jobs({ folder: sitesDir, kinds: siteJobKinds((siteId) => this.read(siteId)), log: around.log });
+    this.ports = new PortAllocator(around.host);
+    this.accounts = new Accounts(sitesDir, firstAccounts.sites);
+    this.destroyed = new DestroyedFences(sitesDir);
+  }
+
+  /** Serves every site that is on disk. One that cannot be opened is logged and does not keep the others from it. */
+  async open(): Promise<void> {
+    const folders: SiteFolder[] = [];
+    for (const mode of modes) {
+      await mkdir(path.join(this.sitesDir, mode), { recursive: true, mode: 0o711 });
+      for (const siteId of await readdir(path.join(this.sitesDir, mode))) folders.push(new SiteFolder(this.sitesDir, mode, siteId));
+    }
+    const found = await Promise.all(folders.map(async (folder) => ({ folder, record: await this.readKnown(folder) })));
+    // A folder without a record was never given out as a site.
+    const known = found.flatMap(({ folder, record }) => (record === null ? [] : [{ folder, record }]));
+    for (const { record } of known) for (const port of [record.http_port, record.database_port]) this.ports.reserve(port);
+    await Promise.all(known.map(({ folder, record }) => this.openKnown(new Site(folder, record, this.around))));
+    await this.jobs.open();
+  }
+
+  read(siteId: string): Site {
+    this.assertReadable(siteId);
+    const site = this.sites.get(siteId);
+    if (site === undefined) throw new SiteHostError('unknown_site', `there is no site ${siteId}`);
+    return site;
+  }
+
+  /** Runs one change of a site that exists, after it has ended what an older claim has running. Throws `unknown_site`, `stale_fence`, and whatever `work` throws. */
+  async change<T>(siteId: string, name: ChangeName, change: Change, work: (site: Site) => Promise<T>): Promise<T> {
+    await this.jobs.endOlder(siteId, change.fence);
+    return this.changes.run(siteId, name, change, async () => {
+      const site = this.read(siteId);
+      await admitFence(site.folder.fenceFile, change.fence);
+      return () => work(site);
+    });
+  }
+
+  ensure(siteId: string, wanted: EnsureSite): Promise<SiteDescription> {
+    return this.changes.run(siteId, { op: 'ensure_site' }, wanted, async () => {
+      await this.destroyed.admit(siteId, wanted.fence);
+      const folder = this.sites.get(siteId)?.folder ?? new SiteFolder(this.sitesDir, wanted.mode, siteId);
+      await mkdir(folder.releasesDir, { recursive: true, mode: 0o711 });
+      await admitFence(folder.fenceFile, wanted.fence);
+      return () => this.ensureAt(folder, siteId, wanted);
+    });
+  }
+
+  async destroy(siteId: string, change: Change): Promise<void> {
+    await this.jobs.endOlder(siteId, change.fence);
+    return this.changes.run(siteId, { op: 'destroy_site' }, change, async () => {
+      this.assertReadable(siteId);
+      await this.destroyed.admit(siteId, change.fence);
+      const site = this.sites.get(siteId);
+      if (site !== undefined) await admitFence(site.folder.fenceFile, change.fence);
+      return () => this.destroyKnown(siteId, site, change);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.isClosing = true;
+    await this.jobs.close();
+    await this.changes.settle();
+    await Promise.all([...this.sites.values()].map((site) => site.close()));
+  }
+
+  /** It is there, so nobody may take it for lost, nor for destroyed. */
+  private assertReadable(siteId: string): void {
+    if (this.unreadable.has(siteId))
+      throw new SiteHostError('internal', `the record of site ${siteId} cannot be read: mend it, and start the host again`);
+  }
+
+  /** Null for what is no site, and for one whose record cannot be read: that takes a hand, and its ports stay its own only as long as nobody is given them. */
+  private async readKnown(folder: SiteFolder): Promise<SiteRecord | null> {
+    try {
+      return await folder.readRecord();
+    } catch (error) {
+      this.unreadable.add(path.basename(folder.root));
+      this.around.log.error({ err: error, folder: folder.root }, 'the record of a site could not be read; it is not served');
+      return null;
+    }
+  }
+
+  private async openKnown(site: Site): Promise<void> {
+    const { site_id: siteId } = site.record;
+    this.sites.set(siteId, site);
+    try {
+      await site.open();
+    } catch (error) {
+      this.around.log.error({ err: error, site_id: siteId }, 'a site could not be opened; it is tried again');
+      setTimeout(() => this.reopen(site), reopenMs).unref();
+    }
+  }
+
+  private reopen(site: Site): void {
+    const { site_id: siteId } = site.record;
+    // Its turn may come after it was destroyed, or when all is being closed.
+    void this.changes.inTurn(siteId, async () => {
+      if (!this.isClosing && this.sites.get(siteId) === site) await this.openKnown(site);
+    });
+  }
+
+  private async ensureAt(folder: SiteFolder, siteId: string, wanted: EnsureSite): Promise<SiteDescription> {
+    let site = this.sites.get(siteId);
+    if (site === undefined) {
+      const record = (await folder.readRecord()) ?? (await this.newRecord(siteId, wanted));
+      await folder.writeRecord(record);
+      site = new Site(folder, record, this.around);
+      this.sites.set(siteId, site);
+    }
+    await site.open();
+    await site.complete();
+    await site.renameDomain(wanted.domain);
+    return site.describe();
+  }
+
+  private async newRecord(siteId: string, { domain, mode }: EnsureSite): Promise<SiteRecord> {
+    return {
+      site_id: siteId,
+      mode,
+      domain,
+      // Every role of the cluster can read the names of all others, so the name tells nothing.
+      role: `site_${randomBytes(16).toString('hex')}`,
+      password: randomBytes(24).toString('hex'),
+      http_port: await this.ports.allocate(),
+      database_port: await this.ports.allocate(),
+      uid: await this.accounts.allocate(),
+    };
+  }
+
+  private async destroyKnown(siteId: string, site: Site | undefined, change: Change): Promise<void> {
+    if (site !== undefined) {
+      await site.destroy().catch((error: unknown) => {
+        // It is closed for good: whoever makes it again, or goes on with its destruction, begins with one that can be opened.
+        this.sites.set(siteId, new Site(site.folder, site.record, this.around));
+        throw error;
+      });
+      this.sites.delete(siteId);
+      for (const port of [site.record.http_port, site.record.database_port]) this.ports.release(port);
+    }
+    await this.destroyed.remember(siteId, change.fence);
+  }
+}

@@ -1,0 +1,60 @@
+import { remoteArchives } from '@drydock/agent/archives/archive-channel';
+import { isDiskFull } from '@drydock/agent/host/disk-full';
+import { type NameProblem, runJobProgram } from '@drydock/agent/jobs/job-program';
+import { programSetupSchema } from '@drydock/agent/site/site-jobs.protocol';
+import { decodeKeys } from '@drydock/archive/format/archive-keys';
+import type { ArchiveLink } from '@drydock/archive/read/open-archive';
+import { isPermanentSqlState, TransferError } from '@drydock/postgres/session/transfer-error';
+import { countRows } from '../database/count-rows';
+import { packRelease } from '../releases/pack-release';
+import { stageRelease } from '../releases/stage-release';
+
+/**
+ * The program that carries out one job on a site's content: in the site's box, as the site's account. It sees the files of one release and nothing else
+ * of this machine, holds the keys of the archives at hand and no others, and logs in to one database.
+ */
+const nameProblem: NameProblem = (error) => {
+  const detail = error instanceof Error ? error.message : String(error);
+  if (isDiskFull(error)) return { code: 'no_space', detail };
+  if (!(error instanceof TransferError)) {
+    const isPermanent = error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
+    return isPermanent ? { code: 'transfer.dump_failed', detail, facts: { reason: detail, permanent: 'yes' } } : null;
+  }
+  const { code, object, reason, isPermanent } = error;
+  return {
+    code: `transfer.${code}`,
+    detail,
+    facts: { reason, ...(object !== null && { object }), ...(isPermanent && { permanent: 'yes' }) },
+  };
+};
+
+runJobProgram(async (sent, { openChannel, progress }) => {
+  const setup = programSetupSchema.parse(sent);
+  if (setup.work === 'count_rows') return countRows(setup.database.url, setup.spec);
+  const archives = remoteArchives(openChannel());
+  const linksOf = (listed: readonly { archive_id: string; manifest_mac: string }[]): ArchiveLink[] =>
+    listed.map(({ archive_id: archiveId, manifest_mac: manifestMac }, at) => ({
+      source: archives.source(at),
+      expected: { archiveId, siteId: setup.spec.origin.site_id, orgId: setup.spec.origin.organisation_id, manifestMac },
+    }));
+  try {
+    if (setup.work === 'pack') {
+      const { spec, files_dir: filesDir, database } = setup;
+      const key = [...spec.parents, spec].map(({ keys }) => decodeKeys(keys));
+      return await packRelease({
+        spec,
+        filesDir,
+        databaseUrl: database.url,
+        key,
+        parents: linksOf(spec.parents),
+        sink: archives.sink,
+        progress,
+      });
+    }
+    const { spec, files_dir: filesDir, database } = setup;
+    const key = spec.chain.map(({ keys }) => decodeKeys(keys));
+    return await stageRelease({ chain: linksOf(spec.chain), key, filesDir, database, progress });
+  } finally {
+    archives.end();
+  }
+}, nameProblem);

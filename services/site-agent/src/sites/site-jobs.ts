@@ -1,0 +1,100 @@
+import { runChildJob } from '@drydock/agent/jobs/child-job';
+import { type AnyJobKind, type JobContext, jobKind } from '@drydock/agent/jobs/jobs';
+import {
+  countRowsResultSchema,
+  countRowsSpecSchema,
+  type PackSpec,
+  type ProgramSetup,
+  packResultSchema,
+  packSpecSchema,
+  type StageSpec,
+  stageResultSchema,
+  stageSpecSchema,
+} from '@drydock/agent/site/site-jobs.protocol';
+import type { z } from 'zod';
+import type { Site } from './site';
+import { filesPathIn, startSiteProgram } from './site-box';
+
+const program = 'site-job.program.js';
+
+/** The work on a site's content, each kind in a child in the site's box. `siteOf` throws for a site that is not there. */
+export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, AnyJobKind> {
+  return {
+    /** Files and database of one release into one archive; the site goes on serving. */
+    pack: jobKind({
+      spec: packSpecSchema,
+      hasChannel: true,
+      lock: () => null,
+      organisation: ({ origin }) => origin.organisation_id,
+      run: (context) => pack(siteOf(context.thingId), context),
+    }),
+    /** A whole new release beside the live one. It is a release once all of it is on disk. */
+    stage: jobKind({
+      spec: stageSpecSchema,
+      hasChannel: true,
+      lock: ({ release_id }) => `release ${release_id}`,
+      organisation: ({ origin }) => origin.organisation_id,
+      run: (context) => stage(siteOf(context.thingId), context),
+    }),
+    /** Rows of a table of the current release. */
+    count_rows: jobKind({
+      spec: countRowsSpecSchema,
+      hasChannel: false,
+      lock: () => null,
+      organisation: () => null,
+      run: (context) => {
+        const site = siteOf(context.thingId);
+        const setup: ProgramSetup = { work: 'count_rows', spec: context.spec, database: { url: site.currentUrl() } };
+        return runIn(site, { setup, files: null, result: countRowsResultSchema }, context);
+      },
+    }),
+  };
+}
+
+async function pack(site: Site, context: JobContext<PackSpec>): Promise<z.infer<typeof packResultSchema>> {
+  const { spec } = context;
+  const { filesDir, url } = await site.openForReading(spec.release_id);
+  const setup: ProgramSetup = { work: 'pack', spec, files_dir: filesPathIn(site.isolation, filesDir), database: { url } };
+  return runIn(site, { setup, files: { dir: filesDir, writable: false }, result: packResultSchema }, context);
+}
+
+async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infer<typeof stageResultSchema>> {
+  const { spec } = context;
+  const release = await site.prepareRelease(spec.release_id);
+  try {
+    const database = release.loader;
+    const setup: ProgramSetup = { work: 'stage', spec, files_dir: filesPathIn(site.isolation, release.filesDir), database };
+    const result = await runIn(site, { setup, files: { dir: release.filesDir, writable: true }, result: stageResultSchema }, context);
+    context.signal.throwIfAborted();
+    if (result.lost.count > 0)
+      site.log.warn(
+        { release_id: spec.release_id, lost: result.lost.count, such_as: result.lost.paths[0] },
+        'restored without a part of what paths had',
+      );
+    await release.publish();
+    return result;
+  } catch (error) {
+    await release.discard();
+    throw error;
+  }
+}
+
+interface SiteWork<Result> {
+  setup: ProgramSetup;
+  files: { dir: string; writable: boolean } | null;
+  result: z.ZodType<Result>;
+}
+
+function runIn<Result>(site: Site, { setup, files, result }: SiteWork<Result>, context: JobContext<unknown>): Promise<Result> {
+  const { channel, signal, progress } = context;
+  const { isolation } = site;
+  const { uid } = site.record;
+  return runChildJob({
+    start: (stdio) => startSiteProgram({ isolation, uid, program, files }, stdio),
+    setup,
+    channel,
+    signal,
+    progress,
+    result,
+  });
+}

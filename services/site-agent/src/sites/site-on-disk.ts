@@ -1,0 +1,31 @@
+import path from 'node:path';
+import { modeSchema } from '@drydock/contracts/platform/values';
+import { endpointDatabase } from '../database/database-endpoint';
+import { SiteFolder } from './site-folder';
+
+/** Where the current release of a site lies, and how its owner reaches its database. */
+export interface SitePlace {
+  filesDir: string;
+  databaseUrl: string;
+  /** The account that owns the files; null: the host's own. */
+  uid: number | null;
+}
+
+/**
+ * What the sites' folder says of a site: for whoever runs the machine and may read that folder, such as the demo's seeding. The control protocol tells it to nobody.
+ * `host` is the address that the site host listens on.
+ */
+export async function readSiteOnDisk(sitesDir: string, siteId: string, host: string): Promise<SitePlace> {
+  for (const mode of modeSchema.options) {
+    const folder = new SiteFolder(sitesDir, mode, siteId);
+    const record = await folder.readRecord();
+    if (record === null) continue;
+    const { role, password, database_port, uid } = record;
+    return {
+      filesDir: path.join(folder.currentLink, 'files'),
+      databaseUrl: `postgresql://${role}:${password}@${host}:${database_port}/${endpointDatabase}`,
+      uid,
+    };
+  }
+  throw new Error(`there is no site ${siteId} in ${sitesDir}`);
+}

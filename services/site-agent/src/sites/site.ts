@@ -1,0 +1,326 @@
+import { statfs } from 'node:fs/promises';
+import path from 'node:path';
+import { listenStubbornly } from '@drydock/agent/host/listen-stubbornly';
+import type {
+  AppDescription,
+  FreezeAnswer,
+  ProbeAnswer,
+  ReleaseDescription,
+  RestartAnswer,
+  SiteDescription,
+} from '@drydock/agent/site/protocol';
+import { SiteHostError } from '@drydock/agent/site/site-host-error';
+import { pointDurably } from '@drydock/process/durable-file';
+import { faultpoint } from '@drydock/process/faultpoint';
+import type { Isolation } from '@drydock/process/isolation';
+import type { Log } from '@drydock/service/telemetry/log';
+import { SiteApp } from '../apps/site-app';
+import { Content } from '../content/content';
+import type { ConnectionBudget } from '../database/connection-budget';
+import { DatabaseEndpoint } from '../database/database-endpoint';
+import type { SitesCluster } from '../database/sites-cluster';
+import { Release } from '../releases/release';
+import { closeToOthers, ReleaseStore } from '../releases/release-store';
+import type { SlowRemoval } from '../releases/slow-removal';
+import type { LoaderAccess } from '../releases/transfer-access';
+import { Gate } from '../serving/gate';
+import { probeSite } from '../serving/probe-site';
+import { SiteWeb } from '../serving/site-web';
+import type { SiteFolder, SiteRecord } from './site-folder';
+
+/** Longer than a page's statement may take, shorter than visitors bear. */
+const drainMs = 3_000;
+/** From the switch on nobody sees the new release before it was probed: what is left of the caller's freeze may not last over the wait for the last visitors. */
+const switchFreezeMs = 15_000;
+const portLimitMs = 10_000;
+const firstReleaseId = 'initial';
+
+export interface SiteSurroundings {
+  host: string;
+  cluster: SitesCluster;
+  removal: SlowRemoval;
+  budget: ConnectionBudget;
+  /** How what touches a site's content is kept to it. */
+  isolation: Isolation;
+  /** Whether applications run where nothing keeps them apart. */
+  isRiskTaken: boolean;
+  /** One change of a site after the other: what jobs do to its releases comes between its other changes. */
+  inTurn<T>(siteId: string, work: () => Promise<T>): Promise<T>;
+  log: Log;
+}
+
+/** A release to be filled by a job, and how its database is reached for that. */
+export interface PreparedRelease {
+  filesDir: string;
+  /** Acts as the site's role, in this database, until the release is published or discarded. */
+  loader: LoaderAccess;
+  publish(): Promise<void>;
+  discard(): Promise<void>;
+}
+
+/** One hosted site: its folder, its two addresses, and the one pointer that both resolve. Changes are made one at a time by the caller. */
+export class Site {
+  readonly folder: SiteFolder;
+  private settings: SiteRecord;
+  private readonly around: SiteSurroundings;
+  private readonly releases: ReleaseStore;
+  private readonly gate = new Gate();
+  private readonly web: SiteWeb;
+  private readonly endpoint: DatabaseEndpoint;
+  private readonly app: SiteApp;
+  private current: Release | null = null;
+  /** The current release and those whose last requests are still answered. After a switch and one back, two have the same database. */
+  private readonly served = new Set<Release>();
+
+  constructor(folder: SiteFolder, record: SiteRecord, around: SiteSurroundings) {
+    this.folder = folder;
+    this.settings = record;
+    this.around = { ...around, log: around.log.child({ site_id: record.site_id }) };
+    this.releases = new ReleaseStore(folder, around.cluster, around.removal);
+    this.app = new SiteApp({ ...this.around, folder, uid: record.uid });
+    this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.around.log });
+    const { cluster, budget } = around;
+    this.endpoint = new DatabaseEndpoint({
+      gate: this.gate,
+      siteId: record.site_id,
+      role: record.role,
+      budget,
+      cluster: { host: cluster.host, port: cluster.port },
+      currentDatabase: () => this.current?.database ?? null,
+      isServed: (database) => [...this.served].some((release) => release.database === database),
+    });
+  }
+
+  /** Serves what the pointer names; a site without one yet answers 503 until it is completed. Again: goes on where a failure stopped it. */
+  async open(): Promise<void> {
+    if (this.endpoint.server.listening) return;
+    await this.releases.sweep(this.record);
+    const currentId = await this.folder.readCurrent();
+    if (currentId !== null) this.current ??= await this.openRelease(currentId);
+    const { host } = this.around;
+    if (!this.web.server.listening) await listenStubbornly(this.web.server, this.record.http_port, host, portLimitMs);
+    await listenStubbornly(this.endpoint.server, this.record.database_port, host, portLimitMs);
+  }
+
+  get record(): SiteRecord {
+    return this.settings;
+  }
+
+  /** The domain is only carried for people: the site is reached by its port. */
+  async renameDomain(domain: string): Promise<void> {
+    if (domain === this.settings.domain) return;
+    this.settings = { ...this.settings, domain };
+    await this.folder.writeRecord(this.settings);
+  }
+
+  /** Makes what a crash may have kept from being made: role, first release, pointer. */
+  async complete(): Promise<void> {
+    await this.around.cluster.ensureRole(this.record.role, this.record.password);
+    await closeToOthers(this.folder.root, this.record.uid);
+    if (this.current !== null) return;
+    await this.releases.remove(this.record, firstReleaseId);
+    await this.releases.create(this.record, firstReleaseId);
+    await this.point(firstReleaseId);
+    this.current = await this.openRelease(firstReleaseId);
+  }
+
+  async describe(): Promise<SiteDescription> {
+    const { site_id, mode, domain, http_port } = this.record;
+    const { bavail, bsize } = await statfs(this.folder.root);
+    return {
+      site_id,
+      mode,
+      domain,
+      url: `http://${this.around.host}:${http_port}/`,
+      current_release: this.current?.releaseId ?? null,
+      frozen: this.gate.isFrozen,
+      releases: await this.folder.listReleases(),
+      free_bytes: bavail * bsize,
+    };
+  }
+
+  async describeRelease(releaseId: string): Promise<ReleaseDescription> {
+    await this.requireRelease(releaseId);
+    return { release_id: releaseId, is_current: releaseId === this.current?.releaseId };
+  }
+
+  async stageRelease(releaseId: string): Promise<ReleaseDescription> {
+    this.requireNotCurrent(releaseId);
+    await this.releases.remove(this.record, releaseId);
+    await this.releases.create(this.record, releaseId);
+    return this.describeRelease(releaseId);
+  }
+
+  get log(): Log {
+    return this.around.log;
+  }
+
+  get isolation(): Isolation {
+    return this.around.isolation;
+  }
+
+  /** Where a job reads a release. */
+  async openForReading(releaseId: string): Promise<{ filesDir: string; url: string }> {
+    const { database } = await this.requireRelease(releaseId);
+    return { filesDir: this.folder.filesDir(releaseId), url: await this.around.cluster.transfer.readerUrl(database) };
+  }
+
+  /** The current release's database, as the site's own role. */
+  currentUrl(): string {
+    if (this.current === null) throw new SiteHostError('site_unfinished', 'the site has no release yet');
+    return this.directUrl(this.current.database);
+  }
+
+  /** An empty release that is none yet; one of this name that is there goes first. */
+  async prepareRelease(releaseId: string): Promise<PreparedRelease> {
+    const inTurn = <T>(work: () => Promise<T>): Promise<T> => this.around.inTurn(this.record.site_id, work);
+    const release = await inTurn(async () => {
+      this.requireNotCurrent(releaseId);
+      await this.releases.remove(this.record, releaseId);
+      return this.releases.prepare(this.record, releaseId);
+    });
+    const { transfer } = this.around.cluster;
+    const loader = await transfer.openLoader(release.database, this.record.role).catch(async (error: unknown) => {
+      await release.discard();
+      throw error;
+    });
+    return {
+      filesDir: release.filesDir,
+      loader,
+      publish: async () => {
+        await transfer.dropLoader(release.database);
+        await inTurn(() => release.publish());
+      },
+      discard: () => inTurn(() => release.discard()),
+    };
+  }
+
+  async removeRelease(releaseId: string): Promise<void> {
+    this.requireNotCurrent(releaseId);
+    await this.releases.remove(this.record, releaseId);
+  }
+
+  async freeze(ttlMs: number): Promise<FreezeAnswer> {
+    this.gate.freeze(ttlMs);
+    return { frozen: true, drained: (await this.current?.drained(drainMs)) ?? true };
+  }
+
+  thaw(): void {
+    this.gate.thaw();
+  }
+
+  /**
+   * Files and database change together, by one rename. Requests that wait get the new release, sessions of the old database are ended.
+   * Killed before the rename the site is as before, after it the site is the new one: a restart reads the same pointer.
+   */
+  async switchTo(releaseId: string, expectedRelease: string): Promise<void> {
+    const old = this.current;
+    if (old === null) throw new SiteHostError('site_unfinished', 'the site has no release yet');
+    const isThere = old.releaseId === releaseId;
+    if (!isThere && old.releaseId !== expectedRelease) {
+      throw new SiteHostError('release_mismatch', `${old.releaseId} is current, not ${expectedRelease}`);
+    }
+    if (isThere) return;
+    await this.requireRelease(releaseId);
+    const next = await this.openRelease(releaseId);
+    // While visitors still get the old release, not while they wait.
+    await next.content.warm();
+    this.gate.freeze(switchFreezeMs);
+    await old.drained(drainMs);
+    const failure = await this.point(releaseId).then(
+      () => null,
+      (error: unknown) => ({ error }),
+    );
+    // What is on disk decides, also after an error: it may have come after the rename.
+    const hasMoved = failure === null || (await this.folder.readCurrent()) === releaseId;
+    const [kept, left] = hasMoved ? [next, old] : [old, next];
+    this.current = kept;
+    if (hasMoved) this.endpoint.endSessions();
+    await this.around.cluster.endSessions(left.database);
+    this.retire(left);
+    if (failure !== null) throw failure.error;
+  }
+
+  private retire(release: Release): void {
+    release
+      .retire()
+      .catch((error: unknown) => this.around.log.warn({ err: error }, 'processes of the old release did not end'))
+      .finally(() => this.served.delete(release));
+  }
+
+  async probe(requestPath: string): Promise<ProbeAnswer> {
+    if (this.current === null) return { http_status: null, app_generation: null, sql_ok: false, detail: 'the site has no release yet' };
+    const url = `http://${this.around.host}:${this.record.http_port}${requestPath}`;
+    return probeSite({ url, headers: this.web.probeHeaders, databaseUrl: this.directUrl(this.current.database) });
+  }
+
+  describeApp(): Promise<AppDescription> {
+    return this.app.describe(this.current);
+  }
+
+  restartApp(): Promise<RestartAnswer> {
+    return this.app.restart(this.current);
+  }
+
+  /** Databases and role first, the folder last: interrupted anywhere, the site is still known and can be destroyed again. */
+  async destroy(): Promise<void> {
+    await this.close();
+    const { cluster, removal } = this.around;
+    for (const database of await cluster.listDatabases(this.record.role)) await cluster.dropDatabase(database);
+    await cluster.dropRole(this.record.role);
+    await removal.moveAside(this.folder.root);
+  }
+
+  async close(): Promise<void> {
+    this.gate.close();
+    await Promise.all([this.web.close(), this.endpoint.close()]);
+    await this.current?.retire();
+    this.current = null;
+  }
+
+  private async point(releaseId: string): Promise<void> {
+    await pointDurably(this.folder.currentLink, path.join('releases', releaseId), () => void faultpoint('site_host.switch.before_rename'));
+    faultpoint('site_host.switch.after_rename');
+  }
+
+  private directUrl(database: string): string {
+    return this.around.cluster.directUrl(this.record.role, this.record.password, database);
+  }
+
+  /** Through the site's own address, where its connections are counted. */
+  private endpointUrl(database: string): string {
+    const { role, password, database_port: port } = this.record;
+    return `postgresql://${role}:${password}@${this.around.host}:${port}/${database}`;
+  }
+
+  private async openRelease(releaseId: string): Promise<Release> {
+    const { database } = await this.requireRelease(releaseId);
+    const url = this.endpointUrl(database);
+    const release = await Release.open({
+      releaseId,
+      database,
+      filesDir: this.folder.filesDir(releaseId),
+      openApp: (filesDir) => this.app.openRunner(filesDir, url),
+      openContent: (filesDir) => this.openContent(filesDir, url, database),
+    });
+    this.served.add(release);
+    return release;
+  }
+
+  private openContent(filesDir: string, databaseUrl: string, database: string): Content {
+    const { isolation, log, cluster } = this.around;
+    const { uid, role } = this.record;
+    const endSessions = (pids: number[]): Promise<void> => cluster.endSessionsOf(role, database, pids);
+    return new Content({ isolation, filesDir, uid, databaseUrl, log, endSessions });
+  }
+
+  private async requireRelease(releaseId: string): Promise<{ database: string }> {
+    const release = await this.folder.readRelease(releaseId);
+    if (release === null) throw new SiteHostError('unknown_release', `there is no release ${releaseId}`);
+    return release;
+  }
+
+  private requireNotCurrent(releaseId: string): void {
+    if (releaseId === this.current?.releaseId) throw new SiteHostError('release_is_current', `${releaseId} is the live release`);
+  }
+}

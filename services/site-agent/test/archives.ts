@@ -1,0 +1,48 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { PackResult, PackSpec } from '@drydock/agent/site/site-jobs.protocol';
+import { deriveKeys, encodeKeys } from '@drydock/archive/format/archive-keys';
+import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
+import type { ArchiveLink } from '@drydock/archive/read/open-archive';
+import { claim, type TestHost } from './host';
+
+export const archiveKey = randomBytes(32);
+
+export interface TestArchive {
+  link: ArchiveLink;
+  spec: PackSpec;
+  packed: PackResult;
+}
+
+/** Packs a site's release into a folder, as a worker has it done. */
+export async function packSite(
+  { client }: TestHost,
+  siteId: string,
+  { releaseId, folder, fence, organisation = 'org' }: { releaseId: string; folder: string; fence: number; organisation?: string },
+): Promise<TestArchive> {
+  const archiveId = randomUUID();
+  const spec: PackSpec = {
+    release_id: releaseId,
+    archive_id: archiveId,
+    origin: { site_id: siteId, organisation_id: organisation },
+    sequence: 1,
+    created_at: new Date().toISOString(),
+    keys: encodeKeys(deriveKeys(archiveKey, randomBytes(16), archiveId)),
+    parents: [],
+    expected_raw_bytes: null,
+  };
+  const packed = await client.pack(siteId, spec, { sources: [], sink: folderSink(folder) }, { claim: claim(fence) });
+  const expected = { archiveId, siteId, orgId: organisation, manifestMac: packed.manifest_mac };
+  return { link: { source: folderSource(folder), expected }, spec, packed };
+}
+
+/** Stages an archive on a site, as a worker has it done. */
+export async function stageSite(
+  { client }: TestHost,
+  siteId: string,
+  { link, spec }: TestArchive,
+  { releaseId, fence, signal }: { releaseId: string; fence: number; signal?: AbortSignal },
+): Promise<void> {
+  const chain = [{ archive_id: spec.archive_id, manifest_mac: link.expected.manifestMac, keys: spec.keys }];
+  const given = { release_id: releaseId, origin: spec.origin, chain };
+  await client.stage(siteId, given, { sources: [link.source] }, { claim: { ...claim(fence), ...(signal && { signal }) } });
+}

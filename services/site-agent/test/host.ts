@@ -1,0 +1,112 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { type Claim, createSiteHostClient, type SiteHostClient } from '@drydock/agent/site/client';
+import type { ReleaseDescription, SiteDescription } from '@drydock/agent/site/protocol';
+import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
+import { composeSiteHost } from '../src/compose';
+import type { SiteHostConfig } from '../src/config';
+import { SiteFolder } from '../src/sites/site-folder';
+import { readSiteOnDisk } from '../src/sites/site-on-disk';
+
+export const newSiteId = (): string => randomUUID();
+export const claim = (fence: number): Claim => ({ fence: String(fence), workflowId: `workflow-${fence}` });
+
+export async function hostConfig(): Promise<SiteHostConfig> {
+  const sitesDir = await mkdtemp(path.join(os.tmpdir(), 'drydock-sites-'));
+  // A site's account has to get through to its own folder.
+  await chmod(sitesDir, 0o711);
+  return {
+    SERVICE_NAME: 'site-host',
+    HOST: '127.0.0.1',
+    PORT: 0,
+    LOG_LEVEL: 'error',
+    OTEL_EXPORTER_OTLP_ENDPOINT: undefined,
+    DRYDOCK_FAULTS: undefined,
+    SITE_HOST_SECRET: randomBytes(32).toString('hex'),
+    SITE_HOST_READER_SECRET: randomBytes(32).toString('hex'),
+    SITES_DIR: sitesDir,
+    SITES_DATABASE_URL: readSharedCluster().adminUrl,
+    DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: undefined,
+  };
+}
+
+/** Where the content of a site or a release is, which the host tells to nobody. */
+export interface Filled {
+  files_dir: string;
+  database_url: string;
+  /** Whose the files are; null: this process'. */
+  owner: { uid: number; gid: number } | null;
+}
+
+export type FilledSite = SiteDescription & Filled;
+
+/** A client whose answers say where the content is: tests fill sites by hand. */
+export interface TestClient extends Omit<SiteHostClient, 'ensureSite' | 'readSite' | 'stageRelease' | 'readRelease' | 'switchRelease'> {
+  ensureSite(...args: Parameters<SiteHostClient['ensureSite']>): Promise<SiteDescription & Filled>;
+  readSite(siteId: string): Promise<SiteDescription & Filled>;
+  stageRelease(...args: Parameters<SiteHostClient['stageRelease']>): Promise<ReleaseDescription & Filled>;
+  readRelease(siteId: string, releaseId: string): Promise<ReleaseDescription & Filled>;
+  switchRelease(...args: Parameters<SiteHostClient['switchRelease']>): Promise<SiteDescription & Filled>;
+}
+
+export function withPlaces(client: SiteHostClient, { SITES_DIR: sitesDir, SITES_DATABASE_URL, HOST }: SiteHostConfig): TestClient {
+  const placeOf = async (siteId: string): Promise<Filled> => {
+    const { filesDir, databaseUrl, uid } = await readSiteOnDisk(sitesDir, siteId, HOST);
+    return { files_dir: filesDir, database_url: databaseUrl, owner: uid === null ? null : { uid, gid: uid } };
+  };
+  const releasePlaceOf = async (siteId: string, releaseId: string): Promise<Filled> => {
+    const folders = (['live', 'sandbox'] as const).map((mode) => new SiteFolder(sitesDir, mode, siteId));
+    for (const folder of folders) {
+      const [site, release] = [await folder.readRecord(), await folder.readRelease(releaseId)];
+      if (site === null || release === null) continue;
+      const url = new URL(SITES_DATABASE_URL);
+      Object.assign(url, { username: site.role, password: site.password, pathname: `/${release.database}` });
+      return {
+        files_dir: folder.filesDir(releaseId),
+        database_url: url.href,
+        owner: site.uid === null ? null : { uid: site.uid, gid: site.uid },
+      };
+    }
+    throw new Error(`there is no release ${releaseId} of ${siteId}`);
+  };
+  const ofSite = async (siteId: string, described: Promise<SiteDescription>) => ({ ...(await described), ...(await placeOf(siteId)) });
+  const ofRelease = async (siteId: string, releaseId: string, described: Promise<ReleaseDescription>) => ({
+    ...(await described),
+    ...(await releasePlaceOf(siteId, releaseId)),
+  });
+  return {
+    ...client,
+    ensureSite: (siteId, ...rest) => ofSite(siteId, client.ensureSite(siteId, ...rest)),
+    readSite: (siteId) => ofSite(siteId, client.readSite(siteId)),
+    switchRelease: (siteId, ...rest) => ofSite(siteId, client.switchRelease(siteId, ...rest)),
+    stageRelease: (siteId, releaseId, claim) => ofRelease(siteId, releaseId, client.stageRelease(siteId, releaseId, claim)),
+    readRelease: (siteId, releaseId) => ofRelease(siteId, releaseId, client.readRelease(siteId, releaseId)),
+  };
+}
+
+export interface TestHost {
+  client: TestClient;
+  config: SiteHostConfig;
+  controlUrl: string;
+  /** Stops the host; its folder and databases stay for another start. */
+  stop(): Promise<void>;
+}
+
+export async function startHost(config: SiteHostConfig): Promise<TestHost> {
+  const { lifetime, url } = await composeSiteHost(config);
+  const client = withPlaces(createSiteHostClient({ url, secret: config.SITE_HOST_SECRET }), config);
+  const stop = async (): Promise<void> => {
+    await client.close();
+    await lifetime.close();
+  };
+  return { client, config, controlUrl: url, stop };
+}
+
+/** Destroys every site that a test has made, stops the host and removes its folder. */
+export async function clearHost(host: TestHost, siteIds: string[]): Promise<void> {
+  for (const siteId of siteIds) await host.client.destroySite(siteId, claim(2 ** 40));
+  await host.stop();
+  await rm(host.config.SITES_DIR, { recursive: true, force: true });
+}
