@@ -89,7 +89,7 @@ async function main(args: string[]): Promise<number> {
   }
   if (flags.has('--chaos')) process.env['DRYDOCK_CHAOS'] = 'full';
   const checked = flags.has('--chaos') || jestArgs.length > 0 ? { passed: 0, failed: 0 } : await runChecks();
-  const tested = await runJest(flags.has('--checks-only') ? ['packages/testing'] : jestArgs);
+  const tested = await runJest(flags.has('--checks-only') ? ['packages/testing/src/conventions'] : jestArgs);
   const failed = checked.failed + tested.failed;
   write(`${checked.passed + tested.passed} passed, ${failed} failed${tested.skipped > 0 ? `, ${tested.skipped} skipped` : ''}`);
   return failed === 0 ? 0 : 1;

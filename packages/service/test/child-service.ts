@@ -25,10 +25,14 @@ export interface ChildService {
 /** The compiled {@link file://../src/testing/service-process.ts} as a process, telemetry preloaded as in production. */
 export async function startChildService(env: Record<string, string>): Promise<ChildService> {
   if (!existsSync(path.join(dist, 'testing/service-process.js'))) throw new Error('build first: npx tsc -b packages/service');
-  const child = spawn(process.execPath, ['--require', path.join(dist, 'telemetry.js'), path.join(dist, 'testing/service-process.js')], {
-    env: { PATH: process.env['PATH'], INTERNAL_TOKEN_SECRET: tokenSecret, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    ['--require', path.join(dist, 'telemetry/telemetry.js'), path.join(dist, 'testing/service-process.js')],
+    {
+      env: { PATH: process.env['PATH'], INTERNAL_TOKEN_SECRET: tokenSecret, ...env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   const gone = once(child, 'exit').then(([code, signal]: Array<number | string | null>) => code ?? signal ?? 'unknown');
   const lines: Array<Record<string, unknown>> = [];
   const port = await new Promise<number>((resolve, reject) => {

@@ -15,7 +15,10 @@ async function startTraced(keysUrl: string, otlpUrl: string) {
     KEYS_TOKEN_SECRET: secretOf('keys'),
     OTEL_EXPORTER_OTLP_ENDPOINT: otlpUrl,
   };
-  const child = spawn(process.execPath, ['--require', '@drydock/service-kit/telemetry', 'dist/server.js'], { cwd: home, env: environment });
+  const child = spawn(process.execPath, ['--require', '@drydock/service/telemetry/telemetry', 'dist/server.js'], {
+    cwd: home,
+    env: environment,
+  });
   const gone = new Promise((resolve) => child.once('exit', resolve));
   for await (const line of createInterface({ input: child.stdout })) {
     const { msg, url } = JSON.parse(line);

@@ -10,7 +10,7 @@ import { runMigrations } from './run-migrations';
 
 const run = promisify(execFile);
 const cli = path.resolve(__dirname, '../../dist/migrate/cli.js');
-// a server of its own rather than test-kit's shared one: test-kit itself needs this package
+// A server of its own: the shared one is made by what is tested here.
 let server: PostgresServer;
 let ownerUrl: string;
 let serviceDir: string;

@@ -77,7 +77,7 @@ export const openSession = (url: string, options: SessionOptions): Promise<Sessi
   forEitherServer((isBefore17) => openPinned(url, options, isBefore17));
 
 async function openPinned(url: string, options: SessionOptions, isBefore17: boolean): Promise<Session> {
-  const { signal, applicationName = 'drydock pg-transfer' } = options;
+  const { signal, applicationName = 'drydock transfer' } = options;
   signal?.throwIfAborted();
   const socket = new CappedSocket({ ...defaultCaps, ...options.caps });
   const client = new pg.Client({

@@ -9,7 +9,7 @@ export interface Sql {
 
 /**
  * One service's database. `Tx` is what the service's own stores call a transaction (Prisma's client, a pg connection),
- * so that a store and the SQL of workflow or service-kit commit together.
+ * so that a store and the SQL of workflow or packages/service commit together.
  */
 export interface Database<Tx> {
   /** Commits when `work` resolves, rolls back when it rejects. Short: no call to the outside world in it. */

@@ -1,5 +1,5 @@
 /**
- * Preload: `node --require @drydock/service-kit/telemetry …`, before anything that is instrumented is loaded.
+ * Preload: `node --require @drydock/service/telemetry/telemetry …`, before anything that is instrumented is loaded.
  * Without OTEL_EXPORTER_OTLP_ENDPOINT the SDK is not even read from disk (about 300 ms and 40 MB saved per process).
  */
 type Sdk = ReturnType<typeof import('./telemetry-sdk').startSdk>;

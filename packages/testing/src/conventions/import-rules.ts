@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { homeOf, isTest, type SourceFile } from './source-files';
+import { isTest, type SourceFile } from './source-files';
 
 interface ImportRule {
   /** Shown with each offender: what is forbidden and why. */
@@ -19,25 +19,25 @@ export const importRules: ImportRule[] = [
     forbids: (file, imported) => inPackage(file, 'contracts') && !isTest(file) && imported !== 'zod' && !imported.startsWith('.'),
   },
   {
-    reason: 'service-kit and workflow do not know each other; workflow-kit and the services join them',
-    forbids: (file, imported) =>
-      (inPackage(file, 'service-kit') && (isFrom(imported, 'workflow') || isFrom(imported, 'workflow-kit'))) ||
-      (inPackage(file, 'workflow') && (isFrom(imported, 'service-kit') || isFrom(imported, 'workflow-kit'))),
+    reason: 'service does not know workflow: a service without long work needs none of it',
+    forbids: (file, imported) => inPackage(file, 'service') && isFrom(imported, 'workflow'),
   },
   {
     reason: 'archive knows no site and no bucket, hence nothing of ours',
     forbids: (file, imported) => inPackage(file, 'archive') && !isTest(file) && isOurs(imported),
   },
   {
-    reason: 'services never import services',
+    reason: 'services never import services, nor an agent but in tests: two processes talk by HTTP',
     forbids: (file, imported) =>
-      file.path.startsWith('services/') && /^@drydock\/(gateway|keys|hosting|compute|agency|databases)\b/.test(imported),
+      file.path.startsWith('services/') &&
+      (/^@drydock\/(gateway|keys|hosting|compute|agency|databases)\b/.test(imported) ||
+        (/^@drydock\/(site|database)-agent\b/.test(imported) && !isTest(file))),
   },
   {
     reason: 'only *.store.ts and compose.ts touch Prisma',
     forbids: (file, imported) =>
       /generated\/prisma|@prisma\/(client|adapter)/.test(imported) &&
-      homeOf(file) !== 'packages/postgres' &&
+      !file.path.startsWith('packages/postgres/src/migrate/') &&
       !isTest(file) &&
       !named(file, /\.store\.ts$|^compose.*\.ts$/),
   },
@@ -59,8 +59,8 @@ export const importRules: ImportRule[] = [
       !named(file, /^compose.*\.ts$/),
   },
   {
-    reason: 'test-kit is for tests',
-    forbids: (file, imported) => isFrom(imported, 'test-kit') && !isTest(file),
+    reason: 'testing is for tests',
+    forbids: (file, imported) => isFrom(imported, 'testing') && !isTest(file),
   },
   {
     reason: 'reach into a package by its exports, not by a path',

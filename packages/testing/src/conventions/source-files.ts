@@ -34,9 +34,6 @@ export function readSource(file: string): SourceFile {
 }
 
 export const sourceFiles: SourceFile[] = listFiles('packages/*.ts', 'services/*.ts', 'infra/*.ts').map(readSource);
-/** Tests and what only tests use: files ending in .test.ts, a `testing`, `test` or `e2e` folder, test-kit itself. */
+/** Tests and what only tests use: files ending in .test.ts, a `testing`, `test` or `e2e` folder, packages/testing itself. */
 export const isTest = ({ path: file }: SourceFile): boolean =>
-  /\.test\.ts$|\/(testing|test|e2e)\/|^packages\/test-kit\/|^infra\/bench\//.test(file);
-
-/** `packages/archive` of `packages/archive/src/pack/pack.ts`. */
-export const homeOf = ({ path: file }: SourceFile): string => file.split('/').slice(0, 2).join('/');
+  /\.test\.ts$|\/(testing|test|e2e)\/|^packages\/testing\/|^infra\/bench\//.test(file);

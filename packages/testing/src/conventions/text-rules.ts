@@ -16,18 +16,18 @@ export const textRules: TextRule[] = [
       'process.env is read in config.ts alone (and where no config can be: the telemetry preload, fault points, the redaction of logs, programs in a box, the command line of infra)',
     pattern: /\bprocess\.env\b/,
     allowedIn: at(
-      /\/config[^/]*\.ts$|telemetry[^/]*\.ts$|service-kit\/src\/redact\.ts$|site-host\/src\/(app-preload|content\/server)\.ts$|^packages\/(faults|embedded|migrations|conventions)\/|^infra\/|\/prisma\.config\.ts$|worker-entry\.ts$/,
+      /\/config[^/]*\.ts$|telemetry[^/]*\.ts$|telemetry\/redact\.ts$|site-agent\/src\/(apps\/app-preload|content\/server)\.ts$|^packages\/postgres\/src\/(server|migrate)\/|^packages\/process\/src\/(faultpoint|find-program)\.ts$|^infra\/|\/prisma\.config\.ts$|worker-entry\.ts$/,
     ),
   },
   {
-    reason: 'console belongs to commands; processes log through service-kit/log',
+    reason: 'console belongs to commands; processes log through packages/service/src/telemetry/log.ts',
     pattern: /\bconsole\.(log|error|warn|info)\b/,
     allowedIn: at(/^infra\/|\/(cli|bootstrap|command|write-[a-z-]+)\.ts$/),
   },
   {
     reason: 'a queue is opened in workflow alone',
     pattern: /\bnew (Queue|Worker)\(/,
-    allowedIn: at(/^packages\/workflow\/|^packages\/(archive|pg-transfer)\/|^infra\/bench\//),
+    allowedIn: at(/^packages\/workflow\/|^packages\/(archive|postgres)\/|^infra\/bench\//),
   },
   {
     reason: 'left open: finish it or file it',

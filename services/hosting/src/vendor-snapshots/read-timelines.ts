@@ -18,7 +18,7 @@ export const vendorUnavailable = (cause?: unknown): Problem =>
 
 /**
  * How long a request looks at the listing before it accepts an order, and once more for its answer: with the wait for the vendor in between less than
- * `answerWithinMs` of service-kit, and the latter what a turn leaves there.
+ * `answerWithinMs` of packages/service, and the latter what a turn leaves there.
  */
 export const lookMs = { before: 4_000, after: 2_500 };
 

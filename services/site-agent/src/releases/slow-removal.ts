@@ -81,7 +81,7 @@ export class SlowRemoval {
     await runChildJob({
       start: (stdio) =>
         startSiteProgram(
-          { isolation: this.isolation, uid: account, program: 'empty-folder.program.js', files: { dir, writable: true } },
+          { isolation: this.isolation, uid: account, program: 'releases/empty-folder.program.js', files: { dir, writable: true } },
           stdio,
         ),
       setup: { dir: filesPathIn(this.isolation, dir), ...pace },

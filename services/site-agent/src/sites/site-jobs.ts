@@ -15,7 +15,7 @@ import type { z } from 'zod';
 import type { Site } from './site';
 import { filesPathIn, startSiteProgram } from './site-box';
 
-const program = 'site-job.program.js';
+const program = 'sites/site-job.program.js';
 
 /** The work on a site's content, each kind in a child in the site's box. `siteOf` throws for a site that is not there. */
 export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, AnyJobKind> {
