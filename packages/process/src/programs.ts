@@ -5,14 +5,14 @@ import type { BoxMount } from './box';
 const root = path.resolve(__dirname, '../../..');
 const inside = '/drydock';
 
-/** For boxes that run our own programs: the compiled packages and what they need, read-only. Never a folder of data. */
+/** For boxes that run our own programs: the compiled packages and services and what they need, read-only. Never a folder of data. */
 export function programMounts(): BoxMount[] {
-  return ['packages', 'node_modules'].map((name) => ({ from: path.join(root, name), to: path.join(inside, name), writable: false }));
+  return ['packages', 'services', 'node_modules'].map((name) => ({ from: path.join(root, name), to: path.join(inside, name), writable: false }));
 }
 
 /** Where one of our compiled files lies in a box that has {@link programMounts}. */
 export function programInBox(file: string): string {
   const relative = path.relative(root, file);
-  if (!relative.startsWith('packages/')) throw new Error(`${file} is no program of a package`);
+  if (!/^(packages|services)\//.test(relative)) throw new Error(`${file} is no program of a package or a service`);
   return path.join(inside, relative);
 }
