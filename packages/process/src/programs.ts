@@ -7,7 +7,11 @@ const inside = '/drydock';
 
 /** For boxes that run our own programs: the compiled packages and services and what they need, read-only. Never a folder of data. */
 export function programMounts(): BoxMount[] {
-  return ['packages', 'services', 'node_modules'].map((name) => ({ from: path.join(root, name), to: path.join(inside, name), writable: false }));
+  return ['packages', 'services', 'node_modules'].map((name) => ({
+    from: path.join(root, name),
+    to: path.join(inside, name),
+    writable: false,
+  }));
 }
 
 /** Where one of our compiled files lies in a box that has {@link programMounts}. */
