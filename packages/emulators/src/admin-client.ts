@@ -6,8 +6,8 @@ import { type LedgerEntry, ledgerEntrySchema } from './protocol/ledger';
 
 const callsSchema = z.object({ calls: z.array(z.object({ at: z.number(), method: z.string(), path: z.string(), status: z.int() })) });
 
-/** Tells a stand-in what to do, and reads what it did. For tests and for whoever fills a sandbox. */
-export interface StandInAdmin {
+/** Tells an emulator what to do, and reads what it did. For tests and for whoever fills a sandbox. */
+export interface EmulatorAdmin {
   orderFault(fault: FaultWish): Promise<void>;
   clearFaults(): Promise<void>;
   changeClock(change: { scale?: number; advanceSeconds?: number }): Promise<void>;
@@ -16,7 +16,7 @@ export interface StandInAdmin {
   /** Null when there is no such file. */
   readDisk(machineId: string, file: string): Promise<string | null>;
   writeDisk(machineId: string, file: string, content: string): Promise<void>;
-  /** A route of one stand-in alone; resolves with its JSON. @throws unless it answers 2xx */
+  /** A route of one emulator alone; resolves with its JSON. @throws unless it answers 2xx */
   call(method: string, path: string, body?: unknown): Promise<unknown>;
 }
 
@@ -25,7 +25,7 @@ interface Answer {
   text: string;
 }
 
-/** Each on a connection of its own, so that a stand-in may be restarted between two. */
+/** Each on a connection of its own, so that an emulator may be restarted between two. */
 function askOnce(method: string, url: string, adminToken: string, body = ''): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${adminToken}`, 'content-length': String(Buffer.byteLength(body)) };
@@ -37,14 +37,14 @@ function askOnce(method: string, url: string, adminToken: string, body = ''): Pr
   });
 }
 
-export function standInAdmin(url: string, adminToken: string): StandInAdmin {
+export function emulatorAdmin(url: string, adminToken: string): EmulatorAdmin {
   const ask = async (method: string, path: string, body?: string): Promise<Answer> =>
-    await askOnce(method, `${url}/stand-in/${path}`, adminToken, body);
+    await askOnce(method, `${url}/emulator/${path}`, adminToken, body);
   const expect2xx = ({ status, text }: Answer, what: string): string => {
     if (status < 200 || status > 299) throw new Error(`${what}: ${status} ${text}`);
     return text;
   };
-  const call: StandInAdmin['call'] = async (method, path, body) => {
+  const call: EmulatorAdmin['call'] = async (method, path, body) => {
     const text = expect2xx(await ask(method, path, body === undefined ? undefined : JSON.stringify(body)), `${method} ${path}`);
     return text === '' ? undefined : JSON.parse(text);
   };

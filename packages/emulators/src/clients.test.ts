@@ -9,8 +9,8 @@ import { closeServer, listen } from '@drydock/service/http/http-server';
 import { ActionsService, ImagesService, OpenAPI, ServerActionsService, ServersService } from 'hetzner-sdk-ts';
 import { proxmoxApi } from 'proxmox-api';
 import { fasterActions } from './hetzner/action-seconds';
-import { createHetznerStandIn } from './hetzner/hetzner-stand-in';
-import { createProxmoxStandIn } from './proxmox/proxmox-stand-in';
+import { createHetznerEmulator } from './hetzner/hetzner-emulator';
+import { createProxmoxEmulator } from './proxmox/proxmox-emulator';
 import { fasterTasks } from './proxmox/task-seconds';
 import { type RunningS3, startS3 } from './s3/start-s3';
 
@@ -45,7 +45,7 @@ describe('the Hetzner emulator serves a machine’s whole life', () => {
   let server: Server;
   let endpoint: string;
   beforeAll(async () => {
-    server = createHetznerStandIn({
+    server = createHetznerEmulator({
       stateDir: path.join(folder, 'hetzner'),
       tokens: new Map([['live', token]]),
       adminToken: 'admin',
@@ -134,7 +134,7 @@ describe('the Proxmox emulator serves a machine’s whole life', () => {
   let server: Server;
   let port: number;
   beforeAll(async () => {
-    server = createProxmoxStandIn({
+    server = createProxmoxEmulator({
       stateDir: path.join(folder, 'proxmox'),
       tokens: new Map([['live', token]]),
       adminToken: 'admin',

@@ -8,7 +8,7 @@ export const serverShape = {
   ...serviceFields('compute'),
   QUEUE_URL: queueFields.QUEUE_URL,
   COMPUTE_READER_TARGETS: targetsField("JSON: the worker's COMPUTE_TARGETS, each with a token that can only read"),
-  SANDBOX_COMPUTE_READER_TARGETS: targetsField('JSON: the same for the sandbox; stand-ins, never a real provider'),
+  SANDBOX_COMPUTE_READER_TARGETS: targetsField('JSON: the same for the sandbox; emulators, never a real provider'),
 };
 
 export const workerShape = {
@@ -16,7 +16,7 @@ export const workerShape = {
   ...processFields('compute-worker'),
   ...queueFields,
   COMPUTE_TARGETS: targetsField('JSON: what stands behind each deploy target: driver, address, credential, sizes and prices'),
-  SANDBOX_COMPUTE_TARGETS: targetsField('JSON: the same for the sandbox; stand-ins, never a real provider'),
+  SANDBOX_COMPUTE_TARGETS: targetsField('JSON: the same for the sandbox; emulators, never a real provider'),
   WORKFLOW_CONCURRENCY: z.coerce
     .number()
     .int()

@@ -4,7 +4,7 @@ import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../
 
 const [organisations, rollbacksEach] = [10, 20];
 const minutesMax = 10;
-/** Stand-in seconds to one of ours. */
+/** Emulator seconds to one of ours. */
 const clockScale = 4;
 
 let world: ComputeWorld;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const standInNow = async (): Promise<number> => Date.parse(((await world.project.admin('GET', '/clock')) as { now: string }).now);
+const emulatorNow = async (): Promise<number> => Date.parse(((await world.project.admin('GET', '/clock')) as { now: string }).now);
 
 it('200 rollbacks of ten organisations finish on two workers within the provider’s limit, and none waits four times as long as another', async () => {
   const crowd = Array.from({ length: organisations }, () => callerOf());
@@ -28,7 +28,7 @@ it('200 rollbacks of ten organisations finish on two workers within the provider
   // What it took to make the machines does not count.
   await world.project.admin('PUT', '/rate-limit', { perHour: 3_600 });
   const callsBefore = (await world.project.calls()).length;
-  const beganAt = await standInNow();
+  const beganAt = await emulatorNow();
   // One organisation after the other, so that the first would be served first if nobody saw to it.
   for (let index = 0; index < disks.length; index += 10) {
     const answers = await Promise.all(disks.slice(index, index + 10).map(({ disk, caller }) => rollBack(world, disk, { caller })));
@@ -41,7 +41,7 @@ it('200 rollbacks of ten organisations finish on two workers within the provider
     what: 'the end of all',
   });
   expect(await world.api.rows("SELECT error, error_internal FROM workflow WHERE status = 'failed'")).toEqual([]);
-  expect((await standInNow()) - beganAt).toBeLessThanOrEqual(minutesMax * 60_000);
+  expect((await emulatorNow()) - beganAt).toBeLessThanOrEqual(minutesMax * 60_000);
   const rebuilds = (await world.project.ledger('rebuild_server')).map(({ resource }) => resource);
   expect(rebuilds.sort()).toEqual(disks.map(({ disk }) => disk.machineId).sort());
   expect(await Promise.all(disks.map(({ disk }) => world.project.readDisk(disk.machineId)))).toEqual(disks.map(() => 'new'));

@@ -147,7 +147,7 @@ it('D8: a machine that somebody else has locked since the answer is waited for',
 
 it('an action that the provider says has failed ends the workflow, with its code and without staff', async () => {
   const disk = await makeDisk(world);
-  await world.project.admin('PATCH', `/servers/${disk.machineId}`, { labels: { 'stand-in.fail': 'rebuild_server' } });
+  await world.project.admin('PATCH', `/servers/${disk.machineId}`, { labels: { 'emulator.fail': 'rebuild_server' } });
   expect(await outcomeOf(disk)).toMatchObject({
     status: 'failed',
     code: 'rollback_failed',

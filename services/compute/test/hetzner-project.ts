@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { usualActionSeconds } from '@drydock/emulators/hetzner/action-seconds';
-import { createHetznerStandIn } from '@drydock/emulators/hetzner/hetzner-stand-in';
+import { createHetznerEmulator } from '@drydock/emulators/hetzner/hetzner-emulator';
 import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
 import type { LedgerEntry } from '@drydock/emulators/protocol/ledger';
 import { closeServer, listen } from '@drydock/service/http/http-server';
@@ -38,7 +38,7 @@ export interface HetznerProject {
 /** `clockScale`: how much faster than ours its time goes. */
 export async function openHetznerProject(clockScale = 40): Promise<HetznerProject> {
   const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-hetzner-'));
-  const server: Server = createHetznerStandIn({
+  const server: Server = createHetznerEmulator({
     stateDir,
     adminToken,
     clockScale,
@@ -60,7 +60,7 @@ export async function openHetznerProject(clockScale = 40): Promise<HetznerProjec
     return text;
   };
   const admin = async (method: string, target: string, body?: unknown): Promise<unknown> => {
-    const text = await ask(adminToken, method, `/stand-in${target}`, body);
+    const text = await ask(adminToken, method, `/emulator${target}`, body);
     return text === '' ? null : JSON.parse(text);
   };
   const pass = (seconds: number) => admin('PUT', '/clock', { advanceSeconds: seconds });
@@ -101,8 +101,8 @@ export async function openHetznerProject(clockScale = 40): Promise<HetznerProjec
       };
       return listed.images.filter(({ created_from: from }) => String(from.id) === machineId).map(({ id }) => id);
     },
-    writeDisk: (machineId, content) => ask(adminToken, 'PUT', `/stand-in/servers/${machineId}/disk/srv/state`, content),
-    readDisk: (machineId) => ask(adminToken, 'GET', `/stand-in/servers/${machineId}/disk/srv/state`).catch(() => ''),
+    writeDisk: (machineId, content) => ask(adminToken, 'PUT', `/emulator/servers/${machineId}/disk/srv/state`, content),
+    readDisk: (machineId) => ask(adminToken, 'GET', `/emulator/servers/${machineId}/disk/srv/state`).catch(() => ''),
     close: async () => {
       await closeServer(server);
       rmSync(stateDir, { recursive: true, force: true });

@@ -1,5 +1,5 @@
 import { usualActionSeconds } from '@drydock/emulators/hetzner/action-seconds';
-import { createHetznerStandIn } from '@drydock/emulators/hetzner/hetzner-stand-in';
+import { createHetznerEmulator } from '@drydock/emulators/hetzner/hetzner-emulator';
 import { uuidv7 } from 'uuidv7';
 import { hetznerCompute } from '../src/providers/compute-provider.hetzner';
 import type { Rig } from './provider-rig';
@@ -9,7 +9,7 @@ const tokens = { one: 'token-of-one', other: 'token-of-another', nobody: 'token-
 export const hetznerRig = (callsPerHour = 3_600): Rig => ({
   name: 'hetzner',
   create: (stateDir, adminToken) =>
-    createHetznerStandIn({
+    createHetznerEmulator({
       stateDir,
       adminToken,
       tokens: new Map([

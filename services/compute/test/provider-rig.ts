@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type StandInAdmin, standInAdmin } from '@drydock/emulators/admin-client';
+import { type EmulatorAdmin, emulatorAdmin } from '@drydock/emulators/admin-client';
 import { closeServer, listen } from '@drydock/service/http/http-server';
 import { uuidv7 } from 'uuidv7';
 import type { Accepted, Change, MachineOrder, ProviderAction } from '../src/providers/compute-change.types';
@@ -16,7 +16,7 @@ export interface DriverTweaks {
   account?: 'one' | 'other' | 'nobody';
 }
 
-/** What the contract's tests need to know of one provider and its stand-in. */
+/** What the contract's tests need to know of one provider and its emulator. */
 export interface Rig {
   name: string;
   create(stateDir: string, adminToken: string): Server;
@@ -31,9 +31,9 @@ export interface Rig {
   rollbackOp: string;
   /** Edits of a poll's answer by which it speaks of another machine. */
   foreignAction: Record<string, unknown>;
-  breakSnapshot(admin: StandInAdmin, machineId: string, snapshotId: string): Promise<void>;
-  lockHidden(admin: StandInAdmin, machineId: string, isLocked: boolean): Promise<void>;
-  vanish(admin: StandInAdmin, machineId: string): Promise<void>;
+  breakSnapshot(admin: EmulatorAdmin, machineId: string, snapshotId: string): Promise<void>;
+  lockHidden(admin: EmulatorAdmin, machineId: string, isLocked: boolean): Promise<void>;
+  vanish(admin: EmulatorAdmin, machineId: string): Promise<void>;
 }
 
 /** A provider without a socket: it brings its own world, and nothing between us and it goes wrong. */
@@ -42,7 +42,7 @@ export type HostRig = Pick<Rig, 'name' | 'order' | 'rollbackOp' | 'breakSnapshot
 };
 
 export interface RigWorld {
-  admin: StandInAdmin;
+  admin: EmulatorAdmin;
   driver: Driver;
   open(tweaks?: DriverTweaks): Driver;
   /** The process ends and another one takes its place, on the same state. */
@@ -55,7 +55,7 @@ const adminToken = 'ab'.repeat(32);
 
 export async function openRig(rig: Rig | HostRig): Promise<RigWorld> {
   if ('open' in rig) return await rig.open();
-  const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-stand-in-'));
+  const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-emulator-'));
   let server = rig.create(stateDir, adminToken);
   let { url, port } = await listen(server, 0);
   const drivers: Driver[] = [];
@@ -69,7 +69,7 @@ export async function openRig(rig: Rig | HostRig): Promise<RigWorld> {
     await closeServer(server);
   };
   return {
-    admin: standInAdmin(url, adminToken),
+    admin: emulatorAdmin(url, adminToken),
     driver: open(),
     open,
     url: () => url,
@@ -96,7 +96,7 @@ export async function refusalOf(work: Promise<unknown>): Promise<ComputeError> {
   throw outcome;
 }
 
-/** Pushes the stand-in's time on until the action has ended. */
+/** Pushes the emulator's time on until the action has ended. */
 export async function ended({ admin, driver }: RigWorld, { machineId, actionId }: Accepted): Promise<ProviderAction | null> {
   if (actionId === null) return null;
   for (let polls = 0; polls < 20; polls += 1) {

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type StandInAdmin, standInAdmin } from '@drydock/emulators/admin-client';
-import { createProxmoxStandIn } from '@drydock/emulators/proxmox/proxmox-stand-in';
+import { type EmulatorAdmin, emulatorAdmin } from '@drydock/emulators/admin-client';
+import { createProxmoxEmulator } from '@drydock/emulators/proxmox/proxmox-emulator';
 import { usualTaskSeconds } from '@drydock/emulators/proxmox/task-seconds';
 import { closeServer, listen } from '@drydock/service/http/http-server';
 import { vmidOf } from '../src/providers/proxmox/order-note';
@@ -14,7 +14,7 @@ const adminToken = 'b'.repeat(64);
 export interface ProxmoxCluster {
   /** A range on it, as it is configured. */
   target: object;
-  admin: StandInAdmin;
+  admin: EmulatorAdmin;
   /** How often the cluster has really rolled back the server's machine. */
   rollbacksOf(serverId: string): Promise<number>;
   writeDisk(serverId: string, content: string): Promise<void>;
@@ -29,7 +29,7 @@ const machineOf = (serverId: string): string => String(vmidOf(serverId));
 export async function openProxmoxCluster(clockScale = 40): Promise<ProxmoxCluster> {
   const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-proxmox-'));
   const tokens = new Map([['live', 'live-secret']]);
-  const server = createProxmoxStandIn({
+  const server = createProxmoxEmulator({
     stateDir,
     tokens,
     readerTokens: new Map([['live', 'live-reader-secret']]),
@@ -38,7 +38,7 @@ export async function openProxmoxCluster(clockScale = 40): Promise<ProxmoxCluste
     taskSeconds: usualTaskSeconds,
   });
   const { url } = await listen(server, 0, '127.0.0.1');
-  const admin = standInAdmin(url, adminToken);
+  const admin = emulatorAdmin(url, adminToken);
   return {
     admin,
     target: {

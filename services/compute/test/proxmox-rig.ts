@@ -1,4 +1,4 @@
-import { createProxmoxStandIn } from '@drydock/emulators/proxmox/proxmox-stand-in';
+import { createProxmoxEmulator } from '@drydock/emulators/proxmox/proxmox-emulator';
 import { usualTaskSeconds } from '@drydock/emulators/proxmox/task-seconds';
 import { uuidv7 } from 'uuidv7';
 import { proxmoxCompute } from '../src/providers/compute-provider.proxmox';
@@ -9,7 +9,7 @@ const secrets = { one: 'secret-of-one', other: 'secret-of-another', nobody: 'sec
 export const proxmoxRig = (): Rig => ({
   name: 'proxmox',
   create: (stateDir, adminToken) =>
-    createProxmoxStandIn({
+    createProxmoxEmulator({
       stateDir,
       adminToken,
       tokens: new Map([

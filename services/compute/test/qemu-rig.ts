@@ -4,7 +4,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { StandInAdmin } from '@drydock/emulators/admin-client';
+import type { EmulatorAdmin } from '@drydock/emulators/admin-client';
 import { uuidv7 } from 'uuidv7';
 import { qemuCompute } from '../src/providers/compute-provider.qemu';
 import { carryOutJob } from '../src/providers/qemu/carry-out-job';
@@ -37,7 +37,7 @@ const machinesIn = async (folder: string): Promise<string[]> => {
   return names.map((name) => path.join(folder, 'machines', name));
 };
 
-/** Machines that have a disk and nothing to boot. Work is carried out when the clock is changed, as a stand-in's is. */
+/** Machines that have a disk and nothing to boot. Work is carried out when the clock is changed, as an emulator's is. */
 export const qemuRig = (): HostRig => ({
   name: 'qemu',
   order: () => ({ name: uuidv7(), spec: 'small', image: 'blank', zone: 'here', labels: { 'drydock-org': 'o1' } }),
@@ -76,7 +76,7 @@ export async function openHost(beginWork: (machineFolder: string) => void): Prom
   };
 }
 
-function hostAdmin(folder: string): StandInAdmin {
+function hostAdmin(folder: string): EmulatorAdmin {
   const of = (machineId: string): string => path.join(folder, 'machines', machineId);
   const notHere = async (): Promise<never> => {
     throw new Error('there is no socket between us and a host: nothing goes wrong on it');

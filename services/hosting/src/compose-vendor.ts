@@ -5,7 +5,7 @@ import { createVendorHttp, type VendorHttp } from './providers/vendor-http';
 import type { VendorTimelineReaders, VendorTimelines } from './providers/vendor-timeline';
 import { twentyiTimeline, twentyiTimelineReader } from './providers/vendor-timeline.twentyi';
 
-/** The vendor of each mode that one is configured for: the sandbox has an account of its own, at a stand-in. */
+/** The vendor of each mode that one is configured for: the sandbox has an account of its own, at an emulator. */
 export function openVendors(config: WorkerConfig, lifetime: Lifetime): VendorTimelines {
   const accounts = {
     live: { url: config.VENDOR_URL, key: config.VENDOR_KEY },

@@ -44,15 +44,15 @@ const vendorKey = (description: string) => z.string().min(8).optional().meta({ d
 /** Without them the platform vendor is not offered. */
 const vendorFields = {
   VENDOR_URL: optional("Base of the hosting vendor's API; unset, no live site can be of platform vendor"),
-  VENDOR_SANDBOX_URL: optional('The same for sandbox sites: a stand-in, never the vendor'),
+  VENDOR_SANDBOX_URL: optional('The same for sandbox sites: an emulator, never the vendor'),
 };
 const askVendor = {
   VENDOR_READER_KEY: vendorKey('Bearer key of our account at the vendor that can only read; where it has none such, the account key'),
-  VENDOR_SANDBOX_READER_KEY: vendorKey('The same of the account at the stand-in'),
+  VENDOR_SANDBOX_READER_KEY: vendorKey('The same of the account at the emulator'),
 };
 const changeVendor = {
   VENDOR_KEY: vendorKey('Bearer key of our account at the vendor'),
-  VENDOR_SANDBOX_KEY: vendorKey('Bearer key of the account at the stand-in'),
+  VENDOR_SANDBOX_KEY: vendorKey('Bearer key of the account at the emulator'),
 };
 
 const sshHost = (description: string) =>
@@ -76,7 +76,7 @@ const offsiteFields = {
     .string()
     .regex(/^[A-Za-z0-9.-]+:\d{1,5}(?:,[A-Za-z0-9.-]+:\d{1,5})*$/, 'must be host:port,host:port')
     .optional()
-    .meta({ description: "Customers' storage that may be inside our network, host:port,host:port: stand-ins, and nothing in production" }),
+    .meta({ description: "Customers' storage that may be inside our network, host:port,host:port: emulators, and nothing in production" }),
 };
 
 const domainFields = {

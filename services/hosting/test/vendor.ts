@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
 import type { LedgerEntry } from '@drydock/emulators/protocol/ledger';
-import { createVendorStandIn } from '@drydock/emulators/vendor/vendor-stand-in';
+import { createVendorEmulator } from '@drydock/emulators/vendor/vendor-emulator';
 import { closeServer, listen } from '@drydock/service/http/http-server';
 import { newSecret } from '@drydock/testing/secret';
 
@@ -13,7 +13,7 @@ export interface VendorContent {
   mailboxes: Record<string, Record<string, string>>;
 }
 
-/** The vendor's stand-in within this process, and what a test may do behind our back. */
+/** The vendor's emulator within this process, and what a test may do behind our back. */
 export interface TestVendor {
   url: string;
   keys: { live: string; sandbox: string };
@@ -45,10 +45,10 @@ export async function openVendor({ clockScale = 100 }: { clockScale?: number } =
     ['live', liveReader],
     ['sandbox', sandboxReader],
   ]);
-  const server = createVendorStandIn({ stateDir, keys, readerKeys, adminToken, clockScale, jobSeconds: 20 });
+  const server = createVendorEmulator({ stateDir, keys, readerKeys, adminToken, clockScale, jobSeconds: 20 });
   const { url } = await listen(server, 0);
   const admin = async (method: string, target: string, body?: object): Promise<unknown> => {
-    const response = await fetch(`${url}/stand-in${target}`, {
+    const response = await fetch(`${url}/emulator${target}`, {
       method,
       headers: { authorization: `Bearer ${adminToken}` },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -48,7 +48,7 @@ export const demoSchema = z.object({
       domain_in_use: z.string(),
     })
     .optional(),
-  /** Each with snapshots that are ready and one that is not; its disk at the provider's stand-in. */
+  /** Each with snapshots that are ready and one that is not; its disk at the provider's emulator. */
   servers: z.array(demoServerSchema).optional(),
   sandbox_servers: z.array(demoServerSchema).optional(),
   /** Three columns, labels, and cards of which some are in the archive. */

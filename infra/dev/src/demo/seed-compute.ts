@@ -1,4 +1,4 @@
-import { standInAdmin } from '@drydock/emulators/admin-client';
+import { emulatorAdmin } from '@drydock/emulators/admin-client';
 import { z } from 'zod';
 import type { Api } from './api';
 import { poll } from './poll';
@@ -41,7 +41,7 @@ async function takeSnapshot(ordered: Ordered, serverId: string, description: str
 async function diskOf({ cloud }: Ordered, serverId: string): Promise<string> {
   const answer = await fetch(`${cloud.url}/v1/servers?name=${serverId}`, { headers: { authorization: `Bearer ${cloud.token}` } });
   const [machine] = machinesSchema.parse(await answer.json()).servers;
-  return `${cloud.url}/stand-in/servers/${machine?.id}/disk`;
+  return `${cloud.url}/emulator/servers/${machine?.id}/disk`;
 }
 
 /** A server whose disk was changed after its first snapshot, and a snapshot that never gets ready. */
@@ -64,7 +64,7 @@ async function seedServer(ordered: Ordered, admin: SeedContext['hetzner']): Prom
   await write('written after the first snapshot\n');
   const second = await takeSnapshot(ordered, id, 'after');
   const unready = await takeSnapshot(ordered, id, 'unready');
-  await standInAdmin(admin.url, admin.token).call('PATCH', `images/${unready}`, { status: 'creating' });
+  await emulatorAdmin(admin.url, admin.token).call('PATCH', `images/${unready}`, { status: 'creating' });
   return { id, snapshot_ids: [first, second], unready_snapshot_id: unready, disk_url: diskUrl, disk_token: cloud.token };
 }
 

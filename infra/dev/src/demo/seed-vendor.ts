@@ -1,4 +1,4 @@
-import { standInAdmin } from '@drydock/emulators/admin-client';
+import { emulatorAdmin } from '@drydock/emulators/admin-client';
 import { z } from 'zod';
 import type { Api } from './api';
 import { poll } from './poll';
@@ -33,7 +33,7 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
     });
   // The mailbox's point is the last thing that is made.
   if ((await atRest('Reading its timelines')).mailboxes.some(({ points }) => points.length > 0)) return id;
-  const admin = standInAdmin(vendor.url, vendor.token);
+  const admin = emulatorAdmin(vendor.url, vendor.token);
   const { packages } = packagesSchema.parse(await admin.call('GET', 'packages'));
   const packageId = packages.find((found) => found.domain === domain)?.id;
   await admin.call('PUT', `packages/${packageId}/content`, vendorContentBefore);

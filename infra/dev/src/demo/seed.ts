@@ -1,4 +1,4 @@
-import type { S3Keys } from '../programs/s3-stand-in';
+import type { S3Keys } from '../programs/s3-emulator';
 import type { Api } from './api';
 import type { Demo, PartialDemo } from './demo-file';
 
@@ -24,13 +24,13 @@ export interface SeedContext {
   /** The public API by the key of that name. @throws before that key was minted */
   api(key: 'live_key' | 'sandbox_key' | 'staff_key' | 'other_org_key'): Api;
   describeSite(siteId: string): Promise<SitePlace>;
-  /** Buckets of a customer's own, at the S3 stand-in. */
+  /** Buckets of a customer's own, at the S3 emulator. */
   customerStorage: { live: S3Keys; sandbox: S3Keys };
-  /** The vendor's stand-in, where packages are filled behind our back. */
+  /** The vendor's emulator, where packages are filled behind our back. */
   vendor: { url: string; token: string };
   /** Runs hosting's command for deleted sites: what staff do and the API has no word for. */
   hostingCommand(verb: 'hold' | 'purge', deletedSiteId: string): Promise<void>;
-  /** The cloud's stand-in, and the tokens of its projects. */
+  /** The cloud's emulator, and the tokens of its projects. */
   hetzner: { url: string; token: string; projectTokens: { live: string; sandbox: string } };
   /** Runs the keys service's command: a root organisation of that name and its first key. */
   bootstrap(name: string): Promise<Bootstrapped>;

@@ -1,6 +1,6 @@
-import { hetznerReaderTokenOf, hetznerStandInProgram, hetznerTokenOf, type StandInProject } from './hetzner-stand-in';
+import { type EmulatorProject, hetznerEmulatorProgram, hetznerReaderTokenOf, hetznerTokenOf } from './hetzner-emulator';
 import { type ProgramPlan, type Surroundings, serviceEnvironment, urlOf } from './program';
-import { proxmoxApiOf, proxmoxStandInProgram } from './proxmox-stand-in';
+import { proxmoxApiOf, proxmoxEmulatorProgram } from './proxmox-emulator';
 
 /** What the demo sells, at the prices of a small provider. */
 const hetznerOffer = {
@@ -23,7 +23,7 @@ const proxmoxOffer = {
 };
 
 /** The ranges of one mode, each with its provider: several at once, as an installation may have them. */
-function targetsOf(project: StandInProject, around: Surroundings, role: 'driver' | 'reader'): string {
+function targetsOf(project: EmulatorProject, around: Surroundings, role: 'driver' | 'reader'): string {
   const token = role === 'driver' ? hetznerTokenOf(project, around) : hetznerReaderTokenOf(project, around);
   return JSON.stringify({
     fsn: { driver: 'hetzner', url: `${urlOf(around, 'hetzner-stand-in')}/v1`, token, ...hetznerOffer },
@@ -51,8 +51,8 @@ const apiEnvironment = (around: Surroundings): Record<string, string> => ({
 });
 
 export const computePrograms: readonly ProgramPlan[] = [
-  hetznerStandInProgram,
-  proxmoxStandInProgram,
+  hetznerEmulatorProgram,
+  proxmoxEmulatorProgram,
   { name: 'compute', entry: 'services/compute/dist/server.js', tier: 'service', environment: apiEnvironment },
   { name: 'compute-worker', entry: 'services/compute/dist/worker.js', tier: 'service', environment: workerEnvironment },
 ];

@@ -9,7 +9,7 @@ import { hostingPrograms } from './hosting';
 import { keysPrograms } from './keys';
 import type { ProgramPlan, Surroundings, Tier } from './program';
 
-/** Each service's processes: its own, its worker's, and the hosts and stand-ins that it works on. */
+/** Each service's processes: its own, its worker's, and the hosts and emulators that it works on. */
 const programsOf: Readonly<Record<ServiceWithDatabase, readonly ProgramPlan[]>> = {
   keys: keysPrograms,
   hosting: hostingPrograms,
@@ -57,6 +57,6 @@ const programOf = ({ name, entry, flags = [], environment }: ProgramPlan, around
 /** Every process of ours, each with its own secrets and no one else's. */
 export const listPrograms = (around: Surroundings): NodeProgram[] => plans.map((plan) => programOf(plan, around));
 
-/** What a service that is developed alone works on: its hosts and stand-ins. */
+/** What a service that is developed alone works on: its hosts and emulators. */
 export const listHosts = (service: ServiceWithDatabase, around: Surroundings): NodeProgram[] =>
   programsOf[service].filter(({ tier }) => tier === 'host').map((plan) => programOf(plan, around));

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { type ProgramPlan, type Surroundings, serviceEnvironment, urlOf } from './program';
-import { backupsEnvironment, bucketReaderEnvironment, offsiteAllowed, s3StandInProgram } from './s3-stand-in';
-import { vendorEnvironment, vendorReaderEnvironment, vendorStandInProgram } from './vendor-stand-in';
+import { backupsEnvironment, bucketReaderEnvironment, offsiteAllowed, s3EmulatorProgram } from './s3-emulator';
+import { vendorEmulatorProgram, vendorEnvironment, vendorReaderEnvironment } from './vendor-emulator';
 
 /** What both hosting processes get. */
 const hostingEnvironment = (around: Surroundings): Record<string, string> => ({
@@ -47,8 +47,8 @@ const siteHostEnvironment = (around: Surroundings): Record<string, string> => ({
 });
 
 export const hostingPrograms: readonly ProgramPlan[] = [
-  s3StandInProgram,
-  vendorStandInProgram,
+  s3EmulatorProgram,
+  vendorEmulatorProgram,
   { name: 'site-host', entry: 'services/site-agent/dist/server.js', tier: 'host', environment: siteHostEnvironment },
   { name: 'hosting', entry: 'services/hosting/dist/server.js', tier: 'service', environment: apiEnvironment },
   { name: 'hosting-worker', entry: 'services/hosting/dist/worker.js', tier: 'service', environment: workerEnvironment },

@@ -1,7 +1,7 @@
 import type { ActionSeconds } from './hetzner-world';
 
 /**
- * How many seconds of the stand-in's time each command takes: about as long as the real one. A command that is missing takes one second.
+ * How many seconds of the emulator's time each command takes: about as long as the real one. A command that is missing takes one second.
  */
 export const usualActionSeconds: ActionSeconds = {
   create_server: 8,

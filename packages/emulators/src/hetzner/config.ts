@@ -2,13 +2,13 @@ import { type ConfigOf, readConfig } from '@drydock/service/process/config';
 import { processFields, secretField } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
-export const hetznerStandInConfigShape = {
+export const hetznerEmulatorConfigShape = {
   ...processFields('hetzner-stand-in'),
   STATE_DIR: z.string().min(1).meta({ description: 'Folder of its state and its ledger' }),
   PROJECT_TOKENS: z.string().min(1).meta({ description: 'Projects and their tokens: name=token,name=token', secret: true }),
   PROJECT_READER_TOKENS: z.string().min(1).optional().meta({ description: 'The same: tokens that can only read', secret: true }),
-  ADMIN_TOKEN: secretField('Bearer of the calls under /stand-in'),
-  CLOCK_SCALE: z.coerce.number().min(0).default(1).meta({ description: "How much faster than ours a new stand-in's time goes" }),
+  ADMIN_TOKEN: secretField('Bearer of the calls under /emulator'),
+  CLOCK_SCALE: z.coerce.number().min(0).default(1).meta({ description: "How much faster than ours a new emulator's time goes" }),
   ACTION_SPEED: z.coerce
     .number()
     .positive()
@@ -17,5 +17,5 @@ export const hetznerStandInConfigShape = {
   CALLS_PER_HOUR: z.coerce.number().int().min(1).default(3_600).meta({ description: 'Rate limit of each project' }),
 };
 
-export const readHetznerStandInConfig = (): ConfigOf<typeof hetznerStandInConfigShape> =>
-  readConfig(hetznerStandInConfigShape, process.env);
+export const readHetznerEmulatorConfig = (): ConfigOf<typeof hetznerEmulatorConfigShape> =>
+  readConfig(hetznerEmulatorConfigShape, process.env);

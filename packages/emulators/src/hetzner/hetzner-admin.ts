@@ -33,30 +33,30 @@ const missing = (): Refusal => new Refusal(jsonReply(404, { error: 'no such obje
 
 /** What happens to machines without our doing: power lost, locks that no listing shows, images that never get ready, machines that vanish. */
 export const hetznerAdminRoutes = (world: HetznerWorld, limit: RateLimit): Route[] => [
-  routeAt('PATCH', '/stand-in/servers/:id', (call, values) => {
+  routeAt('PATCH', '/emulator/servers/:id', (call, values) => {
     const server = world.state.servers.find(({ id }) => String(id) === pathValue(values, 'id'));
     if (server === undefined) throw missing();
     Object.assign(server, parseAdmin(serverChange, call));
     world.save();
     return emptyReply(204);
   }),
-  routeAt('DELETE', '/stand-in/servers/:id', (_call, values) => {
+  routeAt('DELETE', '/emulator/servers/:id', (_call, values) => {
     world.state.servers = world.state.servers.filter(({ id }) => String(id) !== pathValue(values, 'id'));
     world.save();
     return emptyReply(204);
   }),
-  routeAt('PATCH', '/stand-in/images/:id', (call, values) => {
+  routeAt('PATCH', '/emulator/images/:id', (call, values) => {
     const image = world.state.images.find(({ id }) => String(id) === pathValue(values, 'id'));
     if (image === undefined) throw missing();
     Object.assign(image, parseAdmin(imageChange, call));
     world.save();
     return emptyReply(204);
   }),
-  routeAt('PUT', '/stand-in/rate-limit', (call) => {
+  routeAt('PUT', '/emulator/rate-limit', (call) => {
     limit.setPerHour(parseAdmin(limitChange, call).perHour);
     return emptyReply(204);
   }),
-  routeAt('GET', '/stand-in/rate-limit/:project', (_call, values) =>
+  routeAt('GET', '/emulator/rate-limit/:project', (_call, values) =>
     jsonReply(200, { peakPerHour: limit.peakPerHour(pathValue(values, 'project')) }),
   ),
 ];

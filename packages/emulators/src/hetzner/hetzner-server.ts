@@ -1,11 +1,11 @@
-import { runStandIn } from '../protocol/run-stand-in';
+import { runEmulator } from '../protocol/run-emulator';
 import { parseOptionalTokens, parseTokens } from '../protocol/tokens';
 import { fasterActions } from './action-seconds';
-import { readHetznerStandInConfig } from './config';
-import { createHetznerStandIn } from './hetzner-stand-in';
+import { readHetznerEmulatorConfig } from './config';
+import { createHetznerEmulator } from './hetzner-emulator';
 
-runStandIn(readHetznerStandInConfig, (config) =>
-  createHetznerStandIn({
+runEmulator(readHetznerEmulatorConfig, (config) =>
+  createHetznerEmulator({
     stateDir: config.STATE_DIR,
     tokens: parseTokens(config.PROJECT_TOKENS),
     readerTokens: parseOptionalTokens(config.PROJECT_READER_TOKENS),

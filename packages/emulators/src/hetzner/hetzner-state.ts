@@ -17,7 +17,7 @@ export const serverStatuses = [
   'unknown',
 ] as const;
 
-/** Times are milliseconds since 1970 in the stand-in's time. */
+/** Times are milliseconds since 1970 in the emulator's time. */
 const serverSchema = z.strictObject({
   id: z.int(),
   project: z.string(),

@@ -6,7 +6,7 @@ import { systemImages } from './catalogue';
 import { refused } from './hetzner-errors';
 import type { Action, HetznerState, Image, Server } from './hetzner-state';
 
-/** Seconds of the stand-in's time that each command takes. */
+/** Seconds of the emulator's time that each command takes. */
 export type ActionSeconds = Readonly<Record<string, number>>;
 
 export interface HetznerWorld {

@@ -1,4 +1,4 @@
-/** Calls of one project: a store of `perHour` that fills up by itself within an hour of the stand-in's time. */
+/** Calls of one project: a store of `perHour` that fills up by itself within an hour of the emulator's time. */
 export interface RateLimit {
   /** Takes one call's worth, if there is one. Headers as the provider sends them; Reset says in real time when the store is full again. */
   take(project: string): { isAllowed: boolean; headers: Record<string, string> };

@@ -74,7 +74,7 @@ function createServer(world: HetznerWorld, project: string, call: Call): Reply {
     server: showServer(world, server),
     action: showAction(world, action),
     next_actions: [],
-    root_password: 'stand-in',
+    root_password: 'emulator',
   });
 }
 

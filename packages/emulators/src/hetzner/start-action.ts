@@ -3,8 +3,8 @@ import type { Action, Image, Server } from './hetzner-state';
 import { type HetznerWorld, isLocked } from './hetzner-world';
 
 /** Labels of a server by which the sandbox orders its failures: the command that fails, and how much longer its actions take. */
-export const failLabel = 'stand-in.fail';
-export const slowLabel = 'stand-in.slow-seconds';
+export const failLabel = 'emulator.fail';
+export const slowLabel = 'emulator.slow-seconds';
 
 /** A command without an entry takes a second. */
 const secondsOf = (world: HetznerWorld, command: string, server: Server): number =>

@@ -26,23 +26,23 @@ export function parseAdmin<T>(schema: z.ZodType<T>, call: Call): T {
   }
 }
 
-/** What every stand-in can be told, under /stand-in and by its admin token. */
+/** What every emulator can be told, under /emulator and by its admin token. */
 export const adminRoutes = ({ clock, faults, calls, ledger, save }: AdminTools): Route[] => [
-  routeAt('GET', '/stand-in/clock', () => jsonReply(200, { now: new Date(clock.now()).toISOString(), scale: clock.anchor.scale })),
-  routeAt('PUT', '/stand-in/clock', (call) => {
+  routeAt('GET', '/emulator/clock', () => jsonReply(200, { now: new Date(clock.now()).toISOString(), scale: clock.anchor.scale })),
+  routeAt('PUT', '/emulator/clock', (call) => {
     clock.change(parseAdmin(clockSchema, call));
     save();
     return jsonReply(200, { now: new Date(clock.now()).toISOString(), scale: clock.anchor.scale });
   }),
-  routeAt('GET', '/stand-in/faults', () => jsonReply(200, { faults: faults.list() })),
-  routeAt('POST', '/stand-in/faults', (call) => {
+  routeAt('GET', '/emulator/faults', () => jsonReply(200, { faults: faults.list() })),
+  routeAt('POST', '/emulator/faults', (call) => {
     faults.add(parseAdmin(faultOrderSchema, call));
     return emptyReply(204);
   }),
-  routeAt('DELETE', '/stand-in/faults', () => {
+  routeAt('DELETE', '/emulator/faults', () => {
     faults.clear();
     return emptyReply(204);
   }),
-  routeAt('GET', '/stand-in/calls', () => jsonReply(200, { calls: calls.list() })),
-  routeAt('GET', '/stand-in/ledger', () => jsonReply(200, { entries: ledger.read() })),
+  routeAt('GET', '/emulator/calls', () => jsonReply(200, { calls: calls.list() })),
+  routeAt('GET', '/emulator/ledger', () => jsonReply(200, { entries: ledger.read() })),
 ];

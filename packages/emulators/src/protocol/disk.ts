@@ -12,27 +12,27 @@ const filesMax = 100;
 /** Finds the disk of the machine that the path names. @throws Refusal when there is none for this caller */
 export type FindDisk = (call: Call, id: string) => { disk: Disk; save(disk: Disk): void };
 
-/** The content of a machine's disk, as its owner would see it over ssh: `PUT /stand-in/servers/{id}/disk/srv/state` with the content as body. */
+/** The content of a machine's disk, as its owner would see it over ssh: `PUT /emulator/servers/{id}/disk/srv/state` with the content as body. */
 export const diskRoutes = (find: FindDisk): Route[] => {
   const located = (call: Call, values: PathValues) => ({ ...find(call, pathValue(values, 'id')), file: `/${pathValue(values, 'file')}` });
   return [
-    routeAt('GET', '/stand-in/servers/:id/disk', (call, values) =>
+    routeAt('GET', '/emulator/servers/:id/disk', (call, values) =>
       jsonReply(200, { files: Object.keys(find(call, pathValue(values, 'id')).disk).sort() }),
     ),
-    routeAt('GET', '/stand-in/servers/:id/disk/*file', (call, values) => {
+    routeAt('GET', '/emulator/servers/:id/disk/*file', (call, values) => {
       const { disk, file } = located(call, values);
       const content = Object.hasOwn(disk, file) ? disk[file] : undefined;
       if (content === undefined) return jsonReply(404, { error: 'no such file' });
       return { status: 200, headers: { 'content-type': 'text/plain; charset=utf-8' }, body: content };
     }),
-    routeAt('PUT', '/stand-in/servers/:id/disk/*file', (call, values) => {
+    routeAt('PUT', '/emulator/servers/:id/disk/*file', (call, values) => {
       const { disk, file, save } = located(call, values);
       if (call.body.length > fileBytesMax || (Object.keys(disk).length >= filesMax && !(file in disk)))
         throw new Refusal(jsonReply(422, { error: 'the disk is full' }));
       save({ ...disk, [file]: call.body.toString('utf8') });
       return emptyReply(204);
     }),
-    routeAt('DELETE', '/stand-in/servers/:id/disk/*file', (call, values) => {
+    routeAt('DELETE', '/emulator/servers/:id/disk/*file', (call, values) => {
       const { disk, file, save } = located(call, values);
       const { [file]: _removed, ...rest } = disk;
       save(rest);

@@ -2,7 +2,7 @@ import { type ConfigOf, readConfig } from '@drydock/service/process/config';
 import { processFields, secretField } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
-export const proxmoxStandInConfigShape = {
+export const proxmoxEmulatorConfigShape = {
   ...processFields('proxmox-stand-in'),
   STATE_DIR: z.string().min(1).meta({ description: 'Folder of its state and its ledger' }),
   API_TOKENS: z
@@ -14,10 +14,10 @@ export const proxmoxStandInConfigShape = {
     .min(1)
     .optional()
     .meta({ description: 'The same of tokens called reader, which have the role PVEAuditor', secret: true }),
-  ADMIN_TOKEN: secretField('Bearer of the calls under /stand-in'),
-  CLOCK_SCALE: z.coerce.number().min(0).default(1).meta({ description: "How much faster than ours a new stand-in's time goes" }),
+  ADMIN_TOKEN: secretField('Bearer of the calls under /emulator'),
+  CLOCK_SCALE: z.coerce.number().min(0).default(1).meta({ description: "How much faster than ours a new emulator's time goes" }),
   TASK_SPEED: z.coerce.number().positive().default(1).meta({ description: 'How much faster its tasks are than usual, by its own time' }),
 };
 
-export const readProxmoxStandInConfig = (): ConfigOf<typeof proxmoxStandInConfigShape> =>
-  readConfig(proxmoxStandInConfigShape, process.env);
+export const readProxmoxEmulatorConfig = (): ConfigOf<typeof proxmoxEmulatorConfigShape> =>
+  readConfig(proxmoxEmulatorConfigShape, process.env);

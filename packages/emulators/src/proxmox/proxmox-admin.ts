@@ -28,26 +28,26 @@ export const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
     return vm;
   };
   return [
-    routeAt('PATCH', '/stand-in/servers/:id', (call, values) => {
+    routeAt('PATCH', '/emulator/servers/:id', (call, values) => {
       Object.assign(vmAt(values), parseAdmin(vmChange, call));
       world.save();
       return emptyReply(204);
     }),
-    routeAt('DELETE', '/stand-in/servers/:id', (_call, values) => {
+    routeAt('DELETE', '/emulator/servers/:id', (_call, values) => {
       world.state.vms = world.state.vms.filter((vm) => vm !== vmAt(values));
       world.save();
       return emptyReply(204);
     }),
-    routeAt('POST', '/stand-in/servers/:id/snapshots/:name/rollback', (_call, values) => {
+    routeAt('POST', '/emulator/servers/:id/snapshots/:name/rollback', (_call, values) => {
       startTask(world, vmAt(values), { type: 'qmrollback', account: null, snapname: pathValue(values, 'name'), lock: 'rollback' });
       return emptyReply(204);
     }),
-    routeAt('PATCH', '/stand-in/nodes/:node', (call, values) => {
+    routeAt('PATCH', '/emulator/nodes/:node', (call, values) => {
       if (parseAdmin(nodeChange, call).isDown) world.downNodes.add(pathValue(values, 'node'));
       else world.downNodes.delete(pathValue(values, 'node'));
       return emptyReply(204);
     }),
-    routeAt('PATCH', '/stand-in/servers/:id/snapshots/:name', (call, values) => {
+    routeAt('PATCH', '/emulator/servers/:id/snapshots/:name', (call, values) => {
       const snapshot = vmAt(values).snapshots.find(({ name }) => name === pathValue(values, 'name'));
       if (snapshot === undefined) throw missing();
       Object.assign(snapshot, parseAdmin(snapshotChange, call));

@@ -1,11 +1,11 @@
-import { runStandIn } from '../protocol/run-stand-in';
+import { runEmulator } from '../protocol/run-emulator';
 import { parseOptionalTokens, parseTokens } from '../protocol/tokens';
-import { readProxmoxStandInConfig } from './config';
-import { createProxmoxStandIn } from './proxmox-stand-in';
+import { readProxmoxEmulatorConfig } from './config';
+import { createProxmoxEmulator } from './proxmox-emulator';
 import { fasterTasks } from './task-seconds';
 
-runStandIn(readProxmoxStandInConfig, (config) =>
-  createProxmoxStandIn({
+runEmulator(readProxmoxEmulatorConfig, (config) =>
+  createProxmoxEmulator({
     stateDir: config.STATE_DIR,
     tokens: parseTokens(config.API_TOKENS),
     readerTokens: parseOptionalTokens(config.API_READER_TOKENS),

@@ -48,7 +48,7 @@ const taskSchema = z.strictObject({
   account: z.string().nullable(),
   pid: z.int(),
   pstart: z.int(),
-  /** Milliseconds since 1970 in the stand-in's time. */
+  /** Milliseconds since 1970 in the emulator's time. */
   started: z.number(),
   endsAt: z.number(),
   isOver: z.boolean(),

@@ -2,8 +2,8 @@ import type { ProxmoxState, Task, Vm } from './proxmox-state';
 import type { ProxmoxWorld } from './proxmox-world';
 
 /** What a description may order for its VM: the type of task that fails, and how much longer all of its tasks take. */
-const failsIn = /"stand-in\.fail":"([a-z]+)"/;
-const slowIn = /"stand-in\.slow-seconds":"(\d+)"/;
+const failsIn = /"emulator\.fail":"([a-z]+)"/;
+const slowIn = /"emulator\.slow-seconds":"(\d+)"/;
 
 interface TaskOrder {
   type: string;

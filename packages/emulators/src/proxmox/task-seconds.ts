@@ -1,4 +1,4 @@
-/** Seconds of the stand-in's time that each type of task takes. */
+/** Seconds of the emulator's time that each type of task takes. */
 export type TaskSeconds = Readonly<Record<string, number>>;
 
 /** How many seconds each type of task takes: about as long as on a small cluster. A type that is missing takes one second. */

@@ -4,7 +4,7 @@ import { type BucketStore, createBucketFolder, openBucket } from './bucket-store
 import { refuse } from './s3-errors';
 import type { BucketSettings } from './stored-version';
 
-/** All buckets of a stand-in, each a folder. */
+/** All buckets of an emulator, each a folder. */
 export interface Buckets {
   names(): string[];
   /** @throws S3Refusal NoSuchBucket */

@@ -23,7 +23,7 @@ const accountSchema = z.strictObject({
 
 const bucketSchema = z.strictObject({ name: z.string(), hasObjectLock: z.boolean() });
 
-export const s3StandInConfigShape = {
+export const s3EmulatorConfigShape = {
   ...processFields('s3-stand-in'),
   STATE_DIR: z.string().min(1).meta({ description: 'Folder of its buckets and its ledger' }),
   ACCOUNTS: z
@@ -37,10 +37,10 @@ export const s3StandInConfigShape = {
     .transform(parseJson)
     .pipe(z.array(bucketSchema))
     .meta({ description: 'JSON: [{name, hasObjectLock}], made when they are missing' }),
-  ADMIN_TOKEN: secretField('Bearer of the calls under /stand-in'),
+  ADMIN_TOKEN: secretField('Bearer of the calls under /emulator'),
   REGION: z.string().min(1).default('us-east-1').meta({ description: 'What it says its region is' }),
   LOCK_ANSWER: z.enum(lockAnswers).default('access_denied').meta({ description: 'How a delete of a locked version ends' }),
-  CLOCK_SCALE: z.coerce.number().min(0).default(1).meta({ description: "How much faster than ours a new stand-in's time goes" }),
+  CLOCK_SCALE: z.coerce.number().min(0).default(1).meta({ description: "How much faster than ours a new emulator's time goes" }),
 };
 
-export const readS3StandInConfig = (): ConfigOf<typeof s3StandInConfigShape> => readConfig(s3StandInConfigShape, process.env);
+export const readS3EmulatorConfig = (): ConfigOf<typeof s3EmulatorConfigShape> => readConfig(s3EmulatorConfigShape, process.env);

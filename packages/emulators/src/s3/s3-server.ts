@@ -1,11 +1,11 @@
-import { runStandIn } from '../protocol/run-stand-in';
-import { readS3StandInConfig } from './config';
-import { createS3StandIn } from './s3-stand-in';
+import { runEmulator } from '../protocol/run-emulator';
+import { readS3EmulatorConfig } from './config';
+import { createS3Emulator } from './s3-emulator';
 
-runStandIn(
-  readS3StandInConfig,
+runEmulator(
+  readS3EmulatorConfig,
   (config) =>
-    createS3StandIn({
+    createS3Emulator({
       stateDir: config.STATE_DIR,
       accounts: config.ACCOUNTS,
       buckets: config.BUCKETS,

@@ -15,7 +15,7 @@ export interface S3Service {
   accounts: readonly S3Account[];
   faults: FaultOrders;
   calls: CallLog;
-  /** Requests under /stand-in, which no bucket's name can be. */
+  /** Requests under /emulator, which no bucket's name can be. */
   admin(request: IncomingMessage, response: ServerResponse): void;
 }
 
@@ -23,7 +23,7 @@ export function createS3Server(service: S3Service): Server {
   return createServer((request, response) => {
     void (async () => {
       if (request.url === '/healthz' || request.url === '/readyz') return void response.writeHead(200).end('{"status":"ok"}');
-      if (request.url?.startsWith('/stand-in/') === true) return service.admin(request, response);
+      if (request.url?.startsWith('/emulator/') === true) return service.admin(request, response);
       await serveCall(service, request, response);
     })().catch(() => response.destroy());
   });
@@ -49,7 +49,7 @@ const isReal = ({ isCarriedOut, answer }: FaultOrder): boolean =>
 
 async function replyTo({ world, accounts }: S3Service, call: S3Call): Promise<S3Reply> {
   try {
-    // Signatures are made by the caller's clock: the stand-in's own may be days ahead.
+    // Signatures are made by the caller's clock: the emulator's own may be days ahead.
     return await answerS3(world, call, authenticate(call, accounts, Date.now()));
   } catch (error) {
     if (!(error instanceof S3Refusal)) throw error;

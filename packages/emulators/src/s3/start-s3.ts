@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createS3StandIn, type S3Options, type S3StandIn } from './s3-stand-in';
+import { createS3Emulator, type S3Emulator, type S3Options } from './s3-emulator';
 
-export interface RunningS3 extends S3StandIn {
+export interface RunningS3 extends S3Emulator {
   /** http://127.0.0.1:<port> */
   endpoint: string;
   /** The file that holds the newest version of an object's content: for a test that alters a byte of it. */
@@ -17,7 +17,7 @@ export async function startS3(
   options: Omit<S3Options, 'stateDir' | 'adminToken' | 'region' | 'clockScale' | 'lockAnswer'> & Partial<S3Options>,
 ): Promise<RunningS3> {
   const stateDir = options.stateDir ?? mkdtempSync(path.join(tmpdir(), 'drydock-s3-'));
-  const standIn = createS3StandIn({
+  const emulator = createS3Emulator({
     adminToken: 'admin',
     region: 'us-east-1',
     clockScale: 1,
@@ -25,23 +25,23 @@ export async function startS3(
     ...options,
     stateDir,
   });
-  standIn.server.listen(0, '127.0.0.1');
-  await once(standIn.server, 'listening');
-  const address = standIn.server.address();
+  emulator.server.listen(0, '127.0.0.1');
+  await once(emulator.server, 'listening');
+  const address = emulator.server.address();
   if (address === null || typeof address === 'string') throw new Error('not listening on a port');
   return {
-    ...standIn,
+    ...emulator,
     endpoint: `http://127.0.0.1:${address.port}`,
     fileOf: (bucket, key) => {
-      const store = standIn.world.buckets.get(bucket);
+      const store = emulator.world.buckets.get(bucket);
       const [piece] = store.versionsOf(key)[0]?.pieces ?? [];
       if (piece === undefined) throw new Error(`nothing was written as ${key}`);
       return store.fileOf(piece);
     },
     close: async () => {
-      standIn.server.close();
-      standIn.server.closeAllConnections();
-      await once(standIn.server, 'close');
+      emulator.server.close();
+      emulator.server.closeAllConnections();
+      await once(emulator.server, 'close');
       if (options.stateDir === undefined) rmSync(stateDir, { recursive: true, force: true });
     },
   };

@@ -64,27 +64,27 @@ function writeContent(world: VendorWorld, found: Package, wanted: z.infer<typeof
 
 /** What happens to packages without our doing: their owners work on them, points come and go, timelines break. */
 export const vendorAdminRoutes = (world: VendorWorld): Route[] => [
-  routeAt('GET', '/stand-in/packages', () =>
+  routeAt('GET', '/emulator/packages', () =>
     jsonReply(200, { packages: world.state.packages.map(({ id, account, domain }) => ({ id, account, domain })) }),
   ),
-  routeAt('GET', '/stand-in/packages/:id/content', (_call, values) => {
+  routeAt('GET', '/emulator/packages/:id/content', (_call, values) => {
     world.settle();
     return jsonReply(200, readContent(world, packageOf(world, values)));
   }),
-  routeAt('PUT', '/stand-in/packages/:id/content', (call, values) => {
+  routeAt('PUT', '/emulator/packages/:id/content', (call, values) => {
     world.settle();
     writeContent(world, packageOf(world, values), parseAdmin(contentSchema, call));
     world.save();
     return emptyReply(204);
   }),
-  routeAt('POST', '/stand-in/packages/:id/points', (_call, values) => {
+  routeAt('POST', '/emulator/packages/:id/points', (_call, values) => {
     world.settle();
     const found = packageOf(world, values);
     for (const item of found.items) addPoint(world, found, item, 'automatic', world.clock.now());
     world.save();
     return emptyReply(204);
   }),
-  routeAt('PATCH', '/stand-in/packages/:id', (call, values) => {
+  routeAt('PATCH', '/emulator/packages/:id', (call, values) => {
     const found = packageOf(world, values);
     const { flags = {}, failsNextJob, item, forget } = parseAdmin(changeSchema, call);
     Object.assign(found.flags, flags);

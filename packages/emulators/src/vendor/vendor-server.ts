@@ -1,10 +1,10 @@
-import { runStandIn } from '../protocol/run-stand-in';
+import { runEmulator } from '../protocol/run-emulator';
 import { parseOptionalTokens, parseTokens } from '../protocol/tokens';
-import { readVendorStandInConfig } from './config';
-import { createVendorStandIn } from './vendor-stand-in';
+import { readVendorEmulatorConfig } from './config';
+import { createVendorEmulator } from './vendor-emulator';
 
-runStandIn(readVendorStandInConfig, (config) =>
-  createVendorStandIn({
+runEmulator(readVendorEmulatorConfig, (config) =>
+  createVendorEmulator({
     stateDir: config.STATE_DIR,
     keys: parseTokens(config.ACCOUNT_KEYS),
     readerKeys: parseOptionalTokens(config.ACCOUNT_READER_KEYS),

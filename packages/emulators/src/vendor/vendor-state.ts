@@ -5,7 +5,7 @@ import { ledgerEntrySchema } from '../protocol/ledger';
 export const scopeSchema = z.enum(['web', 'database', 'mailbox']);
 export type Scope = z.infer<typeof scopeSchema>;
 
-/** Times are milliseconds since 1970 in the stand-in's time. */
+/** Times are milliseconds since 1970 in the emulator's time. */
 const pointSchema = z.strictObject({
   /** Seconds since 1970, unique within its timeline: what a restore names. */
   restoreAsOf: z.int(),

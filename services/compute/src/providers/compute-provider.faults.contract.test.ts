@@ -157,7 +157,7 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
       ...(await prepared({
         kind: 'create',
         reference: reference(),
-        order: { ...rig.order(), labels: { 'stand-in.fail': rig.rollbackOp } },
+        order: { ...rig.order(), labels: { 'emulator.fail': rig.rollbackOp } },
       })),
     );
     await world.admin.changeClock({ advanceSeconds: 600 });

@@ -75,7 +75,7 @@ it('calls staff when the machine of a failed order cannot be deleted, instead of
     const machines = await world.project.machinesNamed(id);
     return machines.length > 0 && machines;
   });
-  await world.project.admin('PATCH', `/servers/${machineId}`, { labels: { 'stand-in.fail': 'delete_server' } });
+  await world.project.admin('PATCH', `/servers/${machineId}`, { labels: { 'emulator.fail': 'delete_server' } });
   await world.project.admin('DELETE', '/faults');
   await ofActions('error', 1);
   // Four times were enough of this for a test.

@@ -32,7 +32,7 @@ export function composeOffsiteReaders(settings: Settings): OffsiteReaders {
   const allowed = allowedIn(settings);
   const key = credentialKeyOf(settings);
   return {
-    // The sandbox touches stand-ins only, and those are the ones that are allowed by name.
+    // The sandbox touches emulators only, and those are the ones that are allowed by name.
     allows: (endpoint, mode) => (mode === 'live' ? isEndpointAllowed(endpoint, allowed) : allowed.has(authorityOf(endpoint))),
     seal: (place, credentials) => sealCredentials(key, place, credentials),
     open: openerOf(settings),

@@ -101,7 +101,7 @@ describe('a storage that is named', () => {
     expect(await put(siteId, change)).toMatchObject({ status: 422, json: { code: 'invalid_request' } });
   });
 
-  it('of a sandbox site may only be a stand-in', async () => {
+  it('of a sandbox site may only be an emulator', async () => {
     const caller = { ...owner, mode: 'sandbox' as const };
     const siteId = await givenSite(api, caller);
     expect(await put(siteId, {}, { caller })).toMatchObject({ status: 422, json: { code: 'offsite_endpoint_refused' } });

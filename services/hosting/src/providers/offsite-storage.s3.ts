@@ -11,7 +11,7 @@ import { OffsiteError } from './offsite-storage';
 import { readObjectBody } from './read-object-body';
 
 export interface S3OffsiteOptions {
-  /** `host:port` that may be any address: for stand-ins. */
+  /** `host:port` that may be any address: for emulators. */
   allowed: ReadonlySet<string>;
   resolve?: ResolveAll;
 }

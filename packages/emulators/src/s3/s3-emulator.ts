@@ -23,12 +23,12 @@ export interface S3Options {
   adminToken: string;
   region: string;
   lockAnswer: LockAnswer;
-  /** How much faster than ours a new stand-in's time goes. */
+  /** How much faster than ours a new emulator's time goes. */
   clockScale: number;
 }
 
 /** What a test of the same process may look at and order. */
-export interface S3StandIn {
+export interface S3Emulator {
   server: Server;
   world: S3World;
   faults: FaultOrders;
@@ -38,7 +38,7 @@ export interface S3StandIn {
 const stateSchema = z.strictObject({ clock: clockAnchorSchema });
 
 /** Speaks S3 as far as its common clients use it, over the objects in its folder. Not listening yet. */
-export function createS3StandIn(options: S3Options): S3StandIn {
+export function createS3Emulator(options: S3Options): S3Emulator {
   const { stateDir, accounts, region, lockAnswer } = options;
   mkdirSync(stateDir, { recursive: true, mode: 0o700 });
   const file = openStateFile(stateDir, stateSchema);

@@ -2,13 +2,13 @@ import path from 'node:path';
 import { type ProgramPlan, type Surroundings, urlOf } from './program';
 
 /** The live project stands for a real one, the sandbox's for nobody's: neither sees the other's machines. */
-export type StandInProject = 'live' | 'sandbox';
+export type EmulatorProject = 'live' | 'sandbox';
 
-export const hetznerTokenOf = (project: StandInProject, around: Surroundings): string => around.derive(`hetzner-stand-in:${project}`);
-export const hetznerReaderTokenOf = (project: StandInProject, around: Surroundings): string =>
+export const hetznerTokenOf = (project: EmulatorProject, around: Surroundings): string => around.derive(`hetzner-stand-in:${project}`);
+export const hetznerReaderTokenOf = (project: EmulatorProject, around: Surroundings): string =>
   around.derive(`hetzner-stand-in:${project}:reader`);
 
-/** Where the stand-in is told what happens behind our back, and by which tokens. */
+/** Where the emulator is told what happens behind our back, and by which tokens. */
 export const hetznerAdminOf = (around: Surroundings) => ({
   url: urlOf(around, 'hetzner-stand-in'),
   token: around.derive('hetzner-stand-in:admin'),
@@ -16,7 +16,7 @@ export const hetznerAdminOf = (around: Surroundings) => ({
 });
 
 /** A cloud with machines, disks and images. What takes minutes there takes seconds here. */
-export const hetznerStandInProgram: ProgramPlan = {
+export const hetznerEmulatorProgram: ProgramPlan = {
   name: 'hetzner-stand-in',
   entry: 'packages/emulators/dist/hetzner/hetzner-server.js',
   tier: 'host',

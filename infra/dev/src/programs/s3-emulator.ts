@@ -22,7 +22,7 @@ type Owner = keyof typeof owners;
 
 const secretOf = (owner: Owner, around: Surroundings): string => around.derive(`s3-stand-in:${owner}`);
 
-/** What this owner needs to use the S3 stand-in. */
+/** What this owner needs to use the S3 emulator. */
 export const s3KeysOf = (owner: Owner, around: Surroundings): S3Keys => ({
   endpoint: urlOf(around, 's3-stand-in'),
   region: 'us-east-1',
@@ -81,7 +81,7 @@ export const backupsEnvironment = (around: Surroundings): Record<string, string>
 };
 
 /** Object storage for the backups and for a customer's own copies. */
-export const s3StandInProgram: ProgramPlan = {
+export const s3EmulatorProgram: ProgramPlan = {
   name: 's3-stand-in',
   entry: 'packages/emulators/dist/s3/s3-server.js',
   tier: 'host',

@@ -6,12 +6,12 @@ import type { FaultOrders } from './fault-orders';
 import { matchRoute, type Route } from './routes';
 import { sendFaulty, sendReply } from './send-reply';
 
-export interface StandIn {
+export interface Emulator {
   faults: FaultOrders;
   calls: CallLog;
   /** The protocol itself. */
   answer(call: Call): Reply | Promise<Reply>;
-  /** Under /stand-in. They check for themselves who asks. */
+  /** Under /emulator. They check for themselves who asks. */
   adminRoutes: readonly Route[];
 }
 
@@ -19,23 +19,23 @@ export interface StandIn {
 const bodyBytesMax = 8 * 1024 * 1024;
 
 /** Admin calls are never struck by faults, calls of the protocol by those that were ordered. */
-export function createStandInServer(standIn: StandIn): Server {
+export function createEmulatorServer(emulator: Emulator): Server {
   return createServer((request, response) => {
     void (async () => {
       const call = await readCall(request);
       if (call === null) return response.destroy();
       if (call.path === '/healthz' || call.path === '/readyz') return sendReply(response, jsonReply(200, { status: 'ok' }));
-      if (call.path.startsWith('/stand-in/')) return sendReply(response, await answerAdmin(standIn.adminRoutes, call));
-      const fault = standIn.faults.take(call.method, call.path);
+      if (call.path.startsWith('/emulator/')) return sendReply(response, await answerAdmin(emulator.adminRoutes, call));
+      const fault = emulator.faults.take(call.method, call.path);
       if (fault === null || (fault.answer.kind === 'as_usual' && fault.delayMs === 0)) {
-        const reply = await refusing(() => standIn.answer(call));
-        standIn.calls.add({ at: Date.now(), method: call.method, path: call.path, status: reply.status });
+        const reply = await refusing(() => emulator.answer(call));
+        emulator.calls.add({ at: Date.now(), method: call.method, path: call.path, status: reply.status });
         return sendReply(response, reply);
       }
       if (fault.delayMs > 0) await wait(fault.delayMs);
       const isReal = fault.isCarriedOut || fault.answer.kind === 'as_usual' || fault.answer.kind === 'edited';
-      const reply = isReal ? await refusing(() => standIn.answer(call)) : emptyReply(200);
-      standIn.calls.add({
+      const reply = isReal ? await refusing(() => emulator.answer(call)) : emptyReply(200);
+      emulator.calls.add({
         at: Date.now(),
         method: call.method,
         path: call.path,
@@ -70,7 +70,7 @@ async function readCall(request: IncomingMessage): Promise<Call | null> {
     if (length > bodyBytesMax) return null;
     pieces.push(piece);
   }
-  const url = new URL(request.url ?? '/', 'http://stand-in');
+  const url = new URL(request.url ?? '/', 'http://emulator');
   const headers = Object.fromEntries(
     Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );

@@ -3,10 +3,10 @@ import { adminRoutes } from '../protocol/admin-routes';
 import { type Call, jsonReply, Refusal, type Reply } from '../protocol/call';
 import { createCallLog } from '../protocol/call-log';
 import { openClock, startOfClock } from '../protocol/clock';
+import { createEmulatorServer } from '../protocol/emulator-server';
 import { createFaultOrders } from '../protocol/fault-orders';
 import { openLedger } from '../protocol/ledger';
 import { matchRoute, type Route } from '../protocol/routes';
-import { createStandInServer } from '../protocol/stand-in-server';
 import { openStateFile } from '../protocol/state-file';
 import { holderOf, isSame } from '../protocol/tokens';
 import { openPackageContent } from './package-content';
@@ -17,7 +17,7 @@ import { vendorAdminRoutes } from './vendor-admin';
 import { vendorStateSchema } from './vendor-state';
 import { openVendorWorld, type VendorWorld } from './vendor-world';
 
-export interface VendorStandInOptions {
+export interface VendorEmulatorOptions {
   stateDir: string;
   /** Account to its key. */
   keys: ReadonlyMap<string, string>;
@@ -25,7 +25,7 @@ export interface VendorStandInOptions {
   readerKeys?: ReadonlyMap<string, string>;
   adminToken: string;
   clockScale: number;
-  /** How long a snapshot or a restore takes, in seconds of the stand-in's time. */
+  /** How long a snapshot or a restore takes, in seconds of the emulator's time. */
   jobSeconds: number;
 }
 
@@ -44,7 +44,14 @@ function answerAccount(world: VendorWorld, account: string, call: Call): Reply |
 }
 
 /** The vendor's packages and timelines over HTTP. Everything it knows survives it in `stateDir`. */
-export function createVendorStandIn({ stateDir, keys, readerKeys, adminToken, clockScale, jobSeconds }: VendorStandInOptions): HttpServer {
+export function createVendorEmulator({
+  stateDir,
+  keys,
+  readerKeys,
+  adminToken,
+  clockScale,
+  jobSeconds,
+}: VendorEmulatorOptions): HttpServer {
   const file = openStateFile(stateDir, vendorStateSchema);
   const state = file.read(() => ({ clock: startOfClock(clockScale), lastId: 1_000, lastEntry: null, packages: [] }));
   const clock = openClock(state.clock);
@@ -56,7 +63,7 @@ export function createVendorStandIn({ stateDir, keys, readerKeys, adminToken, cl
     handle: (call, values) =>
       isSame(bearerOf(call), adminToken) ? route.handle(call, values) : jsonReply(401, { error: 'admin token required' }),
   });
-  return createStandInServer({
+  return createEmulatorServer({
     faults,
     calls,
     adminRoutes: [...vendorAdminRoutes(world), ...adminRoutes({ clock, faults, calls, ledger, save: () => world.save() })].map(guarded),

@@ -3,8 +3,8 @@ import type { Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { closeServer, listen } from '@drydock/service/http/http-server';
-import { standInAdmin } from '../admin-client';
-import { createVendorStandIn } from './vendor-stand-in';
+import { emulatorAdmin } from '../admin-client';
+import { createVendorEmulator } from './vendor-emulator';
 
 const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-vendor-'));
 let server: Server;
@@ -12,7 +12,7 @@ let url = '';
 
 const start = async (): Promise<void> => {
   const options = { stateDir, keys: new Map([['live', 'live-key']]), adminToken: 'admin', clockScale: 0, jobSeconds: 20 };
-  server = createVendorStandIn(options);
+  server = createVendorEmulator(options);
   ({ url } = await listen(server, 0));
 };
 const stop = async (): Promise<void> => {
@@ -33,7 +33,7 @@ const ask = async (method: string, target: string, body?: object, key = 'live-ke
   });
   return { status: response.status, json: await response.json() };
 };
-const admin = () => standInAdmin(url, 'admin');
+const admin = () => emulatorAdmin(url, 'admin');
 const content = (text: string) => ({
   web: { 'index.html': text },
   databases: { shop: { 'a.json': text } },
@@ -71,7 +71,7 @@ it('keeps packages, points and running jobs over a restart, and ends each job wi
 
 it('answers nobody without a key, and nothing of another account', async () => {
   expect((await ask('GET', '/package', undefined, 'wrong')).status).toBe(401);
-  expect((await ask('GET', '/stand-in/packages')).status).toBe(401);
+  expect((await ask('GET', '/emulator/packages')).status).toBe(401);
   expect((await ask('GET', '/package/1/web/timelineBackup')).status).toBe(404);
 });
 

@@ -10,12 +10,12 @@ interface ProcessConfig {
   LOG_LEVEL: string;
 }
 
-/** A stand-in as a process of its own, until it is told to stop. */
-export function runStandIn<Config extends ProcessConfig>(readConfig: () => Config, create: (config: Config) => Server): void {
+/** An emulator as a process of its own, until it is told to stop. */
+export function runEmulator<Config extends ProcessConfig>(readConfig: () => Config, create: (config: Config) => Server): void {
   start(readConfig, create).catch((error: unknown) => {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     process.exitCode = 1;
-    // A half-open stand-in must not linger as if it were up.
+    // A half-open emulator must not linger as if it were up.
     process.exit();
   });
 }
@@ -27,6 +27,6 @@ async function start<Config extends ProcessConfig>(readConfig: () => Config, cre
   const server = create(config);
   const { url } = await listen(server, config.PORT, config.HOST);
   lifetime.onClose('server', () => closeServer(server));
-  log.info({ url }, 'stand-in is up');
+  log.info({ url }, 'emulator is up');
   closeOnSignal(lifetime, log);
 }

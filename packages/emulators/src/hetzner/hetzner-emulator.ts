@@ -4,10 +4,10 @@ import { type Call, jsonReply, Refusal, type Reply } from '../protocol/call';
 import { createCallLog } from '../protocol/call-log';
 import { openClock, startOfClock } from '../protocol/clock';
 import { diskRoutes, type FindDisk } from '../protocol/disk';
+import { createEmulatorServer } from '../protocol/emulator-server';
 import { createFaultOrders } from '../protocol/fault-orders';
 import { openLedger } from '../protocol/ledger';
 import { matchRoute, type Route } from '../protocol/routes';
-import { createStandInServer } from '../protocol/stand-in-server';
 import { openStateFile } from '../protocol/state-file';
 import { holderOf, isSame } from '../protocol/tokens';
 import { actionRoutes } from './action-routes';
@@ -63,7 +63,7 @@ function answered(work: () => Reply): Reply {
 }
 
 /** Speaks the Hetzner Cloud API as far as Drydock uses it, over the state in its folder. Not listening yet. */
-export function createHetznerStandIn(options: HetznerOptions): HttpServer {
+export function createHetznerEmulator(options: HetznerOptions): HttpServer {
   const { stateDir, tokens, readerTokens, adminToken } = options;
   const file = openStateFile(stateDir, hetznerStateSchema);
   const state = file.read(() => ({
@@ -102,7 +102,7 @@ export function createHetznerStandIn(options: HetznerOptions): HttpServer {
     },
   });
 
-  return createStandInServer({
+  return createEmulatorServer({
     faults,
     calls,
     adminRoutes: [

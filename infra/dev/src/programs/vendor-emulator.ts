@@ -4,7 +4,7 @@ import { type ProgramPlan, type Surroundings, urlOf } from './program';
 /** The live account stands for a real vendor's, the sandbox's for nobody's: neither sees the other's packages. */
 const keyOf = (account: 'live' | 'sandbox', around: Surroundings): string => around.derive(`vendor-stand-in:${account}`);
 
-/** Where the stand-in is told what happens behind our back, and by which token. */
+/** Where the emulator is told what happens behind our back, and by which token. */
 export const vendorAdminOf = (around: Surroundings): { url: string; token: string } => ({
   url: urlOf(around, 'vendor-stand-in'),
   token: around.derive('vendor-stand-in:admin'),
@@ -32,7 +32,7 @@ export const vendorReaderEnvironment = (around: Surroundings): Record<string, st
 });
 
 /** A hosting vendor with packages and their timelines. Its jobs take three seconds here, minutes at a real one. */
-export const vendorStandInProgram: ProgramPlan = {
+export const vendorEmulatorProgram: ProgramPlan = {
   name: 'vendor-stand-in',
   entry: 'packages/emulators/dist/vendor/vendor-server.js',
   tier: 'host',

@@ -5,10 +5,10 @@ import { type Call, jsonReply, Refusal, type Reply } from '../protocol/call';
 import { createCallLog } from '../protocol/call-log';
 import { openClock, startOfClock } from '../protocol/clock';
 import { diskRoutes, type FindDisk } from '../protocol/disk';
+import { createEmulatorServer } from '../protocol/emulator-server';
 import { createFaultOrders } from '../protocol/fault-orders';
 import { openLedger } from '../protocol/ledger';
 import { matchRoute, type Route } from '../protocol/routes';
-import { createStandInServer } from '../protocol/stand-in-server';
 import { openStateFile } from '../protocol/state-file';
 import { isSame, type TokenHolder } from '../protocol/tokens';
 import { templates } from './cluster';
@@ -62,7 +62,7 @@ function answerAccount(world: ProxmoxWorld, account: string, call: Call): Reply 
 }
 
 /** Speaks the API of a Proxmox VE cluster as far as Drydock uses it, over the state in its folder. Not listening yet. */
-export function createProxmoxStandIn({ stateDir, tokens, readerTokens, adminToken, clockScale, taskSeconds }: ProxmoxOptions): HttpServer {
+export function createProxmoxEmulator({ stateDir, tokens, readerTokens, adminToken, clockScale, taskSeconds }: ProxmoxOptions): HttpServer {
   const file = openStateFile(stateDir, proxmoxStateSchema);
   const state = file.read(() => ({ clock: startOfClock(clockScale), lastPid: 1_000, lastEntry: null, vms: templates(), tasks: [] }));
   const clock = openClock(state.clock);
@@ -89,7 +89,7 @@ export function createProxmoxStandIn({ stateDir, tokens, readerTokens, adminToke
         ? route.handle(call, values)
         : jsonReply(401, { error: 'admin token required' }),
   });
-  return createStandInServer({
+  return createEmulatorServer({
     faults,
     calls,
     adminRoutes: [
