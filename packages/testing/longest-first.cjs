@@ -2,23 +2,23 @@ const fs = require('node:fs');
 
 /** The suites that take longest, longest first. A clean checkout has no timings of an earlier run, and a long suite that begins last is waited for alone. */
 const longest = [
-  'services/databases/src/crash.test.ts',
+  'services/databases/src/runner/crash.test.ts',
   'infra/dev/src/e2e/first-hour.test.ts',
-  'services/hosting/src/crash.test.ts',
-  'services/compute/src/crash.test.ts',
-  'services/compute/src/proxmox-crash.test.ts',
+  'services/hosting/src/runner/crash.test.ts',
+  'services/compute/src/runner/crash.test.ts',
+  'services/compute/src/proxmox-runner/crash.test.ts',
   'infra/dev/src/start.test.ts',
   'infra/dev/src/e2e/secret-hunt.test.ts',
   'infra/dev/src/e2e/restore.test.ts',
   'infra/dev/src/e2e/attacks.test.ts',
   'conformance.test.ts',
-  'packages/workflow/src/crash.test.ts',
+  'packages/workflow/src/runner/crash.test.ts',
   'packages/postgres/src/load/transfer.test.ts',
   'services/database-agent/src/switch-over.test.ts',
   'services/databases/src/upgrades/',
   'workflow.test.ts',
   '.contract.test.ts',
-  'crash.test.ts',
+  'runner/crash.test.ts',
 ];
 
 const placeOf = (file) => {

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { clusterAccounts } from '@drydock/postgres/server/unprivileged';
-import { prepareQueue } from '@drydock/workflow/prepare-queue';
+import { prepareQueue } from '@drydock/workflow/dispatch/prepare-queue';
 import { openChildLog } from './child-log';
 import type { DeriveSecret } from './derive-secret';
 import type { DevConfig } from './dev-config';

@@ -25,6 +25,6 @@ ALTER TABLE "workflow_step"
   ADD CONSTRAINT "workflow_step_status_known" CHECK ("status" IN ('pending', 'running', 'succeeded', 'failed', 'undone'));
 
 ALTER TABLE "workflow_schedule"
-  ADD CONSTRAINT "workflow_schedule_one_rhythm" CHECK (num_nonnulls("interval_seconds", "daily_at") = 1),
+  ADD CONSTRAINT "workflow_schedule_one_interval" CHECK (num_nonnulls("interval_seconds", "daily_at") = 1),
   ADD CONSTRAINT "workflow_schedule_interval_positive" CHECK ("interval_seconds" > 0),
   ADD CONSTRAINT "workflow_schedule_daily_at_time" CHECK ("daily_at" ~ '^([01][0-9]|2[0-3]):[0-5][0-9]$');

@@ -1,5 +1,5 @@
 import type { Caller } from '@drydock/service/access/internal-token';
-import type { WorkflowContext } from '@drydock/workflow-kit/workflow-context';
+import type { WorkflowContext } from '@drydock/workflow/http/workflow-context';
 import type { ComputeDatabase, Tx } from './database.store';
 import type { ComputeReader } from './providers/compute-provider';
 import type { Owner } from './servers/server.types';

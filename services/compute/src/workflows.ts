@@ -1,4 +1,4 @@
-import type { WorkflowDefinition } from '@drydock/workflow/definition';
+import type { WorkflowDefinition } from '@drydock/workflow/definition/definition';
 import type { Tx } from './database.store';
 import { orderServerWorkflow } from './servers/order-server.workflow';
 import { rebuildServerWorkflow } from './servers/rebuild-server.workflow';

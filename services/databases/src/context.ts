@@ -1,6 +1,6 @@
 import type { Caller } from '@drydock/service/access/internal-token';
 import type { QuotaRule } from '@drydock/service/access/org-quota';
-import type { WorkflowContext } from '@drydock/workflow-kit/workflow-context';
+import type { WorkflowContext } from '@drydock/workflow/http/workflow-context';
 import type { DatabasesDatabase, Tx } from './database.store';
 import type { Owner } from './databases/database.types';
 import type { DatabasePasswords } from './databases/database-password';

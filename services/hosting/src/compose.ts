@@ -5,8 +5,8 @@ import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api
 import { layFoundation } from '@drydock/service/process/foundation';
 import type { Process } from '@drydock/service/process/run-process';
 import { deriveKey } from '@drydock/service/process/secrets';
-import { connectWorkflows } from '@drydock/workflow-kit/connect-workflows';
-import { composeWorkerProcess } from '@drydock/workflow-kit/worker-process';
+import { composeWorkerProcess } from '@drydock/workflow/http/worker-process';
+import { connectWorkflows } from '@drydock/workflow/http/workflow-context';
 import { openBackupReader, openBackupStorage } from './compose-backups';
 import { hasSshHost, openSshHosts, sshModesOf } from './compose-ssh';
 import { hasVendor, openVendorReaders, openVendors } from './compose-vendor';

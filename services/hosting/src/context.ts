@@ -1,7 +1,7 @@
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { Caller } from '@drydock/service/access/internal-token';
 import type { QuotaRule } from '@drydock/service/access/org-quota';
-import type { WorkflowContext } from '@drydock/workflow-kit/workflow-context';
+import type { WorkflowContext } from '@drydock/workflow/http/workflow-context';
 import type { HostingDatabase, Tx } from './database.store';
 import type { DomainProofs } from './domains/domain-proof';
 import type { OffsiteReaders } from './offsite/offsite.types';

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import type { Sql } from '@drydock/service/database/sql';
 import type { ServiceApi } from '@drydock/service/testing/service-api';
 import { until } from '@drydock/testing/wait';
-import { startWorkflow, type WorkflowStart } from '@drydock/workflow/start-workflow';
+import { startWorkflow, type WorkflowStart } from '@drydock/workflow/store/start-workflow';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { platformOrgId, platformSubject } from '../src/retention/platform-work';

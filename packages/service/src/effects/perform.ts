@@ -117,7 +117,7 @@ function outcomeUnread(error: unknown): Problem {
   return outcomeUnknown(code, { ...details, detail: acceptedDetail });
 }
 
-/** What a turn that comes late must leave: for the effect itself, and for the wait for a worker (10.5 s, `startDecidedMs` of workflow-kit) and a last look. */
+/** What a turn that comes late must leave: for the effect itself, and for the wait for a worker (10.5 s, `startDecidedMs` of workflow) and a last look. */
 const actMs = 500;
 const settleMs = 13_000;
 

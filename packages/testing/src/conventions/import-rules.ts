@@ -19,8 +19,14 @@ export const importRules: ImportRule[] = [
     forbids: (file, imported) => inPackage(file, 'contracts') && !isTest(file) && imported !== 'zod' && !imported.startsWith('.'),
   },
   {
-    reason: 'service does not know workflow: a service without long work needs none of it',
-    forbids: (file, imported) => inPackage(file, 'service') && isFrom(imported, 'workflow'),
+    reason:
+      'service does not know workflow: a service without long work needs none of it; in workflow only http/ knows how a service answers',
+    forbids: (file, imported) =>
+      (inPackage(file, 'service') && isFrom(imported, 'workflow')) ||
+      (inPackage(file, 'workflow') &&
+        /^@drydock\/service\/(?!database|redis|testing)/.test(imported) &&
+        !isTest(file) &&
+        !file.path.startsWith('packages/workflow/src/http/')),
   },
   {
     reason: 'archive knows no site and no bucket, hence nothing of ours',
@@ -44,10 +50,10 @@ export const importRules: ImportRule[] = [
   {
     reason: 'rules of a service are pure: they import rules, types and contracts only',
     forbids: (file, imported) =>
-      (file.path.startsWith('services/') || inPackage(file, 'workflow-kit')) &&
+      (file.path.startsWith('services/') || inPackage(file, 'workflow')) &&
       named(file, /\.rules\.ts$/) &&
       !isFrom(imported, 'contracts') &&
-      !/^@drydock\/[a-z-]+\/[a-z-]+\.(rules|types)$/.test(imported) &&
+      !/^@drydock\/[a-z-]+\/(?:[a-z-]+\/)*[a-z-]+\.(rules|types)$/.test(imported) &&
       !/^\.{1,2}\/.*\.(rules|types|states)$|^\.{1,2}\/[a-z-]*(rules|types|states)$/.test(imported),
   },
   {

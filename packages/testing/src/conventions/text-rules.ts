@@ -9,6 +9,10 @@ interface TextRule {
 
 const at = (pattern: RegExp) => (file: SourceFile) => pattern.test(file.path) || isTest(file);
 
+/** A statement that inserts or deletes a workflow or a step, or sets one of their columns other than those of the dispatch; by SQL or by Prisma. */
+const stateWrite =
+  /\b(?:INSERT INTO|DELETE FROM)\s+"?workflow(?:_step)?\b|\bUPDATE\s+"?workflow(?:_step)?"?\s+SET\b(?:(?!\b(?:WHERE|FROM)\b)[\s\S])*?\b(?!dispatch)[a-z_]+\s*=(?!>)|\.workflow(?:Step)?\.(?:create|update|upsert|delete)/;
+
 /** House habit 9: one home each, and the message says which. */
 export const textRules: TextRule[] = [
   {
@@ -28,6 +32,12 @@ export const textRules: TextRule[] = [
     reason: 'a queue is opened in workflow alone',
     pattern: /\bnew (Queue|Worker)\(/,
     allowedIn: at(/^packages\/workflow\/|^packages\/(archive|postgres)\/|^infra\/bench\//),
+  },
+  {
+    reason:
+      'the states of workflows and of their steps are written in workflow-states.ts alone; elsewhere only when to dispatch one, and the purge of those that ended',
+    pattern: stateWrite,
+    allowedIn: at(/workflow\/src\/store\/(workflow-states|purge-workflows)\.ts$/),
   },
   {
     reason: 'left open: finish it or file it',

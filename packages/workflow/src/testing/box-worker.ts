@@ -2,11 +2,10 @@ import { writeSync } from 'node:fs';
 import { pgDatabase } from '@drydock/service/database/pg-database';
 import { poolConfig } from '@drydock/service/database/pool';
 import { Pool } from 'pg';
-import { createEngine } from '../engine';
-import { createListener } from '../listener';
-import type { Log } from '../log';
-import { dawdle } from './dawdle';
-import { refillBox } from './refill-box';
+import type { Log } from '../definition/definition';
+import { createEngine } from '../runner/engine';
+import { createListener } from '../store/listener';
+import { dawdle, refillBox } from './refill-box';
 
 /** A worker process for this package's tests: everything it does comes from its environment, everything it says is one JSON line on stdout. */
 const setting = (name: string): string => {

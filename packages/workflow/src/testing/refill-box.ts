@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@drydock/service/database/sql';
 import type { PoolClient } from 'pg';
 import { z } from 'zod';
-import { workflowsFor } from '../definition';
+import { workflowsFor } from '../definition/definition';
 import { currentText, openBox } from './box';
 
 /** What the steps of the tests are given: the folder `boxes`, and the database of their hooks. */
@@ -48,3 +49,17 @@ export const refillBox = workflowsFor<BoxContext, PoolClient>()({
 export const boxTables = `
   CREATE TABLE box_swap (workflow_id uuid PRIMARY KEY);
   CREATE TABLE box_end (workflow_id uuid PRIMARY KEY, status text NOT NULL);`;
+
+/** Workflows of the tests: their steps close over what they need, and their hooks write nothing. */
+export const workflow = workflowsFor<unknown, unknown>();
+
+/** Takes its time, and stops at once when told to. With `poison` it kills its process, whichever. */
+export const dawdle = workflow({ kind: 'dawdle', input: z.strictObject({ ms: z.number(), poison: z.boolean().optional() }) })
+  .step('dawdle', {
+    run: async ({ input, signal }) => {
+      if (input.poison === true) process.kill(process.pid, 'SIGKILL');
+      await sleep(input.ms, undefined, { signal });
+      return { pid: process.pid };
+    },
+  })
+  .build();

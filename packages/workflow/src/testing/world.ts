@@ -10,11 +10,10 @@ import { type TestQueue, testQueue } from '@drydock/service/testing/test-queue';
 import type { QueueBackend } from '@drydock/testing/queue-backends';
 import { Pool, type PoolClient } from 'pg';
 import { uuidv7 } from 'uuidv7';
-import type { WorkflowDefinition } from '../definition';
-import { createDispatcher, type Dispatcher } from '../dispatcher';
-import { createEngine, type Engine, type EngineOptions } from '../engine';
-import type { Log } from '../log';
-import { startWorkflow, type WorkflowStart, type WorkflowStarted } from '../start-workflow';
+import type { Log, WorkflowDefinition } from '../definition/definition';
+import { createDispatcher, type Dispatcher } from '../dispatch/dispatcher';
+import { createEngine, type Engine, type EngineOptions } from '../runner/engine';
+import { startWorkflow, type WorkflowStart, type WorkflowStarted } from '../store/start-workflow';
 import { createBox } from './box';
 import { type BoxContext, boxTables } from './refill-box';
 

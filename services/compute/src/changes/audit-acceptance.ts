@@ -1,6 +1,6 @@
 import type { Database } from '@drydock/service/database/sql';
 import { audit } from '@drydock/service/effects/audit';
-import type { WorkflowRun } from '@drydock/workflow/definition';
+import type { WorkflowRun } from '@drydock/workflow/definition/definition';
 import type { Tx } from '../database.store';
 import { serverPath } from '../servers/server-names';
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { retryLater } from '@drydock/workflow/step-error';
+import { retryLater } from '@drydock/workflow/definition/step-error';
 import type { Accepted, Change } from '../providers/compute-change.types';
 import { ComputeError } from '../providers/compute-error';
 import type { ComputeDriver } from '../providers/compute-provider';

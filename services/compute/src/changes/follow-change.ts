@@ -1,5 +1,5 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import { conclude, retryLater } from '@drydock/workflow/step-error';
+import { conclude, retryLater } from '@drydock/workflow/definition/step-error';
 import type { Accepted, Change } from '../providers/compute-change.types';
 import type { ComputeDriver } from '../providers/compute-provider';
 import { codeOf, lookedAt, pollSeconds } from './provider-failure';

@@ -1,4 +1,4 @@
-import { fail, retryLater } from '@drydock/workflow/step-error';
+import { fail, retryLater } from '@drydock/workflow/definition/step-error';
 import type { Machine, PowerState } from '../providers/compute-machine.types';
 import type { ComputeDriver } from '../providers/compute-provider';
 import { lookedAt, pollSeconds } from './provider-failure';

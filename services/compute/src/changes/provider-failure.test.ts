@@ -1,4 +1,4 @@
-import { StepFailure, StepWait } from '@drydock/workflow/step-error';
+import { StepFailure, StepWait } from '@drydock/workflow/definition/step-error';
 import { ComputeError } from '../providers/compute-error';
 import type { ComputeReason } from '../providers/compute-reason.types';
 import { lookedAt } from './provider-failure';

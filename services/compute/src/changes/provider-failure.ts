@@ -1,6 +1,6 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import type { Log } from '@drydock/workflow/log';
-import { conclude, fail, retryLater } from '@drydock/workflow/step-error';
+import type { Log } from '@drydock/workflow/definition/definition';
+import { conclude, fail, retryLater } from '@drydock/workflow/definition/step-error';
 import type { Change } from '../providers/compute-change.types';
 import { ComputeError } from '../providers/compute-error';
 import type { ComputeReason } from '../providers/compute-reason.types';

@@ -1,5 +1,5 @@
-import type { StepContext } from '@drydock/workflow/definition';
-import { conclude, LeaseLost, messageOf, retryLater, StepTimeout } from '@drydock/workflow/step-error';
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import { conclude, LeaseLost, messageOf, retryLater, StepTimeout } from '@drydock/workflow/definition/step-error';
 import type { Accepted, Change, Checkpoint } from '../providers/compute-change.types';
 import { ComputeError } from '../providers/compute-error';
 import type { ComputeDriver } from '../providers/compute-provider';

@@ -1,4 +1,4 @@
-import { type Acceptance, type Asking, acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
+import { type Acceptance, type Asking, acceptWorkflow, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { holdMachine } from './server.store';

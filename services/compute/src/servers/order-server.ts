@@ -1,7 +1,7 @@
 import type { orderComputeServer as endpoint } from '@drydock/contracts/compute/compute-servers';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ActHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';

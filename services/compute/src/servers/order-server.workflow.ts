@@ -1,6 +1,6 @@
 import { problems } from '@drydock/contracts/platform/problems';
-import type { StepContext } from '@drydock/workflow/definition';
-import { fail, retryLater } from '@drydock/workflow/step-error';
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import { fail, retryLater } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { followChange } from '../changes/follow-change';
 import { lookedAt, pollSeconds } from '../changes/provider-failure';

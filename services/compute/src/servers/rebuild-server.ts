@@ -1,6 +1,6 @@
 import type { rebuildComputeServer as endpoint } from '@drydock/contracts/compute/compute-servers';
 import type { ActHandlers } from '@drydock/service/http/route';
-import { assertAllowed, assertFree } from '@drydock/workflow-kit/refuse';
+import { assertAllowed, assertFree } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import type { Machine } from '../providers/compute-machine.types';

@@ -1,5 +1,5 @@
 import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
-import type { StepContext } from '@drydock/workflow/definition';
+import type { StepContext } from '@drydock/workflow/definition/definition';
 import { z } from 'zod';
 import { followChange } from '../changes/follow-change';
 import { observeMachine } from '../changes/observe-machine';

@@ -1,5 +1,5 @@
-import type { StepContext } from '@drydock/workflow/definition';
-import { forgetRuns } from '@drydock/workflow/purge-workflows';
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import { forgetRuns } from '@drydock/workflow/store/purge-workflows';
 import { z } from 'zod';
 import { lookedAt } from '../changes/provider-failure';
 import { forgetSends } from '../changes/provider-send.store';

@@ -1,4 +1,4 @@
-import { saveSchedule } from '@drydock/workflow/schedules';
+import { saveSchedule } from '@drydock/workflow/store/schedules';
 import type { ComputeDatabase } from '../database.store';
 import { reconcileServersWorkflow } from './reconcile-servers.workflow';
 import { removeOtherSchedules } from './reconciliation-schedule.store';

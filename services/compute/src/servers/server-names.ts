@@ -1,4 +1,4 @@
-import type { WorkTarget } from '@drydock/workflow-kit/accept-workflow';
+import type { WorkTarget } from '@drydock/workflow/http/accept-workflow';
 
 /** What one workflow at a time holds: whatever is done to a server excludes everything else. */
 export const serverResourceKey = (serverId: string): string => `server:${serverId}`;

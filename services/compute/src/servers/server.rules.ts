@@ -1,4 +1,4 @@
-import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
+import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import type { Server } from './server.types';
 
 /** `operable` is read as it stands, and the status beside it: neither follows from the other. */

@@ -1,4 +1,4 @@
-import { retryLater } from '@drydock/workflow/step-error';
+import { retryLater } from '@drydock/workflow/definition/step-error';
 import { lookedAt, pollSeconds, refusedSend } from '../changes/provider-failure';
 import type { Step } from '../changes/send-once';
 import type { MachineOrder } from '../providers/compute-change.types';

@@ -2,10 +2,8 @@ import type { deleteServerSnapshot as endpoint } from '@drydock/contracts/comput
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
 import type { SettleHandlers } from '@drydock/service/http/route';
-import { waitForStep } from '@drydock/workflow/wait-for-step';
-import { acceptWorkflow } from '@drydock/workflow-kit/accept-workflow';
-import { assertAllowed, assertFree, problemOf } from '@drydock/workflow-kit/refuse';
-import { readStartBy, startDecidedMs } from '@drydock/workflow-kit/start-by';
+import { acceptWorkflow, assertAllowed, assertFree, problemOf, readStartBy, startDecidedMs } from '@drydock/workflow/http/accept-workflow';
+import { waitForStep } from '@drydock/workflow/store/watch-workflow';
 import { lookedUp, providerUnavailable } from '../changes/provider-unavailable';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';

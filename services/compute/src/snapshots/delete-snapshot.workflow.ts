@@ -1,4 +1,4 @@
-import type { StepContext } from '@drydock/workflow/definition';
+import type { StepContext } from '@drydock/workflow/definition/definition';
 import { z } from 'zod';
 import { auditAcceptance } from '../changes/audit-acceptance';
 import { followChange } from '../changes/follow-change';

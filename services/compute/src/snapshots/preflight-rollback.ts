@@ -1,8 +1,8 @@
 import type { preflightComputeServerRollback as endpoint } from '@drydock/contracts/compute/compute-snapshots';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import { findUnfinished } from '@drydock/workflow/find-unfinished';
-import { refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
-import { problemOf } from '@drydock/workflow-kit/refuse';
+import { refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { problemOf } from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
 import { readServer } from '../servers/find-server';
 import { serverResourceKey } from '../servers/server-names';

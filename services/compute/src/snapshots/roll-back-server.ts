@@ -1,6 +1,6 @@
 import type { rollBackComputeServer as endpoint } from '@drydock/contracts/compute/compute-snapshots';
 import type { ActHandlers } from '@drydock/service/http/route';
-import { assertAllowed, assertFree } from '@drydock/workflow-kit/refuse';
+import { assertAllowed, assertFree } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { acceptOverwrite } from '../servers/accept-overwrite';

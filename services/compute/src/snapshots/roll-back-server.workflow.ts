@@ -1,6 +1,6 @@
 import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
-import type { StepContext } from '@drydock/workflow/definition';
-import { conclude, retryLater } from '@drydock/workflow/step-error';
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import { conclude, retryLater } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { followChange } from '../changes/follow-change';
 import { observeMachine } from '../changes/observe-machine';

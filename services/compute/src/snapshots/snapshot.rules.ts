@@ -1,4 +1,4 @@
-import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
+import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import type { Machine, MachineSnapshot } from '../providers/compute-machine.types';
 import { judgeRollback } from '../providers/rollback.rules';
 import { refuseInoperable } from '../servers/server.rules';

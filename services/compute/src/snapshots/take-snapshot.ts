@@ -1,9 +1,8 @@
 import type { takeServerSnapshot as endpoint } from '@drydock/contracts/compute/compute-snapshots';
 import { problems } from '@drydock/contracts/platform/problems';
 import type { SettleHandlers } from '@drydock/service/http/route';
-import { waitForStep } from '@drydock/workflow/wait-for-step';
-import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
-import { assertAllowed, assertFree, problemOf } from '@drydock/workflow-kit/refuse';
+import { acceptWorkflow, assertAllowed, assertFree, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
+import { waitForStep } from '@drydock/workflow/store/watch-workflow';
 import { z } from 'zod';
 import { providerUnavailable } from '../changes/provider-unavailable';
 import type { HandlerContext } from '../context';

@@ -1,5 +1,5 @@
-import type { StepContext } from '@drydock/workflow/definition';
-import { conclude, retryLater } from '@drydock/workflow/step-error';
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import { conclude, retryLater } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { auditAcceptance } from '../changes/audit-acceptance';
 import { followChange } from '../changes/follow-change';

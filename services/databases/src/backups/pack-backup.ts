@@ -1,6 +1,5 @@
 import { verifyArchive } from '@drydock/archive/read/verify-archive';
-import type { StepContext } from '@drydock/workflow/definition';
-import { orderOf } from '@drydock/workflow/order';
+import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
 import type { Tx } from '../database.store';
 import { recordBackup, recordVerified } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';

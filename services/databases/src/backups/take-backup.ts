@@ -1,7 +1,6 @@
 import type { takeDatabaseBackup as endpoint } from '@drydock/contracts/databases/database-backups';
 import type { ActHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
-import { assertAllowed, assertFree } from '@drydock/workflow-kit/refuse';
+import { acceptWorkflow, assertAllowed, assertFree, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';

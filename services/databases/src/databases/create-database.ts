@@ -2,9 +2,8 @@ import { type CreatedDatabase, type createDatabase as endpoint, managedDatabaseS
 import type { BodyOf } from '@drydock/contracts/platform/endpoint';
 import { assertWithinQuota } from '@drydock/service/access/org-quota';
 import type { ActHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
-import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
-import { assertAllowed } from '@drydock/workflow-kit/refuse';
+import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
+import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import { findBackupOf } from '../backups/backup.store';
 import { catalogue, findSize, findVersion, versionsOf } from '../catalogue/catalogue';

@@ -1,4 +1,4 @@
-import { orderOf } from '@drydock/workflow/order';
+import { orderOf } from '@drydock/workflow/definition/definition';
 import { z } from 'zod';
 import { endCreation, provision, serve } from './provision-database';
 import { defineWorkflow, refOf } from './work';

@@ -1,4 +1,4 @@
-import type { WorkTarget } from '@drydock/workflow-kit/accept-workflow';
+import type { WorkTarget } from '@drydock/workflow/http/accept-workflow';
 
 /** What one workflow at a time holds: whatever is done to a database excludes everything else. */
 export const databaseResourceKey = (databaseId: string): string => `database:${databaseId}`;

@@ -1,4 +1,4 @@
-import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
+import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import type { ManagedDatabase } from './database.types';
 
 export const refuseUnavailable = ({ status }: Pick<ManagedDatabase, 'status'>): Refusal | null =>

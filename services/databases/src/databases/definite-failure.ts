@@ -1,5 +1,5 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import { fail } from '@drydock/workflow/step-error';
+import { fail } from '@drydock/workflow/definition/step-error';
 import { DatabaseProviderError, type DatabaseRefusal } from '../providers/database-provider';
 
 const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {

@@ -1,7 +1,6 @@
 import type { deleteDatabase as endpoint } from '@drydock/contracts/databases/databases';
 import type { ActHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
-import { assertFree } from '@drydock/workflow-kit/refuse';
+import { acceptWorkflow, assertFree, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { changeStatus } from './database.store';

@@ -1,5 +1,5 @@
-import { orderOf } from '@drydock/workflow/order';
-import { removeSchedule } from '@drydock/workflow/schedules';
+import { orderOf } from '@drydock/workflow/definition/definition';
+import { removeSchedule } from '@drydock/workflow/store/schedules';
 import { z } from 'zod';
 import { verifyScheduleOf } from '../backups/verify-restore.workflow';
 import { databaseBackupsPrefix } from '../providers/backup-storage';

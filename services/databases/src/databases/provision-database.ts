@@ -1,7 +1,6 @@
-import type { EndHooks, StepContext, WorkflowRun } from '@drydock/workflow/definition';
-import { orderOf } from '@drydock/workflow/order';
-import { removeSchedule, saveSchedule } from '@drydock/workflow/schedules';
-import { fail } from '@drydock/workflow/step-error';
+import { type EndHooks, orderOf, type StepContext, type WorkflowRun } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
+import { removeSchedule, saveSchedule } from '@drydock/workflow/store/schedules';
 import { verifyRestoreWorkflow, verifyScheduleOf } from '../backups/verify-restore.workflow';
 import { findSize } from '../catalogue/catalogue';
 import type { Tx } from '../database.store';

@@ -1,4 +1,4 @@
-import { type WorkflowRun, workflowsFor } from '@drydock/workflow/definition';
+import { type WorkflowRun, workflowsFor } from '@drydock/workflow/definition/definition';
 import type { DatabasesDatabase, Tx } from '../database.store';
 import type { BackupStorage } from '../providers/backup-storage';
 import type { DatabaseProvider, DatabaseRef } from '../providers/database-provider';

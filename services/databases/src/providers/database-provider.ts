@@ -1,6 +1,6 @@
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { MovingOrder, Order } from '@drydock/workflow/order';
+import type { MovingOrder, Order } from '@drydock/workflow/definition/definition';
 
 export type { MovingOrder, Order };
 

@@ -1,5 +1,5 @@
-import { orderOf } from '@drydock/workflow/order';
-import { fail } from '@drydock/workflow/step-error';
+import { orderOf } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
 import { movingLimits, verifyStored } from '../backups/pack-backup';

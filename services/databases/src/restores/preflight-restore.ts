@@ -1,7 +1,7 @@
 import type { preflightDatabaseBackupRestore as endpoint } from '@drydock/contracts/databases/database-backups';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import { findUnfinished } from '@drydock/workflow/find-unfinished';
-import { problemOf } from '@drydock/workflow-kit/refuse';
+import { problemOf } from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { findBackup } from '../backups/backup.store';
 import type { HandlerContext } from '../context';
 import { databaseResourceKey } from '../databases/database-names';

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { timeOfId } from '@drydock/contracts/platform/values';
-import type { StepContext } from '@drydock/workflow/definition';
-import { orderOf } from '@drydock/workflow/order';
-import { fail } from '@drydock/workflow/step-error';
+import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { findBackup, insertBackup, markFailed } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';

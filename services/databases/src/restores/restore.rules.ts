@@ -1,5 +1,4 @@
-import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
-import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
+import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import type { DatabaseBackup } from '../backups/backup.types';
 import { compareVersions } from '../catalogue/version.rules';
 import { refuseUnavailable } from '../databases/database.rules';

@@ -1,7 +1,6 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import type { StepContext } from '@drydock/workflow/definition';
-import { orderOf } from '@drydock/workflow/order';
-import { conclude } from '@drydock/workflow/step-error';
+import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { conclude } from '@drydock/workflow/definition/step-error';
 import { refOf, type WorkContext } from '../databases/work';
 import { type Cutover, DatabaseProviderError, type UpgradeName } from '../providers/database-provider';
 

@@ -1,8 +1,7 @@
 import type { Sql } from '@drydock/service/database/sql';
-import type { WorkflowRun } from '@drydock/workflow/definition';
-import { orderOf } from '@drydock/workflow/order';
-import { startWorkflow } from '@drydock/workflow/start-workflow';
-import { fail } from '@drydock/workflow/step-error';
+import { orderOf, type WorkflowRun } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
+import { startWorkflow } from '@drydock/workflow/store/start-workflow';
 import { z } from 'zod';
 import { changeStatus, recordVersion } from '../databases/database.store';
 import { databaseResourceKey } from '../databases/database-names';

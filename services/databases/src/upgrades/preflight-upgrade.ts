@@ -1,8 +1,8 @@
 import type { preflightDatabaseUpgrade as endpoint } from '@drydock/contracts/databases/database-upgrades';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import { findUnfinished } from '@drydock/workflow/find-unfinished';
-import { problemOf } from '@drydock/workflow-kit/refuse';
+import { problemOf } from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { findNewestBackup } from '../backups/backup.store';
 import { versionsOf } from '../catalogue/catalogue';
 import type { HandlerContext } from '../context';

@@ -1,6 +1,5 @@
-import type { WorkflowRun } from '@drydock/workflow/definition';
-import { orderOf } from '@drydock/workflow/order';
-import { removeSchedule, saveSchedule } from '@drydock/workflow/schedules';
+import { orderOf, type WorkflowRun } from '@drydock/workflow/definition/definition';
+import { removeSchedule, saveSchedule } from '@drydock/workflow/store/schedules';
 import { z } from 'zod';
 import type { Tx } from '../database.store';
 import { databaseResourceKey } from '../databases/database-names';

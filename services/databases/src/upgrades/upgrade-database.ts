@@ -1,8 +1,7 @@
 import type { upgradeDatabase as endpoint } from '@drydock/contracts/databases/database-upgrades';
 import type { ActHandlers } from '@drydock/service/http/route';
-import { findUnfinished } from '@drydock/workflow/find-unfinished';
-import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
-import { assertAllowed } from '@drydock/workflow-kit/refuse';
+import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { uuidv7 } from 'uuidv7';
 import { insertBackup } from '../backups/backup.store';
 import { versionsOf } from '../catalogue/catalogue';

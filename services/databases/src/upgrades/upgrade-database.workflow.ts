@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { orderOf } from '@drydock/workflow/order';
-import { fail } from '@drydock/workflow/step-error';
+import { orderOf } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, markRunning } from '../backups/backup.store';
 import { completeBackup, discardPacked, movingLimits, packBackup, proveRestorable, verifyPacked } from '../backups/pack-backup';

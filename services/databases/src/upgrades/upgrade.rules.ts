@@ -1,6 +1,5 @@
 import type { DatabaseCatalogue } from '@drydock/contracts/databases/databases';
-import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
-import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
+import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import { compareVersions, isVersion } from '../catalogue/version.rules';
 import { refuseUnavailable } from '../databases/database.rules';
 import type { ManagedDatabase } from '../databases/database.types';

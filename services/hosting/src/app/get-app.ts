@@ -1,7 +1,7 @@
 import type { getSiteApp as endpoint } from '@drydock/contracts/hosting/site-app';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import { findUnfinished } from '@drydock/workflow/find-unfinished';
-import { isInProgress } from '@drydock/workflow-kit/refusal.rules';
+import { isInProgress } from '@drydock/workflow/definition/refusal.rules';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
 import { describeApp } from '../providers/site-host';
 import { readSite } from '../sites/find-site';

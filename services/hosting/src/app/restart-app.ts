@@ -2,11 +2,9 @@ import type { restartSiteApp as endpoint } from '@drydock/contracts/hosting/site
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
 import type { SettleHandlers } from '@drydock/service/http/route';
-import { findUnfinished } from '@drydock/workflow/find-unfinished';
-import { waitForStep } from '@drydock/workflow/wait-for-step';
-import { acceptWorkflow } from '@drydock/workflow-kit/accept-workflow';
-import { assertAllowed } from '@drydock/workflow-kit/refuse';
-import { readStartBy, startDecidedMs } from '@drydock/workflow-kit/start-by';
+import { acceptWorkflow, assertAllowed, readStartBy, startDecidedMs } from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import { waitForStep } from '@drydock/workflow/store/watch-workflow';
 import { z } from 'zod';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';

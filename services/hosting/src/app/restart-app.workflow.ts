@@ -1,7 +1,7 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { audit } from '@drydock/service/effects/audit';
-import { orderOf } from '@drydock/workflow/order';
-import { fail } from '@drydock/workflow/step-error';
+import { orderOf } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { hostOf, SiteHostError, type SiteHostRefusal } from '../providers/site-host';
 import { sitePath } from '../sites/site-names';

@@ -1,6 +1,6 @@
 import { listSiteBackups, type SiteBackupSurface } from '@drydock/contracts/hosting/backups';
-import { findUnfinished } from '@drydock/workflow/find-unfinished';
-import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import type { Site } from '../sites/site.types';

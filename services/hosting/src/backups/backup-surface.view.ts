@@ -1,7 +1,6 @@
 import { immutableDays, type SiteBackup, type SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import type { PageMeta } from '@drydock/contracts/platform/values';
-import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
-import { isInProgress } from '@drydock/workflow-kit/refusal.rules';
+import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import { immutabilityOf, restoreDrillOf } from '../proofs/proof.rules';
 import type { BackupProofs } from '../proofs/proof.types';
 import { retentionDaysOf, unsupportedReasonOf } from '../sites/site.rules';

@@ -1,6 +1,5 @@
 import { type BackupStatus, immutableDays, onDemandLimit } from '@drydock/contracts/hosting/backups';
-import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
-import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
+import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
 import type { Backup } from './backup.types';

@@ -1,7 +1,7 @@
 import { ArchiveError, type ArchiveReason } from '@drydock/archive/format/archive-error';
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import { fail, type StepFailure } from '@drydock/workflow/step-error';
-import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
+import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
+import { fail, type StepFailure } from '@drydock/workflow/definition/step-error';
 import { type RefusedContent, SiteHostError, type SiteHostRefusal } from '../providers/site-host';
 
 /** What a refused archive is to the customer; reasons that are left out may pass and are tried again. */

@@ -1,7 +1,7 @@
 import type { preflightSiteBackupRestore as endpoint } from '@drydock/contracts/hosting/backups';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import { findUnfinished } from '@drydock/workflow/find-unfinished';
-import { problemOf } from '@drydock/workflow-kit/refuse';
+import { problemOf } from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
 import { describeSite } from '../providers/site-host';
 import { readSite } from '../sites/find-site';

@@ -1,5 +1,5 @@
-import type { StepContext } from '@drydock/workflow/definition';
-import { fail } from '@drydock/workflow/step-error';
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { hostOf } from '../providers/site-host';
 import { sandboxBehaviour } from '../sites/sandbox.rules';

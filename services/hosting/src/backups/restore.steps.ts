@@ -1,8 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
-import type { StepContext } from '@drydock/workflow/definition';
-import { orderOf } from '@drydock/workflow/order';
-import { fail } from '@drydock/workflow/step-error';
+import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
 import { type ArchiveToStage, hostOf, type Probe } from '../providers/site-host';
 import { serves } from '../sites/probe.rules';
 import { refOf, type WorkContext } from '../sites/work';

@@ -1,5 +1,5 @@
-import type { StepRow } from '@drydock/workflow/claim';
-import { planRun } from '@drydock/workflow/plan-run.rules';
+import { planRun } from '@drydock/workflow/runner/plan-run.rules';
+import type { StepRow } from '@drydock/workflow/store/claim.types';
 import { restoreOffsiteWorkflow } from '../offsite/restore-offsite.workflow';
 import { restoreBackupWorkflow } from './restore-backup.workflow';
 

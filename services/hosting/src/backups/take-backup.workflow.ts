@@ -1,6 +1,6 @@
 import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
-import { orderOf } from '@drydock/workflow/order';
-import { fail } from '@drydock/workflow/step-error';
+import { orderOf } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { hostOf } from '../providers/site-host';
 import { retentionDaysOf } from '../sites/site.rules';

@@ -1,6 +1,5 @@
-import type { StepContext } from '@drydock/workflow/definition';
-import { orderOf } from '@drydock/workflow/order';
-import { forgetRuns } from '@drydock/workflow/purge-workflows';
+import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { forgetRuns } from '@drydock/workflow/store/purge-workflows';
 import { z } from 'zod';
 import { forEachAtOnce } from '../providers/for-each-at-once';
 import { serves } from '../sites/probe.rules';

@@ -1,7 +1,7 @@
 import type { preflightDeletedSiteRestore as endpoint } from '@drydock/contracts/hosting/deleted-sites';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import { problemOf } from '@drydock/workflow-kit/refuse';
+import { problemOf } from '@drydock/workflow/http/accept-workflow';
 import { neededBytes } from '../backups/space.rules';
 import type { HandlerContext } from '../context';
 import { purgeDueAt } from './deleted-site.rules';

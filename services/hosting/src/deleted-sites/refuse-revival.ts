@@ -1,6 +1,6 @@
 import type { DeletedSiteReason } from '@drydock/contracts/hosting/deleted-sites';
-import { findUnfinished } from '@drydock/workflow/find-unfinished';
-import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
+import { type Refusal, refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { offersPlatform } from '../sites/offers-platform';

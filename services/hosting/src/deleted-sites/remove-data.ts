@@ -1,4 +1,4 @@
-import type { StepContext } from '@drydock/workflow/definition';
+import type { StepContext } from '@drydock/workflow/definition/definition';
 import { forgetDestinations } from '../offsite/destination.store';
 import type { WorkContext } from '../sites/work';
 import type { DeletedSite } from './deleted-site.types';

@@ -1,8 +1,7 @@
 import type { restoreDeletedSite as endpoint } from '@drydock/contracts/hosting/deleted-sites';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ActHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, followHeaders, type WorkTarget } from '@drydock/workflow-kit/accept-workflow';
-import { assertAllowed } from '@drydock/workflow-kit/refuse';
+import { acceptWorkflow, assertAllowed, followHeaders, type WorkTarget } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { siteResourceKey } from '../sites/site-names';

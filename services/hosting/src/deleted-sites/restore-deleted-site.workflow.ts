@@ -1,7 +1,6 @@
 import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
-import type { StepContext } from '@drydock/workflow/definition';
-import { orderOf } from '@drydock/workflow/order';
-import { fail } from '@drydock/workflow/step-error';
+import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { freezeTtlMs, frozenLimits, movingLimits, verifyStored } from '../backups/archive.steps';
 import { expiryOf } from '../backups/backup.rules';

@@ -1,5 +1,5 @@
 import type { Sql } from '@drydock/service/database/sql';
-import { saveSchedule } from '@drydock/workflow/schedules';
+import { saveSchedule } from '@drydock/workflow/store/schedules';
 import { platformOrgId } from '../retention/platform-work';
 
 /** Purges run every hour in each world; the relay starts them, whatever happens to the queue. */

@@ -1,5 +1,5 @@
 import { audit } from '@drydock/service/effects/audit';
-import { startWorkflow } from '@drydock/workflow/start-workflow';
+import { startWorkflow } from '@drydock/workflow/store/start-workflow';
 import type { HostingDatabase, Tx } from '../database.store';
 import type { DeletedSite } from './deleted-site.types';
 import { deletedSitePath } from './deleted-site-names';

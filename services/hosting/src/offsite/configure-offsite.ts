@@ -1,10 +1,8 @@
 import type { putSiteOffsite as endpoint } from '@drydock/contracts/hosting/offsite';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { SettleHandlers } from '@drydock/service/http/route';
-import { type StepWaited, waitForStep } from '@drydock/workflow/wait-for-step';
-import { acceptWorkflow } from '@drydock/workflow-kit/accept-workflow';
-import { assertFree } from '@drydock/workflow-kit/refuse';
-import { readStartBy, startWithinSeconds } from '@drydock/workflow-kit/start-by';
+import { acceptWorkflow, assertFree, readStartBy, startWithinSeconds } from '@drydock/workflow/http/accept-workflow';
+import { type StepWaited, waitForStep } from '@drydock/workflow/store/watch-workflow';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';

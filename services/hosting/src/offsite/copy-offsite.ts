@@ -1,7 +1,6 @@
 import type { takeSiteOffsiteCopy as endpoint } from '@drydock/contracts/hosting/offsite';
 import type { ActHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
-import { assertAllowed } from '@drydock/workflow-kit/refuse';
+import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';

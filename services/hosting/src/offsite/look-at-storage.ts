@@ -1,5 +1,5 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
+import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import type { HandlerContext } from '../context';
 import { OffsiteError } from '../providers/offsite-storage';
 import type { Site } from '../sites/site.types';

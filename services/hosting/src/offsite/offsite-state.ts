@@ -1,6 +1,6 @@
 import { getSiteOffsite, type SiteOffsite } from '@drydock/contracts/hosting/offsite';
-import { findUnfinished } from '@drydock/workflow/find-unfinished';
-import { readWorkflowById } from '@drydock/workflow/read-workflow';
+import { readWorkflowById } from '@drydock/workflow/store/read-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import type { Site } from '../sites/site.types';

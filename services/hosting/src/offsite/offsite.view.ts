@@ -5,8 +5,7 @@ import {
   type SiteOffsite,
 } from '@drydock/contracts/hosting/offsite';
 import type { WorkflowView } from '@drydock/contracts/platform/workflows';
-import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
-import { isInProgress } from '@drydock/workflow-kit/refusal.rules';
+import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import type { ListPage } from '../sites/site-list';
 import { ancestryOf, restorableChain } from './offsite.rules';
 import type { Copy, Destination } from './offsite.types';

@@ -1,5 +1,5 @@
-import type { StepContext } from '@drydock/workflow/definition';
-import { fail } from '@drydock/workflow/step-error';
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
 import type { OffsiteStorage, OpenOptions } from '../providers/offsite-storage';
 import type { WorkContext } from '../sites/work';
 import { findUsable } from './destination.store';

@@ -1,6 +1,6 @@
 import type { preflightSiteOffsiteRestore as endpoint } from '@drydock/contracts/hosting/offsite';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import { problemOf } from '@drydock/workflow-kit/refuse';
+import { problemOf } from '@drydock/workflow/http/accept-workflow';
 import { viewPreflight } from '../backups/preflight-restore.view';
 import type { HandlerContext } from '../context';
 import { describeSite } from '../providers/site-host';

@@ -1,7 +1,7 @@
 import type { deleteSiteOffsite as endpoint } from '@drydock/contracts/hosting/offsite';
 import { audit } from '@drydock/service/effects/audit';
 import type { ActHandlers } from '@drydock/service/http/route';
-import { assertFree } from '@drydock/workflow-kit/refuse';
+import { assertFree } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { holdSite } from '../sites/find-site';

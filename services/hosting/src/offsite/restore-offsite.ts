@@ -1,8 +1,7 @@
 import type { restoreSiteOffsite as endpoint } from '@drydock/contracts/hosting/offsite';
 import type { ActHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
-import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
-import { assertAllowed } from '@drydock/workflow-kit/refuse';
+import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
+import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';

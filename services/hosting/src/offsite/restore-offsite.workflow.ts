@@ -1,6 +1,6 @@
 import { verifyChain } from '@drydock/archive/read/verify-archive';
-import type { StepContext } from '@drydock/workflow/definition';
-import { fail } from '@drydock/workflow/step-error';
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { assertStillAllowed } from '../backups/definite-failure';
 import { assertRoom, discardStaged, stageRelease } from '../backups/restore.steps';

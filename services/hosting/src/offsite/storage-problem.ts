@@ -1,7 +1,7 @@
 import { isDiskFull } from '@drydock/agent/host/disk-full';
 import { ArchiveError, type ArchiveReason } from '@drydock/archive/format/archive-error';
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import { fail, StepFailure } from '@drydock/workflow/step-error';
+import { fail, StepFailure } from '@drydock/workflow/definition/step-error';
 import { contentDetail } from '../backups/definite-failure';
 import { OffsiteError, type OffsiteRefusal } from '../providers/offsite-storage';
 import { SiteHostError, type SiteHostRefusal } from '../providers/site-host';

@@ -1,5 +1,4 @@
-import type { StepContext } from '@drydock/workflow/definition';
-import { orderOf } from '@drydock/workflow/order';
+import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
 import { hostOf } from '../providers/site-host';
 import { serves } from '../sites/probe.rules';
 import type { WorkContext } from '../sites/work';

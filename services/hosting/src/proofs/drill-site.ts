@@ -1,7 +1,6 @@
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { StepContext } from '@drydock/workflow/definition';
-import { orderOf } from '@drydock/workflow/order';
+import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
 import { hasSpace, neededBytes } from '../backups/space.rules';
 import { hostOf, SiteHostError, type SiteRef } from '../providers/site-host';
 import { platformOrgId } from '../retention/platform-work';

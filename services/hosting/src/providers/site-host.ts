@@ -3,7 +3,7 @@ import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { MovingOrder, Order } from '@drydock/workflow/order';
+import type { MovingOrder, Order } from '@drydock/workflow/definition/definition';
 
 export type { MovingOrder, Order };
 

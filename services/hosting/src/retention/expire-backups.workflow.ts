@@ -1,4 +1,4 @@
-import type { StepContext } from '@drydock/workflow/definition';
+import type { StepContext } from '@drydock/workflow/definition/definition';
 import { z } from 'zod';
 import { movingLimits } from '../backups/archive.steps';
 import { backupFolder } from '../providers/backup-storage';

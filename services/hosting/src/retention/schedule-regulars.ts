@@ -1,6 +1,6 @@
 import { modeSchema } from '@drydock/contracts/platform/values';
 import type { Sql } from '@drydock/service/database/sql';
-import { type Schedule, saveSchedule } from '@drydock/workflow/schedules';
+import { type Schedule, saveSchedule } from '@drydock/workflow/store/schedules';
 import { checkServingWorkflow } from '../deleted-sites/check-serving.workflow';
 import { checkImmutabilityWorkflow } from '../proofs/check-immutability.workflow';
 import { restoreDrillWorkflow } from '../proofs/restore-drill.workflow';

@@ -1,6 +1,6 @@
 import type { Mode } from '@drydock/contracts/platform/values';
 import { audit } from '@drydock/service/effects/audit';
-import { startWorkflow } from '@drydock/workflow/start-workflow';
+import { startWorkflow } from '@drydock/workflow/store/start-workflow';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import { insertBackup } from '../backups/backup.store';

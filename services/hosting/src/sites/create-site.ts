@@ -2,7 +2,7 @@ import type { createSite as endpoint } from '@drydock/contracts/hosting/sites';
 import { problem } from '@drydock/contracts/platform/problem';
 import { assertWithinQuota } from '@drydock/service/access/org-quota';
 import type { ActHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, followHeaders } from '@drydock/workflow-kit/accept-workflow';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';

@@ -1,5 +1,5 @@
 import { sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/hosting/sites';
-import { orderOf } from '@drydock/workflow/order';
+import { orderOf } from '@drydock/workflow/definition/definition';
 import { z } from 'zod';
 import { discardPacked, movingLimits, packBackup, verifyWritten } from '../backups/archive.steps';
 import { insertBackup, markCompleted, markFailed } from '../backups/backup.store';

@@ -1,4 +1,4 @@
-import type { WorkflowHome } from '@drydock/workflow-kit/workflow-home';
+import type { WorkflowHome } from '@drydock/workflow/http/workflow-endpoints';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { readSite } from './find-site';

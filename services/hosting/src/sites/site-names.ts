@@ -1,4 +1,4 @@
-import type { WorkTarget } from '@drydock/workflow-kit/accept-workflow';
+import type { WorkTarget } from '@drydock/workflow/http/accept-workflow';
 
 /** What one workflow at a time holds: restores, backups and deletion of a site exclude each other. */
 export const siteResourceKey = (siteId: string): string => `site:${siteId}`;

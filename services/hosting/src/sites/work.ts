@@ -1,4 +1,4 @@
-import { type WorkflowRun, workflowsFor } from '@drydock/workflow/definition';
+import { type WorkflowRun, workflowsFor } from '@drydock/workflow/definition/definition';
 import type { HostingDatabase, Tx } from '../database.store';
 import type { OffsiteDrivers } from '../offsite/offsite.types';
 import type { BackupStorage } from '../providers/backup-storage';

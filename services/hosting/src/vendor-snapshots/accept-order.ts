@@ -1,7 +1,6 @@
 import type { VendorScope } from '@drydock/contracts/hosting/vendor-snapshots';
-import type { WorkflowStart } from '@drydock/workflow/start-workflow';
-import { type Asking, acceptWorkflow } from '@drydock/workflow-kit/accept-workflow';
-import { readStartBy } from '@drydock/workflow-kit/start-by';
+import { type Asking, acceptWorkflow, readStartBy } from '@drydock/workflow/http/accept-workflow';
+import type { WorkflowStart } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import type { Site } from '../sites/site.types';

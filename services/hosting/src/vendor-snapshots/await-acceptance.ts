@@ -1,10 +1,9 @@
 import type { VendorSnapshotSurface } from '@drydock/contracts/hosting/vendor-snapshots';
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
-import { findUnfinished } from '@drydock/workflow/find-unfinished';
-import { waitForStep } from '@drydock/workflow/wait-for-step';
-import { followHeaders } from '@drydock/workflow-kit/accept-workflow';
-import { startDecidedMs } from '@drydock/workflow-kit/start-by';
+import { followHeaders, startDecidedMs } from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import { waitForStep } from '@drydock/workflow/store/watch-workflow';
 import type { HandlerContext } from '../context';
 import type { Site } from '../sites/site.types';
 import { sitePath, siteResourceKey } from '../sites/site-names';

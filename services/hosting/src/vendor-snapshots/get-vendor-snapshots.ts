@@ -1,6 +1,6 @@
 import type { getSiteVendorSnapshots as endpoint } from '@drydock/contracts/hosting/vendor-snapshots';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import { findUnfinished } from '@drydock/workflow/find-unfinished';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
 import { readSite } from '../sites/find-site';
 import { siteResourceKey } from '../sites/site-names';

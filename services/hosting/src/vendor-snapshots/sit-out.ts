@@ -1,4 +1,4 @@
-import { retryLater } from '@drydock/workflow/step-error';
+import { retryLater } from '@drydock/workflow/definition/step-error';
 import { VendorError } from '../providers/vendor-timeline';
 
 /** Seconds until an order or a job is looked at again. */

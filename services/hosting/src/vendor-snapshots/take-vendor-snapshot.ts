@@ -1,7 +1,7 @@
 import type { takeSiteVendorSnapshot as endpoint } from '@drydock/contracts/hosting/vendor-snapshots';
 import type { SettleHandlers } from '@drydock/service/http/route';
-import { findUnfinished } from '@drydock/workflow/find-unfinished';
-import { assertAllowed } from '@drydock/workflow-kit/refuse';
+import { assertAllowed } from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { holdSite, readSite } from '../sites/find-site';

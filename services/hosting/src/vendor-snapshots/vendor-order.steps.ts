@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { vendorScopeSchema } from '@drydock/contracts/hosting/vendor-snapshots';
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import type { StepContext } from '@drydock/workflow/definition';
-import { conclude, fail, retryLater } from '@drydock/workflow/step-error';
-import type { Refusal } from '@drydock/workflow-kit/refusal.rules';
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
+import { conclude, fail, retryLater } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { assertStillAllowed } from '../backups/definite-failure';
 import { timelineOf, VendorError } from '../providers/vendor-timeline';

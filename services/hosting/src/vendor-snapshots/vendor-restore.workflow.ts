@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { audit } from '@drydock/service/effects/audit';
-import type { StepContext } from '@drydock/workflow/definition';
-import { conclude } from '@drydock/workflow/step-error';
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import { conclude } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { timelineOf } from '../providers/vendor-timeline';
 import { sitePath } from '../sites/site-names';

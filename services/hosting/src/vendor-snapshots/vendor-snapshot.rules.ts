@@ -1,6 +1,5 @@
 import type { VendorScope } from '@drydock/contracts/hosting/vendor-snapshots';
-import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
-import { type Refusal, refusalByWorkflow } from '@drydock/workflow-kit/refusal.rules';
+import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import type { VendorItem, VendorListing } from '../providers/vendor-timeline.types';
 
 /** What a caller wants restored. */

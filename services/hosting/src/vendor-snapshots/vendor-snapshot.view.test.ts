@@ -1,4 +1,4 @@
-import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import type { VendorListing } from '../providers/vendor-timeline.types';
 import { viewVendorSurface } from './vendor-snapshot.view';
 

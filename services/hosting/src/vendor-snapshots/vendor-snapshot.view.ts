@@ -1,6 +1,5 @@
 import type { SiteVendorSnapshotItem, VendorSnapshotSurface } from '@drydock/contracts/hosting/vendor-snapshots';
-import type { UnfinishedWorkflow } from '@drydock/workflow/unfinished.types';
-import { isInProgress } from '@drydock/workflow-kit/refusal.rules';
+import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import type { VendorItem, VendorListing } from '../providers/vendor-timeline.types';
 
 const viewItem = (item: VendorItem, itemId: string): SiteVendorSnapshotItem => ({

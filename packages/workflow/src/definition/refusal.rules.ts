@@ -1,0 +1,26 @@
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
+
+/** The one workflow that holds a resource. */
+export interface UnfinishedWorkflow {
+  id: string;
+  kind: string;
+  status: 'queued' | 'running' | 'needs_attention';
+}
+
+/** Why something may not be done now. Asked by the handler for a good answer and by the first step because the world may have moved. */
+export interface Refusal {
+  code: ProblemCode;
+  extra?: Record<string, unknown>;
+  retryAfterSeconds?: number;
+}
+
+/** What a surface says of the work on its thing: true exactly while the guard answers `operation_in_progress`. */
+export const isInProgress = (unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): boolean =>
+  refusalByWorkflow(unfinished)?.code === 'operation_in_progress';
+
+/** What comes before every other state of a thing: somebody is at work on it, or staff have to look. */
+export function refusalByWorkflow(unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): Refusal | null {
+  if (unfinished === null) return null;
+  const code = unfinished.status === 'needs_attention' ? 'needs_attention' : 'operation_in_progress';
+  return { code, extra: { workflow_id: unfinished.id } };
+}

@@ -1,0 +1,166 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { openRedis } from '@drydock/service/redis/open-redis';
+import { trace } from '@opentelemetry/api';
+import { createPostgresBackend, type Job, type PgPool, Worker, type WorkerOptions } from 'bullmq';
+import { Pool, type PoolClient, type PoolConfig } from 'pg';
+import { messageOf } from '../definition/step-error';
+import type { RunEnd } from '../runner/execution';
+import { markFailed } from '../store/telemetry';
+import {
+  type Doorbell,
+  doorbellSchema,
+  isPostgresQueue,
+  nobody,
+  postgresConnection,
+  type QueueAddress,
+  queuePrefix,
+  queueTelemetry,
+  reconnectMs,
+} from './queue';
+
+export interface ConsumerOptions extends QueueAddress {
+  /** Rings that are answered at once. */
+  concurrency: number;
+  answer(bell: Doorbell): Promise<RunEnd>;
+  /** A job of any kind was delivered: the queue works. */
+  delivered(): void;
+}
+
+export interface Consumer {
+  /** Takes no more jobs and waits for those in hand. */
+  close(): Promise<void>;
+}
+
+/** Each job is a doorbell: whoever rings, and however often, Postgres decides whether there is anything to do. No job ever fails, so BullMQ never decides. */
+export function consume(options: ConsumerOptions): Consumer {
+  const { queueUrl, queueName, log } = options;
+  const common = {
+    prefix: queuePrefix(queueName),
+    telemetry: queueTelemetry(queueName),
+    concurrency: options.concurrency,
+    removeOnComplete: { count: 0 },
+    removeOnFail: { count: 0 },
+    // How long an idle worker blocks; a Redis that came back empty is noticed after it at the latest.
+    drainDelay: 2,
+    // After a refused connection; BullMQ's own is 15 s.
+    runRetryDelay: 1_000,
+  };
+  const processor = (job: Job): Promise<void> => answerJob(options, job);
+  const { worker, close } = isPostgresQueue(queueUrl) ? onPostgres(options, common, processor) : onRedis(options, common, processor);
+  worker.on('error', (error) => log.warn({ internal: messageOf(error) }, 'consumer'));
+  return { close };
+}
+
+type Common = Omit<WorkerOptions, 'connection'>;
+type Processor = (job: Job) => Promise<void>;
+interface Running {
+  worker: { on(event: 'error', listener: (error: Error) => void): unknown };
+  close(): Promise<void>;
+}
+
+function onPostgres({ queueUrl, queueName }: QueueAddress, common: Common, processor: Processor): Running {
+  // One connection of the pool listens.
+  const pool = new PatientPool(postgresConnection(queueUrl, 5));
+  const worker = new Worker(queueName, processor, { ...common, connection: pool.forBullmq() }, createPostgresBackend);
+  return {
+    worker,
+    close: async () => {
+      pool.loseHope();
+      await worker.close();
+      await pool.end();
+    },
+  };
+}
+
+/** BullMQ makes a second client of ours, which blocks; both wait and reconnect for as long as it takes. */
+function onRedis({ queueUrl, queueName, log }: QueueAddress, common: Common, processor: Processor): Running {
+  const client = openRedis(queueUrl, { maxRetriesPerRequest: null, retryStrategy: reconnectMs });
+  client.on('error', (error) => log.debug({ internal: messageOf(error) }, 'redis'));
+  const worker = new Worker(queueName, processor, { ...common, connection: client });
+  return {
+    worker,
+    close: async () => {
+      await worker.close();
+      client.disconnect();
+    },
+  };
+}
+
+async function answerJob(options: ConsumerOptions, job: Job): Promise<void> {
+  options.delivered();
+  const span = trace.getActiveSpan();
+  span?.setAttributes({
+    'messaging.system': 'bullmq',
+    'messaging.destination.name': options.queueName,
+    'messaging.operation.type': 'process',
+    'messaging.operation.name': 'process',
+    'messaging.message.id': job.id ?? '',
+  });
+  const bell = doorbellSchema.safeParse(job.data);
+  if (!bell.success) {
+    options.log.warn({ job_id: String(job.id).slice(0, 100) }, 'a job that is no doorbell was ignored');
+    return;
+  }
+  if (bell.data.workflowId === nobody.workflowId) return;
+  try {
+    const end = await options.answer(bell.data);
+    if (span !== undefined && unhappy.has(end)) markFailed(span, end);
+  } catch (error) {
+    if (span !== undefined) markFailed(span, error instanceof Error ? error.name : 'unknown');
+    options.log.warn({ workflow_id: bell.data.workflowId, internal: messageOf(error) }, 'a ring could not be answered');
+  }
+}
+
+const unhappy: ReadonlySet<RunEnd> = new Set<RunEnd>(['failed', 'needs_attention', 'left']);
+
+/** As pg's own declaration has it. */
+type ConnectCallback = Parameters<Pool['connect']>[0];
+
+const pauseMs = 500;
+
+/**
+ * A pool that waits for its database instead of giving up. BullMQ keeps the failure of a first connection for ever, and after a later one asks again at once: a
+ * worker that starts while Postgres does not answer would spin until somebody restarted it. Each failure is an `error` event.
+ */
+export class PatientPool extends Pool {
+  private isPatient = true;
+
+  constructor(config: PoolConfig) {
+    // What BullMQ gives pools of its own.
+    super({ ...config, options: '-c search_path=bullmq' });
+  }
+
+  /** BullMQ's own type of a pool, whose `on` pg's declarations do not fit by their overloads alone. */
+  forBullmq(): PgPool {
+    return this as unknown as PgPool;
+  }
+
+  /** From now on what fails has failed: whoever waits is to be closed. */
+  loseHope(): void {
+    this.isPatient = false;
+  }
+
+  override connect(): Promise<PoolClient>;
+  override connect(callback: ConnectCallback): void;
+  override connect(callback?: ConnectCallback): Promise<PoolClient> | undefined {
+    const connected = this.connectAtLast();
+    if (callback === undefined) return connected;
+    connected.then(
+      (client) => callback(undefined, client, (release) => client.release(release)),
+      (error: Error) => callback(error, undefined, () => undefined),
+    );
+    return undefined;
+  }
+
+  private async connectAtLast(): Promise<PoolClient> {
+    for (;;) {
+      try {
+        return await super.connect();
+      } catch (error) {
+        if (!this.isPatient || this.ending) throw error;
+        this.emit('error', error);
+      }
+      await wait(pauseMs);
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { findRedis, startRedis } from '@drydock/process/redis';
+import { type QueueBackend, queueBackends } from '@drydock/testing/queue-backends';
+import { until } from '@drydock/testing/wait';
+import { createPostgresBackend, Queue } from 'bullmq';
+import { Redis } from 'ioredis';
+import { uuidv7 } from 'uuidv7';
+import { dawdle } from '../testing/refill-box';
+import { openWorld, type World } from '../testing/world';
+import { isPostgresQueue, openQueue, queuePrefix } from './queue';
+
+/** The test's own hand on the queue: adds what our code would never add. */
+function rawQueue(url: string): { queue: Pick<Queue, 'add' | 'getWaitingCount' | 'getActiveCount'>; close(): Promise<void> } {
+  const common = { prefix: queuePrefix('boxes') };
+  if (isPostgresQueue(url)) {
+    const queue = new Queue('boxes', { ...common, connection: { connectionString: url } }, createPostgresBackend);
+    return { queue, close: () => queue.close() };
+  }
+  const client = new Redis(url, { maxRetriesPerRequest: null });
+  const queue = new Queue('boxes', { ...common, connection: client });
+  return {
+    queue,
+    close: async () => {
+      await queue.close();
+      client.disconnect();
+    },
+  };
+}
+
+describe.each(queueBackends())('the queue is a doorbell over %s', (backend: QueueBackend) => {
+  let world: World;
+  beforeEach(async () => {
+    world = await openWorld(backend);
+  });
+  afterEach(() => world.close());
+  const succeeded = (workflowId: string) => until(async () => (await world.status(workflowId)) === 'succeeded');
+
+  it('runs once what is rung for twenty times, even after its end', async () => {
+    const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 300 } });
+    const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });
+    world.engine([dawdle]);
+    const ringTen = (from: number) =>
+      Promise.all(Array.from({ length: 10 }, (_, number) => queue.ring({ workflowId, orgId: world.orgId }, `again${from + number}`)));
+    await until(() => ringTen(0).then(() => true));
+    await succeeded(workflowId);
+    await ringTen(10);
+    await until(async () => (await queue.waiting()) === 0);
+    await queue.close();
+    const { rows } = await world.pool.query('SELECT attempts FROM workflow_step WHERE workflow_id = $1', [workflowId]);
+    expect(rows).toEqual([{ attempts: 1 }]);
+    expect(await world.status(workflowId)).toBe('succeeded');
+  });
+
+  it('ignores, logs and removes jobs that are no doorbell', async () => {
+    world.engine([dawdle]);
+    const { queue, close } = rawQueue(world.queue.url);
+    const data = [
+      { opId: "x'; drop table workflow" },
+      { workflowId: 'not-a-uuid' },
+      'text',
+      7,
+      { workflowId: uuidv7() },
+      { workflowId: uuidv7(), orgId: uuidv7(), more: 1 },
+      { workflowId: uuidv7(), orgId: uuidv7(), traceparent: 'x'.repeat(5_000) },
+    ];
+    for (const [number, garbage] of data.entries()) await queue.add('ring', garbage, { jobId: `garbage-${number}` });
+    await queue.add(
+      'ring',
+      { workflowId: uuidv7(), orgId: uuidv7() },
+      { jobId: 'unknown-workflow', telemetry: { metadata: '{"traceparent": not json' } },
+    );
+    const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 1 } });
+    await succeeded(workflowId);
+    await until(async () => (await queue.getWaitingCount()) + (await queue.getActiveCount()) === 0);
+    await close();
+    const ignored = world.lines.filter(({ message }) => message === 'a job that is no doorbell was ignored');
+    expect(ignored).toHaveLength(data.length);
+  });
+});
+
+(findRedis() === null ? describe.skip : describe)('a Redis that forgets', () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await openWorld('redis');
+  });
+  afterEach(() => world.close());
+  const allSucceeded = async (ids: readonly string[]) =>
+    until(async () => (await Promise.all(ids.map((id) => world.status(id)))).every((status) => status === 'succeeded'), {
+      timeoutMs: 30_000,
+    });
+  const startMany = (count: number) =>
+    Promise.all(
+      Array.from({ length: count }, () => world.start({ kind: 'dawdle', input: { ms: 100 } }).then(({ workflowId }) => workflowId)),
+    );
+
+  it('loses time only, by FLUSHALL at random moments', async () => {
+    world.engine([dawdle], { concurrency: 2 });
+    const redis = new Redis(world.queue.url);
+    const ids = await startMany(20);
+    for (let round = 0; round < 5; round += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 150));
+      await redis.flushall();
+    }
+    await allSucceeded(ids);
+    redis.disconnect();
+    const { rows } = await world.pool.query('SELECT max(attempts) AS attempts FROM workflow_step');
+    expect(rows).toEqual([{ attempts: 1 }]);
+  });
+
+  it('loses time only, killed and started again empty; accepting goes on without it', async () => {
+    world.engine([dawdle], { concurrency: 2 });
+    const dispatcher = world.dispatcher();
+    const before = await startMany(6);
+    if (world.queue.pid === null) throw new Error('no pid');
+    process.kill(world.queue.pid, 'SIGKILL');
+    const during = await startMany(6);
+    const ringsStartedMs = performance.now();
+    for (const id of during) dispatcher.ring({ workflowId: id, orgId: world.orgId });
+    expect(performance.now() - ringsStartedMs).toBeLessThan(50);
+    const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-redis-again-'));
+    // The same address and password, and nothing in it.
+    writeFileSync(path.join(folder, 'password'), new URL(world.queue.url).password, { mode: 0o600 });
+    const again = await startRedis({ folder, port: Number(new URL(world.queue.url).port), isEphemeral: true });
+    try {
+      await allSucceeded([...before, ...during]);
+    } finally {
+      await world.close();
+      await again.stop();
+      world = await openWorld('redis');
+    }
+  });
+});

@@ -1,0 +1,93 @@
+import { type QueueBackend, queueBackends } from '@drydock/testing/queue-backends';
+import { until } from '@drydock/testing/wait';
+import { uuidv7 } from 'uuidv7';
+import { announceDue, createListener } from '../store/listener';
+import { dawdle } from '../testing/refill-box';
+import { openWorld, type World } from '../testing/world';
+import { openQueue } from './queue';
+import { createSlots } from './slots';
+
+const forEver = { ms: 600_000 };
+
+describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
+  let world: World;
+  beforeEach(async () => {
+    world = await openWorld(backend);
+  });
+  afterEach(() => world.close());
+  const running = async (orgId: string): Promise<number> => {
+    const sql = "SELECT id FROM workflow WHERE org_id = $1 AND status = 'running' AND lease_until > now()";
+    return (await world.pool.query(sql, [orgId])).rowCount ?? 0;
+  };
+
+  it('an organisation whose work never ends takes no slot from another, on however many workers, rung or swept', async () => {
+    const [victim, second] = [uuidv7(), uuidv7()];
+    world.engine([dawdle], { concurrency: 2 });
+    world.engine([dawdle], { concurrency: 2 });
+    const endless = await Promise.all(Array.from({ length: 20 }, () => world.start({ kind: 'dawdle', input: forEver })));
+    const dispatcher = world.dispatcher();
+    for (const { workflowId } of endless) dispatcher.ring({ workflowId, orgId: world.orgId });
+    await until(async () => (await running(world.orgId)) === 4);
+    const swept = await world.start({ kind: 'dawdle', orgId: victim, input: { ms: 1 } });
+    await until(async () => (await world.status(swept.workflowId)) === 'succeeded');
+    await Promise.all(Array.from({ length: 8 }, () => world.start({ kind: 'dawdle', orgId: second, input: forEver })));
+    await until(async () => (await running(second)) > 0);
+    const rung = await world.start({ kind: 'dawdle', orgId: victim, input: { ms: 1 } });
+    dispatcher.ring({ workflowId: rung.workflowId, orgId: victim });
+    await until(async () => (await world.status(rung.workflowId)) === 'succeeded');
+    expect(await running(world.orgId)).toBe(4);
+  });
+
+  it('goes on with what an organisation has left as soon as one of its slots is free', async () => {
+    const all = await Promise.all(Array.from({ length: 6 }, () => world.start({ kind: 'dawdle', input: { ms: 20 } })));
+    await world.pool.query('UPDATE workflow SET dispatch_after = now()');
+    // A queue that is not reached yet is rung for again after a second; from the first sweep that rings on, only freed slots wake the sweep.
+    const listener = createListener({ connectionString: world.databaseUrl, log: world.log });
+    world.engine([dawdle], { concurrency: 1, sweepMs: 60_000, listener });
+    await until(async () => {
+      await announceDue(world.database.sql());
+      return (await running(world.orgId)) > 0;
+    });
+    await listener.close();
+    const ended = async () =>
+      (await Promise.all(all.map(({ workflowId }) => world.status(workflowId)))).every((status) => status === 'succeeded');
+    await until(ended, { timeoutMs: 10_000 });
+    expect(await running(world.orgId)).toBe(0);
+  });
+
+  it('a ring that names another organisation than the workflow has starts nothing', async () => {
+    world.engine([dawdle], { sweepMs: 60_000 });
+    const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 1 } });
+    const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });
+    await until(() => queue.ring({ workflowId, orgId: uuidv7() }, 'forged').then(() => true));
+    await until(async () => (await queue.waiting()) === 0);
+    await queue.close();
+    expect(await world.status(workflowId)).toBe('queued');
+  });
+});
+
+it('one organisation alone has half of the slots, and each newcomer finds one until as many have come as there are', () => {
+  const slots = createSlots(8);
+  const ring = (orgId: string) => ({ orgId, workflowId: uuidv7() });
+  const taken = (orgId: string): number => {
+    let count = 0;
+    while (slots.take(ring(orgId)) === 'taken') count += 1;
+    return count;
+  };
+  expect(['a', 'b', 'c', 'd', 'e'].map(taken)).toEqual([4, 2, 1, 1, 0]);
+  expect(slots.full().sort()).toEqual(['a', 'b', 'c', 'd']);
+  // It has more than its share by now: the slot is for a newcomer, and the ring that waits goes on waiting.
+  expect(slots.next('a')).toBeUndefined();
+  expect(slots.take(ring('f'))).toBe('taken');
+});
+
+it('keeps a bounded number of rings for an organisation that has its share, each once, and gives them its free slots in turn', () => {
+  const slots = createSlots(2);
+  const bells = Array.from({ length: 66 }, () => ({ orgId: 'a', workflowId: uuidv7() }));
+  const [running, ...rest] = bells;
+  expect(running && slots.take(running)).toBe('taken');
+  for (const bell of rest.slice(0, 64)) expect(slots.take(bell)).toBe('waits');
+  for (const bell of rest.slice(64)) expect(slots.take(bell)).toBe('declined');
+  expect(slots.next('a')).toBe(rest[0]);
+  expect(slots.next('a')).toBe(rest[1]);
+});

@@ -1,0 +1,177 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { openRedis } from '@drydock/service/redis/open-redis';
+import { createPostgresBackend, Queue, type QueueOptions } from 'bullmq';
+import { BullMQOtel } from 'bullmq-otel';
+import { z } from 'zod';
+import type { Log } from '../definition/definition';
+import { messageOf } from '../definition/step-error';
+
+/** The ringing side of a queue. Both calls are bounded in time and reject when the queue is away. */
+export interface DoorbellQueue {
+  ring(bell: Doorbell, dispatchNumber: number | string): Promise<void>;
+  /** Jobs that no worker has taken. */
+  waiting(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export interface QueueAddress {
+  queueUrl: string;
+  queueName: string;
+  log: Log;
+}
+
+/** Longer than a healthy queue ever takes, shorter than anybody should wait for a doorbell. An add that times out may still land, which harms nobody. */
+const callTimeoutMs = 1_500;
+
+export const isPostgresQueue = (queueUrl: string): boolean => /^postgres(ql)?:/.test(queueUrl);
+
+/** The hash tag keeps all keys of a queue in one slot of a Redis Cluster. */
+export const queuePrefix = (queueName: string): string => `{${queueName}}`;
+
+/** Milliseconds until the next attempt to reach a Redis. */
+export const reconnectMs = (times: number): number => Math.min(1_000, 50 * times);
+
+export const postgresConnection = (queueUrl: string, connectionsMax: number) => ({
+  connectionString: queueUrl,
+  max: connectionsMax,
+  connectionTimeoutMillis: 1_500,
+});
+
+export function openQueue(address: QueueAddress): DoorbellQueue {
+  const { log } = address;
+  const opened = isPostgresQueue(address.queueUrl) ? postgresQueue(address) : redisQueue(address);
+  const jobOptions = { attempts: 1, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };
+  return {
+    ring: async (bell, dispatchNumber) => {
+      await bounded(opened.queue().add('ring', bell, { ...jobOptions, jobId: jobId(bell.workflowId, dispatchNumber) }));
+    },
+    waiting: () => bounded(opened.queue().getWaitingCount()),
+    close: async () => {
+      await bounded(opened.close()).catch((error: unknown) => log.warn({ internal: messageOf(error) }, 'queue did not close in time'));
+    },
+  };
+}
+
+type AnyQueue = Pick<Queue, 'getWaitingCount' | 'close'> & { add(name: string, data: Doorbell, options: object): Promise<unknown> };
+
+interface OpenedQueue {
+  /** Throws while the queue has never been reached. */
+  queue(): AnyQueue;
+  close(): Promise<void>;
+}
+
+/** BullMQ keeps the failure of a first connection for ever, so a queue that was not reached is made again. */
+function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
+  const options = {
+    connection: postgresConnection(queueUrl, 4),
+    prefix: queuePrefix(queueName),
+    telemetry: queueTelemetry(queueName),
+  };
+  const closing = new AbortController();
+  let queue: AnyQueue | undefined;
+  const open = async (): Promise<void> => {
+    while (!closing.signal.aborted) {
+      const fresh = new Queue(queueName, options, createPostgresBackend);
+      fresh.on('error', (error) => log.warn({ internal: messageOf(error) }, 'queue'));
+      try {
+        await fresh.waitUntilReady();
+        queue = fresh;
+        return;
+      } catch {
+        await fresh.close().catch(() => undefined);
+        await wait(1_000, undefined, { signal: closing.signal }).catch(() => undefined);
+      }
+    }
+  };
+  const opening = open();
+  return {
+    queue: () => {
+      if (queue === undefined) throw new Error('the queue has not been reached yet');
+      return queue;
+    },
+    close: async () => {
+      closing.abort();
+      await opening;
+      await queue?.close();
+    },
+  };
+}
+
+/** The client is ready before BullMQ sees it and refuses at once while it is not connected: an offline queue would hold requests' rings and send them late. */
+function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
+  const client = openRedis(queueUrl, { enableOfflineQueue: false, maxRetriesPerRequest: null, retryStrategy: reconnectMs });
+  let queue: Queue | undefined;
+  client.on('error', (error) => log.debug({ internal: messageOf(error) }, 'redis'));
+  client.once('ready', () => {
+    const options: QueueOptions = {
+      connection: client,
+      prefix: queuePrefix(queueName),
+      telemetry: queueTelemetry(queueName),
+    };
+    queue = new Queue(queueName, options);
+    queue.on('error', (error) => log.warn({ internal: messageOf(error) }, 'queue'));
+  });
+  return {
+    queue: () => {
+      if (queue === undefined) throw new Error('the queue has not been reached yet');
+      return queue;
+    },
+    close: async () => {
+      await queue?.close();
+      client.disconnect();
+    },
+  };
+}
+
+async function bounded<T>(call: Promise<T>): Promise<T> {
+  const timer = new AbortController();
+  call.catch(() => undefined);
+  const late = wait(callTimeoutMs, undefined, { signal: timer.signal }).then(() => {
+    throw new Error(`the queue did not answer within ${callTimeoutMs} ms`);
+  });
+  try {
+    return await Promise.race([call, late]);
+  } finally {
+    timer.abort();
+    late.catch(() => undefined);
+  }
+}
+
+/** All that a job says. Everything else is in Postgres; a claim that finds another organisation there takes nothing. */
+export const doorbellSchema = z.strictObject({ workflowId: z.uuid(), orgId: z.uuid(), traceparent: z.string().max(100).optional() });
+export type Doorbell = z.infer<typeof doorbellSchema>;
+
+const noId = '00000000-0000-7000-8000-000000000000';
+/** Rung now and then to see that the queue still delivers; no workflow has its id. */
+export const nobody: Doorbell = { workflowId: noId, orgId: noId };
+
+/**
+ * BullMQ ignores an id that it still knows, so each dispatch has its own: number 0 is the accepting process's, the sweep counts from 1.
+ * An id must have no colon and not be all digits.
+ */
+export const jobId = (workflowId: string, dispatchNumber: number | string): string => `${workflowId}-${dispatchNumber}`;
+
+/**
+ * Which queue rings for a workflow. `prompt` is work that somebody waits for (`start_by`) until it has begun: it has slots of its own, so that four restores of an hour each
+ * do not make the restart of an application come too late. Everything else, and whatever has begun, goes the `usual` way.
+ */
+export type Lane = 'usual' | 'prompt';
+
+export const lanes: readonly Lane[] = ['prompt', 'usual'];
+
+export const laneQueueName = (queueName: string, lane: Lane): string => (lane === 'prompt' ? `${queueName}-prompt` : queueName);
+
+/** BullMQ's spans. Metadata of a foreign job that is no JSON would leave that job active for ever; it is a job without a trace instead. */
+export function queueTelemetry(tracerName: string): BullMQOtel {
+  const telemetry = new BullMQOtel({ tracerName });
+  const { contextManager } = telemetry;
+  const read = contextManager.fromMetadata.bind(contextManager);
+  contextManager.fromMetadata = (active, metadata) => {
+    try {
+      return read(active, metadata);
+    } catch {
+      return active;
+    }
+  };
+  return telemetry;
+}

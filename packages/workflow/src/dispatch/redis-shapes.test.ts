@@ -1,0 +1,89 @@
+import { findRedis } from '@drydock/process/redis';
+import { testRedis } from '@drydock/testing/redis';
+import { startRedisCluster, startRedisSentinel } from '@drydock/testing/redis-shapes';
+import { startTcpFaultProxy } from '@drydock/testing/tcp-fault-proxy';
+import { until } from '@drydock/testing/wait';
+import { Redis } from 'ioredis';
+import { uuidv7 } from 'uuidv7';
+import type { Log } from '../definition/definition';
+import { consume } from './consumer';
+import { type Doorbell, openQueue } from './queue';
+
+const ignore = (): void => undefined;
+const log: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+
+/** A queue on both sides of it. */
+function openBoth(queueUrl: string) {
+  const answered: string[] = [];
+  const address = { queueUrl, queueName: 'boxes', log };
+  const answer = async ({ workflowId }: Doorbell) => {
+    answered.push(workflowId);
+    return 'succeeded' as const;
+  };
+  const consumer = consume({ ...address, concurrency: 2, answer, delivered: ignore });
+  const queue = openQueue(address);
+  return {
+    /** Rings until it is heard: a ring may be lost, as the sweep knows. Resolves with how often that was. */
+    ring: async (): Promise<number> => {
+      const workflowId = uuidv7();
+      let rings = 0;
+      const isHeard = async (): Promise<boolean> => {
+        rings += 1;
+        await queue.ring({ workflowId, orgId: uuidv7() }, rings).catch(ignore);
+        return answered.includes(workflowId);
+      };
+      await until(isHeard, { timeoutMs: 40_000, everyMs: 200, what: 'a ring that is heard' });
+      return rings;
+    },
+    close: async () => {
+      await queue.close();
+      await consumer.close();
+    },
+  };
+}
+
+async function startServer() {
+  const server = await testRedis();
+  if (server === null) throw new Error('there is no Redis here');
+  const address = new URL(server.url);
+  return { address, admin: new Redis(server.url), close: server.close };
+}
+
+(findRedis() === null ? describe.skip : describe)('the queue', () => {
+  it('works over a Redis Cluster, whose nodes each hold a part of the keys', async () => {
+    const cluster = await startRedisCluster();
+    const both = openBoth(cluster.url);
+    expect(await both.ring()).toBeGreaterThan(0);
+    await both.close();
+    await cluster.close();
+  });
+
+  it('follows Sentinel to the replica when the master is killed', async () => {
+    const sentinel = await startRedisSentinel();
+    const both = openBoth(sentinel.url);
+    await both.ring();
+    sentinel.killMaster();
+    expect(await both.ring()).toBeGreaterThan(0);
+    await both.close();
+    await sentinel.close();
+  });
+
+  it('follows the address of one Redis to another server, though the old one lives on as its replica and keeps the connections', async () => {
+    const servers = [await startServer(), await startServer()] as const;
+    const [first, second] = servers;
+    await second.admin.config('SET', 'requirepass', first.address.password);
+    const leadsTo = { host: '127.0.0.1', port: Number(first.address.port) };
+    const name = await startTcpFaultProxy(leadsTo);
+    const both = openBoth(`redis://:${first.address.password}@127.0.0.1:${name.port}`);
+    await both.ring();
+    leadsTo.port = Number(second.address.port);
+    await first.admin.replicaof('127.0.0.1', leadsTo.port);
+    expect(await both.ring()).toBeGreaterThan(0);
+    await both.close();
+    await name.close();
+    for (const { admin, close } of servers) {
+      admin.disconnect();
+      await close();
+    }
+  });
+});

@@ -1,0 +1,63 @@
+import type { Doorbell } from './queue';
+
+/** Slots of one worker, shared between organisations. */
+export interface Slots {
+  /**
+   * `taken`: the ring has a slot. `waits`: its organisation has its share, and the ring is kept until one of its slots is free. `declined`: too many
+   * of them are kept already.
+   */
+  take(bell: Doorbell): 'taken' | 'waits' | 'declined';
+  /** Ends a run of the organisation. Its next ring that waits, which has the slot now; undefined when the slot is free. */
+  next(orgId: string): Doorbell | undefined;
+  /** Organisations that have their share. */
+  full(): string[];
+}
+
+/** Rings that are kept for one organisation: some, so that its next run begins at once, and few, so that the order stays the sweep's. */
+const waitingMax = 64;
+
+/**
+ * A dynamic threshold, as switches share their buffers: an organisation may take a slot while it holds fewer than are free. One alone gets half of
+ * them, two get a third each, and each newcomer still finds one. So one organisation whose work never ends makes nobody else wait, and no slot has to
+ * be taken away from anybody: a running step cannot be interrupted for a neighbour.
+ */
+export function createSlots(total: number): Slots {
+  const held = new Map<string, number>();
+  const waiting = new Map<string, Map<string, Doorbell>>();
+  let free = total;
+  const takes = (orgId: string): boolean => {
+    const count = held.get(orgId) ?? 0;
+    if (count >= free) return false;
+    held.set(orgId, count + 1);
+    free -= 1;
+    return true;
+  };
+  const gives = (orgId: string): void => {
+    const count = (held.get(orgId) ?? 0) - 1;
+    if (count > 0) held.set(orgId, count);
+    else held.delete(orgId);
+    free += 1;
+  };
+  return {
+    take: (bell) => {
+      if (takes(bell.orgId)) return 'taken';
+      const own = waiting.get(bell.orgId) ?? new Map<string, Doorbell>();
+      if (own.size >= waitingMax) return 'declined';
+      waiting.set(bell.orgId, own.set(bell.workflowId, bell));
+      return 'waits';
+    },
+    next: (orgId) => {
+      gives(orgId);
+      const own = waiting.get(orgId);
+      const [first] = own?.values() ?? [];
+      if (own === undefined || first === undefined || !takes(orgId)) return undefined;
+      own.delete(first.workflowId);
+      if (own.size === 0) waiting.delete(orgId);
+      return first;
+    },
+    full: () => [...held].filter(([, count]) => count >= free).map(([orgId]) => orgId),
+  };
+}
+
+/** Slots of which one organisation alone gets `count`. */
+export const slotsFor = (count: number): number => 2 * count;

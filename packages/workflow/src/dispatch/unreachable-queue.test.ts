@@ -1,0 +1,69 @@
+import { type TestQueue, testQueue } from '@drydock/service/testing/test-queue';
+import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/testing/tcp-fault-proxy';
+import { until } from '@drydock/testing/wait';
+import { uuidv7 } from 'uuidv7';
+import type { Log } from '../definition/definition';
+import { consume } from './consumer';
+import { prepareQueue } from './prepare-queue';
+import { type Doorbell, type DoorbellQueue, openQueue } from './queue';
+
+let behind: TestQueue;
+let proxy: TcpFaultProxy;
+const closing: (() => Promise<void>)[] = [];
+const warnings: string[] = [];
+const ignore = (): void => undefined;
+const log: Log = { debug: ignore, info: ignore, warn: (_fields, message) => void warnings.push(message), error: ignore };
+
+beforeAll(async () => {
+  behind = await testQueue('postgres');
+  const { hostname, port } = new URL(behind.url);
+  proxy = await startTcpFaultProxy({ host: hostname, port: Number(port) });
+});
+afterAll(async () => {
+  for (const close of closing.reverse()) await close();
+  await proxy.close();
+  await behind.close();
+});
+
+/** Longer than a connection is waited for. */
+const awayMs = 2_500;
+const away = () => new Promise((resolve) => setTimeout(resolve, awayMs));
+
+it('a worker and an API that start while Postgres does not answer, work once it does, as after every later silence, and never spin', async () => {
+  const queueUrl = behind.url.replace(/:\d+\//, `:${proxy.port}/`);
+  const answered: string[] = [];
+  proxy.faults.isBlackhole = true;
+  const answer = async ({ workflowId }: Doorbell) => {
+    answered.push(workflowId);
+    return 'succeeded' as const;
+  };
+  const consumer = consume({ queueUrl, queueName: 'boxes', log, concurrency: 4, answer, delivered: ignore });
+  const queue: DoorbellQueue = openQueue({ queueUrl, queueName: 'boxes', log });
+  closing.push(
+    () => queue.close(),
+    () => consumer.close(),
+  );
+  for (let silence = 0; silence < 2; silence += 1) {
+    await away();
+    proxy.faults.isBlackhole = false;
+    const workflowId = uuidv7();
+    const isRung = () =>
+      queue.ring({ workflowId, orgId: uuidv7() }, 0).then(
+        () => true,
+        () => false,
+      );
+    await until(isRung, { timeoutMs: 20_000, everyMs: 100, what: 'a ring' });
+    await until(() => answered.includes(workflowId), { timeoutMs: 20_000, what: 'an answer' });
+    proxy.faults.isBlackhole = true;
+    proxy.reset();
+  }
+  await away();
+  proxy.faults.isBlackhole = false;
+  expect(warnings.length).toBeLessThan(60);
+});
+
+it('a Redis that is not there is told as such at the start, and why, without its password', async () => {
+  const telling = prepareQueue('redis://:letmein@127.0.0.1:1').catch(String);
+  await expect(telling).resolves.toMatch(/The Redis of the queue does not answer: .*ECONNREFUSED 127\.0\.0\.1:1$/);
+  await expect(prepareQueue('http://127.0.0.1:1')).rejects.toThrow('redis://');
+});

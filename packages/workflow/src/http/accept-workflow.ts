@@ -1,0 +1,96 @@
+import { type Problem, problem } from '@drydock/contracts/platform/problem';
+import type { Caller } from '@drydock/service/access/internal-token';
+import type { Sql } from '@drydock/service/database/sql';
+import { audit } from '@drydock/service/effects/audit';
+import type { StartableWorkflow } from '../definition/definition';
+import { type Refusal, refusalByWorkflow } from '../definition/refusal.rules';
+import { findUnfinished, startWorkflow, type WorkflowStart } from '../store/start-workflow';
+import type { WorkflowContext } from './workflow-context';
+
+/** What is used of the request that asks for the work. */
+export interface Asking {
+  caller: Caller;
+  requestId: string;
+  traceparent: string | undefined;
+  afterCommit(work: () => unknown): void;
+}
+
+/** What the work is done to. */
+export interface WorkTarget extends Pick<WorkflowStart, 'resourceKey' | 'subject'> {
+  /** What the audit log names: `/v1/sites/…`. */
+  path: string;
+}
+
+export interface Acceptance<Input> extends WorkTarget {
+  definition: StartableWorkflow<Input>;
+  input: Input;
+  /** `backup.restore`: resource and verb. Null: a step notes it, in the transaction that records the platform's acceptance. */
+  action: string | null;
+  /** The workflow's id. A workflow that makes a thing has the thing's id. Default: a fresh one. */
+  id?: string;
+  /** Unclaimed by then it is cancelled; see {@link readStartBy}. */
+  startBy?: Date;
+}
+
+/**
+ * Accepts work within `tx`: workflow and audit entry, and the doorbell once they are committed. Resolves with the workflow's id.
+ * Throws `operation_in_progress` or `needs_attention` when another one holds the resource, whatever was read before.
+ */
+export async function acceptWorkflow<Tx, Input>(
+  context: Pick<WorkflowContext<Tx>, 'database' | 'ring'>,
+  tx: Tx,
+  { caller, requestId, traceparent, afterCommit }: Asking,
+  { definition, path, action, ...start }: Acceptance<Input>,
+): Promise<string> {
+  const sql = context.database.sql(tx);
+  const { orgId, mode, keyId: actorKeyId } = caller;
+  const started = await startWorkflow(sql, {
+    ...start,
+    kind: definition.kind,
+    definition,
+    orgId,
+    mode,
+    actorKeyId,
+    requestId,
+    ...(traceparent === undefined ? {} : { traceparent }),
+  });
+  const { workflowId } = started;
+  if (!started.started) assertAllowed(refusalByWorkflow({ id: workflowId, status: started.status }));
+  if (action !== null) await audit(sql, { orgId, mode, actorKeyId, action, target: path, workflowId });
+  afterCommit(() => context.ring({ workflowId, orgId }, start.startBy === undefined ? 'usual' : 'prompt'));
+  return workflowId;
+}
+
+/** Where the caller follows what was accepted, and how soon to look again. `path`: of what it is done to. */
+export const followHeaders = (path: string, workflowId: string): Record<string, string> => ({
+  location: `${path}/workflows/${workflowId}`,
+  'retry-after': '1',
+});
+
+/** How long a request waits for a worker, in seconds (decisions.md 1): then the work is cancelled, and nothing was started. */
+export const startWithinSeconds = 10;
+
+/** How long a request waits to know: past the time by which the work must have been taken up, so that it is decided either way. */
+export const startDecidedMs = startWithinSeconds * 1_000 + 500;
+
+/** Until when work that a request waits for must have been taken up, by Postgres' clock: nobody else's decides. */
+export async function readStartBy(sql: Sql): Promise<Date> {
+  const [row] = await sql.query<{ start_by: Date }>('SELECT clock_timestamp() + make_interval(secs => $1::float8) AS start_by', [
+    startWithinSeconds,
+  ]);
+  if (row === undefined) throw new Error('Postgres did not tell the time');
+  return row.start_by;
+}
+
+/** A rule's refusal as the answer to a caller. */
+export const problemOf = ({ code, extra, retryAfterSeconds }: Refusal): Problem =>
+  problem(code, { ...(extra === undefined ? {} : { extra }), ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) });
+
+export function assertAllowed(refusal: Refusal | null): void {
+  if (refusal !== null) throw problemOf(refusal);
+}
+
+/** Throws `operation_in_progress` or `needs_attention`, with the workflow's id, while one holds the resource. */
+export async function assertFree(sql: Sql, resourceKey: string): Promise<void> {
+  assertAllowed(refusalByWorkflow(await findUnfinished(sql, resourceKey)));
+}

@@ -1,0 +1,29 @@
+import type { Database } from '@drydock/service/database/sql';
+import type { Pager } from '@drydock/service/http/paging';
+import type { QueueConfig, ServiceConfig } from '@drydock/service/process/config-fields';
+import type { Foundation } from '@drydock/service/process/foundation';
+import { createDispatcher, type Dispatcher } from '../dispatch/dispatcher';
+import { createListener, type WorkflowListener } from '../store/listener';
+
+/** What the handlers of a service with workflows have, beside what is its own. */
+export interface WorkflowContext<Tx> {
+  database: Database<Tx>;
+  pager: Pager;
+  /** What Postgres says about workflows, for those who watch one. */
+  listener: WorkflowListener;
+  /** Tells the worker of a new workflow; called after the commit. */
+  ring: Dispatcher['ring'];
+}
+
+/** What an API needs for its workflows: it hears of their changes, and rings for a worker. `queueName`: the worker's too. */
+export function connectWorkflows<Tx>(
+  { log, lifetime, database }: Foundation<Database<Tx>>,
+  config: Pick<ServiceConfig, 'DATABASE_URL'> & Pick<QueueConfig, 'QUEUE_URL'>,
+  queueName: string,
+): Pick<WorkflowContext<Tx>, 'listener' | 'ring'> {
+  const listener = createListener({ connectionString: config.DATABASE_URL, log });
+  lifetime.onClose('listener', () => listener.close());
+  const dispatcher = createDispatcher({ database, queueUrl: config.QUEUE_URL, queueName, log });
+  lifetime.onClose('dispatcher', () => dispatcher.close());
+  return { listener, ring: dispatcher.ring };
+}

@@ -1,0 +1,149 @@
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { WorkflowView } from '@drydock/contracts/platform/workflows';
+import type { Caller } from '@drydock/service/access/internal-token';
+import type { Sql } from '@drydock/service/database/sql';
+import { audit } from '@drydock/service/effects/audit';
+import type { StreamEvent } from '@drydock/service/http/route';
+import { listWorkflows as listRows, readWorkflow, type VersionedWorkflow, type WorkflowScope } from '../store/read-workflow';
+import { watchWorkflow as watchVersions } from '../store/watch-workflow';
+import * as states from '../store/workflow-states';
+import { followHeaders } from './accept-workflow';
+import type { WorkflowContext } from './workflow-context';
+
+/** What workflows are done to: each kind of it has its own paths, and the same handlers. */
+export interface WorkflowHome<Tx, Name extends string> {
+  context: WorkflowContext<Tx>;
+  /** The path parameter that names it. */
+  param: Name;
+  subjectOf(id: string): WorkflowScope['subject'];
+  pathOf(id: string): string;
+  /** Throws the 404 of this kind when the caller has no such thing. */
+  assertThere(caller: Caller, id: string): Promise<unknown>;
+}
+
+export interface AboutHome<Name extends string> {
+  caller: Caller;
+  params: Readonly<Record<Name, string>>;
+}
+
+export type AboutWorkflow<Name extends string> = AboutHome<Name | 'workflowId'>;
+
+export const scopeOf = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, { caller, params }: AboutHome<Name>): WorkflowScope => ({
+  orgId: caller.orgId,
+  mode: caller.mode,
+  subject: home.subjectOf(params[home.param]),
+});
+
+/**
+ * The workflow, if it was done to this thing of the caller's. It outlives it, so that who follows a deletion sees how it ended.
+ * Throws the thing's 404, or `workflow_not_found` of one that is there.
+ */
+export async function readHomeWorkflow<Tx, Name extends string>(
+  home: WorkflowHome<Tx, Name>,
+  request: AboutWorkflow<Name>,
+  sql: Sql = home.context.database.sql(),
+): Promise<VersionedWorkflow> {
+  const { caller, params } = request;
+  const found = await readWorkflow(sql, params.workflowId, scopeOf(home, { caller, params }));
+  if (found !== undefined) return found;
+  await home.assertThere(caller, params[home.param]);
+  throw problem('workflow_not_found');
+}
+
+export const getWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>) => ({
+  read: async (request: AboutWorkflow<Name>) => ({ status: 200 as const, body: (await readHomeWorkflow(home, request)).view }),
+});
+
+interface ListRequest<Name extends string> extends AboutHome<Name> {
+  query: { cursor?: string | undefined; limit?: string | undefined };
+  now: Date;
+}
+
+/** `list`: the endpoint, whose cursors no other one takes. */
+export const listWorkflows = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, list: Pick<EndpointDefinition, 'id'>) => ({
+  read: async (request: ListRequest<Name>) => {
+    const { pager, database } = home.context;
+    const { caller, params, query, now } = request;
+    const id = params[home.param];
+    const binding = { list: list.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${id}` };
+    const page = pager.read(query, binding, now);
+    const before = page.after === null ? {} : { beforeId: page.after };
+    // One more than asked for: its presence is what the pager calls has_more.
+    const { items } = await listRows(database.sql(), scopeOf(home, request), { limit: page.limit + 1, ...before });
+    // Workflows outlive their thing in a list as they do one by one: only where there are none is it asked whether there is a thing.
+    if (items.length === 0 && page.after === null) await home.assertThere(caller, id);
+    const body = pager.pageOf(items, page, binding, now, { positionOf: (workflow) => workflow.id, view: (workflow) => workflow });
+    return { status: 200 as const, body };
+  },
+});
+
+type WatchRequest<Name extends string> = AboutWorkflow<Name> & { lastEventId: string | undefined; signal: AbortSignal };
+
+/** Each change of a workflow as an event; its id is the version, so that a client which comes back gets what it has missed, and stays away after the last. */
+export const watchWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>) => ({
+  stream: async (request: WatchRequest<Name>) => {
+    const { lastEventId, signal, params } = request;
+    const { version, view } = await readHomeWorkflow(home, request);
+    const afterVersion = /^\d{1,9}$/.test(lastEventId ?? '') ? Number(lastEventId) : 0;
+    const isOver = view.status === 'succeeded' || view.status === 'failed';
+    if (isOver && version <= afterVersion) return null;
+    const { database, listener } = home.context;
+    return eventsOf(watchVersions(database.sql(), params.workflowId, { afterVersion, signal, listener }));
+  },
+});
+
+async function* eventsOf(versions: ReturnType<typeof watchVersions>): AsyncGenerator<StreamEvent> {
+  for await (const { version, view } of versions) yield { id: String(version), event: 'workflow', data: view };
+}
+
+type DecideRequest<Name extends string> = AboutWorkflow<Name> & { afterCommit(work: () => unknown): void };
+
+interface Decision {
+  action: string;
+  apply(sql: Sql, workflow: WorkflowView): Promise<void>;
+  /** How long a worker is waited for that does what was decided. */
+  waitMs: number;
+}
+
+/** A worker ends an abandoned workflow within milliseconds. Without one the answer is given all the same, and says that it is queued. */
+const abandonWaitMs = 5_000;
+
+/** Staff's decision over a workflow that waits for it, with its audit entry. Throws `workflow_not_waiting`. */
+const decideWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, { action, apply, waitMs }: Decision) => ({
+  act: async (tx: Tx, request: DecideRequest<Name>): Promise<object> => {
+    const { caller, params, afterCommit } = request;
+    const { workflowId } = params;
+    const { database, ring } = home.context;
+    const sql = database.sql(tx);
+    const { view: waiting } = await readHomeWorkflow(home, request, sql);
+    await apply(sql, waiting);
+    const path = home.pathOf(params[home.param]);
+    const { orgId, mode, keyId: actorKeyId } = caller;
+    await audit(sql, { orgId, mode, actorKeyId, action, target: path, workflowId });
+    afterCommit(() => ring({ workflowId, orgId }, 'prompt'));
+    return {};
+  },
+  settle: async (request: DecideRequest<Name>): Promise<{ status: 202; headers: Record<string, string>; body: WorkflowView }> => {
+    const { params } = request;
+    const { database, listener } = home.context;
+    if (waitMs > 0) {
+      const changes = watchVersions(database.sql(), params.workflowId, { listener, signal: AbortSignal.timeout(waitMs) });
+      for await (const { view } of changes) if (view.status === 'failed') break;
+    }
+    const { view } = await readHomeWorkflow(home, request);
+    return { status: 202, headers: followHeaders(home.pathOf(params[home.param]), params.workflowId), body: view };
+  },
+});
+
+/** Goes on where it stopped. */
+export const retryWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>) =>
+  decideWorkflow(home, { action: 'workflow.retry', apply: (sql, { id }) => states.retryWorkflow(sql, id), waitMs: 0 });
+
+/** Ends as failed; what it holds is unlocked as it is, and says so once this is answered. `leaves`: by kind, what staff are told to become of it, where its code knows more than they do. */
+export const abandonWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, leaves: Readonly<Record<string, string>> = {}) =>
+  decideWorkflow(home, {
+    action: 'workflow.abandon',
+    apply: (sql, { id, kind }) => states.abandonWorkflow(sql, id, leaves[kind]),
+    waitMs: abandonWaitMs,
+  });

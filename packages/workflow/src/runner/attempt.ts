@@ -1,0 +1,100 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { InjectedFault } from '@drydock/process/injected-fault';
+import { LeaseLost, messageOf, StepFailure, StepTimeout, StepWait, type WorkflowProblem } from '../definition/step-error';
+
+/** How one attempt at a step, at taking it back or at its checkpoint ended. */
+export type AttemptEnd<T> =
+  | { end: 'done'; value: T }
+  | { end: 'failed'; problem: WorkflowProblem; error: unknown }
+  | { end: 'again'; error: unknown }
+  | { end: 'wait'; seconds: number }
+  /** The process ends; the step has stopped at a safe place. */
+  | { end: 'interrupted' }
+  /** The lease is lost, or the process ends and the step goes on regardless of its signal: nothing may be written any more. */
+  | { end: 'left' };
+
+export interface AttemptLimits {
+  name: string;
+  timeoutSeconds: number;
+  lease: AbortSignal;
+  stopping: AbortSignal;
+}
+
+/** How long a step whose signal was aborted may take to reach a safe place. */
+export const settleGraceMs = 8_000;
+
+/** Runs `work` under a signal that is aborted by the loss of the lease, the end of the process or the step's own time, and says how it ended. Never rejects. */
+export async function attempt<T>(limits: AttemptLimits, work: (signal: AbortSignal) => Promise<T>): Promise<AttemptEnd<T>> {
+  if (limits.lease.aborted) return { end: 'left' };
+  if (limits.stopping.aborted) return { end: 'interrupted' };
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(new StepTimeout(limits.name, limits.timeoutSeconds)), limits.timeoutSeconds * 1_000);
+  const { signal, part } = joinSignals([limits.lease, limits.stopping, late.signal]);
+  try {
+    const running = settled(() => work(signal));
+    const first = await Promise.race([running, aborted(signal)]);
+    const end = first ?? (await Promise.race([running, wait(settleGraceMs, undefined, { ref: false })]));
+    return endOf(end, limits, late.signal);
+  } finally {
+    clearTimeout(timer);
+    part();
+  }
+}
+
+type Settled<T> = { ok: true; value: T } | { ok: false; error: unknown };
+
+async function settled<T>(work: () => Promise<T>): Promise<Settled<T>> {
+  try {
+    return { ok: true, value: await work() };
+  } catch (error) {
+    return { ok: false, error };
+  }
+}
+
+const aborted = (signal: AbortSignal): Promise<undefined> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    else signal.addEventListener('abort', () => resolve(undefined), { once: true });
+  });
+
+function endOf<T>(result: Settled<T> | undefined, limits: AttemptLimits, late: AbortSignal): AttemptEnd<T> {
+  if (limits.lease.aborted) return { end: 'left' };
+  // An effect that came to its end counts, however late.
+  if (result?.ok) return { end: 'done', value: result.value };
+  const error = result?.error;
+  if (error instanceof LeaseLost) return { end: 'left' };
+  const problem = definite(error);
+  if (problem !== undefined) return { end: 'failed', problem, error };
+  if (error instanceof StepWait) return { end: 'wait', seconds: error.seconds };
+  if (limits.stopping.aborted) return { end: result === undefined ? 'left' : 'interrupted' };
+  return { end: 'again', error: late.aborted ? late.reason : error };
+}
+
+function definite(error: unknown): WorkflowProblem | undefined {
+  if (error instanceof StepFailure) return { internal: error.message, ...error.problem };
+  return error instanceof InjectedFault ? { code: 'step_failed', internal: messageOf(error) } : undefined;
+}
+
+export interface JoinedSignal {
+  /** Aborted by whichever source is first, with its reason. */
+  signal: AbortSignal;
+  /** The sources are forgotten. Call it at the end, or they keep this one for as long as they live. */
+  part(): void;
+}
+
+/**
+ * One signal for several. Not `AbortSignal.any`: Node 20 keeps what that makes for ever once somebody has listened to it, 2 kB for each step that a worker has ever run,
+ * unless one of its sources is aborted at last.
+ */
+export function joinSignals(sources: readonly AbortSignal[]): JoinedSignal {
+  const joined = new AbortController();
+  const forward = (): void => joined.abort(sources.find((source) => source.aborted)?.reason);
+  for (const source of sources) source.addEventListener('abort', forward, { once: true });
+  if (sources.some((source) => source.aborted)) forward();
+  return {
+    signal: joined.signal,
+    part: () => {
+      for (const source of sources) source.removeEventListener('abort', forward);
+    },
+  };
+}

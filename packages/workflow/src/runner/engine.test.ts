@@ -1,0 +1,139 @@
+import { workflowSchema } from '@drydock/contracts/platform/workflows';
+import { type QueueBackend, queueBackends } from '@drydock/testing/queue-backends';
+import { until } from '@drydock/testing/wait';
+import { z } from 'zod';
+import { type WorkflowDefinition, workflowsFor } from '../definition/definition';
+import { fail } from '../definition/step-error';
+import { readWorkflowById } from '../store/read-workflow';
+import { currentText, leftovers } from '../testing/box';
+import { refillBox, workflow } from '../testing/refill-box';
+import { openWorld, type World } from '../testing/world';
+import { createEngine } from './engine';
+
+describe.each(queueBackends())('the engine over %s', (backend: QueueBackend) => {
+  let world: World;
+  beforeEach(async () => {
+    world = await openWorld(backend);
+  });
+  afterEach(() => world.close());
+  const view = async (workflowId: string) => {
+    const found = await readWorkflowById(world.database.sql(), workflowId);
+    return workflowSchema.parse(found?.view);
+  };
+
+  it('runs the steps in order and ends with the hooks of the definition', async () => {
+    world.engine([refillBox]);
+    const { box, workflowId } = await world.startBox();
+    world.dispatcher().ring({ workflowId, orgId: world.orgId });
+    await until(async () => (await world.status(workflowId)) === 'succeeded');
+    expect(currentText(world.boxes, box)).toBe('new');
+    expect(leftovers(world.boxes, box)).toEqual([]);
+    const shown = await view(workflowId);
+    expect(shown).toMatchObject({ status: 'succeeded', progress: 100, error: null });
+    expect(shown.steps.map(({ name, status, attempts }) => [name, status, attempts])).toEqual([
+      ['check', 'succeeded', 1],
+      ['stage', 'succeeded', 1],
+      ['swap', 'succeeded', 1],
+      ['retire', 'succeeded', 1],
+    ]);
+    expect((await world.pool.query('SELECT status FROM box_end WHERE workflow_id = $1', [workflowId])).rows).toEqual([
+      { status: 'succeeded' },
+    ]);
+  });
+
+  it('retries what may pass, and takes the steps back when it does not', async () => {
+    let attempts = 0;
+    const undone: string[] = [];
+    const flaky = workflow({ kind: 'flaky', input: z.object({ passes: z.boolean() }) })
+      .step('first', {
+        run: async () => 1,
+        undo: async () => void undone.push('first'),
+      })
+      .step('second', {
+        run: async ({ input, attempt }) => {
+          attempts += 1;
+          if (!input.passes || attempt < 2) throw new Error('not now');
+        },
+        undo: async () => void undone.push('second'),
+        attemptsMax: 2,
+      })
+      .build();
+    world.engine([flaky]);
+    const good = await world.start({ kind: 'flaky', input: { passes: true } });
+    await until(async () => (await world.status(good.workflowId)) === 'succeeded');
+    expect([attempts, undone]).toEqual([2, []]);
+    const bad = await world.start({ kind: 'flaky', input: { passes: false } });
+    await until(async () => (await world.status(bad.workflowId)) === 'failed');
+    expect([attempts, undone]).toEqual([4, ['second', 'first']]);
+    const shown = await view(bad.workflowId);
+    expect(shown.error?.code).toBe('step_failed');
+    expect(shown.steps.map(({ status }) => status)).toEqual(['undone', 'failed']);
+  });
+
+  it('gives every step and every hook the context of its worker, and refuses one that lacks something', async () => {
+    const seen: string[] = [];
+    const note = (where: string, context: { name: string }): void => void seen.push(`${where} ${context.name}`);
+    const named = workflowsFor<{ name: string }, unknown>()({ kind: 'named', input: z.object({ fails: z.boolean() }) })
+      .step('first', {
+        run: async (_step, context) => note('run', context),
+        undo: async (_step, context) => note('undo', context),
+        commit: async (_tx, _step, _output, context) => note('commit', context),
+      })
+      .step('second', {
+        run: async ({ input }) => {
+          if (input.fails) throw fail('backup_tampered');
+        },
+      })
+      .onEnd({
+        succeeded: async (_tx, _run, context) => note('succeeded', context),
+        failed: async (_tx, _run, _problem, context) => note('failed', context),
+      })
+      .build();
+    const common = { database: world.database, queueUrl: world.queue.url, queueName: 'named', log: world.log };
+    const timing = { leaseSeconds: 1, sweepMs: 50, concurrency: 1 };
+    const engine = createEngine({ ...common, ...timing, definitions: [named], context: { name: 'ours' } });
+    // Does not compile where a worker could be given steps that need more than it has.
+    type RunsIn<Context> = typeof named extends WorkflowDefinition<Context, unknown> ? true : false;
+    const runsIn: [RunsIn<{ name: string; more: Date }>, RunsIn<{ name: number }>, RunsIn<unknown>] = [true, false, false];
+    expect(runsIn).toEqual([true, false, false]);
+    engine.start();
+    for (const fails of [false, true]) {
+      const { workflowId } = await world.start({ kind: 'named', input: { fails } });
+      await until(async () => (await world.status(workflowId)) === (fails ? 'failed' : 'succeeded'));
+    }
+    await engine.stop();
+    expect(seen).toEqual(['run ours', 'commit ours', 'succeeded ours', 'run ours', 'commit ours', 'undo ours', 'failed ours']);
+  });
+
+  it('fails at once and for good when a step says so, with its own code', async () => {
+    const tampered = workflow({ kind: 'tampered', input: z.object({}) })
+      .step('verify', {
+        run: async () => {
+          throw fail('backup_tampered', { internal: 'segment 7' });
+        },
+      })
+      .build();
+    world.engine([tampered]);
+    const { workflowId } = await world.start({ kind: 'tampered' });
+    await until(async () => (await world.status(workflowId)) === 'failed');
+    const shown = await view(workflowId);
+    expect(shown.error).toMatchObject({ code: 'backup_tampered', request_id: 'request-1' });
+    expect(JSON.stringify(shown)).not.toContain('segment 7');
+    expect(shown.steps[0]).toMatchObject({ status: 'failed', attempts: 1 });
+  });
+
+  it('ends a workflow whose failure is told in a text that Postgres cannot hold', async () => {
+    const strange = workflow({ kind: 'strange', input: z.object({}) })
+      .step('ask', {
+        run: async () => {
+          throw fail('step_failed', { internal: 'the provider said: a\0b' });
+        },
+      })
+      .build();
+    world.engine([strange]);
+    const { workflowId } = await world.start({ kind: 'strange' });
+    await until(async () => (await world.status(workflowId)) === 'failed');
+    const { rows } = await world.pool.query('SELECT error_internal FROM workflow WHERE id = $1', [workflowId]);
+    expect(rows).toEqual([{ error_internal: 'the provider said: a\ufffdb' }]);
+  });
+});

@@ -1,0 +1,156 @@
+import type { Database } from '@drydock/service/database/sql';
+import type { Log, WorkflowDefinition } from '../definition/definition';
+import { messageOf } from '../definition/step-error';
+import { type OpenLane, openLane } from '../dispatch/open-lane';
+import { type Doorbell, lanes } from '../dispatch/queue';
+import type { Slots } from '../dispatch/slots';
+import { loopSweeps, type SweepLoop, sweep } from '../dispatch/sweep';
+import { ringDeclined } from '../dispatch/sweep.store';
+import { announceDue, createAnnouncer, type WorkflowListener } from '../store/listener';
+import type { OnFailed } from '../store/start-workflow';
+import type { RunEnd, Runner } from './execution';
+import { createOutages } from './leave-claim';
+import { runWorkflow } from './run-workflow';
+
+export interface EngineOptions<Context, Tx> {
+  database: Database<Tx>;
+  definitions: readonly WorkflowDefinition<Context, Tx>[];
+  /** What every step is given beside its run: drivers, stores, the clock. */
+  context: Context;
+  /** redis://, rediss:// or postgresql:// (prepared by {@link prepareQueue}). */
+  queueUrl: string;
+  queueName: string;
+  /** How long a worker that is not heard of keeps its workflows. Renewed every third of it. */
+  leaseSeconds: number;
+  /** How often the clock looks, when nothing else wakes the sweep. */
+  sweepMs: number;
+  /** Workflows of one organisation that this process carries at once while no other has work; it carries twice as many for several. */
+  concurrency: number;
+  /** And beside them such that somebody waits for; default 2. */
+  promptConcurrency?: number;
+  log: Log;
+  /** Makes sweeps begin at once. Left out, the clock does. */
+  listener?: WorkflowListener;
+  /** Workers in a row that may die over one workflow. Default 5. */
+  crashesMax?: number;
+  /** Seconds for which what a step needs may be out of reach before that counts as its failure. Default 900. */
+  outageSecondsMax?: number;
+}
+
+export interface Engine {
+  start(): void;
+  /** Takes nothing new, aborts the signals of running steps, gives their leases back and resolves within seconds. */
+  stop(): Promise<void>;
+  /** False when the queue has delivered nothing, not even a ring for nobody, for half a minute though nothing is being worked on. */
+  isConsuming(): boolean;
+}
+
+/** The worker side: sweep (relay, recovery, schedules), consumer, runner. */
+export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): Engine {
+  const { database, log, leaseSeconds } = options;
+  const definitions = byKind(options.definitions);
+  const stepNamesByKind = JSON.stringify(
+    Object.fromEntries([...definitions.values()].map(({ kind, steps }) => [kind, steps.map((step) => step.name)])),
+  );
+  const stopping = new AbortController();
+  const changed = createAnnouncer(database.sql(), log);
+  let inHand = 0;
+  let parts: Parts | undefined;
+
+  const runner: Runner<Context, Tx> = {
+    database,
+    context: options.context,
+    definitions,
+    leaseSeconds,
+    log,
+    crashesMax: options.crashesMax ?? 5,
+    outages: createOutages(options.outageSecondsMax),
+    stopping: stopping.signal,
+    changed,
+    dueIn: (seconds) => parts?.loop.wakeIn(seconds * 1_000),
+  };
+  const following = new Set<Promise<void>>();
+  const run = async (bell: Doorbell, slots: Slots): Promise<RunEnd> => {
+    inHand += 1;
+    try {
+      return await runWorkflow(runner, stepNamesByKind, bell);
+    } finally {
+      inHand -= 1;
+      follow(bell.orgId, slots);
+    }
+  };
+  /** A free slot is for the next ring of the same organisation that waits here, or for what the sweep finds. */
+  const follow = (orgId: string, slots: Slots): void => {
+    const someWereFull = slots.full().length > 0;
+    const next = slots.next(orgId);
+    if (next !== undefined && !stopping.signal.aborted) {
+      const running: Promise<void> = run(next, slots).then(
+        () => void following.delete(running),
+        (error: unknown) => {
+          following.delete(running);
+          log.warn({ workflow_id: next.workflowId, internal: messageOf(error) }, 'a ring could not be answered');
+        },
+      );
+      following.add(running);
+    } else if (someWereFull) parts?.loop.wakeIn(refillPauseMs);
+  };
+  const answer = async (bell: Doorbell, slots: Slots): Promise<RunEnd> => {
+    if (stopping.signal.aborted) return 'ignored';
+    const got = slots.take(bell);
+    if (got === 'taken') return run(bell, slots);
+    if (got === 'declined') await ringDeclined(database.sql(), bell.workflowId);
+    return 'ignored';
+  };
+  const start = (): void => {
+    if (parts !== undefined) throw new Error('the engine is running');
+    const opened = lanes.map((lane) => openLane(options, lane));
+    const relay = { database, queues: opened, log, leaseSeconds, onFailed: failBy(definitions, options.context, log), changed };
+    const loop = loopSweeps(options.sweepMs, () => sweep(relay));
+    for (const own of opened) own.consume(answer, () => loop.wakeIn(refillPauseMs));
+    parts = { opened, loop, unlisten: options.listener?.onDue(loop.wake) };
+  };
+  return {
+    start,
+    stop: async () => {
+      stopping.abort();
+      parts?.unlisten?.();
+      await parts?.loop.stop();
+      await Promise.all(parts?.opened.map((own) => own.close()) ?? []);
+      await Promise.all(following);
+      // Whoever else listens takes over what was handed back.
+      await announceDue(database.sql()).catch(() => undefined);
+    },
+    isConsuming: () => inHand > 0 || parts === undefined || parts.opened.every((own) => own.silentSeconds() < silenceMaxSeconds),
+  };
+}
+
+interface Parts {
+  opened: readonly OpenLane[];
+  loop: SweepLoop;
+  unlisten: (() => void) | undefined;
+}
+
+const silenceMaxSeconds = 30;
+const refillPauseMs = 15;
+
+function byKind<Context, Tx>(definitions: EngineOptions<Context, Tx>['definitions']): ReadonlyMap<string, WorkflowDefinition<Context, Tx>> {
+  const byName = new Map<string, WorkflowDefinition<Context, Tx>>();
+  for (const definition of definitions) {
+    if (byName.has(definition.kind)) throw new Error(`two workflows of kind ${definition.kind}`);
+    byName.set(definition.kind, definition);
+  }
+  return byName;
+}
+
+/** A workflow that the sweep cancels ends as its definition says; with an input that cannot be read nothing but the workflow ends. */
+function failBy<Context, Tx>(definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>, context: Context, log: Log): OnFailed<Tx> {
+  return async (tx, run, problem, kind) => {
+    const definition = definitions.get(kind);
+    const input = definition?.input.safeParse(run.input);
+    if (definition === undefined || input?.success !== true) {
+      log.error({ workflow_id: run.workflowId, kind }, 'cancelled without its hook: kind or input unknown');
+      return;
+    }
+    await definition.onEnd.failed?.(tx, { ...run, input: input.data }, problem, context);
+  };
+}

@@ -1,0 +1,94 @@
+import type { Database } from '@drydock/service/database/sql';
+import {
+  type Log,
+  logWith,
+  type StepContext,
+  type StepDefinition,
+  type WorkflowDefinition,
+  type WorkflowRun,
+} from '../definition/definition';
+import type { Claim, StepRow } from '../store/claim.types';
+import { reportProgress } from '../store/workflow-states';
+import type { HeldLease } from './lease';
+import type { Outages } from './leave-claim';
+
+/** What a worker process has, the same for all of its workflows. */
+export interface Runner<Context, Tx> {
+  database: Database<Tx>;
+  /** What every step is given beside its run. */
+  context: Context;
+  definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>;
+  leaseSeconds: number;
+  /** Workers in a row that may die over one workflow before it is taken for poison. */
+  crashesMax: number;
+  outages: Outages;
+  log: Log;
+  /** Aborted when the process is going to end. */
+  stopping: AbortSignal;
+  /** Tells watchers that a workflow has changed; after the commit, never in the way. */
+  changed(workflowId: string): void;
+  /** Something will be due in so many seconds. */
+  dueIn(seconds: number): void;
+}
+
+/** One claim being worked on. */
+export interface Execution<Context, Tx> {
+  runner: Runner<Context, Tx>;
+  definition: WorkflowDefinition<Context, Tx>;
+  claim: Claim;
+  run: WorkflowRun<unknown>;
+  lease: HeldLease;
+  log: Log;
+  outputs: Record<string, unknown>;
+  /** Names of the steps that have ever been begun and not been undone, in order. */
+  begun: string[];
+}
+
+/** How a claim ended: what the log, the span and the tests see. */
+export type RunEnd = 'ignored' | 'succeeded' | 'failed' | 'needs_attention' | 'released' | 'left';
+
+export const runOf = (claim: Claim, input: unknown): WorkflowRun<unknown> => ({
+  workflowId: claim.id,
+  orgId: claim.org_id,
+  mode: claim.mode,
+  subject: { type: claim.subject_type, id: claim.subject_id },
+  input,
+  actorKeyId: claim.actor_key_id,
+  requestId: claim.request_id,
+});
+
+export const rowOf = (claim: Claim, step: string): StepRow | undefined => claim.steps.find((row) => row.name === step);
+
+/** At most two writes a second for one step. */
+const progressPauseMs = 500;
+
+export function stepContext<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  step: StepDefinition<Context, Tx>,
+  now: { attempt: number; signal: AbortSignal },
+): StepContext<unknown, unknown> {
+  const { definition, runner, claim, run, outputs, log } = execution;
+  const index = definition.steps.indexOf(step);
+  let nextWriteMs = 0;
+  let shown = percentDone(definition.steps, index);
+  const progress = (fraction: number): void => {
+    const percent = percentDone(definition.steps, index, fraction);
+    const nowMs = performance.now();
+    if (percent <= shown || nowMs < nextWriteMs || now.signal.aborted) return;
+    shown = percent;
+    nextWriteMs = nowMs + progressPauseMs;
+    reportProgress(runner.database.sql(), claim, percent).then(
+      () => runner.changed(claim.id),
+      () => log.debug({ step: step.name }, 'progress was not written'),
+    );
+  };
+  return { ...run, outputs: { ...outputs }, fence: claim.fence, ...now, progress, log: logWith(log, { step: step.name }) };
+}
+
+/** The bar of a whole workflow, 0 to 99 (100 is for the finish): completed steps and a part of the current one, by weight. */
+export function percentDone(steps: readonly { weight: number }[], completed: number, fraction = 0): number {
+  const total = steps.reduce((sum, step) => sum + step.weight, 0);
+  const before = steps.slice(0, completed).reduce((sum, step) => sum + step.weight, 0);
+  const current = (steps[completed]?.weight ?? 0) * Math.min(1, Math.max(0, fraction));
+  return total > 0 ? Math.min(99, Math.floor((100 * (before + current)) / total)) : 0;
+}

@@ -1,0 +1,62 @@
+import { performance } from 'node:perf_hooks';
+import type { Sql } from '@drydock/service/database/sql';
+import type { Log } from '../definition/definition';
+import { LeaseLost, messageOf } from '../definition/step-error';
+import type { ClaimKey } from '../store/claim.types';
+import { renewLease } from '../store/workflow-states';
+
+export interface HeldLease {
+  /** Aborted with {@link LeaseLost} once the workflow may be somebody else's. */
+  signal: AbortSignal;
+  /** No more renewals; waits for one that is under way. */
+  release(): Promise<void>;
+}
+
+/**
+ * Renews the lease every third of it until released, whatever the step is doing. Lost when Postgres says so, or when no renewal got through for as long as the
+ * lease lasts, counted on this process's monotonic clock from before the last successful one was sent.
+ */
+export function keepLease(sql: Sql, claim: ClaimKey, options: { leaseSeconds: number; claimedAtMs: number; log: Log }): HeldLease {
+  const lost = new AbortController();
+  const leaseMs = options.leaseSeconds * 1_000;
+  let endsAtMs = options.claimedAtMs + leaseMs;
+  let renewal: Promise<void> = Promise.resolve();
+  let busy = false;
+  const lose = (why: string): void => {
+    clearInterval(timer);
+    if (lost.signal.aborted) return;
+    options.log.warn({ why }, 'lease lost');
+    lost.abort(new LeaseLost(claim.id));
+  };
+  const renew = async (): Promise<void> => {
+    const sentAtMs = performance.now();
+    if (sentAtMs > endsAtMs) {
+      // Frozen or cut off: it may still be ours, and only Postgres knows. A renewal that gets through decides it either way.
+      options.log.warn({ late_ms: Math.round(sentAtMs - endsAtMs) }, 'lease overdue');
+    }
+    try {
+      await renewLease(sql, claim, options.leaseSeconds);
+      endsAtMs = sentAtMs + leaseMs;
+    } catch (error) {
+      if (error instanceof LeaseLost) lose('claimed by somebody else, or ended');
+      else if (performance.now() > endsAtMs) lose(`no renewal within the lease: ${messageOf(error)}`);
+    }
+  };
+  const timer = setInterval(() => {
+    if (busy) {
+      if (performance.now() > endsAtMs) lose('Postgres does not answer');
+      return;
+    }
+    busy = true;
+    renewal = renew().finally(() => {
+      busy = false;
+    });
+  }, leaseMs / 3);
+  return {
+    signal: lost.signal,
+    release: async () => {
+      clearInterval(timer);
+      await renewal;
+    },
+  };
+}

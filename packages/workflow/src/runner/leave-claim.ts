@@ -1,0 +1,115 @@
+import { faultpoint } from '@drydock/process/faultpoint';
+import { classifyDatabaseError } from '@drydock/service/database/database-error';
+import { enginePoints, type Log, logWith } from '../definition/definition';
+import { LeaseLost, messageOf, type WorkflowProblem } from '../definition/step-error';
+import type { ClaimKey, Release } from '../store/claim.types';
+import { workflowFinished, workflowParked } from '../store/telemetry';
+import { failWorkflow, parkWorkflow, releaseClaim, succeedWorkflow } from '../store/workflow-states';
+import type { Execution, RunEnd, Runner } from './execution';
+
+/** Gives the lease back; the workflow goes on later, here or elsewhere, under a new fence. */
+export async function release<Context, Tx>(
+  { runner, claim }: Pick<Execution<Context, Tx>, 'runner' | 'claim'>,
+  back: Release,
+): Promise<RunEnd> {
+  await releaseClaim(runner.database.sql(), claim, back);
+  runner.changed(claim.id);
+  runner.dueIn(back.afterSeconds);
+  return 'released';
+}
+
+interface Park {
+  /** The step that could not go on; null when the trouble is not in a step. */
+  step: string | null;
+  problem: WorkflowProblem;
+}
+
+/** Stops, keeps the resource locked and calls staff. */
+export async function park<Context, Tx>(
+  { runner, claim, log }: { runner: Runner<Context, Tx>; claim: ClaimKey; log: Log },
+  { step, problem }: Park,
+): Promise<RunEnd> {
+  await parkWorkflow(runner.database.sql(), claim, { step, problem });
+  workflowParked(claim.kind);
+  logWith(log, { alarm: 'needs_attention' }).error({ step, code: problem.code, internal: problem.internal }, 'workflow needs attention');
+  runner.changed(claim.id);
+  return 'needs_attention';
+}
+
+/** A step, or its undo, may say "later" for a day; after that it has failed like any other. */
+export const waitMaxSeconds = 24 * 3_600;
+
+/** Whether the trouble is that Postgres, a host or a storage cannot be reached, and has not been for long: that uses up no attempt. */
+export const isOutOfReach = <Context, Tx>(
+  { runner, claim }: Pick<Execution<Context, Tx>, 'runner' | 'claim'>,
+  step: string,
+  error: unknown,
+): boolean => classifyDatabaseError(error) === 'unavailable' && runner.outages.isPassing(`${claim.id} ${step}`);
+
+/** Hooks that write a few rows fail by a bug or by a Postgres that is away: five times with pauses tells one from the other. */
+const endAttemptsMax = 5;
+
+/** The final status and the service's own rows, in one transaction. `problem` is null for a success. */
+export async function endWorkflow<Context, Tx>(execution: Execution<Context, Tx>, problem: WorkflowProblem | null): Promise<RunEnd> {
+  const { runner, claim, run, definition, log } = execution;
+  const status = problem === null ? 'succeeded' : 'failed';
+  faultpoint(enginePoints.finishBefore);
+  try {
+    await runner.database.transaction(async (tx) => {
+      const sql = runner.database.sql(tx);
+      if (problem === null) {
+        await succeedWorkflow(sql, claim);
+        await definition.onEnd.succeeded?.(tx, run, runner.context);
+      } else {
+        await failWorkflow(sql, claim, problem);
+        await definition.onEnd.failed?.(tx, run, problem, runner.context);
+      }
+    });
+  } catch (error) {
+    return error instanceof LeaseLost ? 'left' : leaveEnding(execution, error);
+  }
+  workflowFinished(claim.kind, status);
+  log.info({ status, ...(problem === null ? {} : { code: problem.code, internal: problem.internal }) }, 'workflow finished');
+  runner.changed(claim.id);
+  return status;
+}
+
+async function leaveEnding<Context, Tx>(execution: Execution<Context, Tx>, error: unknown): Promise<RunEnd> {
+  const failures = execution.claim.end_failures + 1;
+  const internal = `the end could not be written: ${messageOf(error)}`;
+  execution.log.warn({ failures, internal }, 'the end could not be written');
+  if (failures >= endAttemptsMax) return park(execution, { step: null, problem: { code: 'step_failed', internal } });
+  return release(execution, { afterSeconds: backoffSeconds(failures), failed: { what: 'end' } });
+}
+
+/** Full jitter keeps workflows that failed together from coming back together; half a second at least, so that a pause is one. */
+export function backoffSeconds(failures: number, random: () => number = Math.random): number {
+  const ceiling = Math.min(60, 2 ** Math.min(failures, 10));
+  return 0.5 + random() * ceiling;
+}
+
+/** What is out of reach while it is asked again and again. */
+export interface Outages {
+  /** Notes that `what` was out of reach just now. True while that may still pass, false once it has lasted too long to be waited for. */
+  isPassing(what: string): boolean;
+}
+
+/** Longer than a host takes to start again or a Postgres to fail over; after that it is a failure like any other, which ends or calls staff. */
+const outageSecondsDefault = 900;
+
+/** Not met for so long, it had passed: it is asked for every few seconds. */
+const passedAfterMs = 120_000;
+
+/** Kept by each worker for itself: one that has not seen an outage begin is patient for as long again. */
+export function createOutages(secondsMax = outageSecondsDefault): Outages {
+  const met = new Map<string, { sinceMs: number; lastMs: number }>();
+  return {
+    isPassing: (what) => {
+      const nowMs = performance.now();
+      for (const [other, { lastMs }] of met) if (nowMs - lastMs > passedAfterMs) met.delete(other);
+      const sinceMs = met.get(what)?.sinceMs ?? nowMs;
+      met.set(what, { sinceMs, lastMs: nowMs });
+      return nowMs - sinceMs < secondsMax * 1_000;
+    },
+  };
+}

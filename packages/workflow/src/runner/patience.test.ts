@@ -1,0 +1,128 @@
+import { until } from '@drydock/testing/wait';
+import { z } from 'zod';
+import { fail, retryLater } from '../definition/step-error';
+import { saveSchedule } from '../store/schedules';
+import { retryWorkflow } from '../store/workflow-states';
+import { workflow } from '../testing/refill-box';
+import { openWorld, type World } from '../testing/world';
+
+const input = z.object({});
+const refused = () => Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
+
+describe('work that cannot go on', () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await openWorld('postgres');
+  });
+  afterEach(() => world.close());
+  const isNow = (workflowId: string, status: string) => until(async () => (await world.status(workflowId)) === status);
+  const stepOf = async (workflowId: string) => {
+    const { rows } = await world.pool.query<{ attempts: number; failures: number; undo_failures: number }>(
+      'SELECT * FROM workflow_step WHERE workflow_id = $1',
+      [workflowId],
+    );
+    return rows[0];
+  };
+
+  it('sits out what is out of reach for a while, and fails when it stays so', async () => {
+    const away = workflow({ kind: 'away', input })
+      .step('ask', { run: () => Promise.reject(refused()), attemptsMax: 1 })
+      .build();
+    world.engine([away], { outageSecondsMax: 1 });
+    const { workflowId } = await world.start({ kind: 'away' });
+    await isNow(workflowId, 'failed');
+    expect((await stepOf(workflowId))?.attempts).toBeGreaterThan(1);
+  });
+
+  it('calls no staff because a host was away for a moment while a step was taken back', async () => {
+    let asked = 0;
+    const back = async () => {
+      asked += 1;
+      if (asked < 3) throw refused();
+    };
+    const taken = workflow({ kind: 'taken', input })
+      .step('put', { run: () => Promise.reject(fail('step_failed')), undo: back, attemptsMax: 1 })
+      .build();
+    world.engine([taken]);
+    const { workflowId } = await world.start({ kind: 'taken' });
+    await isNow(workflowId, 'failed');
+    expect(asked).toBe(3);
+  });
+
+  it('ends when what a customer would be told cannot be held by Postgres', async () => {
+    const strange = workflow({ kind: 'strange', input })
+      .step('ask', { run: () => Promise.reject(fail('step_failed', { detail: 'a\0b', extra: { item: ['c\ud800d'] } })) })
+      .build();
+    world.engine([strange]);
+    const { workflowId } = await world.start({ kind: 'strange' });
+    await isNow(workflowId, 'failed');
+    const { rows } = await world.pool.query('SELECT error FROM workflow WHERE id = $1', [workflowId]);
+    expect(rows).toEqual([{ error: { code: 'step_failed', detail: 'a\ufffdb', extra: { item: ['c\ufffdd'] } } }]);
+  });
+
+  it('may wait for a day again once staff had it tried again', async () => {
+    let isReady = false;
+    const follows = workflow({ kind: 'follows', input })
+      .pointOfNoReturn()
+      .step('follow', {
+        attemptsMax: 1,
+        run: async () => {
+          if (!isReady) throw retryLater({ seconds: 0.2 });
+        },
+      })
+      .build();
+    world.engine([follows]);
+    const { workflowId } = await world.start({ kind: 'follows' });
+    await until(async () => (await stepOf(workflowId))?.attempts === 2);
+    await world.pool.query(`UPDATE workflow_step SET started_at = now() - interval '25 hours'`);
+    await isNow(workflowId, 'needs_attention');
+    await retryWorkflow(world.database.sql(), workflowId);
+    const before = (await stepOf(workflowId))?.attempts ?? 0;
+    await until(async () => ((await stepOf(workflowId))?.attempts ?? 0) > before + 2);
+    isReady = true;
+    await isNow(workflowId, 'succeeded');
+    expect((await stepOf(workflowId))?.failures).toBe(0);
+  });
+
+  it('calls staff when an undo has said "later" for a day, and waits for another when they have it tried again', async () => {
+    let undone = 0;
+    let isReady = false;
+    const back = async () => {
+      undone += 1;
+      if (!isReady) throw retryLater({ seconds: 0.2 });
+    };
+    const discards = workflow({ kind: 'discards', input })
+      .step('make', { run: () => Promise.reject(fail('step_failed')), undo: back, attemptsMax: 1 })
+      .build();
+    world.engine([discards]);
+    const { workflowId } = await world.start({ kind: 'discards' });
+    await until(async () => undone > 1);
+    await world.pool.query(`UPDATE workflow_step SET finished_at = now() - interval '25 hours'`);
+    await isNow(workflowId, 'needs_attention');
+    await retryWorkflow(world.database.sql(), workflowId);
+    const before = undone;
+    await until(async () => undone > before + 2);
+    isReady = true;
+    await isNow(workflowId, 'failed');
+    expect((await stepOf(workflowId))?.undo_failures).toBe(0);
+  });
+
+  it('starts by a clock that was put back what a wrong one has put off for years, once', async () => {
+    const night = { kind: 'night', orgId: world.orgId, mode: 'live' as const, input: {}, rhythm: { dailyAt: '03:00' } };
+    for (const name of ['nightly', 'busy'])
+      await saveSchedule(world.database.sql(), { ...night, name, resourceKey: name, subject: { type: 'box', id: name } });
+    await world.pool.query(
+      `UPDATE workflow_schedule SET last_run_at = now() + interval '9 years', next_run_at = now() + interval '9 years'`,
+    );
+    const holder = await world.start({ kind: 'unknown', resourceKey: 'busy' });
+    await world.pool.query(`UPDATE workflow SET due_at = now() + interval '1 day' WHERE id = $1`, [holder.workflowId]);
+    const sleeps = workflow({ kind: 'night', input })
+      .step('sleep', { run: async () => null })
+      .build();
+    world.engine([sleeps]);
+    const late = `SELECT FROM workflow_schedule WHERE next_run_at > now() + interval '2 days' OR last_run_at > now()`;
+    await until(async () => (await world.pool.query(late)).rowCount === 0);
+    const { rows } = await world.pool.query(`SELECT request_id FROM workflow WHERE id <> $1`, [holder.workflowId]);
+    expect(rows).toEqual([{ request_id: 'schedule_nightly' }]);
+  });
+});

@@ -1,0 +1,138 @@
+import { faultpoint } from '@drydock/process/faultpoint';
+import { context } from '@opentelemetry/api';
+import { type StepContext, type StepDefinition, stepPoint } from '../definition/definition';
+import { LeaseLost, messageOf, StepFailure } from '../definition/step-error';
+import { markFailed, withSpan } from '../store/telemetry';
+import { beginUndo, completeStep } from '../store/workflow-states';
+import { type AttemptEnd, attempt } from './attempt';
+import { type Execution, percentDone, type RunEnd, rowOf, stepContext } from './execution';
+import { backoffSeconds, endWorkflow, isOutOfReach, park, release, waitMaxSeconds } from './leave-claim';
+import { runUndo } from './run-undo';
+
+/** Runs the steps from `next` on, each checkpointed before the one after it starts, and the end after the last one. */
+export async function runForward<Context, Tx>(execution: Execution<Context, Tx>, next: number): Promise<RunEnd> {
+  const { steps } = execution.definition;
+  for (let index = next; index < steps.length; index += 1) {
+    const step = steps[index];
+    if (step === undefined) break;
+    if (!execution.begun.includes(step.name)) execution.begun.push(step.name);
+    const ended = await runStep(execution, step, index);
+    if (ended.end !== 'done') return leaveStep(execution, step, index, ended);
+    faultpoint(stepPoint(execution.definition.kind, step.name, 'after_checkpoint'));
+  }
+  return endWorkflow(execution, null);
+}
+
+/** The attempt and its checkpoint, as one span. */
+function runStep<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  step: StepDefinition<Context, Tx>,
+  index: number,
+): Promise<AttemptEnd<void>> {
+  const { definition, claim } = execution;
+  // A step begun by an earlier claim is counted once more by this one; those begun by a checkpoint of this claim start from what is on record.
+  const attemptNumber = (rowOf(claim, step.name)?.attempts ?? 0) + 1;
+  const attributes = {
+    'workflow.id': claim.id,
+    'workflow.kind': claim.kind,
+    'workflow.step': step.name,
+    'workflow.attempt': attemptNumber,
+  };
+  return withSpan(`${definition.kind}.${step.name}`, attributes, context.active(), async (span) => {
+    const limits = {
+      name: step.name,
+      timeoutSeconds: step.timeoutSeconds,
+      lease: execution.lease.signal,
+      stopping: execution.runner.stopping,
+    };
+    const ended = await attempt(limits, async (signal) => {
+      const given = stepContext(execution, step, { attempt: attemptNumber, signal });
+      const output = await effectOf(definition.kind, step, () => step.run(given, execution.runner.context));
+      return { given, output };
+    });
+    const checkpointed = ended.end === 'done' ? await checkpoint(execution, step, index, ended.value) : ended;
+    if (checkpointed.end === 'failed') markFailed(span, checkpointed.problem.code);
+    else if (checkpointed.end === 'again') markFailed(span, checkpointed.error instanceof Error ? checkpointed.error.name : 'unknown');
+    else if (checkpointed.end === 'left') markFailed(span, 'LeaseLost');
+    return checkpointed;
+  });
+}
+
+async function effectOf(kind: string, { name }: { name: string }, run: () => Promise<unknown>): Promise<unknown> {
+  faultpoint(stepPoint(kind, name, 'before'));
+  const output = await run();
+  const again = faultpoint(stepPoint(kind, name, 'after_effect')) === 'repeat';
+  return again ? run() : output;
+}
+
+interface Effect {
+  given: StepContext<unknown, unknown>;
+  output: unknown;
+}
+
+async function checkpoint<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  step: StepDefinition<Context, Tx>,
+  index: number,
+  effect: Effect,
+): Promise<AttemptEnd<void>> {
+  const { runner, claim, definition } = execution;
+  // What a resumed run would read is what this run goes on with.
+  const output: unknown = JSON.parse(JSON.stringify(effect.output ?? null));
+  const next = definition.steps[index + 1]?.name ?? null;
+  const done = { step: step.name, output, next, progress: percentDone(definition.steps, index + 1) };
+  try {
+    if (step.commit === undefined) await completeStep(runner.database.sql(), claim, done);
+    else
+      await runner.database.transaction(async (tx) => {
+        await completeStep(runner.database.sql(tx), claim, done);
+        await step.commit?.(tx, effect.given, output, runner.context);
+      });
+  } catch (error) {
+    if (error instanceof LeaseLost) return { end: 'left' };
+    return error instanceof StepFailure
+      ? { end: 'failed', problem: { internal: error.message, ...error.problem }, error }
+      : { end: 'again', error };
+  }
+  execution.outputs[step.name] = output;
+  runner.changed(claim.id);
+  return { end: 'done', value: undefined };
+}
+
+async function leaveStep<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  step: StepDefinition<Context, Tx>,
+  index: number,
+  ended: Exclude<AttemptEnd<void>, { end: 'done' }>,
+): Promise<RunEnd> {
+  const row = rowOf(execution.claim, step.name);
+  if (ended.end === 'left') return 'left';
+  if (ended.end === 'interrupted') return release(execution, { afterSeconds: 0 });
+  if (ended.end === 'wait' && (row?.age_seconds ?? 0) < waitMaxSeconds) return release(execution, { afterSeconds: ended.seconds });
+  if (ended.end === 'failed') {
+    execution.log.warn({ step: step.name, code: ended.problem.code, internal: ended.problem.internal }, 'step failed');
+    return failStep(execution, step, index, ended);
+  }
+  const internal = ended.end === 'wait' ? `still not ready after ${waitMaxSeconds} s` : messageOf(ended.error);
+  if (ended.end === 'again' && isOutOfReach(execution, step.name, ended.error))
+    return release(execution, { afterSeconds: backoffSeconds(1) });
+  const failures = (row?.failures ?? 0) + 1;
+  execution.log.warn({ step: step.name, failures, attempts_max: step.attemptsMax, internal }, 'step attempt failed');
+  if (failures >= step.attemptsMax)
+    return failStep(execution, step, index, { problem: { code: 'step_failed', internal }, error: undefined });
+  return release(execution, { afterSeconds: backoffSeconds(failures), failed: { what: 'step', step: step.name } });
+}
+
+/** Before the point of no return the steps are taken back; past it nobody but staff knows what is right, unless the target itself has said so. */
+async function failStep<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  step: StepDefinition<Context, Tx>,
+  index: number,
+  { problem, error }: Pick<Extract<AttemptEnd<void>, { end: 'failed' }>, 'problem' | 'error'>,
+): Promise<RunEnd> {
+  const isConcluded = error instanceof StepFailure && error.isConcluded;
+  if (index >= execution.definition.pointOfNoReturn && !isConcluded) return park(execution, { step: step.name, problem });
+  await beginUndo(execution.runner.database.sql(), execution.claim, step.name, problem);
+  execution.runner.changed(execution.claim.id);
+  return runUndo(execution, [...execution.begun].reverse(), problem);
+}

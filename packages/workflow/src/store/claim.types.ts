@@ -1,0 +1,97 @@
+import type { Mode } from '@drydock/contracts/platform/values';
+import type { WorkflowProblem } from '../definition/step-error';
+
+export type WorkflowStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'needs_attention';
+
+/** Forward through the steps, back through them after a failure (`undo`), or straight to the end because staff gave up (`abandon`). */
+export type Direction = 'forward' | 'undo' | 'abandon';
+
+export type StepStatus = 'pending' | 'running' | 'succeeded' | 'failed' | 'undone';
+
+export interface StepRow {
+  name: string;
+  status: StepStatus;
+  attempts: number;
+  failures: number;
+  undo_failures: number;
+  output: unknown;
+  undone: boolean;
+  /** Since its first start; 0 when it has none. */
+  age_seconds: number;
+}
+
+/** What every write of a worker must show: the workflow, and the fence of the claim under which it works. */
+export interface ClaimKey {
+  id: string;
+  kind: string;
+  fence: string;
+}
+
+/** A workflow that is ours until its lease ends. `steps` are as they were just before the claim. */
+export interface Claim extends ClaimKey {
+  org_id: string;
+  mode: Mode;
+  subject_type: string;
+  subject_id: string;
+  input: unknown;
+  actor_key_id: string | null;
+  request_id: string;
+  traceparent: string | null;
+  direction: Direction;
+  /** Claims before this one, in a row, whose worker died without a checkpoint. */
+  consecutive_crashes: number;
+  /** How often the end could not be written. */
+  end_failures: number;
+  progress: number;
+  error: Omit<WorkflowProblem, 'internal'> | null;
+  error_internal: string | null;
+  /** From due to claimed. */
+  delay_seconds: number;
+  /** Since a step failed for good, or since staff had its undoing tried again; 0 while nothing is taken back. */
+  undoing_seconds: number;
+  steps: StepRow[];
+}
+
+export interface ClaimLimits {
+  leaseSeconds: number;
+  /** Workers in a row that may die over a workflow until it is taken for poison. */
+  crashesMax: number;
+  /** Step names of every kind that this worker knows, as JSON. */
+  stepNamesByKind: string;
+}
+
+/** What a claim that is given back leaves for the next one. */
+export interface Release {
+  /** Until it is due again. */
+  afterSeconds: number;
+  /** What went wrong, counted against the budget of what it was. Left out: nothing did. */
+  failed?: { what: 'step' | 'undo'; step: string } | { what: 'end' };
+}
+
+/** A row of `workflow` as accepted. */
+export interface NewWorkflow {
+  id: string;
+  kind: string;
+  resourceKey: string;
+  subject: { type: string; id: string };
+  orgId: string;
+  mode: Mode;
+  input: unknown;
+  actorKeyId: string | null;
+  requestId: string;
+  traceparent?: string | undefined;
+  startBy?: Date | undefined;
+}
+
+/** As much of a cancelled workflow as its hook is told. */
+export interface CancelledRow {
+  id: string;
+  kind: string;
+  org_id: string;
+  mode: Mode;
+  subject_type: string;
+  subject_id: string;
+  input: unknown;
+  actor_key_id: string | null;
+  request_id: string;
+}

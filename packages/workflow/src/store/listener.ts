@@ -1,0 +1,105 @@
+import { EventEmitter } from 'node:events';
+import type { Sql } from '@drydock/service/database/sql';
+import { Client } from 'pg';
+import type { Log } from '../definition/definition';
+import { messageOf } from '../definition/step-error';
+
+/** What Postgres tells this process. Only ever a reason to look earlier: whoever uses it looks by the clock too. */
+export interface WorkflowListener {
+  /** Calls back on each change of the workflow until the returned function is called. */
+  onChange(workflowId: string, heard: () => void): () => void;
+  onDue(heard: () => void): () => void;
+  close(): Promise<void>;
+}
+
+const retryMs = 1_000;
+
+/**
+ * One connection for LISTEN per process. `connectionString` must reach Postgres itself, not a pooler in transaction mode.
+ * Reconnects for as long as it is open; after each reconnect everybody is called, since something may have been missed.
+ */
+export function createListener({ connectionString, log }: { connectionString: string; log: Log }): WorkflowListener {
+  const heard = new EventEmitter().setMaxListeners(0);
+  let closed = false;
+  let client: Client | undefined;
+  let timer: NodeJS.Timeout | undefined;
+
+  const again = (): void => {
+    client = undefined;
+    if (!closed) timer ??= setTimeout(() => void connect(), retryMs).unref();
+  };
+  const connect = async (): Promise<void> => {
+    timer = undefined;
+    const fresh = new Client({ connectionString, keepAlive: true, connectionTimeoutMillis: 1_500, application_name: 'workflow-listener' });
+    fresh.on('error', (error) => log.debug({ internal: messageOf(error) }, 'listener'));
+    fresh.once('end', again);
+    fresh.on('notification', ({ channel, payload }) => {
+      heard.emit(channel === dueChannel ? dueEvent : changeEvent(payload ?? ''));
+    });
+    try {
+      await fresh.connect();
+      await fresh.query(`LISTEN ${changedChannel}; LISTEN ${dueChannel}`);
+      client = fresh;
+      if (closed) await fresh.end();
+      else for (const event of heard.eventNames()) heard.emit(event);
+    } catch (error) {
+      log.debug({ internal: messageOf(error) }, 'listener could not connect');
+      await fresh.end().catch(() => undefined);
+      again();
+    }
+  };
+  const on = (event: string, callback: () => void): (() => void) => {
+    heard.on(event, callback);
+    return () => heard.off(event, callback);
+  };
+  void connect();
+  return {
+    onChange: (workflowId, callback) => on(changeEvent(workflowId), callback),
+    onDue: (callback) => on(dueEvent, callback),
+    close: async () => {
+      closed = true;
+      clearTimeout(timer);
+      await client?.end();
+    },
+  };
+}
+
+const dueEvent = 'due';
+/** Never `error`, which an emitter would throw. */
+const changeEvent = (workflowId: string): string => `change:${workflowId}`;
+
+/** Postgres channels. Payload of the first is a workflow id; the second wakes sweeps. */
+export const changedChannel = 'workflow_changed';
+export const dueChannel = 'workflow_due';
+
+/** Changes within this time become one statement. */
+const gatherMs = 15;
+
+/**
+ * Tells listeners of other processes, after the commit and in nobody's way: a NOTIFY within the transaction would hold a lock of the whole cluster through its
+ * fsync. One that is lost is made good by the listeners' clock.
+ */
+export function createAnnouncer(sql: Sql, log: Log): (workflowId: string) => void {
+  const gathered = new Set<string>();
+  let timer: NodeJS.Timeout | undefined;
+  const send = (): void => {
+    timer = undefined;
+    const ids = JSON.stringify([...gathered]);
+    gathered.clear();
+    sql
+      .query(notifySql, [changedChannel, ids])
+      .catch((error: unknown) => log.debug({ internal: messageOf(error) }, 'change was not announced'));
+  };
+  return (workflowId) => {
+    gathered.add(workflowId);
+    if (timer === undefined) timer = setTimeout(send, gatherMs).unref();
+  };
+}
+
+const notifySql = `
+  WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+  sent AS (SELECT pg_notify($1, id) FROM quick, jsonb_array_elements_text($2::jsonb) AS change(id))
+  SELECT count(*)::int AS count FROM sent`;
+
+/** Wakes the sweep of whichever worker listens. */
+export const announceDue = (sql: Sql): Promise<unknown> => sql.query(`SELECT pg_notify($1, '')::text`, [dueChannel]);

@@ -1,0 +1,122 @@
+import { problem } from '@drydock/contracts/platform/problem';
+import { problems } from '@drydock/contracts/platform/problems';
+import type { Mode } from '@drydock/contracts/platform/values';
+import type { WorkflowStatus, WorkflowView } from '@drydock/contracts/platform/workflows';
+import type { Sql } from '@drydock/service/database/sql';
+import type { WorkflowProblem } from '../definition/step-error';
+import { traceIdOf } from './telemetry';
+
+export interface WorkflowRow {
+  id: string;
+  kind: string;
+  subject_type: string;
+  subject_id: string;
+  status: WorkflowStatus;
+  created_at: Date;
+  started_at: Date | null;
+  finished_at: Date | null;
+  progress: number;
+  version: number;
+  error: Omit<WorkflowProblem, 'internal'> | null;
+  request_id: string;
+  traceparent: string | null;
+  /** The findings of all steps that are done, in the steps' order. */
+  findings: WorkflowView['findings'];
+  /** Times in milliseconds since 1970. */
+  steps: {
+    name: string;
+    status: WorkflowView['steps'][number]['status'];
+    attempts: number;
+    started_ms: number | null;
+    finished_ms: number | null;
+  }[];
+}
+
+export function viewWorkflow(row: WorkflowRow): WorkflowView {
+  return {
+    id: row.id,
+    kind: row.kind,
+    subject: { type: row.subject_type, id: row.subject_id },
+    status: row.status,
+    created_at: row.created_at.toISOString(),
+    started_at: row.started_at?.toISOString() ?? null,
+    finished_at: row.finished_at?.toISOString() ?? null,
+    progress: row.progress,
+    steps: row.steps.map(({ name, status, attempts, started_ms, finished_ms }) => ({
+      name,
+      status,
+      attempts,
+      started_at: started_ms === null ? null : new Date(started_ms).toISOString(),
+      finished_at: finished_ms === null ? null : new Date(finished_ms).toISOString(),
+    })),
+    error: isTold(row) ? viewError(row) : null,
+    findings: row.findings,
+    trace_id: traceIdOf(row.traceparent),
+  };
+}
+
+/** Staff who abandon it are told at once what becomes of its resource, not only when it has ended. */
+const isTold = ({ status, error }: WorkflowRow): boolean =>
+  status === 'failed' || status === 'needs_attention' || (error?.code === 'abandoned' && status !== 'succeeded');
+
+function viewError({ error, request_id: requestId }: WorkflowRow): WorkflowView['error'] {
+  const told = error ?? { code: 'step_failed' as const };
+  // A code that newer code no longer has is still a failure.
+  const code = Object.hasOwn(problems, told.code) ? told.code : 'step_failed';
+  const details = {
+    ...(told.detail === undefined ? {} : { detail: told.detail }),
+    ...(told.extra === undefined ? {} : { extra: told.extra }),
+  };
+  return problem(code, details).body(requestId);
+}
+
+/** Columns of {@link WorkflowRow}, from a table or row set called `workflow`. */
+export const viewColumns = `workflow.id, workflow.kind, subject_type, subject_id, workflow.status, created_at, workflow.started_at, workflow.finished_at,
+  progress, version, error, request_id, traceparent,
+  coalesce((SELECT json_agg(json_build_object('name', step.name, 'status', step.status, 'attempts', step.attempts,
+      'started_ms', floor(extract(epoch FROM step.started_at) * 1000), 'finished_ms', floor(extract(epoch FROM step.finished_at) * 1000)) ORDER BY step.position)
+    FROM workflow_step step WHERE step.workflow_id = workflow.id), '[]'::json) AS steps,
+  coalesce((SELECT jsonb_agg(finding ORDER BY step.position) FROM workflow_step step, jsonb_path_query(step.output, '$.findings[*]') finding
+    WHERE step.workflow_id = workflow.id AND step.status = 'succeeded'), '[]'::jsonb) AS findings`;
+
+/** What the caller may see: another organisation's, the other mode's and another subject's workflows are not there. */
+export interface WorkflowScope {
+  orgId: string;
+  mode: Mode;
+  subject: { type: string; id: string };
+}
+
+export interface VersionedWorkflow {
+  /** Grows with every change. */
+  version: number;
+  view: WorkflowView;
+}
+
+/** Undefined when there is none in `scope`. `workflowId` must be a uuid. */
+export async function readWorkflow(sql: Sql, workflowId: string, scope: WorkflowScope): Promise<VersionedWorkflow | undefined> {
+  const [row] = await sql.query<WorkflowRow>(readSql, [workflowId, scope.orgId, scope.mode, scope.subject.type, scope.subject.id]);
+  return row === undefined ? undefined : { version: row.version, view: viewWorkflow(row) };
+}
+
+/** The same for code that has checked already whose it is. */
+export async function readWorkflowById(sql: Sql, workflowId: string): Promise<VersionedWorkflow | undefined> {
+  const [row] = await sql.query<WorkflowRow>(`SELECT ${viewColumns} FROM workflow WHERE id = $1::uuid`, [workflowId]);
+  return row === undefined ? undefined : { version: row.version, view: viewWorkflow(row) };
+}
+
+const inScope = `org_id = $2::uuid AND mode = $3 AND subject_type = $4 AND subject_id = $5`;
+const readSql = `SELECT ${viewColumns} FROM workflow WHERE id = $1::uuid AND ${inScope}`;
+
+export interface WorkflowPage {
+  items: WorkflowView[];
+  hasMore: boolean;
+}
+
+/** Newest first, from before the workflow `beforeId` (the last id of the page before); at most `limit`. */
+export async function listWorkflows(sql: Sql, scope: WorkflowScope, page: { limit: number; beforeId?: string }): Promise<WorkflowPage> {
+  const values = [page.beforeId ?? null, scope.orgId, scope.mode, scope.subject.type, scope.subject.id, page.limit + 1];
+  const rows = await sql.query<WorkflowRow>(listSql, values);
+  return { items: rows.slice(0, page.limit).map(viewWorkflow), hasMore: rows.length > page.limit };
+}
+
+const listSql = `SELECT ${viewColumns} FROM workflow WHERE ($1::uuid IS NULL OR id < $1::uuid) AND ${inScope} ORDER BY id DESC LIMIT $6::int`;

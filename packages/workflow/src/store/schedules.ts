@@ -1,0 +1,151 @@
+import type { Database, Sql } from '@drydock/service/database/sql';
+import type { Log } from '../definition/definition';
+import { messageOf } from '../definition/step-error';
+import { startWorkflow } from './start-workflow';
+
+export interface Schedule {
+  /** Unique, such as `nightly_backup:<site>`. */
+  name: string;
+  kind: string;
+  resourceKey: string;
+  subject: { type: string; id: string };
+  orgId: string;
+  mode: 'live' | 'sandbox';
+  input: unknown;
+  /** How often; `dailyAt` is `HH:MM` in UTC. */
+  rhythm: { intervalSeconds: number } | { dailyAt: string };
+  /** Default: at the next sweep. */
+  firstRunAt?: Date;
+}
+
+/** Creates or changes a schedule, in the caller's transaction. The next run of one that exists stays unless its rhythm changes. */
+export async function saveSchedule(sql: Sql, schedule: Schedule): Promise<void> {
+  const { name, kind, resourceKey, subject, orgId, mode, input, rhythm, firstRunAt } = schedule;
+  const interval = 'intervalSeconds' in rhythm ? rhythm.intervalSeconds : null;
+  const daily = 'dailyAt' in rhythm ? rhythm.dailyAt : null;
+  const values = [
+    name,
+    kind,
+    resourceKey,
+    subject.type,
+    subject.id,
+    orgId,
+    mode,
+    JSON.stringify(input),
+    interval,
+    daily,
+    firstRunAt?.toISOString() ?? null,
+  ];
+  await sql.query(saveSql, values);
+}
+
+const saveSql = `
+  INSERT INTO workflow_schedule (name, kind, resource_key, subject_type, subject_id, org_id, mode, input, interval_seconds, daily_at, next_run_at)
+  VALUES ($1, $2, $3, $4, $5, $6::uuid, $7, $8::jsonb, $9::int, $10::text, coalesce($11::timestamptz, clock_timestamp()))
+  ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, resource_key = excluded.resource_key, subject_type = excluded.subject_type,
+    subject_id = excluded.subject_id, org_id = excluded.org_id, mode = excluded.mode, input = excluded.input,
+    interval_seconds = excluded.interval_seconds, daily_at = excluded.daily_at,
+    next_run_at = CASE WHEN (workflow_schedule.interval_seconds, workflow_schedule.daily_at) IS NOT DISTINCT FROM (excluded.interval_seconds, excluded.daily_at)
+      THEN workflow_schedule.next_run_at ELSE excluded.next_run_at END`;
+
+/** What it has started goes on. */
+export async function removeSchedule(sql: Sql, name: string): Promise<void> {
+  await sql.query(`DELETE FROM workflow_schedule WHERE name = $1`, [name]);
+}
+
+interface ScheduleRow {
+  name: string;
+  kind: string;
+  resource_key: string;
+  subject_type: string;
+  subject_id: string;
+  org_id: string;
+  mode: 'live' | 'sandbox';
+  input: unknown;
+  interval_seconds: number | null;
+  daily_at: string | null;
+  anchor_at: Date;
+  now: Date;
+}
+
+/** A resource that is busy, or a schedule that cannot be started, is tried again then. */
+const busyPauseSeconds = 60;
+
+/** Starts what the clock says, each schedule in a transaction of its own: its workflow and its next time, both or neither. Returns the started ids. */
+export async function runDueSchedules<Tx>(database: Database<Tx>, log: Log): Promise<string[]> {
+  const started: string[] = [];
+  let last = '';
+  for (;;) {
+    const page = await database.sql().query<{ name: string }>(dueSql, [last]);
+    for (const { name } of page) {
+      last = name;
+      try {
+        const id = await database.transaction((tx) => runSchedule(database.sql(tx), name));
+        if (id !== undefined) started.push(id);
+      } catch (error) {
+        log.error({ schedule: name, internal: messageOf(error) }, 'schedule could not be started');
+        await postpone(database.sql(), name).catch(() => undefined);
+      }
+    }
+    if (page.length < pageSize) return started;
+  }
+}
+
+async function runSchedule(sql: Sql, name: string): Promise<string | undefined> {
+  const [row] = await sql.query<ScheduleRow>(takeSql, [name]);
+  if (row === undefined) return undefined;
+  const { kind, mode, input, org_id: orgId, resource_key: resourceKey } = row;
+  const subject = { type: row.subject_type, id: row.subject_id };
+  const result = await startWorkflow(sql, {
+    kind,
+    resourceKey,
+    subject,
+    orgId,
+    mode,
+    input,
+    actorKeyId: null,
+    requestId: `schedule_${name}`,
+  });
+  if (!result.started) {
+    await postpone(sql, name);
+    return undefined;
+  }
+  const next = nextRunAt(
+    row.daily_at === null ? { intervalSeconds: row.interval_seconds ?? 0, anchorAt: row.anchor_at } : { dailyAt: row.daily_at },
+    row.now,
+  );
+  await sql.query(
+    `UPDATE workflow_schedule SET next_run_at = $2::timestamptz, last_run_at = clock_timestamp(), last_workflow_id = $3::uuid WHERE name = $1`,
+    [name, next.toISOString(), result.workflowId],
+  );
+  return result.workflowId;
+}
+
+const postpone = (sql: Sql, name: string): Promise<unknown> =>
+  sql.query(
+    `UPDATE workflow_schedule SET next_run_at = clock_timestamp() + make_interval(secs => $2::float8), last_run_at = least(last_run_at, clock_timestamp()) WHERE name = $1`,
+    [name, busyPauseSeconds],
+  );
+
+const pageSize = 100;
+// What ran in the future ran by a clock that has been put right since: its next time is as wrong, perhaps by years.
+const isDue = `(next_run_at <= clock_timestamp() OR last_run_at > clock_timestamp() + interval '1 minute')`;
+const dueSql = `SELECT name FROM workflow_schedule WHERE ${isDue} AND name > $1 ORDER BY name LIMIT ${pageSize}`;
+const takeSql = `SELECT *, clock_timestamp() AS now FROM workflow_schedule WHERE name = $1 AND ${isDue} FOR UPDATE SKIP LOCKED`;
+
+/** Every so many seconds counted from `anchorAt`, or daily at `HH:MM` UTC. */
+export type Rhythm = { intervalSeconds: number; anchorAt: Date } | { dailyAt: string };
+
+/** The first time after `now`. However many were missed, they are one run. */
+export function nextRunAt(rhythm: Rhythm, now: Date): Date {
+  if ('intervalSeconds' in rhythm) {
+    const stepMs = rhythm.intervalSeconds * 1_000;
+    const passed = Math.floor((now.getTime() - rhythm.anchorAt.getTime()) / stepMs);
+    return new Date(rhythm.anchorAt.getTime() + (passed + 1) * stepMs);
+  }
+  const [hours, minutes] = rhythm.dailyAt.split(':').map(Number);
+  const next = new Date(now);
+  next.setUTCHours(hours ?? 0, minutes ?? 0, 0, 0);
+  if (next <= now) next.setUTCDate(next.getUTCDate() + 1);
+  return next;
+}

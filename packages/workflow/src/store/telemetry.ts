@@ -1,0 +1,80 @@
+import { type Attributes, type Context, context, metrics, ROOT_CONTEXT, type Span, SpanStatusCode, trace } from '@opentelemetry/api';
+import { StepFailure } from '../definition/step-error';
+
+const tracer = trace.getTracer('@drydock/workflow');
+const traceparentForm = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
+
+/** The context that a row's `traceparent` names; the root when it has none or nonsense. */
+function contextOfTraceparent(traceparent: string | null): Context {
+  const [, traceId, spanId, flags] = traceparentForm.exec(traceparent ?? '') ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return ROOT_CONTEXT;
+  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true });
+}
+
+/** The id of the trace that a `traceparent` belongs to. */
+export const traceIdOf = (traceparent: string | null): string | null => traceparentForm.exec(traceparent ?? '')?.[1] ?? null;
+
+/** The W3C form of the span that is active here; undefined while tracing is off. */
+export function activeTraceparent(): string | undefined {
+  const span = trace.getActiveSpan()?.spanContext();
+  if (span === undefined || !trace.isSpanContextValid(span)) return undefined;
+  return `00-${span.traceId}-${span.spanId}-${span.traceFlags.toString(16).padStart(2, '0')}`;
+}
+
+/** Runs `work` in the trace of the row, whoever rang for it. */
+export const inTraceOf = <T>(traceparent: string | null, work: () => T): T => context.with(contextOfTraceparent(traceparent), work);
+
+/**
+ * Where the work for a row belongs: below the span that is active when that is of the row's own trace, else directly below the row's
+ * `traceparent` (a job can come from anywhere, the row knows who asked).
+ */
+export function contextForRow(traceparent: string | null): Context {
+  const own = traceIdOf(traceparent);
+  return own === null || trace.getActiveSpan()?.spanContext().traceId === own ? context.active() : contextOfTraceparent(traceparent);
+}
+
+/** A span around `work`; a rejection sets status and `error.type` (a problem code or the error's name, never its text, which may hold a secret). */
+export function withSpan<T>(name: string, attributes: Attributes, parent: Context, work: (span: Span) => Promise<T>): Promise<T> {
+  return tracer.startActiveSpan(name, { attributes }, parent, async (span) => {
+    try {
+      return await work(span);
+    } catch (error) {
+      markFailed(span, errorType(error));
+      throw error;
+    } finally {
+      span.end();
+    }
+  });
+}
+
+export function markFailed(span: Span, type: string): void {
+  span.setStatus({ code: SpanStatusCode.ERROR });
+  span.setAttribute('error.type', type);
+}
+
+const errorType = (error: unknown): string => {
+  if (error instanceof StepFailure) return error.problem.code;
+  return error instanceof Error ? error.name : 'unknown';
+};
+
+const meter = metrics.getMeter('@drydock/workflow');
+const started = meter.createCounter('workflow.started', { description: 'Workflows accepted' });
+const finished = meter.createCounter('workflow.finished', { description: 'Workflows that came to an end, by status' });
+const parked = meter.createCounter('workflow.parked', { description: 'Workflows that began to wait for staff' });
+const refused = meter.createCounter('workflow.refused_fences', {
+  description: 'Writes refused because the claim was no longer the writer’s',
+});
+const queueDelay = meter.createHistogram('workflow.queue_delay', { unit: 's', description: 'From due to claimed' });
+const waiting = meter.createObservableGauge('workflow.needs_attention', { description: 'Workflows that wait for staff' });
+
+let waitingForStaff = 0;
+waiting.addCallback((result) => result.observe(waitingForStaff));
+
+export const workflowStarted = (kind: string): void => started.add(1, { kind });
+export const workflowFinished = (kind: string, status: 'succeeded' | 'failed'): void => finished.add(1, { kind, status });
+export const workflowParked = (kind: string): void => parked.add(1, { kind });
+export const fenceRefused = (kind: string): void => refused.add(1, { kind });
+export const claimedAfter = (kind: string, seconds: number): void => queueDelay.record(seconds, { kind });
+export const countWaitingForStaff = (count: number): void => {
+  waitingForStaff = count;
+};

@@ -1,0 +1,150 @@
+import type { Database, Sql } from '@drydock/service/database/sql';
+import type { WorkflowProblem } from '../definition/step-error';
+import type { WorkflowListener } from './listener';
+import { readWorkflowById, type VersionedWorkflow } from './read-workflow';
+import { cancelUnclaimed, type OnFailed } from './start-workflow';
+
+export interface WatchOptions {
+  /** The last version that the watcher has seen (`Last-Event-ID`); it gets what is newer. */
+  afterVersion?: number;
+  /** Ends the watching. */
+  signal?: AbortSignal;
+  listener?: WorkflowListener;
+}
+
+/** The clock's share: without a listener this is how stale a watcher may be, in ms. */
+const watchPollMs = { listening: 2_000, alone: 400 };
+
+/**
+ * Each version of a workflow as it comes, latest first to be seen: versions in between may be left out, the last one never is. Ends after a version that is
+ * succeeded or failed; one that needs attention may still go on. The caller has checked that the workflow is the watcher's to see.
+ */
+export async function* watchWorkflow(
+  sql: Sql,
+  workflowId: string,
+  options: WatchOptions = {},
+): AsyncGenerator<VersionedWorkflow, void, void> {
+  const { listener, signal } = options;
+  let seen = options.afterVersion ?? 0;
+  const pauses = pausesUntilChange(workflowId, listener, signal);
+  try {
+    while (signal?.aborted !== true) {
+      const current = await readWorkflowById(sql, workflowId);
+      if (current === undefined) return;
+      if (current.version > seen) {
+        seen = current.version;
+        yield current;
+      }
+      if (current.view.status === 'succeeded' || current.view.status === 'failed') return;
+      await pauses.pause(listener === undefined ? watchPollMs.alone : watchPollMs.listening);
+    }
+  } finally {
+    pauses.close();
+  }
+}
+
+export type StepWaited =
+  | { state: 'succeeded'; output: unknown }
+  /** The workflow will not do the step any more, or has failed at it. */
+  | { state: 'failed'; problem: Omit<WorkflowProblem, 'internal'> }
+  /** Nobody claimed the workflow by its `start_by`: it is cancelled, nothing was started. */
+  | { state: 'cancelled' }
+  /** Not known in time. `claimed`: a worker has it, so the effect may still happen. */
+  | { state: 'pending'; claimed: boolean };
+
+export interface StepWaitOptions<Tx> {
+  listener?: WorkflowListener;
+  /** The hook of the workflow, for the case that this wait is what cancels it. See {@link cancelUnclaimed}. */
+  onFailed?: OnFailed<Tx>;
+}
+
+const stepPollMs = { listening: 1_000, alone: 50 };
+
+/** Waits, outside any transaction and at most `timeoutMs`, until a step of a workflow is done or certain never to be. */
+export async function waitForStep<Tx>(
+  database: Database<Tx>,
+  workflowId: string,
+  stepName: string,
+  timeoutMs: number,
+  options: StepWaitOptions<Tx> = {},
+): Promise<StepWaited> {
+  const { listener, onFailed } = options;
+  const endsAtMs = performance.now() + timeoutMs;
+  const pauses = pausesUntilChange(workflowId, listener);
+  try {
+    for (;;) {
+      const [row] = await database.sql().query<WaitedRow>(waitSql, [workflowId, stepName]);
+      if (row === undefined) throw new Error(`there is no workflow ${workflowId}`);
+      const known = outcomeOf(row);
+      if (known !== undefined) return known;
+      const late = row.start_by_ms !== null && row.start_by_ms <= 0 && !row.claimed;
+      if (late && (await cancelUnclaimed(database, workflowId, onFailed))) return { state: 'cancelled' };
+      const leftMs = endsAtMs - performance.now();
+      if (leftMs <= 0) return { state: 'pending', claimed: row.claimed };
+      const startByMs = row.claimed || row.start_by_ms === null ? Number.POSITIVE_INFINITY : Math.max(row.start_by_ms, 1);
+      await pauses.pause(Math.min(leftMs, startByMs, listener === undefined ? stepPollMs.alone : stepPollMs.listening));
+    }
+  } finally {
+    pauses.close();
+  }
+}
+
+interface WaitedRow {
+  status: 'queued' | 'running' | 'succeeded' | 'failed' | 'needs_attention';
+  direction: 'forward' | 'undo' | 'abandon';
+  claimed: boolean;
+  /** Until start_by, by Postgres' clock. */
+  start_by_ms: number | null;
+  error: Omit<WorkflowProblem, 'internal'> | null;
+  step_status: 'pending' | 'running' | 'succeeded' | 'failed' | 'undone' | null;
+  output: unknown;
+}
+
+function outcomeOf(row: WaitedRow): StepWaited | undefined {
+  if (row.step_status === 'succeeded') return { state: 'succeeded', output: row.output };
+  if (row.status === 'failed' && row.error?.code === 'start_by_passed') return { state: 'cancelled' };
+  const over = row.status === 'failed' || row.status === 'needs_attention' || row.status === 'succeeded' || row.direction !== 'forward';
+  return over ? { state: 'failed', problem: row.error ?? { code: 'step_failed' } } : undefined;
+}
+
+const waitSql = `
+  SELECT workflow.status, direction, fence > 0 AS claimed, (extract(epoch FROM start_by - clock_timestamp()) * 1000)::float8 AS start_by_ms, error,
+    step.status AS step_status, step.output
+  FROM workflow LEFT JOIN workflow_step step ON step.workflow_id = workflow.id AND step.name = $2
+  WHERE workflow.id = $1::uuid`;
+
+export interface Pauses {
+  /** Resolves once the workflow has changed, `ms` have passed or `signal` is aborted, whichever is first. Changes since the last pause count. */
+  pause(ms: number): Promise<void>;
+  close(): void;
+}
+
+/** With a listener a change ends the pause; without one only the clock does. */
+export function pausesUntilChange(workflowId: string, listener?: WorkflowListener, signal?: AbortSignal): Pauses {
+  let missed = false;
+  let wake = (): void => {
+    missed = true;
+  };
+  const heard = (): void => wake();
+  const forget = listener?.onChange(workflowId, heard);
+  signal?.addEventListener('abort', heard);
+  return {
+    pause: (ms) =>
+      new Promise((resolve) => {
+        const timer = setTimeout(end, missed || signal?.aborted === true ? 0 : ms);
+        function end(): void {
+          clearTimeout(timer);
+          missed = false;
+          wake = () => {
+            missed = true;
+          };
+          resolve();
+        }
+        wake = end;
+      }),
+    close: () => {
+      forget?.();
+      signal?.removeEventListener('abort', heard);
+    },
+  };
+}

@@ -1,0 +1,195 @@
+import { testPostgres } from '@drydock/postgres/testing/postgres';
+import { pgDatabase } from '@drydock/service/database/pg-database';
+import { poolConfig } from '@drydock/service/database/pool';
+import type { Sql } from '@drydock/service/database/sql';
+import { Pool } from 'pg';
+import { uuidv7 } from 'uuidv7';
+import { workflowTables } from '../testing/world';
+import type { ClaimKey, Direction, StepStatus, WorkflowStatus } from './claim.types';
+import * as states from './workflow-states';
+import { stepTransitions, workflowTransitions } from './workflow-states';
+
+type Statement = keyof typeof workflowTransitions;
+
+/** A workflow in one state, with its steps `a` and `b` in theirs; some have no steps yet. */
+interface Case {
+  id: string;
+  status: WorkflowStatus;
+  direction: Direction;
+  /** Queued: claimed before. Running: its lease ran out, where others have been released. */
+  isClaimed: boolean;
+  steps: readonly StepStatus[];
+}
+
+const statuses: readonly WorkflowStatus[] = ['queued', 'running', 'succeeded', 'failed', 'needs_attention'];
+const directions: readonly Direction[] = ['forward', 'undo', 'abandon'];
+const stepStatuses: readonly StepStatus[] = ['pending', 'running', 'succeeded', 'failed', 'undone'];
+const stepLists: readonly (readonly StepStatus[])[] = [
+  [],
+  ...stepStatuses.map((first): StepStatus[] => [first, 'pending']),
+  ...stepStatuses.map((second): StepStatus[] => ['running', second]),
+  ...stepStatuses.map((second): StepStatus[] => ['succeeded', second]),
+];
+const orgId = uuidv7();
+const fence = 7;
+
+const everyCase = (): Case[] =>
+  statuses.flatMap((status) =>
+    directions.flatMap((direction) =>
+      [true, false].flatMap((isClaimed) => stepLists.map((steps) => ({ id: uuidv7(), status, direction, isClaimed, steps }))),
+    ),
+  );
+
+const insertCases = (sql: Sql, cases: readonly Case[]): Promise<unknown> =>
+  sql.query(
+    `WITH given AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS c(id uuid, status text, direction text, "isClaimed" boolean, steps jsonb)),
+     made AS (
+       INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id, status, direction, fence, lease_until,
+         due_at, start_by, error, finished_at)
+       SELECT id, 'kind', id::text, 'box', id::text, $2::uuid, 'live', '{}', 'request', status, direction,
+         CASE WHEN status = 'queued' AND NOT "isClaimed" THEN 0 ELSE ${fence} END,
+         CASE WHEN status = 'running' AND "isClaimed" THEN now() - interval '1 minute' END, now() - interval '1 minute',
+         CASE WHEN status = 'queued' AND NOT "isClaimed" AND steps = '["pending", "pending"]' THEN now() - interval '1 second' END,
+         CASE WHEN status IN ('failed', 'needs_attention') THEN '{"code": "step_failed"}'::jsonb END,
+         CASE WHEN status IN ('succeeded', 'failed') THEN now() END
+       FROM given
+     )
+     INSERT INTO workflow_step (workflow_id, name, position, status)
+     SELECT id, chr((96 + ordinality)::int), ordinality - 1, status_of_step
+     FROM given, jsonb_array_elements_text(steps) WITH ORDINALITY AS step(status_of_step, ordinality)`,
+    [JSON.stringify(cases), orgId],
+  );
+
+const claimLimits = { leaseSeconds: 60, crashesMax: 5, stepNamesByKind: JSON.stringify({ kind: ['a', 'b'] }) };
+const failure = { code: 'step_failed' as const };
+const newWorkflow = {
+  kind: 'kind',
+  subject: { type: 'box', id: 'box' },
+  orgId,
+  mode: 'live' as const,
+  input: {},
+  actorKeyId: null,
+  requestId: 'request',
+};
+
+/** Each statement, aimed at the workflow and its first step. Those that end a step aim at the step that runs. */
+const workersStatements = {
+  renewLease: (sql, claim) => states.renewLease(sql, claim, 60),
+  reportProgress: (sql, claim) => states.reportProgress(sql, claim, 50),
+  relistSteps: (sql, claim) => states.relistSteps(sql, claim, ['b', 'c'], {}),
+  beginStep: (sql, claim) => states.beginStep(sql, claim, 'a'),
+  completeStep: (sql, claim) => states.completeStep(sql, claim, { step: 'a', output: null, next: 'b', progress: 50 }),
+  beginUndo: (sql, claim) => states.beginUndo(sql, claim, 'a', failure),
+  completeUndo: (sql, claim) => states.completeUndo(sql, claim, 'a'),
+  releaseClaim: (sql, claim) => states.releaseClaim(sql, claim, { afterSeconds: 1, failed: { what: 'step', step: 'a' } }),
+  succeedWorkflow: (sql, claim) => states.succeedWorkflow(sql, claim),
+  failWorkflow: (sql, claim) => states.failWorkflow(sql, claim, failure),
+  parkWorkflow: (sql, claim) => states.parkWorkflow(sql, claim, { step: 'a', problem: failure }),
+} satisfies Partial<Record<Statement, (sql: Sql, claim: ClaimKey) => Promise<unknown>>>;
+const statements: Record<Statement, (sql: Sql, claim: ClaimKey) => Promise<unknown>> = {
+  ...workersStatements,
+  insertWorkflow: (sql, { id }) => states.insertWorkflow(sql, { ...newWorkflow, id: uuidv7(), resourceKey: id }, ['a', 'b']),
+  claimWorkflow: (sql, { id }) => states.claimWorkflow(sql, { workflowId: id, orgId }, claimLimits),
+  retryWorkflow: (sql, { id }) => states.retryWorkflow(sql, id),
+  abandonWorkflow: (sql, { id }) => states.abandonWorkflow(sql, id),
+  cancelWorkflow: (sql, { id }) => states.cancelWorkflow(sql, id, failure),
+};
+
+interface Row {
+  /** Of a step: workflow and name. */
+  key: string;
+  state: string;
+  /** Every column. */
+  all: string;
+}
+
+const readWorkflows = (sql: Sql): Promise<Row[]> =>
+  sql.query(`SELECT id::text AS key, status || ' ' || direction AS state, to_jsonb(workflow)::text AS all FROM workflow`);
+const readSteps = (sql: Sql): Promise<Row[]> =>
+  sql.query(`SELECT workflow_id || ' ' || name AS key, status AS state, to_jsonb(workflow_step)::text AS all FROM workflow_step`);
+
+/** Every row that differs, as the change of its state. */
+function changesOf(before: readonly Row[], after: readonly Row[], gone: string): Set<string> {
+  const earlier = new Map(before.map((row) => [row.key, row]));
+  const later = new Set(after.map((row) => row.key));
+  const changed = after.filter((row) => earlier.get(row.key)?.all !== row.all);
+  const removed = before.filter((row) => !later.has(row.key));
+  return new Set([
+    ...changed.map((row) => `${earlier.get(row.key)?.state ?? 'none'} -> ${row.state}`),
+    ...removed.map((row) => `${row.state} -> ${gone}`),
+  ]);
+}
+
+/** The table's entries of a statement with each `*` as the directions that it stands for. */
+const allowed = (statement: Statement): Set<string> =>
+  new Set(
+    workflowTransitions[statement].flatMap((change) =>
+      change.startsWith('none') || !change.includes('*') ? [change] : directions.map((direction) => change.replaceAll('*', direction)),
+    ),
+  );
+
+const stepTable: Partial<Record<Statement, readonly string[]>> = stepTransitions;
+const isChange = (change: string): boolean => {
+  const [from, to] = change.split(' -> ');
+  return from !== to;
+};
+
+describe('the statements of the state machine', () => {
+  let pool: Pool;
+  let close: () => Promise<void>;
+
+  beforeAll(async () => {
+    const postgres = await testPostgres({ sql: workflowTables });
+    pool = new Pool(poolConfig(postgres.url));
+    close = postgres.close;
+  });
+  afterAll(async () => {
+    await pool.end();
+    await close();
+  });
+
+  /** What a statement changes in workflows of every state; nothing of it stays. */
+  async function changesBy(statement: (sql: Sql, claim: ClaimKey) => Promise<unknown>, withFence = fence) {
+    const database = pgDatabase(pool);
+    const client = await pool.connect();
+    try {
+      await client.query('BEGIN');
+      const sql = database.sql(client);
+      const cases = everyCase();
+      await insertCases(sql, cases);
+      const before = { workflows: await readWorkflows(sql), steps: await readSteps(sql) };
+      for (const { id } of cases) {
+        // A refusal is an answer: only what it changed counts.
+        await statement(sql, { id, kind: 'kind', fence: String(withFence) }).catch((error: unknown) => assertRefusal(error));
+      }
+      return {
+        workflows: changesOf(before.workflows, await readWorkflows(sql), 'gone'),
+        steps: changesOf(before.steps, await readSteps(sql), 'gone'),
+      };
+    } finally {
+      await client.query('ROLLBACK');
+      client.release();
+    }
+  }
+
+  it.each(Object.keys(statements) as Statement[])(
+    '%s changes workflows and steps in every way of its table, and in no other',
+    async (name) => {
+      const { workflows, steps } = await changesBy(statements[name]);
+      expect([...workflows].sort()).toEqual([...allowed(name)].sort());
+      const table = stepTable[name] ?? [];
+      expect([...steps].filter((change) => isChange(change) && !table.includes(change))).toEqual([]);
+      expect(table.filter((change) => !steps.has(change))).toEqual([]);
+    },
+  );
+
+  it.each(Object.keys(workersStatements) as (keyof typeof workersStatements)[])('%s changes nothing under an older fence', async (name) => {
+    const { workflows, steps } = await changesBy(workersStatements[name], fence - 1);
+    expect([...workflows, ...steps]).toEqual([]);
+  });
+});
+
+function assertRefusal(error: unknown): void {
+  if (error instanceof Error && (error.name === 'LeaseLost' || ('code' in error && error.code === 'workflow_not_waiting'))) return;
+  throw error;
+}

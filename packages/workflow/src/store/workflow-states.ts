@@ -1,0 +1,375 @@
+import { problem } from '@drydock/contracts/platform/problem';
+import type { Sql } from '@drydock/service/database/sql';
+import { LeaseLost, type WorkflowProblem } from '../definition/step-error';
+import type {
+  CancelledRow,
+  Claim,
+  ClaimKey,
+  ClaimLimits,
+  Direction,
+  NewWorkflow,
+  Release,
+  StepStatus,
+  WorkflowStatus,
+} from './claim.types';
+import { fenceRefused } from './telemetry';
+
+// The state machine of a workflow: the table of allowed transitions, and every statement that writes a state.
+//
+//   none ──insert──▶ queued ──claim──▶ running ──complete, release, claim──▶ running
+//                      ▲  │               │
+//        retry, abandon│  │cancel         ├──succeed──▶ succeeded
+//                      │  ▼               ├──fail─────▶ failed
+//                      │ failed           │
+//                      └──needs_attention◀┘ park
+//
+// Each statement takes the states that it may leave from the table, so it changes nothing in a row of another state. Statements of a worker
+// name the fence of its claim too. No other file writes these states (workflow-states.test.ts).
+
+export type WorkflowState = `${WorkflowStatus} ${Direction | '*'}`;
+type Change<State extends string> = `${State | 'none'} -> ${State}`;
+
+/** By statement: how it changes a workflow. `*` stands for every direction, which stays as it is. */
+export const workflowTransitions = {
+  insertWorkflow: ['none -> queued forward'],
+  claimWorkflow: ['queued * -> running *', 'running * -> running *'],
+  renewLease: ['running * -> running *'],
+  reportProgress: ['running * -> running *'],
+  relistSteps: ['running forward -> running forward'],
+  beginStep: ['running forward -> running forward'],
+  completeStep: ['running forward -> running forward'],
+  beginUndo: ['running forward -> running undo'],
+  completeUndo: ['running undo -> running undo'],
+  releaseClaim: ['running * -> running *'],
+  succeedWorkflow: ['running forward -> succeeded forward'],
+  failWorkflow: ['running undo -> failed undo', 'running abandon -> failed abandon'],
+  parkWorkflow: ['running * -> needs_attention *'],
+  retryWorkflow: ['needs_attention * -> queued *'],
+  abandonWorkflow: ['needs_attention * -> queued abandon'],
+  cancelWorkflow: ['queued forward -> failed forward'],
+} as const satisfies Record<string, readonly Change<WorkflowState>[]>;
+
+type Statement = keyof typeof workflowTransitions;
+
+/** By statement: how it changes a step. A statement that is not here leaves the states of steps as they are. */
+export const stepTransitions = {
+  insertWorkflow: ['none -> pending'],
+  claimWorkflow: ['none -> pending', 'none -> running', 'pending -> running', 'running -> running'],
+  relistSteps: ['none -> pending', 'running -> pending', 'pending -> gone', 'running -> gone'],
+  beginStep: ['pending -> running'],
+  completeStep: ['running -> succeeded', 'pending -> running'],
+  beginUndo: ['running -> failed'],
+  completeUndo: ['succeeded -> undone', 'failed -> failed'],
+  parkWorkflow: ['running -> failed'],
+  retryWorkflow: ['failed -> pending'],
+} as const satisfies Partial<Record<Statement, readonly Change<StepStatus | 'gone'>[]>>;
+
+/** The condition that a workflow is in a state which the statement may change. */
+function workflowIsIn(statement: Statement): string {
+  const states = workflowTransitions[statement].map((change) => {
+    const [status, direction] = change.split(' ');
+    return `workflow.status = '${status}'${direction === '*' ? '' : ` AND workflow.direction = '${direction}'`}`;
+  });
+  return `(${states.join(' OR ')})`;
+}
+
+/** The condition that a step is in a state from which the statement leads to `to`. */
+function stepIsIn(statement: keyof typeof stepTransitions, to: StepStatus | 'gone'): string {
+  const changes = stepTransitions[statement].map((change) => change.split(' -> '));
+  const states = changes.filter(([from, leadsTo]) => leadsTo === to && from !== 'none').map(([from]) => `'${from}'`);
+  return `workflow_step.status IN (${states.join(', ')})`;
+}
+
+/** The condition that makes a frozen worker harmless: $1 is the workflow, $2 the fence of its latest claim. */
+const claimedFor = (statement: Statement): string =>
+  `workflow.id = $1::uuid AND workflow.fence = $2::bigint AND ${workflowIsIn(statement)}`;
+
+/** Runs a statement that returns a row only while the claim is ours. Throws {@link LeaseLost} when it is not: the caller stops at once. */
+async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: readonly unknown[] = []): Promise<void> {
+  const rows = await sql.query(text, [claim.id, claim.fence, ...values]);
+  if (rows.length > 0) return;
+  fenceRefused(claim.kind);
+  throw new LeaseLost(claim.id);
+}
+
+/** The condition of the index by which a resource has one unfinished workflow at most. */
+export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`;
+
+/** The accepting process enqueues within milliseconds; the sweep steps in only when it did not. */
+const enqueueGraceSeconds = 0.3;
+
+/** Accepts a workflow whose steps are still to come. False when another one holds the resource. */
+export async function insertWorkflow(sql: Sql, row: NewWorkflow, stepNames: readonly string[]): Promise<boolean> {
+  const { id, kind, resourceKey, subject, orgId, mode, input, actorKeyId, requestId, traceparent, startBy } = row;
+  const asked = [id, kind, resourceKey, subject.type, subject.id, orgId, mode, JSON.stringify(input), actorKeyId, requestId];
+  const handling = [traceparent ?? null, startBy?.toISOString() ?? null, JSON.stringify(stepNames), enqueueGraceSeconds];
+  return (await sql.query(insertSql, [...asked, ...handling])).length > 0;
+}
+
+const insertSql = `
+  WITH accepted AS (
+    INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, actor_key_id, request_id, traceparent, start_by, dispatch_after)
+    VALUES ($1::uuid, $2, $3, $4, $5, $6::uuid, $7, $8::jsonb, $9::uuid, $10, $11, $12::timestamptz, clock_timestamp() + make_interval(secs => $14::float8))
+    ON CONFLICT (resource_key) WHERE ${isUnfinished} DO NOTHING
+    RETURNING id
+  ), listed AS (
+    INSERT INTO workflow_step (workflow_id, name, position)
+    SELECT accepted.id, step.name, step.ordinality - 1 FROM accepted, jsonb_array_elements_text($13::jsonb) WITH ORDINALITY AS step(name, ordinality)
+  )
+  SELECT id FROM accepted`;
+
+/**
+ * One statement, one round trip: takes a due workflow whose lease is nobody's, with a fresh fence and a lease by Postgres' clock, and writes the start of the
+ * step to run (attempts count before the effect). Undefined when there is nothing to take: finished, not due, somebody else's, too late, unknown, of
+ * another organisation than the job says.
+ *
+ * Never with asynchronous commit: a fence that a crash of Postgres took back could be given out twice.
+ */
+export async function claimWorkflow(sql: Sql, job: { workflowId: string; orgId: string }, limits: ClaimLimits): Promise<Claim | undefined> {
+  const { leaseSeconds, stepNamesByKind, crashesMax } = limits;
+  const [claim] = await sql.query<Claim>(claimSql, [job.workflowId, leaseSeconds, stepNamesByKind, crashesMax, job.orgId]);
+  return claim;
+}
+
+// due_at has milliseconds and is rounded, hence the millisecond of grace. A row without steps gets its kind's, the first one as running.
+// A lease that was not given back belonged to a worker that died.
+const claimSql = `
+  WITH claimed AS (
+    UPDATE workflow SET status = 'running', fence = nextval('workflow_fence'), lease_until = clock_timestamp() + make_interval(secs => $2::float8),
+      consecutive_crashes = consecutive_crashes + CASE WHEN lease_until IS NULL THEN 0 ELSE 1 END,
+      started_at = coalesce(started_at, clock_timestamp()), version = version + 1
+    WHERE id = $1::uuid AND org_id = $5::uuid AND ${workflowIsIn('claimWorkflow')} AND due_at <= clock_timestamp() + interval '1 ms'
+      AND (lease_until IS NULL OR lease_until < clock_timestamp())
+      AND NOT (status = 'queued' AND fence = 0 AND start_by IS NOT NULL AND start_by <= clock_timestamp())
+    RETURNING *
+  ), listed AS (
+    INSERT INTO workflow_step (workflow_id, name, position, status, attempts, started_at)
+    SELECT claimed.id, step.name, step.ordinality - 1, CASE WHEN step.ordinality = 1 THEN 'running' ELSE 'pending' END,
+      CASE WHEN step.ordinality = 1 THEN 1 ELSE 0 END, CASE WHEN step.ordinality = 1 THEN clock_timestamp() END
+    FROM claimed, jsonb_array_elements_text($3::jsonb -> claimed.kind) WITH ORDINALITY AS step(name, ordinality)
+    WHERE claimed.direction = 'forward' AND NOT EXISTS (SELECT FROM workflow_step WHERE workflow_id = claimed.id)
+  ), begun AS (
+    UPDATE workflow_step SET status = 'running', attempts = attempts + 1, started_at = coalesce(workflow_step.started_at, clock_timestamp())
+    FROM claimed
+    WHERE workflow_step.workflow_id = claimed.id AND ${stepIsIn('claimWorkflow', 'running')}
+      AND claimed.direction = 'forward' AND claimed.consecutive_crashes < $4::int
+      AND position = (SELECT min(position) FROM workflow_step WHERE workflow_id = claimed.id AND status <> 'succeeded')
+  )
+  SELECT id, kind, org_id, mode, subject_type, subject_id, input, actor_key_id, request_id, traceparent, direction, fence::text AS fence,
+    consecutive_crashes, end_failures, progress, error, error_internal, extract(epoch FROM clock_timestamp() - due_at)::float8 AS delay_seconds,
+    coalesce((SELECT extract(epoch FROM clock_timestamp() - max(finished_at)) FROM workflow_step WHERE workflow_id = claimed.id AND status = 'failed'), 0)::float8 AS undoing_seconds,
+    coalesce((SELECT json_agg(json_build_object('name', name, 'status', status, 'attempts', attempts, 'failures', failures, 'undo_failures', undo_failures,
+        'output', output, 'undone', undone_at IS NOT NULL, 'age_seconds', coalesce(extract(epoch FROM clock_timestamp() - started_at), 0)) ORDER BY position)
+      FROM workflow_step WHERE workflow_id = claimed.id), '[]'::json) AS steps
+  FROM claimed`;
+
+/** Another lease's length from now, by Postgres' clock. */
+export const renewLease = (sql: Sql, claim: ClaimKey, leaseSeconds: number): Promise<void> =>
+  writeFenced(sql, claim, renewSql, [leaseSeconds]);
+
+const renewSql = `
+  UPDATE workflow SET lease_until = clock_timestamp() + make_interval(secs => $3::float8) WHERE ${claimedFor('renewLease')} RETURNING id`;
+
+/**
+ * Asynchronous commit: a progress bar that a crash of Postgres sets back by a moment harms nobody.
+ * Zero rows are left to the renewal of the lease to notice.
+ */
+export const reportProgress = (sql: Sql, claim: ClaimKey, percent: number): Promise<unknown> =>
+  sql.query(progressSql, [claim.id, claim.fence, percent]);
+
+const progressSql = `
+  WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+  UPDATE workflow SET progress = greatest(progress, $3::int), version = version + 1 FROM quick WHERE ${claimedFor('reportProgress')}`;
+
+/**
+ * The list of the code of today, `recorded` being the attempts that were on record before this claim (which may have begun a step of the older list).
+ * A step that has succeeded stays as it is; none is left running.
+ */
+export const relistSteps = (
+  sql: Sql,
+  claim: ClaimKey,
+  names: readonly string[],
+  recorded: Readonly<Record<string, number>>,
+): Promise<void> => writeFenced(sql, claim, relistSql, [JSON.stringify(names), JSON.stringify(recorded)]);
+
+const relistSql = `
+  WITH ours AS (UPDATE workflow SET version = version + 1 WHERE ${claimedFor('relistSteps')} RETURNING id),
+  wanted AS (SELECT name, ordinality - 1 AS position FROM jsonb_array_elements_text($3::jsonb) WITH ORDINALITY AS step(name, ordinality)),
+  gone AS (
+    DELETE FROM workflow_step USING ours
+    WHERE workflow_id = ours.id AND ${stepIsIn('relistSteps', 'gone')} AND name NOT IN (SELECT name FROM wanted)
+  ), listed AS (
+    INSERT INTO workflow_step (workflow_id, name, position) SELECT ours.id, wanted.name, wanted.position FROM ours, wanted
+    ON CONFLICT (workflow_id, name) DO UPDATE SET position = excluded.position,
+      attempts = coalesce(($4::jsonb ->> excluded.name)::int, 0),
+      status = CASE WHEN ${stepIsIn('relistSteps', 'pending')} THEN 'pending' ELSE workflow_step.status END
+  )
+  SELECT id FROM ours`;
+
+/** Begins one step outside a claim or checkpoint, which is where steps usually begin. */
+export const beginStep = (sql: Sql, claim: ClaimKey, step: string): Promise<void> => writeFenced(sql, claim, beginStepSql, [step]);
+
+const beginStepSql = `
+  WITH ours AS (UPDATE workflow SET version = version + 1 WHERE ${claimedFor('beginStep')} RETURNING id)
+  UPDATE workflow_step SET status = 'running', attempts = attempts + 1, started_at = coalesce(started_at, clock_timestamp())
+  FROM ours WHERE workflow_id = ours.id AND name = $3 AND ${stepIsIn('beginStep', 'running')} RETURNING name`;
+
+/**
+ * The step is done and, in the same statement, the next one begun (its attempt counted before its effect). `next` is null after the last one.
+ * The worker is alive: crashes are counted anew.
+ */
+export const completeStep = (
+  sql: Sql,
+  claim: ClaimKey,
+  done: { step: string; output: unknown; next: string | null; progress: number },
+): Promise<void> => writeFenced(sql, claim, completeSql, [done.step, JSON.stringify(done.output), done.next, done.progress]);
+
+const completeSql = `
+  WITH ours AS (
+    UPDATE workflow SET version = version + 1, consecutive_crashes = 0, progress = greatest(progress, $6::int)
+    WHERE ${claimedFor('completeStep')} RETURNING id
+  ), done AS (
+    UPDATE workflow_step SET status = 'succeeded', output = $4::jsonb, finished_at = clock_timestamp()
+    FROM ours WHERE workflow_id = ours.id AND name = $3 AND ${stepIsIn('completeStep', 'succeeded')}
+  ), begun AS (
+    UPDATE workflow_step SET status = 'running', attempts = attempts + 1, started_at = coalesce(started_at, clock_timestamp())
+    FROM ours WHERE workflow_id = ours.id AND name = $5::text AND ${stepIsIn('completeStep', 'running')}
+  )
+  SELECT id FROM ours`;
+
+/** From here on the steps are taken back; the step that failed keeps its failure. */
+export const beginUndo = (sql: Sql, claim: ClaimKey, step: string, failure: WorkflowProblem): Promise<void> =>
+  writeFenced(sql, claim, beginUndoSql, [step, ...errorValues(failure)]);
+
+const beginUndoSql = `
+  WITH ours AS (
+    UPDATE workflow SET direction = 'undo', error = $4::jsonb, error_internal = $5::text, version = version + 1, consecutive_crashes = 0
+    WHERE ${claimedFor('beginUndo')} RETURNING id
+  ), failed AS (
+    UPDATE workflow_step SET status = 'failed', finished_at = clock_timestamp()
+    FROM ours WHERE workflow_id = ours.id AND name = $3 AND ${stepIsIn('beginUndo', 'failed')}
+  )
+  SELECT id FROM ours`;
+
+/** The step is taken back. The one that failed keeps its failure. */
+export const completeUndo = (sql: Sql, claim: ClaimKey, step: string): Promise<void> => writeFenced(sql, claim, completeUndoSql, [step]);
+
+const completeUndoSql = `
+  WITH ours AS (UPDATE workflow SET version = version + 1, consecutive_crashes = 0 WHERE ${claimedFor('completeUndo')} RETURNING id),
+  undone AS (
+    UPDATE workflow_step SET undone_at = clock_timestamp(), status = CASE WHEN ${stepIsIn('completeUndo', 'undone')} THEN 'undone' ELSE status END
+    FROM ours WHERE workflow_id = ours.id AND name = $3
+  )
+  SELECT id FROM ours`;
+
+/** Ends the lease now, so that the next worker may take the workflow once it is due. This one is alive: crashes are counted anew. */
+export const releaseClaim = (sql: Sql, claim: ClaimKey, { afterSeconds, failed }: Release): Promise<void> => {
+  const step = failed === undefined || failed.what === 'end' ? null : failed.step;
+  return writeFenced(sql, claim, releaseSql, [afterSeconds, failed?.what ?? null, step]);
+};
+
+const releaseSql = `
+  WITH ours AS (
+    UPDATE workflow SET lease_until = NULL, consecutive_crashes = 0, version = version + 1,
+      due_at = clock_timestamp() + make_interval(secs => $3::float8), dispatch_after = clock_timestamp() + make_interval(secs => $3::float8),
+      end_failures = end_failures + CASE WHEN $4::text = 'end' THEN 1 ELSE 0 END
+    WHERE ${claimedFor('releaseClaim')} RETURNING id
+  ), counted AS (
+    UPDATE workflow_step SET failures = failures + CASE WHEN $4::text = 'step' THEN 1 ELSE 0 END,
+      undo_failures = undo_failures + CASE WHEN $4::text = 'undo' THEN 1 ELSE 0 END
+    FROM ours WHERE workflow_id = ours.id AND name = $5::text
+  )
+  SELECT id FROM ours`;
+
+// A lease and a finished status never stand together.
+const isEnded = `finished_at = clock_timestamp(), lease_until = NULL, version = version + 1`;
+
+export const succeedWorkflow = (sql: Sql, claim: ClaimKey): Promise<void> => writeFenced(sql, claim, succeedSql);
+
+const succeedSql = `
+  UPDATE workflow SET status = 'succeeded', error = NULL, error_internal = NULL, progress = 100, ${isEnded}
+  WHERE ${claimedFor('succeedWorkflow')} RETURNING id`;
+
+/** Ends what was taken back or abandoned. */
+export const failWorkflow = (sql: Sql, claim: ClaimKey, failure: WorkflowProblem): Promise<void> =>
+  writeFenced(sql, claim, failSql, errorValues(failure));
+
+const failSql = `
+  UPDATE workflow SET status = 'failed', error = $3::jsonb, error_internal = $4::text, ${isEnded}
+  WHERE ${claimedFor('failWorkflow')} RETURNING id`;
+
+/** Nobody works on it any more and its resource stays locked until staff decides. `step`: the one that could not go on. */
+export const parkWorkflow = (sql: Sql, claim: ClaimKey, park: { step: string | null; problem: WorkflowProblem }): Promise<void> =>
+  writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
+
+// A workflow that is being undone has its own failed step, which must not be overwritten; one that staff abandoned stays so.
+const parkSql = `
+  WITH ours AS (
+    UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1, error_internal = $5::text,
+      error = CASE WHEN direction = 'forward' THEN $4::jsonb ELSE coalesce(error, $4::jsonb) END
+    WHERE ${claimedFor('parkWorkflow')} RETURNING id, direction
+  ), failed AS (
+    UPDATE workflow_step SET status = 'failed', finished_at = clock_timestamp()
+    FROM ours WHERE workflow_id = ours.id AND name = $3::text AND ours.direction = 'forward' AND ${stepIsIn('parkWorkflow', 'failed')}
+  )
+  SELECT id FROM ours`;
+
+/** Postgres holds neither a NUL nor half a surrogate pair, and a provider may say either: the end of a workflow must not fail for it. */
+const holdable = (text: string): string => Buffer.from(text).toString().replaceAll('\0', '\ufffd');
+
+/** `error` (for the customer) and `error_internal` (for staff). */
+function errorValues({ internal, ...told }: WorkflowProblem): [string, string | null] {
+  const text = JSON.stringify(told, (_, value: unknown) => (typeof value === 'string' ? holdable(value) : value));
+  return [text, internal === undefined ? null : holdable(internal)];
+}
+
+/**
+ * Staff's way out of `needs_attention`: goes on where it stopped, in the direction it had, with fresh budgets. Enqueue it afterwards.
+ * Throws the problem `workflow_not_waiting`, also when somebody else has just decided.
+ */
+export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => decide(sql, retrySql, [workflowId]);
+
+/**
+ * Staff's other way out: the resource is unlocked as it is and the workflow ends as failed with `abandoned`. A worker does the ending, within the
+ * transaction of its `onEnd.failed`; enqueue it afterwards. `detail`: what becomes of the resource, told from now on in place of the code's advice.
+ * Throws as {@link retryWorkflow}.
+ */
+export const abandonWorkflow = (sql: Sql, workflowId: string, detail?: string): Promise<void> =>
+  decide(sql, abandonSql, [workflowId, JSON.stringify({ code: 'abandoned', detail })]);
+
+async function decide(sql: Sql, text: string, values: readonly unknown[]): Promise<void> {
+  const rows = await sql.query(text, values);
+  if (rows.length === 0) throw problem('workflow_not_waiting');
+}
+
+const dueNow = `status = 'queued', due_at = clock_timestamp(), dispatch_after = clock_timestamp() + make_interval(secs => ${enqueueGraceSeconds}),
+  consecutive_crashes = 0, end_failures = 0, version = version + 1`;
+
+const retrySql = `
+  WITH retried AS (
+    UPDATE workflow SET ${dueNow}, error = CASE WHEN direction <> 'forward' THEN error END,
+      error_internal = CASE WHEN direction <> 'forward' THEN error_internal END
+    WHERE id = $1::uuid AND ${workflowIsIn('retryWorkflow')} RETURNING id, direction
+  ), fresh AS (
+    UPDATE workflow_step SET failures = 0, undo_failures = 0,
+      status = CASE WHEN ${stepIsIn('retryWorkflow', 'pending')} AND retried.direction = 'forward' THEN 'pending' ELSE status END,
+      started_at = CASE WHEN status = 'succeeded' OR retried.direction <> 'forward' THEN started_at END,
+      finished_at = CASE WHEN status = 'succeeded' THEN finished_at WHEN status = 'failed' AND retried.direction = 'undo' THEN clock_timestamp() END
+    FROM retried WHERE workflow_id = retried.id
+  )
+  SELECT id FROM retried`;
+
+const abandonSql = `
+  UPDATE workflow SET ${dueNow}, direction = 'abandon', error = $2::jsonb || jsonb_build_object('extra', jsonb_build_object('after', error ->> 'code'))
+  WHERE id = $1::uuid AND ${workflowIsIn('abandonWorkflow')} RETURNING id`;
+
+/** Ends as failed what nobody claimed by its `start_by` (Postgres' clock). Undefined when it was claimed, has ended or still has time. */
+export async function cancelWorkflow(sql: Sql, workflowId: string, failure: WorkflowProblem): Promise<CancelledRow | undefined> {
+  const [row] = await sql.query<CancelledRow>(cancelSql, [workflowId, JSON.stringify({ code: failure.code })]);
+  return row;
+}
+
+const cancelSql = `
+  UPDATE workflow SET status = 'failed', error = $2::jsonb, finished_at = clock_timestamp(), version = version + 1
+  WHERE id = $1::uuid AND ${workflowIsIn('cancelWorkflow')} AND fence = 0 AND start_by <= clock_timestamp()
+  RETURNING id, kind, org_id, mode, subject_type, subject_id, input, actor_key_id, request_id`;
