@@ -1,5 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
+import { runSql } from '@drydock/postgres/testing/run-sql';
+import { withDatabase } from '@drydock/postgres/testing/test-cluster';
 import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
 import { queueBackends } from '@drydock/testing/queue-backends';
 import { startStack, type TestStack } from '@drydock/testing/stack';
@@ -60,6 +62,22 @@ describe.each(queueBackends())('npm start with the queue on %s', (queueBackend) 
       'compute-worker': 'compute',
       gateway: undefined,
     });
+  });
+
+  test('the role of a service enters its own database and no other one of its cluster', async () => {
+    const environments = Object.values(stack.processes()).map(({ pid }) => fs.readFileSync(`/proc/${pid}/environ`, 'utf8'));
+    const urls = new Set(environments.flatMap((text) => /(?<=\0DATABASE_URL=)[^\0]+/.exec(text) ?? []));
+    const names = [...[...urls].map((url) => new URL(url).pathname.slice(1)), 'postgres', 'template1'];
+    expect(names.length).toBeGreaterThan(5);
+    for (const url of urls)
+      for (const name of names) {
+        const entered = await runSql(withDatabase(url, name), 'select 1').then(
+          () => 'entered',
+          ({ code }: { code: string }) => code,
+        );
+        const role = new URL(url).username;
+        expect([role, name, entered]).toEqual([role, name, new URL(url).pathname === `/${name}` ? 'entered' : '42501']);
+      }
   });
 
   test('each process comes back after kill -9 where it was, and calls work again', async () => {

@@ -14,6 +14,16 @@ export interface Reply {
   ms: number;
 }
 
+/** A managed database, as its owner has it. */
+export interface TenantDatabase {
+  id: string;
+  username: string;
+  /** A session of the owner's. */
+  connect(): Promise<pg.Client>;
+  /** One statement, or several, as psql sends them, once the database is available. */
+  query(text: string): Promise<Record<string, unknown>[]>;
+}
+
 export interface TenantSite {
   id: string;
   url: string;
@@ -27,6 +37,13 @@ const problemSchema = z.looseObject({ type: z.string() });
 const backupsSchema = z.looseObject({
   in_progress: z.boolean(),
   backups: z.array(z.looseObject({ id: z.string(), status: z.string() })),
+});
+const databaseSchema = z.looseObject({
+  status: z.string(),
+  host: z.string(),
+  port: z.int(),
+  database_name: z.string(),
+  username: z.string(),
 });
 const recordSchema = z.looseObject({ role: z.string(), password: z.string(), http_port: z.int(), database_port: z.int() });
 
@@ -89,6 +106,36 @@ export class Tenant {
       filesDir: path.join(folder, 'current/files'),
       databaseUrl: `postgresql://${record.role}:${record.password}@127.0.0.1:${record.database_port}/site`,
     };
+  }
+
+  async makeDatabase(label: string, version: string): Promise<TenantDatabase> {
+    const body = { label, engine: 'postgres', engine_version: version, size: 'small' };
+    const made = await this.must('POST', '/v1/databases', body);
+    const { id, password } = z.looseObject({ id: z.string(), password: z.string() }).parse(JSON.parse(made.text));
+    const available = () =>
+      until(
+        async () => {
+          const database = databaseSchema.parse(JSON.parse((await this.must('GET', `/v1/databases/${id}`)).text));
+          return database.status === 'available' && database;
+        },
+        { timeoutMs: 240_000, what: `database ${label}` },
+      );
+    const connect = async (): Promise<pg.Client> => {
+      const { host, port, username: user, database_name: database } = await available();
+      const client = new pg.Client({ host, port, user, password, database, ssl: { rejectUnauthorized: false } });
+      client.on('error', () => undefined);
+      await client.connect();
+      return client;
+    };
+    const query = async (text: string): Promise<Record<string, unknown>[]> => {
+      const client = await connect();
+      try {
+        return (await client.query<Record<string, unknown>>(text)).rows;
+      } finally {
+        await client.end();
+      }
+    };
+    return { id, username: (await available()).username, connect, query };
   }
 
   async mintKey(scopes: string[]): Promise<string> {

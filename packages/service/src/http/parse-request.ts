@@ -46,7 +46,11 @@ export function requestParser(endpoint: EndpointDefinition): (raw: RawRequest) =
 
 /** What reads the part of a URL behind its `?`. Throws 422 for a parameter that is wrong, repeated or not declared. */
 export function queryParser({ query, undeclaredQuery }: EndpointDefinition): (search: string) => Parsed['query'] {
-  if (query !== undefined) return (search) => parseQuery(strictly(query), search);
+  if (query !== undefined) {
+    // Made once: a schema compiles what parses by it at its first use.
+    const schema = strictly(query);
+    return (search) => parseQuery(schema, search);
+  }
   return (search) => {
     if (search !== '' && undeclaredQuery === 'refused') parseQuery(noQuery, search);
     return undefined;

@@ -3,28 +3,29 @@ import { randomBytes } from 'node:crypto';
 import { lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { runSql } from './run-sql';
+import { withDatabase } from './test-cluster';
 import pg from 'pg';
-import { runSql } from '../src/testing/run-sql';
-import { withDatabase } from '../src/upgrade/session';
-import type { TwoServers } from './two-servers';
 
 const applicationName = 'drydock canary';
 const poweredSql = `select rolname as name from pg_catalog.pg_roles r where rolname !~ '^pg_' and (rolsuper or rolbypassrls or rolreplication
   or pg_has_role(oid, 'pg_read_all_data', 'member') or pg_has_role(oid, 'pg_execute_server_program', 'member')) order by 1`;
 
-/** What no customer may read, change or stop: a file, a table in another database of each cluster, sessions in it, and a process. */
+/** Things that no customer may read, change or stop: a file, a table in another database of each cluster, sessions in it, and a process. */
 export class Canaries {
   readonly applicationName = applicationName;
   readonly file: string;
   private readonly folder: string;
   private readonly secret = `canary-${randomBytes(16).toString('hex')}`;
   private readonly child: ChildProcess;
-  private readonly servers: TwoServers;
+  private readonly adminUrls: readonly string[];
+  private readonly database: string;
   private readonly sessions: pg.Client[];
   private readonly facts: string;
 
-  private constructor(servers: TwoServers, sessions: pg.Client[]) {
-    this.servers = servers;
+  private constructor(adminUrls: readonly string[], database: string, sessions: pg.Client[]) {
+    this.adminUrls = adminUrls;
+    this.database = database;
     this.sessions = sessions;
     this.folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-canary-'));
     mkdirSync(path.join(this.folder, 'closed'), { mode: 0o700 });
@@ -34,17 +35,19 @@ export class Canaries {
     this.facts = this.factsOfFile();
   }
 
-  static async start(servers: TwoServers): Promise<Canaries> {
+  /** `adminUrls`: one of each cluster. */
+  static async start(adminUrls: readonly string[]): Promise<Canaries> {
     const sessions: pg.Client[] = [];
-    for (const { adminUrl } of [servers.old, servers.target]) {
-      await runSql(adminUrl, 'create database canary template template0');
-      await runSql(adminUrl, 'revoke connect on database canary from public');
-      const session = new pg.Client({ connectionString: withDatabase(adminUrl, 'canary'), application_name: applicationName });
+    const database = `canary_${randomBytes(6).toString('hex')}`;
+    for (const adminUrl of adminUrls) {
+      await runSql(adminUrl, `create database ${database} template template0`);
+      await runSql(adminUrl, `revoke connect on database ${database} from public`);
+      const session = new pg.Client({ connectionString: withDatabase(adminUrl, database), application_name: applicationName });
       session.on('error', () => undefined);
       await session.connect();
       sessions.push(session);
     }
-    const canaries = new Canaries(servers, sessions);
+    const canaries = new Canaries(adminUrls, database, sessions);
     for (const session of sessions) {
       await session.query('create table secret (secret text)');
       await session.query('insert into secret values ($1)', [canaries.secret]);
@@ -60,8 +63,8 @@ export class Canaries {
     return text.includes(this.secret);
   }
 
-  /** The canaries that have changed; empty when all is well. `ownRoles` may do more than a customer while a move lasts. */
-  async harm(ownRoles: readonly string[] = []): Promise<string[]> {
+  /** The canaries that have changed; empty when all is well. Roles that are not `isOurs` may do no more than a customer. */
+  async harm(isOurs: (role: string) => boolean): Promise<string[]> {
     const found: string[] = [];
     if (this.factsOfFile() !== this.facts || readFileSync(this.file, 'utf8') !== this.secret) found.push('the file was changed');
     if (this.child.exitCode !== null || this.child.signalCode !== null) found.push('the process was ended');
@@ -72,9 +75,9 @@ export class Canaries {
       );
       if (rows !== JSON.stringify([{ secret: this.secret }])) found.push(rows);
     }
-    for (const { adminUrl } of [this.servers.old, this.servers.target]) {
+    for (const adminUrl of this.adminUrls) {
       const powerful = (await runSql<{ name: string }>(adminUrl, poweredSql)).map(({ name }) => name);
-      const strangers = powerful.filter((name) => name !== 'postgres' && !ownRoles.includes(name));
+      const strangers = powerful.filter((name) => !isOurs(name));
       if (strangers.length > 0) found.push(`powerful: ${strangers.join(', ')}`);
     }
     return found;
@@ -82,6 +85,7 @@ export class Canaries {
 
   async stop(): Promise<void> {
     await Promise.all(this.sessions.map((session) => session.end().catch(() => undefined)));
+    for (const adminUrl of this.adminUrls) await runSql(adminUrl, `drop database if exists ${this.database} with (force)`);
     this.child.kill('SIGKILL');
     rmSync(this.folder, { recursive: true, force: true });
   }

@@ -1,6 +1,6 @@
-import { SeededRandom } from '@drydock/testing/seeded-random';
 import { items } from './hostile-items';
 import { literal, quote, Room } from './hostile-room';
+import { SeededRandom } from '@drydock/testing/seeded-random';
 
 /*
  * Schemas of a customer who means ill: each holds code wherever Postgres lets an owner put some, under names that look like SQL. All of it ends in public.spring, the trap.
@@ -28,6 +28,7 @@ export function trapStatements({ owner, file, pid, applicationName }: TrapTarget
     `execute 'alter system set log_statement = ''all'''`,
     `raise log 'LOOT %', pg_catalog.pg_read_file(${literal(file)})`,
     `raise log 'LOOT %', pg_catalog.convert_from(pg_catalog.lo_get(pg_catalog.lo_import(${literal(file)})), 'UTF8')`,
+    `insert into public.loot values (pg_catalog.pg_read_file(${literal(file)}))`,
     `execute ${literal(`copy (select 1) to program 'kill -9 ${pid}; cat ${file} >&2'`)}`,
     `perform pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where application_name = ${literal(applicationName)}`,
     `execute 'create extension dblink'`,
@@ -35,6 +36,7 @@ export function trapStatements({ owner, file, pid, applicationName }: TrapTarget
   ];
   const attempt = (statement: string): string => `begin ${statement}; exception when others then null; end;`;
   return [
+    'create table public.loot (text text)',
     `create function public.spring(how text) returns boolean language plpgsql volatile as $trap$
     declare acting text := current_user; fallen text;
     begin

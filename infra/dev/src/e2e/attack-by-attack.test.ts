@@ -1,0 +1,455 @@
+import fs from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { startStack, type TestStack } from '@drydock/testing/stack';
+import { until } from '@drydock/testing/wait';
+import pg from 'pg';
+import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant';
+
+/*
+ * Each attack by itself, by nothing but keys, sites and databases. It belongs to `npm run chaos`; the packages have a part of each in every
+ * run. Copied over an older version's folder, it tells which of them succeed there: docs/security.md lists that.
+ */
+const isFull = process.env['DRYDOCK_CHAOS'] === 'full';
+const attack = isFull ? test : test.skip;
+jest.setTimeout(900_000);
+
+const secret = 'what only the owner of this machine may read';
+let stack: TestStack;
+let attacker: Tenant;
+let victim: Tenant;
+let victimsSite: TenantSite;
+let folder: string;
+/** A folder that only our account may enter, with a file that only it may read. */
+let canary: string;
+/** Everybody may write in it: a superuser's statement can leave a file here, another's cannot. */
+let rungs: string;
+
+beforeAll(async () => {
+  if (!isFull) return;
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-attacks-'));
+  fs.chmodSync(folder, 0o711);
+  [canary, rungs] = [path.join(folder, 'canary'), path.join(folder, 'rungs')];
+  fs.mkdirSync(canary, { mode: 0o700 });
+  fs.mkdirSync(rungs);
+  fs.chmodSync(rungs, 0o777);
+  fs.writeFileSync(path.join(canary, 'secret.txt'), secret, { mode: 0o600 });
+  stack = await startStack({ environment: { DRYDOCK_DEMO: 'sites' } });
+  attacker = new Tenant(stack, stack.demo.live_key);
+  victim = new Tenant(stack, stack.demo.other_org_key);
+  victimsSite = await victim.makeSite('victim.example.org');
+  put(victimsSite, 'index.html', 'all is well');
+});
+afterAll(async () => {
+  await stack?.stop();
+  if (isFull) fs.rmSync(folder, { recursive: true, force: true });
+});
+
+const isSuper = 'select rolsuper from pg_catalog.pg_roles where rolname = current_user';
+
+/** Whoever calls it as a superuser makes `role` one, and leaves a file that says how: also where nothing can be written to the database. */
+const climbSql = (role: string): string => `
+  create function public.climb(how text) returns boolean language plpgsql as $climb$ begin
+    if (${isSuper}) then
+      begin execute format('copy (select 1) to %L', '${rungs}/' || how); exception when others then null; end;
+      begin execute 'alter role ${pg.escapeIdentifier(role)} superuser'; exception when others then null; end;
+    end if;
+    return true;
+  end $climb$;`;
+
+/** A list is sent as it is kept, and as it is kept it is one name without a space in it. */
+const settingSql = (role: string): string => `
+  select pg_catalog.set_config('search_path', 'public;alter/**/role/**/${role}/**/superuser;--', false);
+  alter role ${role} set search_path from current;
+  alter role ${role} set temp_tablespaces = 'a; alter role ${role} superuser; --';`;
+
+const ways: Readonly<Record<string, (role: string) => string>> = {
+  'a cast to text': () => `
+    create type loud as (v int); create table casts (id int primary key, v loud); insert into casts values (1, row(1));
+    create function say(loud) returns text language plpgsql as $say$ begin perform public.climb('cast'); return 'x'; end $say$;
+    create function say(casts) returns text language plpgsql as $say$ begin perform public.climb('cast of a row'); return 'x'; end $say$;
+    create cast (loud as text) with function say(loud); create cast (casts as text) with function say(casts);`,
+  'a check on an unlogged table': () => `
+    create unlogged table ladder (n int check (public.climb('check'))); insert into ladder select n from generate_series(1, 10) n;`,
+  'a setting that is a list': settingSql,
+};
+
+/** Back up, upgrade, and what the owner is afterwards. */
+async function isSuperAfterUpgrade({ id, query }: TenantDatabase): Promise<unknown> {
+  const backup = await attacker.must('POST', `/v1/databases/${id}/backups`, {});
+  expect(await attacker.follow(backup.location)).toMatchObject({ status: 'succeeded' });
+  const upgrade = await attacker.must('POST', `/v1/databases/${id}/upgrade`, { engine_version: '17' });
+  expect(await attacker.follow(upgrade.location, 400_000)).toMatchObject({ status: 'succeeded' });
+  return (await query(`set search_path = ''; ${isSuper}`)).at(-1);
+}
+
+attack.each(Object.entries(ways))('row 1: the owner of a managed database becomes no superuser by %s', async (name, sqlOf) => {
+  const database = await attacker.makeDatabase(name, '16');
+  await database.query(climbSql(database.username) + sqlOf(database.username));
+  const role = await isSuperAfterUpgrade(database);
+  expect({ role, rungs: fs.readdirSync(rungs) }).toMatchObject({ rungs: [] });
+  expect(await database.query(`select rolsuper from pg_catalog.pg_roles where rolname = '${database.username}'`)).toEqual([
+    { rolsuper: false },
+  ]);
+  await attacker.must('DELETE', `/v1/databases/${database.id}`);
+});
+
+attack('row 1: nor by sequences that become views while 20 backups list and read them', async () => {
+  const database = await attacker.makeDatabase('swapped', '16');
+  await database.query(climbSql(database.username));
+  const count = 200;
+  await database.query(Array.from({ length: count }, (_, n) => `create sequence s${n};`).join(''));
+  let isOver = false;
+  const swap = async (): Promise<void> => {
+    const client = await database.connect();
+    const view = (n: number) => `create view s${n} as select 1::bigint as last_value, public.climb('view') as is_called`;
+    while (!isOver) {
+      const n = Math.floor(Math.random() * count);
+      await client.query(`begin; drop sequence s${n}; ${view(n)}; commit`).catch(() => client.query('rollback'));
+      await client.query(`begin; drop view s${n}; create sequence s${n}; commit`).catch(() => client.query('rollback'));
+    }
+    await client.end();
+  };
+  const swapping = [swap(), swap()];
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    const backup = await attacker.call('POST', `/v1/databases/${database.id}/backups`, {});
+    if (backup.status < 400) await attacker.follow(backup.location);
+  }
+  isOver = true;
+  await Promise.all(swapping);
+  expect(fs.readdirSync(rungs)).toEqual([]);
+  await attacker.must('DELETE', `/v1/databases/${database.id}`);
+});
+
+/** All that could change about the canary. */
+function lookAtCanary(): unknown {
+  const facts = [canary, path.join(canary, 'secret.txt')].map((file) => {
+    const { uid, gid, mode, ino } = fs.lstatSync(file);
+    return { uid, gid, mode, ino };
+  });
+  return { facts, names: fs.readdirSync(canary), text: fs.readFileSync(path.join(canary, 'secret.txt'), 'utf8') };
+}
+
+const racedFolders = 200;
+
+/**
+ * An application that takes turns between a folder and a link to the canary, in 200 folders, as fast as it can: in its own files, or in what
+ * is being staged beside them. It ends when its page is asked for `/stop`.
+ */
+const racer = (
+  releasesDir: string,
+  where: 'own files' | 'staged files',
+): string => `const fs = require('fs'), path = require('path'), { fork } = require('child_process');
+  if (process.argv[2] === 'race') {
+    process.on('disconnect', () => process.exit(0));
+    const attempt = (work) => { try { return work(); } catch { return []; } };
+    const list = () => attempt(() => fs.readdirSync(${JSON.stringify(releasesDir)}));
+    const known = new Set(list());
+    const staged = () => list().filter((name) => !known.has(name)).map((name) => path.join(${JSON.stringify(releasesDir)}, name, 'files'));
+    const turn = () => {
+      for (const root of ${where === 'own files' ? '[__dirname]' : 'staged()'}) for (let n = 0; n < ${racedFolders}; n += 1) {
+        const dir = path.join(root, 'd' + n);
+        attempt(() => fs.renameSync(dir, dir + '.aside'));
+        attempt(() => fs.symlinkSync(${JSON.stringify(canary)}, dir));
+        for (let spin = 0; spin < 5000; spin += 1) Math.random();
+        attempt(() => fs.unlinkSync(dir));
+        attempt(() => fs.renameSync(dir + '.aside', dir));
+      }
+      setImmediate(turn);
+    };
+    turn();
+  } else {
+    const child = fork(__filename, ['race'], { stdio: 'ignore' });
+    require('http').createServer((request, answer) => { if (request.url === '/stop') child.kill('SIGKILL'); answer.end('racing'); }).listen(1);
+  }`;
+
+async function makeRacer(domain: string): Promise<TenantSite> {
+  const site = await attacker.makeSite(domain);
+  const own = fs.statSync(site.filesDir);
+  const give = (file: string): void => fs.chownSync(file, own.uid, own.gid);
+  for (let n = 0; n < racedFolders; n += 1) {
+    const dir = path.join(site.filesDir, `d${n}`);
+    fs.mkdirSync(dir);
+    fs.writeFileSync(path.join(dir, 'secret.txt'), 'mine');
+    for (const file of [dir, path.join(dir, 'secret.txt')]) give(file);
+  }
+  return site;
+}
+
+const startRacing = async (site: TenantSite, where: 'own files' | 'staged files'): Promise<void> => {
+  put(site, 'app.js', racer(path.dirname(path.dirname(fs.realpathSync(site.filesDir))), where));
+  await until(async () => (await (await fetch(site.url)).text()) === 'racing', { timeoutMs: 60_000, what: 'the application' });
+};
+
+attack('row 2: a restore hands over no file of the machine, while the application swaps 200 folders for links', async () => {
+  const site = await makeRacer('staged.example.com');
+  const { id } = await attacker.takeBackup(site.id);
+  const before = lookAtCanary();
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    await startRacing(site, 'staged files');
+    const restore = await attacker.call('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: id });
+    if (restore.status < 400) await attacker.follow(restore.location);
+    expect(lookAtCanary()).toEqual(before);
+    await fetch(new URL('stop', site.url));
+  }
+});
+
+attack('row 3: a backup takes along no file of the machine, while the application swaps 200 folders for links', async () => {
+  const site = await makeRacer('packed.example.com');
+  await startRacing(site, 'own files');
+  const backups: string[] = [];
+  for (let attempt = 0; attempt < 4; attempt += 1)
+    await attacker.takeBackup(site.id).then(
+      ({ id }) => backups.push(id),
+      () => undefined,
+    );
+  await fetch(new URL('stop', site.url));
+  expect(backups.length).toBeGreaterThan(0);
+  for (const backup_id of backups) {
+    const restore = await attacker.must('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id });
+    await attacker.follow(restore.location);
+    const names = fs.readdirSync(site.filesDir, { recursive: true, withFileTypes: true });
+    const texts = names
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => fs.readFileSync(path.join(parentPath, name), 'utf8'));
+    expect(texts.length).toBeGreaterThan(0);
+    expect(texts).not.toContain(secret);
+    await fetch(new URL('stop', site.url));
+  }
+});
+
+attack('row 5: an application reads no file of another organisation', async () => {
+  put(victimsSite, 'wp-config.php', secret);
+  const site = await attacker.makeSite('reader.example.com');
+  const wanted = path.join(fs.realpathSync(victimsSite.filesDir), 'wp-config.php');
+  put(
+    site,
+    'app.js',
+    `let text = ''; try { text = String(require('fs').readFileSync(${JSON.stringify(wanted)})); } catch {}
+    require('http').createServer((_, answer) => answer.end('read:' + text)).listen(1)`,
+  );
+  const told = await until(async () => (await fetch(site.url)).text().then((text) => text.startsWith('read:') && text), {
+    timeoutMs: 60_000,
+  });
+  expect(told).toBe('read:');
+});
+
+const liftSql = `create function lift() returns text immutable language plpgsql as $$ begin return set_config('statement_timeout', '0', false); end $$;
+  create function shout() returns text language plpgsql as
+    $$ begin perform set_config('client_min_messages', 'notice', false); raise notice '%', repeat('x', 600000000); return 'said'; end $$;`;
+
+attack.each([
+  ['value', "<?sql select repeat('x', 600000000) where lift() is not null ?>"],
+  ['notice', '<?sql select shout() where lift() is not null ?>'],
+])('row 6: a page with a %s of 600 MB ends no site host', async (name, page) => {
+  const site = await attacker.makeSite(`huge-${name}.example.com`);
+  await sql(site.databaseUrl, liftSql);
+  put(site, 'huge.html', page);
+  const pid = stack.processes()['site-host']?.pid;
+  await fetch(new URL('huge.html', site.url), { signal: AbortSignal.timeout(60_000) }).catch(() => undefined);
+  expect(await until(async () => (await fetch(victimsSite.url)).text(), { timeoutMs: 60_000 })).toBe('all is well');
+  expect(stack.processes()['site-host']?.pid).toBe(pid);
+});
+
+attack('row 7: while four restores sleep in their checks, another organisation’s backup ends before they do', async () => {
+  const slow = `create function slow(int) returns boolean language plpgsql as $$ begin return true; end $$;
+    create table slept (n int check (slow(n))); insert into slept values (1);
+    create or replace function slow(int) returns boolean language plpgsql as $$ begin perform pg_sleep(3600); return true; end $$;`;
+  const sites = await Promise.all([1, 2, 3, 4].map((n) => attacker.makeSite(`slow-${n}.example.com`)));
+  for (const { databaseUrl } of sites) await sql(databaseUrl, slow);
+  const restores: string[] = [];
+  for (const { id } of sites) {
+    const backup = await attacker.takeBackup(id);
+    restores.push((await attacker.must('POST', `/v1/sites/${id}/backups/restore`, { backup_id: backup.id })).location);
+  }
+  let ended = 0;
+  const ends = restores.map((location) =>
+    attacker.follow(location, 600_000).finally(() => {
+      ended += 1;
+    }),
+  );
+  await until(async () => (await attacker.must('GET', restores[3] ?? '')).text.includes('"running"'), { timeoutMs: 20_000 }).catch(
+    () => undefined,
+  );
+  await victim.takeBackup(victimsSite.id);
+  expect(ended).toBe(0);
+  await Promise.all(ends);
+});
+
+attack(
+  'row 8: while four sites hold every session of the cluster that they can get, another organisation’s new site shows its page',
+  async () => {
+    const sites = await Promise.all([1, 2, 3, 4].map((n) => attacker.makeSite(`greedy-${n}.example.com`)));
+    const held: pg.Client[] = [];
+    for (const { databaseUrl } of sites)
+      for (let n = 0; n < 60; n += 1) {
+        const client = new pg.Client({ connectionString: databaseUrl });
+        client.on('error', () => undefined);
+        await client.connect().then(
+          () => held.push(client),
+          () => undefined,
+        );
+      }
+    try {
+      expect(held.length).toBeGreaterThan(10);
+      const newcomer = await victim.makeSite('newcomer.example.org');
+      put(newcomer, 'index.html', '<?sql select 7 ?>');
+      expect(await (await fetch(newcomer.url)).text()).toBe('7');
+    } finally {
+      await Promise.all(held.map((client) => client.end().catch(() => undefined)));
+    }
+  },
+);
+
+/** Sends the beginning of a request and no more. */
+async function dangle(lines: string[], count: number): Promise<net.Socket[]> {
+  const port = Number(new URL(stack.demo.base_url).port);
+  const sockets = Array.from({ length: count }, () => net.connect({ port, host: '127.0.0.1' }));
+  await Promise.all(
+    sockets.map((socket) => {
+      socket.on('error', () => undefined).resume();
+      return new Promise<void>((resolve) =>
+        socket.once('connect', () => socket.write(lines.join('\r\n'), () => resolve())).once('close', resolve),
+      );
+    }),
+  );
+  return sockets;
+}
+
+const head = (line: string, token: string, more: string[] = []): string[] => [
+  `${line} HTTP/1.1`,
+  'Host: drydock',
+  `Authorization: Bearer ${token}`,
+  ...more,
+  '',
+];
+
+attack('row 9: 410 slow bodies of two keys cost nobody else an answer', async () => {
+  const keys = [attacker.token, await attacker.mintKey(['sites.create'])];
+  const more = ['Content-Type: application/json', 'Content-Length: 500', '', '{'];
+  const sockets = (await Promise.all(keys.map((key) => dangle(head('POST /v1/sites', key, more).slice(0, -1), 205)))).flat();
+  const statuses: number[] = [];
+  for (let n = 0; n < 50; n += 1) statuses.push((await victim.call('GET', '/v1/sites')).status);
+  for (const socket of sockets) socket.destroy();
+  expect(new Set(statuses)).toEqual(new Set([200]));
+});
+
+attack('row 9: 200 event streams of one key cost nobody else a stream', async () => {
+  const ofVictim = await victim.must('POST', `/v1/sites/${victimsSite.id}/backups`, {});
+  const site = await attacker.makeSite('streams.example.com');
+  await sql(
+    site.databaseUrl,
+    `create function slow(int) returns boolean language plpgsql as $$ begin return true; end $$;
+    create table slept (n int check (slow(n))); insert into slept values (1);
+    create or replace function slow(int) returns boolean language plpgsql as $$ begin perform pg_sleep(3600); return true; end $$;`,
+  );
+  const { id } = await attacker.takeBackup(site.id);
+  const { location } = await attacker.must('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: id });
+  const sockets = await dangle([...head(`GET ${location}/events`, attacker.token), ''], 200);
+  const statuses: number[] = [];
+  for (let n = 0; n < 50; n += 1) {
+    statuses.push((await victim.call('GET', `/v1/sites/${victimsSite.id}`)).status);
+    const response = await fetch(`${stack.demo.base_url}${ofVictim.location}/events`, {
+      headers: { authorization: `Bearer ${victim.token}` },
+      signal: AbortSignal.timeout(60_000),
+    });
+    statuses.push(response.status);
+    await response.body?.cancel();
+  }
+  for (const socket of sockets) socket.destroy();
+  expect(new Set(statuses)).toEqual(new Set([200]));
+});
+
+attack('row 10: a neighbour’s page is there although three templates of 720 kB of openings are asked for', async () => {
+  const site = await attacker.makeSite('quadratic.example.com');
+  put(site, 'quadratic.html', '<?sql '.repeat(120_000));
+  const asked = [1, 2, 3].map(() => fetch(new URL('quadratic.html', site.url)).then((response) => response.arrayBuffer()));
+  // One after the other, so that some of them come after the templates have been read. When to give up is told by `fetch`: a parser that
+  // reads each opening to the end takes twelve seconds for one template.
+  for (let n = 0; n < 10; n += 1) {
+    const response = await fetch(victimsSite.url, { signal: AbortSignal.timeout(20_000) });
+    expect(await response.text()).toBe('all is well');
+  }
+  await Promise.allSettled(asked);
+});
+
+/** What a process was given that is a secret by its name. */
+function secretsOfProcess(name: string): Record<string, string> {
+  const text = fs.readFileSync(`/proc/${stack.processes()[name]?.pid}/environ`, 'utf8');
+  const lines = text.split('\0').map((line) => line.split(/=(.*)/s));
+  return Object.fromEntries(
+    lines.filter(([variable = '']) => /SECRET|TOKEN|_KEY$|TARGETS/.test(variable)).map(([variable, value]) => [variable, value]),
+  );
+}
+
+attack.each(['hosting', 'databases', 'compute'])(
+  'row 11: the process that answers for %s holds nothing that its worker changes things by',
+  (service) => {
+    const [api, worker] = [secretsOfProcess(service), secretsOfProcess(`${service}-worker`)];
+    const own = ['SERVICE_SECRET', 'INTERNAL_TOKEN_SECRET', 'AUDIT_TOKEN_SECRET'];
+    expect(Object.keys(worker).length).toBeGreaterThan(own.length);
+    expect(Object.keys(api).filter((name) => !own.includes(name) && api[name] === worker[name])).toEqual([]);
+  },
+);
+
+/** Makes a site whose app.js is `body`, with `answer` as what it says to every request, and asks for its page. */
+async function askApp(domain: string, body: string): Promise<{ site: TenantSite; said: string }> {
+  const site = await attacker.makeSite(domain);
+  put(
+    site,
+    'app.js',
+    `${body}; const server = require('http').createServer((_, response) => response.end('said ' + answer())).listen(3000);`,
+  );
+  const said = await until(async () => (await fetch(site.url)).text().then((text) => text.startsWith('said ') && text.slice(5)), {
+    timeoutMs: 60_000,
+    what: 'the application',
+  });
+  return { site, said };
+}
+
+attack('row 13: an application fills no disk with its log', async () => {
+  const { site } = await askApp(
+    'log.example.com',
+    `for (let n = 0; n < 640; n += 1) require('fs').writeSync(1, Buffer.alloc(65536, 'x')); const answer = () => 'printed'`,
+  );
+  const folder = path.join(stack.dataDir, 'sites/live', site.id);
+  const logs = fs.readdirSync(folder).filter((name) => name.startsWith('app.log'));
+  for (const name of logs) expect(fs.statSync(path.join(folder, name)).size).toBeLessThan(2 * 2 ** 20);
+});
+
+attack('row 13: an application has no port that another process could take after its end', async () => {
+  const { said } = await askApp('port.example.com', 'const answer = () => typeof server.address()');
+  expect(said).toBe('string');
+});
+
+attack('row 13: an application takes no more than its share of memory and processes', async () => {
+  const { said } = await askApp(
+    'hungry.example.com',
+    `const { spawnSync } = require('child_process');
+    const { status, pid } = spawnSync('/bin/sh', ['-c', 'n=0; while [ $n -lt 400 ]; do sleep 60 & n=$((n+1)); done'], { stdio: 'ignore', detached: true });
+    try { process.kill(-pid, 'SIGKILL'); } catch {}
+    let memory = 'had'; try { Buffer.alloc(1.5 * 2 ** 30, 1); } catch { memory = 'refused'; }
+    const answer = () => (status === 0 ? 'had ' : 'refused ') + memory`,
+  );
+  expect(said).toBe('refused refused');
+});
+
+attack('row 13: a restart touches no other name of a file', async () => {
+  const site = await attacker.makeSite('linked.example.com');
+  put(site, 'app.js', `require('http').createServer((_, response) => response.end('here')).listen(3000)`);
+  fs.mkdirSync(path.join(site.filesDir, 'tmp'));
+  put(site, 'kept.txt', 'kept');
+  fs.utimesSync(path.join(site.filesDir, 'kept.txt'), 1, 1);
+  fs.linkSync(path.join(site.filesDir, 'kept.txt'), path.join(site.filesDir, 'tmp/restart.txt'));
+  const restart = await attacker.call('POST', `/v1/sites/${site.id}/app/restart`, {});
+  if (restart.location !== '') await attacker.follow(restart.location);
+  expect(fs.statSync(path.join(site.filesDir, 'kept.txt')).mtimeMs).toBe(1_000);
+});
+
+attack('row 13: an organisation has no more sites than it may have', async () => {
+  const staff = new Tenant(stack, stack.demo.staff_key);
+  await staff.call('PUT', `/v1/sites/quota/${stack.demo.org_id}`, { limit: 1 });
+  const domain = 'one-too-many.example.com';
+  expect((await attacker.call('POST', '/v1/sites', { name: domain, primary_domain: domain })).code).toBe('quota_exceeded');
+});
