@@ -1,6 +1,6 @@
+import { SeededRandom } from '@drydock/testing/seeded-random';
 import { items } from './hostile-items';
 import { literal, quote, Room } from './hostile-room';
-import { SeededRandom } from '@drydock/testing/seeded-random';
 
 /*
  * Schemas of a customer who means ill: each holds code wherever Postgres lets an owner put some, under names that look like SQL. All of it ends in public.spring, the trap.

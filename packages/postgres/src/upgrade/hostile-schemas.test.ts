@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { Canaries } from '../testing/canaries';
-import { hostileSchema, hostileSettings, trapMark, trapStatements } from '../testing/hostile-schemas';
 import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';
 import { until } from '@drydock/testing/wait';
 import type pg from 'pg';
@@ -10,6 +8,8 @@ import { dumpDatabase } from '../dump/dump-database';
 import type { Section } from '../dump/section';
 import { loadDatabase } from '../load/load-database';
 import { dropTransferRole, loginUrl, makeLoader, makeReader } from '../load/transfer-roles';
+import { Canaries } from '../testing/canaries';
+import { hostileSchema, hostileSettings, trapMark, trapStatements } from '../testing/hostile-schemas';
 import { runSql, withClient } from '../testing/run-sql';
 import { catchUp } from './catch-up';
 import { checkUpgrade } from './check/prechecks';

@@ -1,10 +1,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { runSql, withClient } from '@drydock/postgres/testing/run-sql';
-import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { Canaries } from '@drydock/postgres/testing/canaries';
 import { hostileSchema, hostileSettings, trapStatements } from '@drydock/postgres/testing/hostile-schemas';
+import { runSql, withClient } from '@drydock/postgres/testing/run-sql';
+import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';
 import { packSite, stageSite, type TestArchive } from '../../test/archives';
 import { claim, clearHost, type Filled, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
