@@ -12,7 +12,7 @@ import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant
  * run. Copied over an older version's folder, it tells which of them succeed there: docs/security.md lists that.
  */
 const isFull = process.env['DRYDOCK_CHAOS'] === 'full';
-const attack = isFull ? test : test.skip;
+const inChaos = isFull ? test : test.skip;
 jest.setTimeout(900_000);
 
 const secret = 'what only the owner of this machine may read';
@@ -84,18 +84,22 @@ async function isSuperAfterUpgrade({ id, query }: TenantDatabase): Promise<unkno
   return (await query(`set search_path = ''; ${isSuper}`)).at(-1);
 }
 
-attack.each(Object.entries(ways))('row 1: the owner of a managed database becomes no superuser by %s', async (name, sqlOf) => {
-  const database = await attacker.makeDatabase(name, '16');
-  await database.query(climbSql(database.username) + sqlOf(database.username));
-  const role = await isSuperAfterUpgrade(database);
-  expect({ role, rungs: fs.readdirSync(rungs) }).toMatchObject({ rungs: [] });
-  expect(await database.query(`select rolsuper from pg_catalog.pg_roles where rolname = '${database.username}'`)).toEqual([
-    { rolsuper: false },
-  ]);
-  await attacker.must('DELETE', `/v1/databases/${database.id}`);
-});
+for (const [name, sqlOf] of Object.entries(ways))
+  inChaos(`row 1: the owner of a managed database becomes no superuser by ${name}`, async () => {
+    fs.rmSync(rungs, { recursive: true });
+    fs.mkdirSync(rungs);
+    fs.chmodSync(rungs, 0o777);
+    const database = await attacker.makeDatabase(name, '16');
+    await database.query(climbSql(database.username) + sqlOf(database.username));
+    const role = await isSuperAfterUpgrade(database);
+    expect({ role, rungs: fs.readdirSync(rungs) }).toMatchObject({ rungs: [] });
+    expect(await database.query(`select rolsuper from pg_catalog.pg_roles where rolname = '${database.username}'`)).toEqual([
+      { rolsuper: false },
+    ]);
+    await attacker.must('DELETE', `/v1/databases/${database.id}`);
+  });
 
-attack('row 1: nor by sequences that become views while 20 backups list and read them', async () => {
+inChaos('row 1: nor by sequences that become views while 20 backups list and read them', async () => {
   const database = await attacker.makeDatabase('swapped', '16');
   await database.query(climbSql(database.username));
   const count = 200;
@@ -182,7 +186,7 @@ const startRacing = async (site: TenantSite, where: 'own files' | 'staged files'
   await until(async () => (await (await fetch(site.url)).text()) === 'racing', { timeoutMs: 60_000, what: 'the application' });
 };
 
-attack('row 2: a restore hands over no file of the machine, while the application swaps 200 folders for links', async () => {
+inChaos('row 2: a restore hands over no file of the machine, while the application swaps 200 folders for links', async () => {
   const site = await makeRacer('staged.example.com');
   const { id } = await attacker.takeBackup(site.id);
   const before = lookAtCanary();
@@ -195,7 +199,7 @@ attack('row 2: a restore hands over no file of the machine, while the applicatio
   }
 });
 
-attack('row 3: a backup takes along no file of the machine, while the application swaps 200 folders for links', async () => {
+inChaos('row 3: a backup takes along no file of the machine, while the application swaps 200 folders for links', async () => {
   const site = await makeRacer('packed.example.com');
   await startRacing(site, 'own files');
   const backups: string[] = [];
@@ -219,7 +223,7 @@ attack('row 3: a backup takes along no file of the machine, while the applicatio
   }
 });
 
-attack('row 5: an application reads no file of another organisation', async () => {
+inChaos('row 5: an application reads no file of another organisation', async () => {
   put(victimsSite, 'wp-config.php', secret);
   const site = await attacker.makeSite('reader.example.com');
   const wanted = path.join(fs.realpathSync(victimsSite.filesDir), 'wp-config.php');
@@ -239,20 +243,22 @@ const liftSql = `create function lift() returns text immutable language plpgsql 
   create function shout() returns text language plpgsql as
     $$ begin perform set_config('client_min_messages', 'notice', false); raise notice '%', repeat('x', 600000000); return 'said'; end $$;`;
 
-attack.each([
-  ['value', "<?sql select repeat('x', 600000000) where lift() is not null ?>"],
-  ['notice', '<?sql select shout() where lift() is not null ?>'],
-])('row 6: a page with a %s of 600 MB ends no site host', async (name, page) => {
-  const site = await attacker.makeSite(`huge-${name}.example.com`);
-  await sql(site.databaseUrl, liftSql);
-  put(site, 'huge.html', page);
-  const pid = stack.processes()['site-host']?.pid;
-  await fetch(new URL('huge.html', site.url), { signal: AbortSignal.timeout(60_000) }).catch(() => undefined);
-  expect(await until(async () => (await fetch(victimsSite.url)).text(), { timeoutMs: 60_000 })).toBe('all is well');
-  expect(stack.processes()['site-host']?.pid).toBe(pid);
-});
+const hugePages = {
+  value: "<?sql select repeat('x', 600000000) where lift() is not null ?>",
+  notice: '<?sql select shout() where lift() is not null ?>',
+};
+for (const [name, page] of Object.entries(hugePages))
+  inChaos(`row 6: a page with a ${name} of 600 MB ends no site host`, async () => {
+    const site = await attacker.makeSite(`huge-${name}.example.com`);
+    await sql(site.databaseUrl, liftSql);
+    put(site, 'huge.html', page);
+    const pid = stack.processes()['site-host']?.pid;
+    await fetch(new URL('huge.html', site.url), { signal: AbortSignal.timeout(60_000) }).catch(() => undefined);
+    expect(await until(async () => (await fetch(victimsSite.url)).text(), { timeoutMs: 60_000 })).toBe('all is well');
+    expect(stack.processes()['site-host']?.pid).toBe(pid);
+  });
 
-attack('row 7: while four restores sleep in their checks, another organisation’s backup ends before they do', async () => {
+inChaos('row 7: while four restores sleep in their checks, another organisation’s backup ends before they do', async () => {
   const slow = `create function slow(int) returns boolean language plpgsql as $$ begin return true; end $$;
     create table slept (n int check (slow(n))); insert into slept values (1);
     create or replace function slow(int) returns boolean language plpgsql as $$ begin perform pg_sleep(3600); return true; end $$;`;
@@ -277,7 +283,7 @@ attack('row 7: while four restores sleep in their checks, another organisation�
   await Promise.all(ends);
 });
 
-attack(
+inChaos(
   'row 8: while four sites hold every session of the cluster that they can get, another organisation’s new site shows its page',
   async () => {
     const sites = await Promise.all([1, 2, 3, 4].map((n) => attacker.makeSite(`greedy-${n}.example.com`)));
@@ -325,7 +331,7 @@ const head = (line: string, token: string, more: string[] = []): string[] => [
   '',
 ];
 
-attack('row 9: 410 slow bodies of two keys cost nobody else an answer', async () => {
+inChaos('row 9: 410 slow bodies of two keys cost nobody else an answer', async () => {
   const keys = [attacker.token, await attacker.mintKey(['sites.create'])];
   const more = ['Content-Type: application/json', 'Content-Length: 500', '', '{'];
   const sockets = (await Promise.all(keys.map((key) => dangle(head('POST /v1/sites', key, more).slice(0, -1), 205)))).flat();
@@ -335,7 +341,7 @@ attack('row 9: 410 slow bodies of two keys cost nobody else an answer', async ()
   expect(new Set(statuses)).toEqual(new Set([200]));
 });
 
-attack('row 9: 200 event streams of one key cost nobody else a stream', async () => {
+inChaos('row 9: 200 event streams of one key cost nobody else a stream', async () => {
   const ofVictim = await victim.must('POST', `/v1/sites/${victimsSite.id}/backups`, {});
   const site = await attacker.makeSite('streams.example.com');
   await sql(
@@ -361,7 +367,7 @@ attack('row 9: 200 event streams of one key cost nobody else a stream', async ()
   expect(new Set(statuses)).toEqual(new Set([200]));
 });
 
-attack('row 10: a neighbour’s page is there although three templates of 720 kB of openings are asked for', async () => {
+inChaos('row 10: a neighbour’s page is there although three templates of 720 kB of openings are asked for', async () => {
   const site = await attacker.makeSite('quadratic.example.com');
   put(site, 'quadratic.html', '<?sql '.repeat(120_000));
   const asked = [1, 2, 3].map(() => fetch(new URL('quadratic.html', site.url)).then((response) => response.arrayBuffer()));
@@ -383,15 +389,13 @@ function secretsOfProcess(name: string): Record<string, string> {
   );
 }
 
-attack.each(['hosting', 'databases', 'compute'])(
-  'row 11: the process that answers for %s holds nothing that its worker changes things by',
-  (service) => {
+for (const service of ['hosting', 'databases', 'compute'])
+  inChaos(`row 11: the process that answers for ${service} holds nothing that its worker changes things by`, () => {
     const [api, worker] = [secretsOfProcess(service), secretsOfProcess(`${service}-worker`)];
     const own = ['SERVICE_SECRET', 'INTERNAL_TOKEN_SECRET', 'AUDIT_TOKEN_SECRET'];
     expect(Object.keys(worker).length).toBeGreaterThan(own.length);
     expect(Object.keys(api).filter((name) => !own.includes(name) && api[name] === worker[name])).toEqual([]);
-  },
-);
+  });
 
 /** Makes a site whose app.js is `body`, with `answer` as what it says to every request, and asks for its page. */
 async function askApp(domain: string, body: string): Promise<{ site: TenantSite; said: string }> {
@@ -408,7 +412,7 @@ async function askApp(domain: string, body: string): Promise<{ site: TenantSite;
   return { site, said };
 }
 
-attack('row 13: an application fills no disk with its log', async () => {
+inChaos('row 13: an application fills no disk with its log', async () => {
   const { site } = await askApp(
     'log.example.com',
     `for (let n = 0; n < 640; n += 1) require('fs').writeSync(1, Buffer.alloc(65536, 'x')); const answer = () => 'printed'`,
@@ -418,12 +422,12 @@ attack('row 13: an application fills no disk with its log', async () => {
   for (const name of logs) expect(fs.statSync(path.join(folder, name)).size).toBeLessThan(2 * 2 ** 20);
 });
 
-attack('row 13: an application has no port that another process could take after its end', async () => {
+inChaos('row 13: an application has no port that another process could take after its end', async () => {
   const { said } = await askApp('port.example.com', 'const answer = () => typeof server.address()');
   expect(said).toBe('string');
 });
 
-attack('row 13: an application takes no more than its share of memory and processes', async () => {
+inChaos('row 13: an application takes no more than its share of memory and processes', async () => {
   const { said } = await askApp(
     'hungry.example.com',
     `const { spawnSync } = require('child_process');
@@ -435,7 +439,7 @@ attack('row 13: an application takes no more than its share of memory and proces
   expect(said).toBe('refused refused');
 });
 
-attack('row 13: a restart touches no other name of a file', async () => {
+inChaos('row 13: a restart touches no other name of a file', async () => {
   const site = await attacker.makeSite('linked.example.com');
   put(site, 'app.js', `require('http').createServer((_, response) => response.end('here')).listen(3000)`);
   fs.mkdirSync(path.join(site.filesDir, 'tmp'));
@@ -447,7 +451,7 @@ attack('row 13: a restart touches no other name of a file', async () => {
   expect(fs.statSync(path.join(site.filesDir, 'kept.txt')).mtimeMs).toBe(1_000);
 });
 
-attack('row 13: an organisation has no more sites than it may have', async () => {
+inChaos('row 13: an organisation has no more sites than it may have', async () => {
   const staff = new Tenant(stack, stack.demo.staff_key);
   await staff.call('PUT', `/v1/sites/quota/${stack.demo.org_id}`, { limit: 1 });
   const domain = 'one-too-many.example.com';
