@@ -9,7 +9,7 @@ import { getServer } from './servers/get-server';
 import { listServers } from './servers/list-servers';
 import { orderServer } from './servers/order-server';
 import { rebuildServer } from './servers/rebuild-server';
-import { serverHome } from './servers/server-home';
+import { serverParent } from './servers/server-parent';
 import { deleteSnapshot } from './snapshots/delete-snapshot';
 import { listSnapshots } from './snapshots/list-snapshots';
 import { preflightRollback } from './snapshots/preflight-rollback';
@@ -26,9 +26,9 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(computeSnapshots.deleteServerSnapshot, deleteSnapshot(context)),
   route(computeSnapshots.rollBackComputeServer, rollBackServer(context)),
   route(computeSnapshots.preflightComputeServerRollback, preflightRollback(context)),
-  route(computeWorkflows.listServerWorkflows, listWorkflows(serverHome(context), computeWorkflows.listServerWorkflows)),
-  route(computeWorkflows.getServerWorkflow, getWorkflow(serverHome(context))),
-  route(computeWorkflows.watchServerWorkflow, watchWorkflow(serverHome(context))),
-  route(computeWorkflows.retryServerWorkflow, retryWorkflow(serverHome(context))),
-  route(computeWorkflows.abandonServerWorkflow, abandonWorkflow(serverHome(context))),
+  route(computeWorkflows.listServerWorkflows, listWorkflows(serverParent(context), computeWorkflows.listServerWorkflows)),
+  route(computeWorkflows.getServerWorkflow, getWorkflow(serverParent(context))),
+  route(computeWorkflows.watchServerWorkflow, watchWorkflow(serverParent(context))),
+  route(computeWorkflows.retryServerWorkflow, retryWorkflow(serverParent(context))),
+  route(computeWorkflows.abandonServerWorkflow, abandonWorkflow(serverParent(context))),
 ];

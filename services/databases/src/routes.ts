@@ -12,7 +12,7 @@ import { getCatalogue } from './catalogue/get-catalogue';
 import type { HandlerContext } from './context';
 import type { Tx } from './database.store';
 import { createDatabase } from './databases/create-database';
-import { databaseHome } from './databases/database-home';
+import { databaseParent } from './databases/database-parent';
 import { deleteDatabase } from './databases/delete-database';
 import { getDatabase } from './databases/get-database';
 import { listDatabases } from './databases/list-databases';
@@ -36,9 +36,9 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databaseBackups.preflightDatabaseBackupRestore, preflightRestore(context)),
   route(databaseUpgrades.upgradeDatabase, upgradeDatabase(context)),
   route(databaseUpgrades.preflightDatabaseUpgrade, preflightUpgrade(context)),
-  route(databaseWorkflows.listDatabaseWorkflows, listWorkflows(databaseHome(context), databaseWorkflows.listDatabaseWorkflows)),
-  route(databaseWorkflows.getDatabaseWorkflow, getWorkflow(databaseHome(context))),
-  route(databaseWorkflows.watchDatabaseWorkflow, watchWorkflow(databaseHome(context))),
-  route(databaseWorkflows.retryDatabaseWorkflow, retryWorkflow(databaseHome(context))),
-  route(databaseWorkflows.abandonDatabaseWorkflow, abandonWorkflow(databaseHome(context), abandoned)),
+  route(databaseWorkflows.listDatabaseWorkflows, listWorkflows(databaseParent(context), databaseWorkflows.listDatabaseWorkflows)),
+  route(databaseWorkflows.getDatabaseWorkflow, getWorkflow(databaseParent(context))),
+  route(databaseWorkflows.watchDatabaseWorkflow, watchWorkflow(databaseParent(context))),
+  route(databaseWorkflows.retryDatabaseWorkflow, retryWorkflow(databaseParent(context))),
+  route(databaseWorkflows.abandonDatabaseWorkflow, abandonWorkflow(databaseParent(context), abandoned)),
 ];

@@ -19,7 +19,7 @@ import { restoreBackup } from './backups/restore-backup';
 import { takeBackup } from './backups/take-backup';
 import type { HandlerContext } from './context';
 import type { Tx } from './database.store';
-import { deletedSiteHome } from './deleted-sites/deleted-site-home';
+import { deletedSiteParent } from './deleted-sites/deleted-site-parent';
 import { getDeletedSite } from './deleted-sites/get-deleted-site';
 import { listDeletedSites } from './deleted-sites/list-deleted-sites';
 import { preflightDeletedSite } from './deleted-sites/preflight-deleted-site';
@@ -36,7 +36,7 @@ import { createSite } from './sites/create-site';
 import { deleteSite } from './sites/delete-site';
 import { getSite } from './sites/get-site';
 import { listSites } from './sites/list-sites';
-import { siteHome } from './sites/site-home';
+import { siteParent } from './sites/site-parent';
 import { getVendorSnapshots } from './vendor-snapshots/get-vendor-snapshots';
 import { restoreVendorSnapshot } from './vendor-snapshots/restore-vendor-snapshot';
 import { takeVendorSnapshot } from './vendor-snapshots/take-vendor-snapshot';
@@ -63,20 +63,20 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(siteApp.restartSiteApp, restartApp(context)),
   route(siteDomain.getSiteDomain, getSiteDomain(context)),
   route(siteDomain.proveSiteDomain, proveSiteDomain(context)),
-  route(siteWorkflows.listSiteWorkflows, listWorkflows(siteHome(context), siteWorkflows.listSiteWorkflows)),
-  route(siteWorkflows.getSiteWorkflow, getWorkflow(siteHome(context))),
-  route(siteWorkflows.watchSiteWorkflow, watchWorkflow(siteHome(context))),
-  route(siteWorkflows.retrySiteWorkflow, retryWorkflow(siteHome(context))),
-  route(siteWorkflows.abandonSiteWorkflow, abandonWorkflow(siteHome(context))),
+  route(siteWorkflows.listSiteWorkflows, listWorkflows(siteParent(context), siteWorkflows.listSiteWorkflows)),
+  route(siteWorkflows.getSiteWorkflow, getWorkflow(siteParent(context))),
+  route(siteWorkflows.watchSiteWorkflow, watchWorkflow(siteParent(context))),
+  route(siteWorkflows.retrySiteWorkflow, retryWorkflow(siteParent(context))),
+  route(siteWorkflows.abandonSiteWorkflow, abandonWorkflow(siteParent(context))),
   route(deletedSites.listDeletedSites, listDeletedSites(context)),
   route(deletedSites.getDeletedSite, getDeletedSite(context)),
   route(deletedSites.restoreDeletedSite, restoreDeletedSite(context)),
   route(deletedSites.preflightDeletedSiteRestore, preflightDeletedSite(context)),
-  route(deletedSites.listDeletedSiteWorkflows, listWorkflows(deletedSiteHome(context), deletedSites.listDeletedSiteWorkflows)),
-  route(deletedSites.getDeletedSiteWorkflow, getWorkflow(deletedSiteHome(context))),
-  route(deletedSites.watchDeletedSiteWorkflow, watchWorkflow(deletedSiteHome(context))),
-  route(deletedSites.retryDeletedSiteWorkflow, retryWorkflow(deletedSiteHome(context))),
-  route(deletedSites.abandonDeletedSiteWorkflow, abandonWorkflow(deletedSiteHome(context))),
+  route(deletedSites.listDeletedSiteWorkflows, listWorkflows(deletedSiteParent(context), deletedSites.listDeletedSiteWorkflows)),
+  route(deletedSites.getDeletedSiteWorkflow, getWorkflow(deletedSiteParent(context))),
+  route(deletedSites.watchDeletedSiteWorkflow, watchWorkflow(deletedSiteParent(context))),
+  route(deletedSites.retryDeletedSiteWorkflow, retryWorkflow(deletedSiteParent(context))),
+  route(deletedSites.abandonDeletedSiteWorkflow, abandonWorkflow(deletedSiteParent(context))),
   route(vendorSnapshots.getSiteVendorSnapshots, getVendorSnapshots(context)),
   route(vendorSnapshots.takeSiteVendorSnapshot, takeVendorSnapshot(context)),
   route(vendorSnapshots.restoreSiteVendorSnapshot, restoreVendorSnapshot(context)),

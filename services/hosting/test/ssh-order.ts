@@ -1,11 +1,11 @@
 import { uuidv7 } from 'uuidv7';
 import type { BackupStorage } from '../src/providers/backup-storage';
-import type { ArchiveAtHand, MovingOrder, SiteHost, SiteRef } from '../src/providers/site-host';
+import type { ArchiveAtHand, FencedCallWithProgress, SiteHost, SiteRef } from '../src/providers/site-host';
 
 let fence = 0;
 
 /** One call's order, with a later fence than the one before. */
-export const nextOrder = (signal: AbortSignal = AbortSignal.timeout(60_000)): MovingOrder => ({
+export const nextOrder = (signal: AbortSignal = AbortSignal.timeout(60_000)): FencedCallWithProgress => ({
   fence: String(++fence),
   workflowId: 'ssh',
   signal,

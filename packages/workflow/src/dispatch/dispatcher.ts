@@ -4,19 +4,19 @@ import { enginePoints } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 import { announceDue } from '../store/listener';
 import { activeTraceparent } from '../store/telemetry';
-import { type Doorbell, type DoorbellQueue, type Lane, laneQueueName, openQueue, type QueueAddress } from './queue';
+import { type JobQueue, openQueue, type QueueAddress, type QueueKind, queueNameOf, type WorkflowJob } from './queue';
 
 /** The accepting process's way to have its workflow begun at once. */
 export interface Dispatcher {
-  /** Call after the commit. Returns at once and never throws; a ring that gets lost is made up for by the sweep. */
-  ring(workflow: RungWorkflow, lane?: Lane): void;
+  /** Call after the commit. Returns at once and never throws; a job that gets lost is made up for by the sweep. */
+  enqueue(workflow: JobTarget, kind?: QueueKind): void;
   close(): Promise<void>;
 }
 
-/** What a ring names. */
-export type RungWorkflow = Pick<Doorbell, 'workflowId' | 'orgId'>;
+/** The workflow that a job is for. */
+export type JobTarget = Pick<WorkflowJob, 'workflowId' | 'orgId'>;
 
-/** More doorbells than this waiting, and the sweep decides the order: fairly between organisations, which a queue is not. */
+/** More jobs than this waiting, and the sweep decides the order: fairly between organisations, which a queue is not. */
 const waitingMax = 50;
 /** How long a look at the queue's length is believed. */
 const lookMs = 250;
@@ -25,27 +25,27 @@ export interface DispatcherOptions<Tx> extends QueueAddress {
   database: Database<Tx>;
 }
 
-/** Nothing is written to Postgres for a ring: until a worker claims it, the row looks as if nobody had rung, and the sweep would after 300 ms. */
+/** Postgres does not learn of the job: until a worker claims the row it looks as if nothing was enqueued, and the sweep enqueues it after 300 ms. */
 export function createDispatcher<Tx>(options: DispatcherOptions<Tx>): Dispatcher {
   const { database, log } = options;
-  const queues = { usual: openLane(options, 'usual'), prompt: openLane(options, 'prompt') };
+  const queues = { default: openAcceptingQueue(options, 'default'), interactive: openAcceptingQueue(options, 'interactive') };
   const inFlight = new Set<Promise<void>>();
-  const dispatch = async ({ workflowId, orgId }: RungWorkflow, lane: Lane): Promise<void> => {
-    const { queue, depth } = queues[lane];
+  const dispatch = async ({ workflowId, orgId }: JobTarget, kind: QueueKind): Promise<void> => {
+    const { queue, depth } = queues[kind];
     const traceparent = activeTraceparent();
     try {
       faultpoint(enginePoints.dispatchBefore);
-      if (depth.ring() > waitingMax) await announceDue(database.sql());
-      else await queue.ring({ workflowId, orgId, ...(traceparent === undefined ? {} : { traceparent }) }, 0);
+      if (depth.afterOneMore() > waitingMax) await announceDue(database.sql());
+      else await queue.enqueue({ workflowId, orgId, ...(traceparent === undefined ? {} : { traceparent }) }, 0);
       faultpoint(enginePoints.dispatchAfter);
     } catch (error) {
-      log.info({ workflow_id: workflowId, internal: messageOf(error) }, 'not rung; the sweep will');
+      log.info({ workflow_id: workflowId, internal: messageOf(error) }, 'not enqueued; the sweep will');
     }
   };
   return {
-    ring: (workflow, lane = 'usual') => {
-      const ringing = dispatch(workflow, lane).finally(() => inFlight.delete(ringing));
-      inFlight.add(ringing);
+    enqueue: (workflow, kind = 'default') => {
+      const enqueueing = dispatch(workflow, kind).finally(() => inFlight.delete(enqueueing));
+      inFlight.add(enqueueing);
     },
     close: async () => {
       await Promise.all(inFlight);
@@ -54,13 +54,13 @@ export function createDispatcher<Tx>(options: DispatcherOptions<Tx>): Dispatcher
   };
 }
 
-function openLane({ queueUrl, queueName, log }: QueueAddress, lane: Lane) {
-  const queue = openQueue({ queueUrl, queueName: laneQueueName(queueName, lane), log });
+function openAcceptingQueue({ queueUrl, queueName, log }: QueueAddress, kind: QueueKind) {
+  const queue = openQueue({ queueUrl, queueName: queueNameOf(queueName, kind), log });
   return { queue, depth: estimateDepth(queue) };
 }
 
 /** The queue's length as last seen, and what was added since. */
-function estimateDepth(queue: DoorbellQueue): { ring(): number } {
+function estimateDepth(queue: JobQueue): { afterOneMore(): number } {
   let waiting = 0;
   let added = 0;
   let nextLookMs = 0;
@@ -70,7 +70,7 @@ function estimateDepth(queue: DoorbellQueue): { ring(): number } {
     added -= before;
   };
   return {
-    ring: () => {
+    afterOneMore: () => {
       const nowMs = performance.now();
       added += 1;
       if (nowMs >= nextLookMs) {

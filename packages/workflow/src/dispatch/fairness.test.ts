@@ -26,14 +26,14 @@ describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
     world.engine([dawdle], { concurrency: 2 });
     const endless = await Promise.all(Array.from({ length: 20 }, () => world.start({ kind: 'dawdle', input: forEver })));
     const dispatcher = world.dispatcher();
-    for (const { workflowId } of endless) dispatcher.ring({ workflowId, orgId: world.orgId });
+    for (const { workflowId } of endless) dispatcher.enqueue({ workflowId, orgId: world.orgId });
     await until(async () => (await running(world.orgId)) === 4);
     const swept = await world.start({ kind: 'dawdle', orgId: victim, input: { ms: 1 } });
     await until(async () => (await world.status(swept.workflowId)) === 'succeeded');
     await Promise.all(Array.from({ length: 8 }, () => world.start({ kind: 'dawdle', orgId: second, input: forEver })));
     await until(async () => (await running(second)) > 0);
     const rung = await world.start({ kind: 'dawdle', orgId: victim, input: { ms: 1 } });
-    dispatcher.ring({ workflowId: rung.workflowId, orgId: victim });
+    dispatcher.enqueue({ workflowId: rung.workflowId, orgId: victim });
     await until(async () => (await world.status(rung.workflowId)) === 'succeeded');
     expect(await running(world.orgId)).toBe(4);
   });
@@ -59,7 +59,7 @@ describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
     world.engine([dawdle], { sweepMs: 60_000 });
     const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 1 } });
     const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });
-    await until(() => queue.ring({ workflowId, orgId: uuidv7() }, 'forged').then(() => true));
+    await until(() => queue.enqueue({ workflowId, orgId: uuidv7() }, 'forged').then(() => true));
     await until(async () => (await queue.waiting()) === 0);
     await queue.close();
     expect(await world.status(workflowId)).toBe('queued');
@@ -68,26 +68,26 @@ describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
 
 it('one organisation alone has half of the slots, and each newcomer finds one until as many have come as there are', () => {
   const slots = createSlots(8);
-  const ring = (orgId: string) => ({ orgId, workflowId: uuidv7() });
+  const job = (orgId: string) => ({ orgId, workflowId: uuidv7() });
   const taken = (orgId: string): number => {
     let count = 0;
-    while (slots.take(ring(orgId)) === 'taken') count += 1;
+    while (slots.take(job(orgId)) === 'taken') count += 1;
     return count;
   };
   expect(['a', 'b', 'c', 'd', 'e'].map(taken)).toEqual([4, 2, 1, 1, 0]);
   expect(slots.full().sort()).toEqual(['a', 'b', 'c', 'd']);
-  // It has more than its share by now: the slot is for a newcomer, and the ring that waits goes on waiting.
+  // It has more than its share by now: the slot is for a newcomer, and the job that waits goes on waiting.
   expect(slots.next('a')).toBeUndefined();
-  expect(slots.take(ring('f'))).toBe('taken');
+  expect(slots.take(job('f'))).toBe('taken');
 });
 
-it('keeps a bounded number of rings for an organisation that has its share, each once, and gives them its free slots in turn', () => {
+it('keeps a bounded number of jobs for an organisation that has its share, each once, and gives them its free slots in turn', () => {
   const slots = createSlots(2);
   const bells = Array.from({ length: 66 }, () => ({ orgId: 'a', workflowId: uuidv7() }));
   const [running, ...rest] = bells;
   expect(running && slots.take(running)).toBe('taken');
-  for (const bell of rest.slice(0, 64)) expect(slots.take(bell)).toBe('waits');
-  for (const bell of rest.slice(64)) expect(slots.take(bell)).toBe('declined');
+  for (const job of rest.slice(0, 64)) expect(slots.take(job)).toBe('waits');
+  for (const job of rest.slice(64)) expect(slots.take(job)).toBe('declined');
   expect(slots.next('a')).toBe(rest[0]);
   expect(slots.next('a')).toBe(rest[1]);
 });

@@ -6,9 +6,9 @@ import { z } from 'zod';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
-/** The ringing side of a queue. Both calls are bounded in time and reject when the queue is away. */
-export interface DoorbellQueue {
-  ring(bell: Doorbell, dispatchNumber: number | string): Promise<void>;
+/** The enqueueing side of a queue. Both calls are bounded in time and reject when the queue is away. */
+export interface JobQueue {
+  enqueue(job: WorkflowJob, dispatchNumber: number | string): Promise<void>;
   /** Jobs that no worker has taken. */
   waiting(): Promise<number>;
   close(): Promise<void>;
@@ -20,7 +20,7 @@ export interface QueueAddress {
   log: Log;
 }
 
-/** Longer than a healthy queue ever takes, shorter than anybody should wait for a doorbell. An add that times out may still land, which harms nobody. */
+/** Longer than a healthy queue ever takes, shorter than a request should wait for it. An add that times out may still land, which harms probeJob. */
 const callTimeoutMs = 1_500;
 
 export const isPostgresQueue = (queueUrl: string): boolean => /^postgres(ql)?:/.test(queueUrl);
@@ -37,13 +37,13 @@ export const postgresConnection = (queueUrl: string, connectionsMax: number) => 
   connectionTimeoutMillis: 1_500,
 });
 
-export function openQueue(address: QueueAddress): DoorbellQueue {
+export function openQueue(address: QueueAddress): JobQueue {
   const { log } = address;
   const opened = isPostgresQueue(address.queueUrl) ? postgresQueue(address) : redisQueue(address);
   const jobOptions = { attempts: 1, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };
   return {
-    ring: async (bell, dispatchNumber) => {
-      await bounded(opened.queue().add('ring', bell, { ...jobOptions, jobId: jobId(bell.workflowId, dispatchNumber) }));
+    enqueue: async (job, dispatchNumber) => {
+      await bounded(opened.queue().add('run', job, { ...jobOptions, jobId: jobId(job.workflowId, dispatchNumber) }));
     },
     waiting: () => bounded(opened.queue().getWaitingCount()),
     close: async () => {
@@ -52,7 +52,7 @@ export function openQueue(address: QueueAddress): DoorbellQueue {
   };
 }
 
-type AnyQueue = Pick<Queue, 'getWaitingCount' | 'close'> & { add(name: string, data: Doorbell, options: object): Promise<unknown> };
+type AnyQueue = Pick<Queue, 'getWaitingCount' | 'close'> & { add(name: string, data: WorkflowJob, options: object): Promise<unknown> };
 
 interface OpenedQueue {
   /** Throws while the queue has never been reached. */
@@ -97,7 +97,7 @@ function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue 
   };
 }
 
-/** The client is ready before BullMQ sees it and refuses at once while it is not connected: an offline queue would hold requests' rings and send them late. */
+/** The client is ready before BullMQ sees it and refuses at once while it is not connected: an offline queue would hold requests' jobs and send them late. */
 function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
   const client = openRedis(queueUrl, { enableOfflineQueue: false, maxRetriesPerRequest: null, retryStrategy: reconnectMs });
   let queue: Queue | undefined;
@@ -138,12 +138,12 @@ async function bounded<T>(call: Promise<T>): Promise<T> {
 }
 
 /** All that a job says. Everything else is in Postgres; a claim that finds another organisation there takes nothing. */
-export const doorbellSchema = z.strictObject({ workflowId: z.uuid(), orgId: z.uuid(), traceparent: z.string().max(100).optional() });
-export type Doorbell = z.infer<typeof doorbellSchema>;
+export const workflowJobSchema = z.strictObject({ workflowId: z.uuid(), orgId: z.uuid(), traceparent: z.string().max(100).optional() });
+export type WorkflowJob = z.infer<typeof workflowJobSchema>;
 
 const noId = '00000000-0000-7000-8000-000000000000';
-/** Rung now and then to see that the queue still delivers; no workflow has its id. */
-export const nobody: Doorbell = { workflowId: noId, orgId: noId };
+/** Enqueued now and then to see that the queue still delivers; no workflow has its id. */
+export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
  * BullMQ ignores an id that it still knows, so each dispatch has its own: number 0 is the accepting process's, the sweep counts from 1.
@@ -152,14 +152,15 @@ export const nobody: Doorbell = { workflowId: noId, orgId: noId };
 export const jobId = (workflowId: string, dispatchNumber: number | string): string => `${workflowId}-${dispatchNumber}`;
 
 /**
- * Which queue rings for a workflow. `prompt` is work that somebody waits for (`start_by`) until it has begun: it has slots of its own, so that four restores of an hour each
- * do not make the restart of an application come too late. Everything else, and whatever has begun, goes the `usual` way.
+ * Two queues. `interactive` is for work that a request waits for (`start_by`) until it has begun. It has slots of its own, so that four restores of an hour
+ * each do not make the restart of an application come too late. Everything else, begun work too, goes by `default`.
  */
-export type Lane = 'usual' | 'prompt';
+export type QueueKind = 'default' | 'interactive';
 
-export const lanes: readonly Lane[] = ['prompt', 'usual'];
+export const queueKinds: readonly QueueKind[] = ['interactive', 'default'];
 
-export const laneQueueName = (queueName: string, lane: Lane): string => (lane === 'prompt' ? `${queueName}-prompt` : queueName);
+export const queueNameOf = (queueName: string, kind: QueueKind): string =>
+  kind === 'interactive' ? `${queueName}-interactive` : queueName;
 
 /** BullMQ's spans. Metadata of a foreign job that is no JSON would leave that job active for ever; it is a job without a trace instead. */
 export function queueTelemetry(tracerName: string): BullMQOtel {

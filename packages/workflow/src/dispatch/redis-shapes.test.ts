@@ -6,8 +6,8 @@ import { until } from '@drydock/testing/wait';
 import { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';
 import type { Log } from '../definition/definition';
-import { consume } from './consumer';
-import { type Doorbell, openQueue } from './queue';
+import { openQueue, type WorkflowJob } from './queue';
+import { openWorker } from './worker';
 
 const ignore = (): void => undefined;
 const log: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
@@ -16,28 +16,28 @@ const log: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 function openBoth(queueUrl: string) {
   const answered: string[] = [];
   const address = { queueUrl, queueName: 'boxes', log };
-  const answer = async ({ workflowId }: Doorbell) => {
+  const handle = async ({ workflowId }: WorkflowJob) => {
     answered.push(workflowId);
     return 'succeeded' as const;
   };
-  const consumer = consume({ ...address, concurrency: 2, answer, delivered: ignore });
+  const worker = openWorker({ ...address, concurrency: 2, handle, delivered: ignore });
   const queue = openQueue(address);
   return {
-    /** Rings until it is heard: a ring may be lost, as the sweep knows. Resolves with how often that was. */
-    ring: async (): Promise<number> => {
+    /** Enqueues until it is heard: a job may be lost, as the sweep knows. Resolves with how often that was. */
+    enqueue: async (): Promise<number> => {
       const workflowId = uuidv7();
-      let rings = 0;
+      let attempts = 0;
       const isHeard = async (): Promise<boolean> => {
-        rings += 1;
-        await queue.ring({ workflowId, orgId: uuidv7() }, rings).catch(ignore);
+        attempts += 1;
+        await queue.enqueue({ workflowId, orgId: uuidv7() }, attempts).catch(ignore);
         return answered.includes(workflowId);
       };
       await until(isHeard, { timeoutMs: 40_000, everyMs: 200, what: 'a ring that is heard' });
-      return rings;
+      return attempts;
     },
     close: async () => {
       await queue.close();
-      await consumer.close();
+      await worker.close();
     },
   };
 }
@@ -53,7 +53,7 @@ async function startServer() {
   it('works over a Redis Cluster, whose nodes each hold a part of the keys', async () => {
     const cluster = await startRedisCluster();
     const both = openBoth(cluster.url);
-    expect(await both.ring()).toBeGreaterThan(0);
+    expect(await both.enqueue()).toBeGreaterThan(0);
     await both.close();
     await cluster.close();
   });
@@ -61,9 +61,9 @@ async function startServer() {
   it('follows Sentinel to the replica when the master is killed', async () => {
     const sentinel = await startRedisSentinel();
     const both = openBoth(sentinel.url);
-    await both.ring();
+    await both.enqueue();
     sentinel.killMaster();
-    expect(await both.ring()).toBeGreaterThan(0);
+    expect(await both.enqueue()).toBeGreaterThan(0);
     await both.close();
     await sentinel.close();
   });
@@ -75,10 +75,10 @@ async function startServer() {
     const leadsTo = { host: '127.0.0.1', port: Number(first.address.port) };
     const name = await startTcpFaultProxy(leadsTo);
     const both = openBoth(`redis://:${first.address.password}@127.0.0.1:${name.port}`);
-    await both.ring();
+    await both.enqueue();
     leadsTo.port = Number(second.address.port);
     await first.admin.replicaof('127.0.0.1', leadsTo.port);
-    expect(await both.ring()).toBeGreaterThan(0);
+    expect(await both.enqueue()).toBeGreaterThan(0);
     await both.close();
     await name.close();
     for (const { admin, close } of servers) {

@@ -1,19 +1,19 @@
-import type { Doorbell } from './queue';
+import type { WorkflowJob } from './queue';
 
 /** Slots of one worker, shared between organisations. */
 export interface Slots {
   /**
-   * `taken`: the ring has a slot. `waits`: its organisation has its share, and the ring is kept until one of its slots is free. `declined`: too many
+   * `taken`: the job has a slot. `waits`: its organisation has its share, and the job is kept until one of its slots is free. `declined`: too many
    * of them are kept already.
    */
-  take(bell: Doorbell): 'taken' | 'waits' | 'declined';
-  /** Ends a run of the organisation. Its next ring that waits, which has the slot now; undefined when the slot is free. */
-  next(orgId: string): Doorbell | undefined;
+  take(job: WorkflowJob): 'taken' | 'waits' | 'declined';
+  /** Ends a run of the organisation. Its next job that waits, which has the slot now; undefined when the slot is free. */
+  next(orgId: string): WorkflowJob | undefined;
   /** Organisations that have their share. */
   full(): string[];
 }
 
-/** Rings that are kept for one organisation: some, so that its next run begins at once, and few, so that the order stays the sweep's. */
+/** Jobs that are kept for one organisation: some, so that its next run begins at once, and few, so that the order stays the sweep's. */
 const waitingMax = 64;
 
 /**
@@ -23,7 +23,7 @@ const waitingMax = 64;
  */
 export function createSlots(total: number): Slots {
   const held = new Map<string, number>();
-  const waiting = new Map<string, Map<string, Doorbell>>();
+  const waiting = new Map<string, Map<string, WorkflowJob>>();
   let free = total;
   const takes = (orgId: string): boolean => {
     const count = held.get(orgId) ?? 0;
@@ -39,11 +39,11 @@ export function createSlots(total: number): Slots {
     free += 1;
   };
   return {
-    take: (bell) => {
-      if (takes(bell.orgId)) return 'taken';
-      const own = waiting.get(bell.orgId) ?? new Map<string, Doorbell>();
+    take: (job) => {
+      if (takes(job.orgId)) return 'taken';
+      const own = waiting.get(job.orgId) ?? new Map<string, WorkflowJob>();
       if (own.size >= waitingMax) return 'declined';
-      waiting.set(bell.orgId, own.set(bell.workflowId, bell));
+      waiting.set(job.orgId, own.set(job.workflowId, job));
       return 'waits';
     },
     next: (orgId) => {

@@ -1,5 +1,5 @@
 import type { Sql } from '@drydock/service/database/sql';
-import type { Lane } from './queue';
+import type { QueueKind } from './queue';
 
 export interface DueWorkflow {
   id: string;
@@ -9,33 +9,33 @@ export interface DueWorkflow {
 }
 
 export interface DueQuery {
-  lane: Lane;
+  kind: QueueKind;
   /** At most so many. */
   limit: number;
-  /** How long a ring may take to be answered before it is repeated. */
-  ringAgainSeconds: number;
-  /** The queue is empty: whatever was rung for and not claimed has lost its job. */
+  /** How long a job may take to be claimed before another is enqueued. */
+  enqueueAgainSeconds: number;
+  /** The queue is empty: an enqueued workflow that was not claimed has lost its job. */
   queueEmpty: boolean;
-  /** Organisations that may take no more slots of this worker: a ring for them would be declined. */
+  /** Organisations that may take no more slots of this worker: a job for them would be declined. */
   fullOrgs: readonly string[];
 }
 
 /**
- * Marks the next due workflows as rung for and returns them, in the order to ring: one of each organisation, then a second of each, so that the 5,000 of one
+ * Marks the next due workflows as dispatched and returns them, in the order to enqueue: one of each organisation, then a second of each, so that the 5,000 of one
  * do not starve another. Rows that another sweep holds are passed over. A row is due when nobody has a live lease on it.
  *
- * Asynchronous commit: a mark that a crash of Postgres takes back means one ring too many.
+ * Asynchronous commit: a mark that a crash of Postgres takes back means one job too many.
  */
-export const takeDueWorkflows = (sql: Sql, { lane, limit, ringAgainSeconds, queueEmpty, fullOrgs }: DueQuery): Promise<DueWorkflow[]> =>
-  sql.query<DueWorkflow>(takeDueSql, [limit, ringAgainSeconds, queueEmpty, lane === 'prompt', fullOrgs]);
+export const takeDueWorkflows = (sql: Sql, { kind, limit, enqueueAgainSeconds, queueEmpty, fullOrgs }: DueQuery): Promise<DueWorkflow[]> =>
+  sql.query<DueWorkflow>(takeDueSql, [limit, enqueueAgainSeconds, queueEmpty, kind === 'interactive', fullOrgs]);
 
-/** A ring that has just gone out may not be in the queue yet. */
-const ringLandsMs = 500;
+/** A job that has just gone out may not be in the queue yet. */
+const enqueueLandsMs = 500;
 
 const isAwaited = `status = 'queued' AND fence = 0 AND start_by IS NOT NULL`;
 
 const isDue = `status IN ('queued', 'running') AND due_at <= clock_timestamp() AND (lease_until IS NULL OR lease_until < clock_timestamp())
-  AND (dispatch_after <= clock_timestamp() OR ($3::boolean AND dispatched_at < clock_timestamp() - interval '${ringLandsMs} ms'))
+  AND (dispatch_after <= clock_timestamp() OR ($3::boolean AND dispatched_at < clock_timestamp() - interval '${enqueueLandsMs} ms'))
   AND (${isAwaited}) = $4::boolean AND NOT (${isAwaited} AND start_by <= clock_timestamp())`;
 
 // The organisations with unfinished work are found by hopping through the index, one probe each, however many rows one of them has.
@@ -62,12 +62,12 @@ const takeDueSql = `
   )
   SELECT id, org_id, dispatch_number, traceparent FROM marked ORDER BY turn, due_at, id`;
 
-/** The ring did not get through: due again after a pause, so that a queue that is away is not hammered. */
-export const ringFailed = (sql: Sql, workflowId: string): Promise<unknown> =>
+/** The job did not get through: due again after a pause, so that a queue that is away is not hammered. */
+export const enqueueFailed = (sql: Sql, workflowId: string): Promise<unknown> =>
   sql.query(`UPDATE workflow SET dispatch_after = clock_timestamp() + interval '1 second' WHERE id = $1::uuid`, [workflowId]);
 
-/** A ring that came while its organisation had its share of this worker: due at once, for a worker that has a slot for it. */
-export const ringDeclined = (sql: Sql, workflowId: string): Promise<unknown> =>
+/** A job that came while its organisation had its share of this worker: due at once, for a worker that has a slot for it. */
+export const jobDeclined = (sql: Sql, workflowId: string): Promise<unknown> =>
   sql.query(
     `UPDATE workflow SET dispatch_after = clock_timestamp() WHERE id = $1::uuid AND status IN ('queued', 'running') AND dispatch_after > clock_timestamp()`,
     [workflowId],

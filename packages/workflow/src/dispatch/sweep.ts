@@ -5,25 +5,25 @@ import { messageOf } from '../definition/step-error';
 import { runDueSchedules } from '../store/schedules';
 import { cancelUnclaimed, type OnFailed } from '../store/start-workflow';
 import { countWaitingForStaff, inTraceOf } from '../store/telemetry';
-import { type DoorbellQueue, type Lane, nobody } from './queue';
+import { type JobQueue, probeJob, type QueueKind } from './queue';
 import type { Slots } from './slots';
-import { countNeedingAttention, type DueWorkflow, overdueStarts, ringFailed, takeDueWorkflows } from './sweep.store';
+import { countNeedingAttention, type DueWorkflow, enqueueFailed, overdueStarts, takeDueWorkflows } from './sweep.store';
 
 export interface RelayOptions<Tx> {
   database: Database<Tx>;
-  queues: readonly LaneQueue[];
+  queues: readonly SweptQueue[];
   log: Log;
   leaseSeconds: number;
   onFailed: OnFailed<Tx>;
   changed(workflowId: string): void;
 }
 
-/** One lane as the sweep sees it. */
-export interface LaneQueue {
-  lane: Lane;
-  queue: DoorbellQueue;
+/** One kind as the sweep sees it. */
+export interface SweptQueue {
+  kind: QueueKind;
+  queue: JobQueue;
   slots: Slots;
-  /** Waiting doorbells that the sweep keeps in the queue, so that the order stays its own to decide. */
+  /** Waiting jobs that the sweep keeps in the queue, so that the order stays its own to decide. */
   waitingMax: number;
   /** Seconds since a job was last delivered here. */
   silentSeconds(): number;
@@ -31,66 +31,66 @@ export interface LaneQueue {
   hasBacklog: boolean;
 }
 
-/** Seconds without a job after which the queue is tried with a ring for nobody. */
+/** Seconds without a job after which the queue is tried with a probe. */
 const silenceMaxSeconds = 5;
 
-/** One look at everything that is due: schedules, starts that came too late, workflows to ring for. Each part fails by itself. */
+/** One look at everything that is due: schedules, starts that came too late, workflows to enqueue. Each part fails by itself. */
 export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
   const { database, log, changed } = options;
-  await apart(log, 'schedules', async () => {
+  await isolated(log, 'schedules', async () => {
     for (const id of await runDueSchedules(database, log)) changed(id);
   });
-  await apart(log, 'start_by', async () => {
+  await isolated(log, 'start_by', async () => {
     for (const id of await overdueStarts(database.sql())) {
-      await apart(log, 'start_by', async () => {
+      await isolated(log, 'start_by', async () => {
         if (await cancelUnclaimed(database, id, options.onFailed)) changed(id);
       });
     }
   });
-  await apart(log, 'needs_attention', async () => countWaitingForStaff(await countNeedingAttention(database.sql())));
+  await isolated(log, 'needs_attention', async () => countWaitingForStaff(await countNeedingAttention(database.sql())));
   for (const own of options.queues) {
     own.hasBacklog = false;
-    await apart(log, 'dispatch', async () => {
-      own.hasBacklog = await ringDue(options, own);
+    await isolated(log, 'dispatch', async () => {
+      own.hasBacklog = await enqueueDue(options, own);
     });
   }
 }
 
-async function ringDue<Tx>(
+async function enqueueDue<Tx>(
   { database, log, leaseSeconds }: RelayOptions<Tx>,
-  { lane, queue, slots, waitingMax, silentSeconds }: LaneQueue,
+  { kind, queue, slots, waitingMax, silentSeconds }: SweptQueue,
 ): Promise<boolean> {
   const waiting = await queue.waiting();
-  if (silentSeconds() > silenceMaxSeconds && waiting === 0) await queue.ring(nobody, `${process.pid}-${Date.now()}`);
+  if (silentSeconds() > silenceMaxSeconds && waiting === 0) await queue.enqueue(probeJob, `${process.pid}-${Date.now()}`);
   const room = waitingMax - waiting;
   if (room <= 0) return true;
   const due = await takeDueWorkflows(database.sql(), {
-    lane,
+    kind,
     limit: room,
-    ringAgainSeconds: 2 * leaseSeconds,
+    enqueueAgainSeconds: 2 * leaseSeconds,
     queueEmpty: waiting === 0,
     fullOrgs: slots.full(),
   });
-  await Promise.all(due.map((row) => ringOne({ database, queue, log }, row)));
+  await Promise.all(due.map((row) => enqueueOne({ database, queue, log }, row)));
   return due.length === room;
 }
 
-async function ringOne<Tx>(
-  { database, queue, log }: Pick<RelayOptions<Tx>, 'database' | 'log'> & Pick<LaneQueue, 'queue'>,
+async function enqueueOne<Tx>(
+  { database, queue, log }: Pick<RelayOptions<Tx>, 'database' | 'log'> & Pick<SweptQueue, 'queue'>,
   row: DueWorkflow,
 ): Promise<void> {
   try {
     faultpoint(enginePoints.dispatchBefore);
-    const bell = { workflowId: row.id, orgId: row.org_id, ...(row.traceparent === null ? {} : { traceparent: row.traceparent }) };
-    await inTraceOf(row.traceparent, () => queue.ring(bell, row.dispatch_number));
+    const job = { workflowId: row.id, orgId: row.org_id, ...(row.traceparent === null ? {} : { traceparent: row.traceparent }) };
+    await inTraceOf(row.traceparent, () => queue.enqueue(job, row.dispatch_number));
     faultpoint(enginePoints.dispatchAfter);
   } catch (error) {
-    log.warn({ workflow_id: row.id, internal: messageOf(error) }, 'ring failed');
-    await ringFailed(database.sql(), row.id).catch(() => undefined);
+    log.warn({ workflow_id: row.id, internal: messageOf(error) }, 'enqueue failed');
+    await enqueueFailed(database.sql(), row.id).catch(() => undefined);
   }
 }
 
-async function apart(log: Log, part: string, work: () => Promise<void>): Promise<void> {
+async function isolated(log: Log, part: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {

@@ -3,9 +3,9 @@ import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/testing/tcp-fau
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import type { Log } from '../definition/definition';
-import { consume } from './consumer';
 import { prepareQueue } from './prepare-queue';
-import { type Doorbell, type DoorbellQueue, openQueue } from './queue';
+import { type JobQueue, openQueue, type WorkflowJob } from './queue';
+import { openWorker } from './worker';
 
 let behind: TestQueue;
 let proxy: TcpFaultProxy;
@@ -33,22 +33,22 @@ it('a worker and an API that start while Postgres does not answer, work once it 
   const queueUrl = behind.url.replace(/:\d+\//, `:${proxy.port}/`);
   const answered: string[] = [];
   proxy.faults.isBlackhole = true;
-  const answer = async ({ workflowId }: Doorbell) => {
+  const handle = async ({ workflowId }: WorkflowJob) => {
     answered.push(workflowId);
     return 'succeeded' as const;
   };
-  const consumer = consume({ queueUrl, queueName: 'boxes', log, concurrency: 4, answer, delivered: ignore });
-  const queue: DoorbellQueue = openQueue({ queueUrl, queueName: 'boxes', log });
+  const worker = openWorker({ queueUrl, queueName: 'boxes', log, concurrency: 4, handle, delivered: ignore });
+  const queue: JobQueue = openQueue({ queueUrl, queueName: 'boxes', log });
   closing.push(
     () => queue.close(),
-    () => consumer.close(),
+    () => worker.close(),
   );
   for (let silence = 0; silence < 2; silence += 1) {
     await away();
     proxy.faults.isBlackhole = false;
     const workflowId = uuidv7();
     const isRung = () =>
-      queue.ring({ workflowId, orgId: uuidv7() }, 0).then(
+      queue.enqueue({ workflowId, orgId: uuidv7() }, 0).then(
         () => true,
         () => false,
       );
@@ -64,6 +64,6 @@ it('a worker and an API that start while Postgres does not answer, work once it 
 
 it('a Redis that is not there is told as such at the start, and why, without its password', async () => {
   const telling = prepareQueue('redis://:letmein@127.0.0.1:1').catch(String);
-  await expect(telling).resolves.toMatch(/The Redis of the queue does not answer: .*ECONNREFUSED 127\.0\.0\.1:1$/);
+  await expect(telling).resolves.toMatch(/The Redis of the queue does not handle: .*ECONNREFUSED 127\.0\.0\.1:1$/);
   await expect(prepareQueue('http://127.0.0.1:1')).rejects.toThrow('redis://');
 });

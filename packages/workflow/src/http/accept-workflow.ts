@@ -33,11 +33,11 @@ export interface Acceptance<Input> extends WorkTarget {
 }
 
 /**
- * Accepts work within `tx`: workflow and audit entry, and the doorbell once they are committed. Resolves with the workflow's id.
+ * Accepts work within `tx`: workflow and audit entry, and the job once they are committed. Resolves with the workflow's id.
  * Throws `operation_in_progress` or `needs_attention` when another one holds the resource, whatever was read before.
  */
 export async function acceptWorkflow<Tx, Input>(
-  context: Pick<WorkflowContext<Tx>, 'database' | 'ring'>,
+  context: Pick<WorkflowContext<Tx>, 'database' | 'enqueue'>,
   tx: Tx,
   { caller, requestId, traceparent, afterCommit }: Asking,
   { definition, path, action, ...start }: Acceptance<Input>,
@@ -57,7 +57,7 @@ export async function acceptWorkflow<Tx, Input>(
   const { workflowId } = started;
   if (!started.started) assertAllowed(refusalByWorkflow({ id: workflowId, status: started.status }));
   if (action !== null) await audit(sql, { orgId, mode, actorKeyId, action, target: path, workflowId });
-  afterCommit(() => context.ring({ workflowId, orgId }, start.startBy === undefined ? 'usual' : 'prompt'));
+  afterCommit(() => context.enqueue({ workflowId, orgId }, start.startBy === undefined ? 'default' : 'interactive'));
   return workflowId;
 }
 

@@ -12,18 +12,18 @@ export interface WorkflowContext<Tx> {
   /** What Postgres says about workflows, for those who watch one. */
   listener: WorkflowListener;
   /** Tells the worker of a new workflow; called after the commit. */
-  ring: Dispatcher['ring'];
+  enqueue: Dispatcher['enqueue'];
 }
 
-/** What an API needs for its workflows: it hears of their changes, and rings for a worker. `queueName`: the worker's too. */
+/** What an API needs for its workflows: it hears of their changes, and enqueues a job for a worker. `queueName`: the worker's too. */
 export function connectWorkflows<Tx>(
   { log, lifetime, database }: Foundation<Database<Tx>>,
   config: Pick<ServiceConfig, 'DATABASE_URL'> & Pick<QueueConfig, 'QUEUE_URL'>,
   queueName: string,
-): Pick<WorkflowContext<Tx>, 'listener' | 'ring'> {
+): Pick<WorkflowContext<Tx>, 'listener' | 'enqueue'> {
   const listener = createListener({ connectionString: config.DATABASE_URL, log });
   lifetime.onClose('listener', () => listener.close());
   const dispatcher = createDispatcher({ database, queueUrl: config.QUEUE_URL, queueName, log });
   lifetime.onClose('dispatcher', () => dispatcher.close());
-  return { listener, ring: dispatcher.ring };
+  return { listener, enqueue: dispatcher.enqueue };
 }

@@ -12,7 +12,7 @@ import { followHeaders } from './accept-workflow';
 import type { WorkflowContext } from './workflow-context';
 
 /** What workflows are done to: each kind of it has its own paths, and the same handlers. */
-export interface WorkflowHome<Tx, Name extends string> {
+export interface WorkflowParent<Tx, Name extends string> {
   context: WorkflowContext<Tx>;
   /** The path parameter that names it. */
   param: Name;
@@ -22,57 +22,60 @@ export interface WorkflowHome<Tx, Name extends string> {
   assertThere(caller: Caller, id: string): Promise<unknown>;
 }
 
-export interface AboutHome<Name extends string> {
+export interface AboutParent<Name extends string> {
   caller: Caller;
   params: Readonly<Record<Name, string>>;
 }
 
-export type AboutWorkflow<Name extends string> = AboutHome<Name | 'workflowId'>;
+export type AboutWorkflow<Name extends string> = AboutParent<Name | 'workflowId'>;
 
-export const scopeOf = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, { caller, params }: AboutHome<Name>): WorkflowScope => ({
+export const scopeOf = <Tx, Name extends string>(
+  parent: WorkflowParent<Tx, Name>,
+  { caller, params }: AboutParent<Name>,
+): WorkflowScope => ({
   orgId: caller.orgId,
   mode: caller.mode,
-  subject: home.subjectOf(params[home.param]),
+  subject: parent.subjectOf(params[parent.param]),
 });
 
 /**
  * The workflow, if it was done to this thing of the caller's. It outlives it, so that who follows a deletion sees how it ended.
  * Throws the thing's 404, or `workflow_not_found` of one that is there.
  */
-export async function readHomeWorkflow<Tx, Name extends string>(
-  home: WorkflowHome<Tx, Name>,
+export async function readWorkflowOf<Tx, Name extends string>(
+  parent: WorkflowParent<Tx, Name>,
   request: AboutWorkflow<Name>,
-  sql: Sql = home.context.database.sql(),
+  sql: Sql = parent.context.database.sql(),
 ): Promise<VersionedWorkflow> {
   const { caller, params } = request;
-  const found = await readWorkflow(sql, params.workflowId, scopeOf(home, { caller, params }));
+  const found = await readWorkflow(sql, params.workflowId, scopeOf(parent, { caller, params }));
   if (found !== undefined) return found;
-  await home.assertThere(caller, params[home.param]);
+  await parent.assertThere(caller, params[parent.param]);
   throw problem('workflow_not_found');
 }
 
-export const getWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>) => ({
-  read: async (request: AboutWorkflow<Name>) => ({ status: 200 as const, body: (await readHomeWorkflow(home, request)).view }),
+export const getWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) => ({
+  read: async (request: AboutWorkflow<Name>) => ({ status: 200 as const, body: (await readWorkflowOf(parent, request)).view }),
 });
 
-interface ListRequest<Name extends string> extends AboutHome<Name> {
+interface ListRequest<Name extends string> extends AboutParent<Name> {
   query: { cursor?: string | undefined; limit?: string | undefined };
   now: Date;
 }
 
 /** `list`: the endpoint, whose cursors no other one takes. */
-export const listWorkflows = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, list: Pick<EndpointDefinition, 'id'>) => ({
+export const listWorkflows = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>, list: Pick<EndpointDefinition, 'id'>) => ({
   read: async (request: ListRequest<Name>) => {
-    const { pager, database } = home.context;
+    const { pager, database } = parent.context;
     const { caller, params, query, now } = request;
-    const id = params[home.param];
+    const id = params[parent.param];
     const binding = { list: list.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${id}` };
     const page = pager.read(query, binding, now);
     const before = page.after === null ? {} : { beforeId: page.after };
     // One more than asked for: its presence is what the pager calls has_more.
-    const { items } = await listRows(database.sql(), scopeOf(home, request), { limit: page.limit + 1, ...before });
+    const { items } = await listRows(database.sql(), scopeOf(parent, request), { limit: page.limit + 1, ...before });
     // Workflows outlive their thing in a list as they do one by one: only where there are none is it asked whether there is a thing.
-    if (items.length === 0 && page.after === null) await home.assertThere(caller, id);
+    if (items.length === 0 && page.after === null) await parent.assertThere(caller, id);
     const body = pager.pageOf(items, page, binding, now, { positionOf: (workflow) => workflow.id, view: (workflow) => workflow });
     return { status: 200 as const, body };
   },
@@ -81,14 +84,14 @@ export const listWorkflows = <Tx, Name extends string>(home: WorkflowHome<Tx, Na
 type WatchRequest<Name extends string> = AboutWorkflow<Name> & { lastEventId: string | undefined; signal: AbortSignal };
 
 /** Each change of a workflow as an event; its id is the version, so that a client which comes back gets what it has missed, and stays away after the last. */
-export const watchWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>) => ({
+export const watchWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) => ({
   stream: async (request: WatchRequest<Name>) => {
     const { lastEventId, signal, params } = request;
-    const { version, view } = await readHomeWorkflow(home, request);
+    const { version, view } = await readWorkflowOf(parent, request);
     const afterVersion = /^\d{1,9}$/.test(lastEventId ?? '') ? Number(lastEventId) : 0;
     const isOver = view.status === 'succeeded' || view.status === 'failed';
     if (isOver && version <= afterVersion) return null;
-    const { database, listener } = home.context;
+    const { database, listener } = parent.context;
     return eventsOf(watchVersions(database.sql(), params.workflowId, { afterVersion, signal, listener }));
   },
 });
@@ -110,39 +113,39 @@ interface Decision {
 const abandonWaitMs = 5_000;
 
 /** Staff's decision over a workflow that waits for it, with its audit entry. Throws `workflow_not_waiting`. */
-const decideWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, { action, apply, waitMs }: Decision) => ({
+const decideWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>, { action, apply, waitMs }: Decision) => ({
   act: async (tx: Tx, request: DecideRequest<Name>): Promise<object> => {
     const { caller, params, afterCommit } = request;
     const { workflowId } = params;
-    const { database, ring } = home.context;
+    const { database, enqueue } = parent.context;
     const sql = database.sql(tx);
-    const { view: waiting } = await readHomeWorkflow(home, request, sql);
+    const { view: waiting } = await readWorkflowOf(parent, request, sql);
     await apply(sql, waiting);
-    const path = home.pathOf(params[home.param]);
+    const path = parent.pathOf(params[parent.param]);
     const { orgId, mode, keyId: actorKeyId } = caller;
     await audit(sql, { orgId, mode, actorKeyId, action, target: path, workflowId });
-    afterCommit(() => ring({ workflowId, orgId }, 'prompt'));
+    afterCommit(() => enqueue({ workflowId, orgId }, 'interactive'));
     return {};
   },
   settle: async (request: DecideRequest<Name>): Promise<{ status: 202; headers: Record<string, string>; body: WorkflowView }> => {
     const { params } = request;
-    const { database, listener } = home.context;
+    const { database, listener } = parent.context;
     if (waitMs > 0) {
       const changes = watchVersions(database.sql(), params.workflowId, { listener, signal: AbortSignal.timeout(waitMs) });
       for await (const { view } of changes) if (view.status === 'failed') break;
     }
-    const { view } = await readHomeWorkflow(home, request);
-    return { status: 202, headers: followHeaders(home.pathOf(params[home.param]), params.workflowId), body: view };
+    const { view } = await readWorkflowOf(parent, request);
+    return { status: 202, headers: followHeaders(parent.pathOf(params[parent.param]), params.workflowId), body: view };
   },
 });
 
 /** Goes on where it stopped. */
-export const retryWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>) =>
-  decideWorkflow(home, { action: 'workflow.retry', apply: (sql, { id }) => states.retryWorkflow(sql, id), waitMs: 0 });
+export const retryWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) =>
+  decideWorkflow(parent, { action: 'workflow.retry', apply: (sql, { id }) => states.retryWorkflow(sql, id), waitMs: 0 });
 
 /** Ends as failed; what it holds is unlocked as it is, and says so once this is answered. `leaves`: by kind, what staff are told to become of it, where its code knows more than they do. */
-export const abandonWorkflow = <Tx, Name extends string>(home: WorkflowHome<Tx, Name>, leaves: Readonly<Record<string, string>> = {}) =>
-  decideWorkflow(home, {
+export const abandonWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>, leaves: Readonly<Record<string, string>> = {}) =>
+  decideWorkflow(parent, {
     action: 'workflow.abandon',
     apply: (sql, { id, kind }) => states.abandonWorkflow(sql, id, leaves[kind]),
     waitMs: abandonWaitMs,

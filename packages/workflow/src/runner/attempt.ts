@@ -21,7 +21,7 @@ export interface AttemptLimits {
 }
 
 /** How long a step whose signal was aborted may take to reach a safe place. */
-export const settleGraceMs = 8_000;
+export const stopGraceMs = 8_000;
 
 /** Runs `work` under a signal that is aborted by the loss of the lease, the end of the process or the step's own time, and says how it ended. Never rejects. */
 export async function attempt<T>(limits: AttemptLimits, work: (signal: AbortSignal) => Promise<T>): Promise<AttemptEnd<T>> {
@@ -31,9 +31,9 @@ export async function attempt<T>(limits: AttemptLimits, work: (signal: AbortSign
   const timer = setTimeout(() => late.abort(new StepTimeout(limits.name, limits.timeoutSeconds)), limits.timeoutSeconds * 1_000);
   const { signal, part } = joinSignals([limits.lease, limits.stopping, late.signal]);
   try {
-    const running = settled(() => work(signal));
+    const running = caught(() => work(signal));
     const first = await Promise.race([running, aborted(signal)]);
-    const end = first ?? (await Promise.race([running, wait(settleGraceMs, undefined, { ref: false })]));
+    const end = first ?? (await Promise.race([running, wait(stopGraceMs, undefined, { ref: false })]));
     return endOf(end, limits, late.signal);
   } finally {
     clearTimeout(timer);
@@ -41,9 +41,9 @@ export async function attempt<T>(limits: AttemptLimits, work: (signal: AbortSign
   }
 }
 
-type Settled<T> = { ok: true; value: T } | { ok: false; error: unknown };
+type Caught<T> = { ok: true; value: T } | { ok: false; error: unknown };
 
-async function settled<T>(work: () => Promise<T>): Promise<Settled<T>> {
+async function caught<T>(work: () => Promise<T>): Promise<Caught<T>> {
   try {
     return { ok: true, value: await work() };
   } catch (error) {
@@ -57,7 +57,7 @@ const aborted = (signal: AbortSignal): Promise<undefined> =>
     else signal.addEventListener('abort', () => resolve(undefined), { once: true });
   });
 
-function endOf<T>(result: Settled<T> | undefined, limits: AttemptLimits, late: AbortSignal): AttemptEnd<T> {
+function endOf<T>(result: Caught<T> | undefined, limits: AttemptLimits, late: AbortSignal): AttemptEnd<T> {
   if (limits.lease.aborted) return { end: 'left' };
   // An effect that came to its end counts, however late.
   if (result?.ok) return { end: 'done', value: result.value };

@@ -24,7 +24,7 @@ describe.each(queueBackends())('the engine over %s', (backend: QueueBackend) => 
   it('runs the steps in order and ends with the hooks of the definition', async () => {
     world.engine([refillBox]);
     const { box, workflowId } = await world.startBox();
-    world.dispatcher().ring({ workflowId, orgId: world.orgId });
+    world.dispatcher().enqueue({ workflowId, orgId: world.orgId });
     await until(async () => (await world.status(workflowId)) === 'succeeded');
     expect(currentText(world.boxes, box)).toBe('new');
     expect(leftovers(world.boxes, box)).toEqual([]);

@@ -1,11 +1,11 @@
 import type { Database } from '@drydock/service/database/sql';
 import type { Log, WorkflowDefinition } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
-import { type OpenLane, openLane } from '../dispatch/open-lane';
-import { type Doorbell, lanes } from '../dispatch/queue';
+import { queueKinds, type WorkflowJob } from '../dispatch/queue';
 import type { Slots } from '../dispatch/slots';
 import { loopSweeps, type SweepLoop, sweep } from '../dispatch/sweep';
-import { ringDeclined } from '../dispatch/sweep.store';
+import { jobDeclined } from '../dispatch/sweep.store';
+import { openWorkerQueue, type WorkerQueue } from '../dispatch/worker-queue';
 import { announceDue, createAnnouncer, type WorkflowListener } from '../store/listener';
 import type { OnFailed } from '../store/start-workflow';
 import type { RunEnd, Runner } from './execution';
@@ -27,7 +27,7 @@ export interface EngineOptions<Context, Tx> {
   /** Workflows of one organisation that this process carries at once while no other has work; it carries twice as many for several. */
   concurrency: number;
   /** And beside them such that somebody waits for; default 2. */
-  promptConcurrency?: number;
+  interactiveConcurrency?: number;
   log: Log;
   /** Makes sweeps begin at once. Left out, the clock does. */
   listener?: WorkflowListener;
@@ -41,11 +41,11 @@ export interface Engine {
   start(): void;
   /** Takes nothing new, aborts the signals of running steps, gives their leases back and resolves within seconds. */
   stop(): Promise<void>;
-  /** False when the queue has delivered nothing, not even a ring for nobody, for half a minute though nothing is being worked on. */
+  /** False when the queue has delivered nothing, not even a probe, for half a minute though nothing is being worked on. */
   isConsuming(): boolean;
 }
 
-/** The worker side: sweep (relay, recovery, schedules), consumer, runner. */
+/** The worker side: sweep (enqueueing, recovery, schedules), workers of both queues, runner. */
 export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): Engine {
   const { database, log, leaseSeconds } = options;
   const definitions = byKind(options.definitions);
@@ -70,16 +70,16 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
     dueIn: (seconds) => parts?.loop.wakeIn(seconds * 1_000),
   };
   const following = new Set<Promise<void>>();
-  const run = async (bell: Doorbell, slots: Slots): Promise<RunEnd> => {
+  const run = async (job: WorkflowJob, slots: Slots): Promise<RunEnd> => {
     inHand += 1;
     try {
-      return await runWorkflow(runner, stepNamesByKind, bell);
+      return await runWorkflow(runner, stepNamesByKind, job);
     } finally {
       inHand -= 1;
-      follow(bell.orgId, slots);
+      follow(job.orgId, slots);
     }
   };
-  /** A free slot is for the next ring of the same organisation that waits here, or for what the sweep finds. */
+  /** A free slot is for the next job of the same organisation that waits here, or for what the sweep finds. */
   const follow = (orgId: string, slots: Slots): void => {
     const someWereFull = slots.full().length > 0;
     const next = slots.next(orgId);
@@ -88,25 +88,25 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
         () => void following.delete(running),
         (error: unknown) => {
           following.delete(running);
-          log.warn({ workflow_id: next.workflowId, internal: messageOf(error) }, 'a ring could not be answered');
+          log.warn({ workflow_id: next.workflowId, internal: messageOf(error) }, 'a job could not be handled');
         },
       );
       following.add(running);
     } else if (someWereFull) parts?.loop.wakeIn(refillPauseMs);
   };
-  const answer = async (bell: Doorbell, slots: Slots): Promise<RunEnd> => {
+  const handle = async (job: WorkflowJob, slots: Slots): Promise<RunEnd> => {
     if (stopping.signal.aborted) return 'ignored';
-    const got = slots.take(bell);
-    if (got === 'taken') return run(bell, slots);
-    if (got === 'declined') await ringDeclined(database.sql(), bell.workflowId);
+    const got = slots.take(job);
+    if (got === 'taken') return run(job, slots);
+    if (got === 'declined') await jobDeclined(database.sql(), job.workflowId);
     return 'ignored';
   };
   const start = (): void => {
     if (parts !== undefined) throw new Error('the engine is running');
-    const opened = lanes.map((lane) => openLane(options, lane));
+    const opened = queueKinds.map((kind) => openWorkerQueue(options, kind));
     const relay = { database, queues: opened, log, leaseSeconds, onFailed: failBy(definitions, options.context, log), changed };
     const loop = loopSweeps(options.sweepMs, () => sweep(relay));
-    for (const own of opened) own.consume(answer, () => loop.wakeIn(refillPauseMs));
+    for (const own of opened) own.startWorker(handle, () => loop.wakeIn(refillPauseMs));
     parts = { opened, loop, unlisten: options.listener?.onDue(loop.wake) };
   };
   return {
@@ -117,7 +117,7 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
       await parts?.loop.stop();
       await Promise.all(parts?.opened.map((own) => own.close()) ?? []);
       await Promise.all(following);
-      // Whoever else listens takes over what was handed back.
+      // Another worker that listens takes over the released ones.
       await announceDue(database.sql()).catch(() => undefined);
     },
     isConsuming: () => inHand > 0 || parts === undefined || parts.opened.every((own) => own.silentSeconds() < silenceMaxSeconds),
@@ -125,7 +125,7 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
 }
 
 interface Parts {
-  opened: readonly OpenLane[];
+  opened: readonly WorkerQueue[];
   loop: SweepLoop;
   unlisten: (() => void) | undefined;
 }

@@ -108,7 +108,7 @@ describe('work that cannot go on', () => {
   });
 
   it('starts by a clock that was put back what a wrong one has put off for years, once', async () => {
-    const night = { kind: 'night', orgId: world.orgId, mode: 'live' as const, input: {}, rhythm: { dailyAt: '03:00' } };
+    const night = { kind: 'night', orgId: world.orgId, mode: 'live' as const, input: {}, interval: { dailyAt: '03:00' } };
     for (const name of ['nightly', 'busy'])
       await saveSchedule(world.database.sql(), { ...night, name, resourceKey: name, subject: { type: 'box', id: name } });
     await world.pool.query(

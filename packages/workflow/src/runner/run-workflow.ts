@@ -3,7 +3,7 @@ import { trace } from '@opentelemetry/api';
 import { z } from 'zod';
 import { logWith, type WorkflowDefinition } from '../definition/definition';
 import { LeaseLost, messageOf, type WorkflowProblem } from '../definition/step-error';
-import type { Doorbell } from '../dispatch/queue';
+import type { WorkflowJob } from '../dispatch/queue';
 import type { Claim } from '../store/claim.types';
 import { claimedAfter, contextForRow, withSpan } from '../store/telemetry';
 import { beginStep, claimWorkflow, relistSteps } from '../store/workflow-states';
@@ -15,13 +15,13 @@ import { runForward } from './run-forward';
 import { runUndo } from './run-undo';
 
 /**
- * Answers a ring: claims the workflow if there is anything to do for it and carries it as far as it goes. Any number of rings, for anything, is harmless.
- * Rejects only when the claim itself could not be asked for; then the sweep rings again.
+ * Answers a enqueue: claims the workflow if there is anything to do for it and carries it as far as it goes. Any number of jobs, for anything, is harmless.
+ * Rejects only when the claim itself could not be asked for; then the sweep enqueues another.
  */
-export async function runWorkflow<Context, Tx>(runner: Runner<Context, Tx>, stepNamesByKind: string, bell: Doorbell): Promise<RunEnd> {
+export async function runWorkflow<Context, Tx>(runner: Runner<Context, Tx>, stepNamesByKind: string, job: WorkflowJob): Promise<RunEnd> {
   const claimedAtMs = performance.now();
   const limits = { leaseSeconds: runner.leaseSeconds, crashesMax: runner.crashesMax, stepNamesByKind };
-  const claim = await claimWorkflow(runner.database.sql(), bell, limits);
+  const claim = await claimWorkflow(runner.database.sql(), job, limits);
   if (claim === undefined) return 'ignored';
   claimedAfter(claim.kind, Math.max(0, claim.delay_seconds));
   runner.changed(claim.id);

@@ -71,7 +71,7 @@ describe('accepting, waiting and watching', () => {
     const lost = await awaited();
     await until(async () => (await world.status(lost)) === 'succeeded');
     const rung = await awaited();
-    world.dispatcher().ring({ workflowId: rung, orgId: world.orgId }, 'prompt');
+    world.dispatcher().enqueue({ workflowId: rung, orgId: world.orgId }, 'interactive');
     await until(async () => (await world.status(rung)) === 'succeeded');
     expect(await world.status(usual.workflowId)).toBe('queued');
   });
@@ -135,9 +135,9 @@ describe('accepting, waiting and watching', () => {
       input: { ms: 1 },
       firstRunAt: new Date(Date.now() - 86_400_000 * 3),
     };
-    await saveSchedule(sql(), { ...common, name: 'nightly', resourceKey: 'box:nightly', rhythm: { dailyAt: '03:00' } });
-    await saveSchedule(sql(), { ...common, name: 'busy', resourceKey: 'box:busy', rhythm: { intervalSeconds: 3_600 } });
-    await saveSchedule(sql(), { ...common, name: 'broken', kind: '', resourceKey: 'box:broken', rhythm: { intervalSeconds: 3_600 } });
+    await saveSchedule(sql(), { ...common, name: 'nightly', resourceKey: 'box:nightly', interval: { dailyAt: '03:00' } });
+    await saveSchedule(sql(), { ...common, name: 'busy', resourceKey: 'box:busy', interval: { intervalSeconds: 3_600 } });
+    await saveSchedule(sql(), { ...common, name: 'broken', kind: '', resourceKey: 'box:broken', interval: { intervalSeconds: 3_600 } });
     const holder = await world.start({ kind: 'dawdle', resourceKey: 'box:busy', input: { ms: 30_000 } });
     world.engine([dawdle]);
     world.engine([dawdle]);
@@ -159,7 +159,7 @@ describe('accepting, waiting and watching', () => {
     );
     const late = await world.start({ kind: 'quick', orgId: other, input: {} });
     await world.pool.query('UPDATE workflow SET dispatch_after = now() WHERE id = $1', [late.workflowId]);
-    const due = await takeDueWorkflows(sql(), { lane: 'usual', limit: 32, ringAgainSeconds: 0, queueEmpty: false, fullOrgs: [] });
+    const due = await takeDueWorkflows(sql(), { kind: 'default', limit: 32, enqueueAgainSeconds: 0, queueEmpty: false, fullOrgs: [] });
     expect(due.slice(0, 2).map(({ id }) => id)).toContain(late.workflowId);
     let [runs, runsBeforeLate] = [0, 5_000];
     world.engine(
@@ -185,7 +185,7 @@ describe('accepting, waiting and watching', () => {
 
   it('never holds a request up when the queue is away', async () => {
     const queue = openQueue({ queueUrl: 'redis://127.0.0.1:1', queueName: 'boxes', log: world.log });
-    await expect(queue.ring({ workflowId: uuidv7(), orgId: uuidv7() }, 0)).rejects.toThrow('the queue has not been reached yet');
+    await expect(queue.enqueue({ workflowId: uuidv7(), orgId: uuidv7() }, 0)).rejects.toThrow('the queue has not been reached yet');
     await queue.close();
   });
 });

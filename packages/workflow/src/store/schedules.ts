@@ -13,16 +13,16 @@ export interface Schedule {
   mode: 'live' | 'sandbox';
   input: unknown;
   /** How often; `dailyAt` is `HH:MM` in UTC. */
-  rhythm: { intervalSeconds: number } | { dailyAt: string };
+  interval: { intervalSeconds: number } | { dailyAt: string };
   /** Default: at the next sweep. */
   firstRunAt?: Date;
 }
 
-/** Creates or changes a schedule, in the caller's transaction. The next run of one that exists stays unless its rhythm changes. */
+/** Creates or changes a schedule, in the caller's transaction. The next run of one that exists stays unless its interval changes. */
 export async function saveSchedule(sql: Sql, schedule: Schedule): Promise<void> {
-  const { name, kind, resourceKey, subject, orgId, mode, input, rhythm, firstRunAt } = schedule;
-  const interval = 'intervalSeconds' in rhythm ? rhythm.intervalSeconds : null;
-  const daily = 'dailyAt' in rhythm ? rhythm.dailyAt : null;
+  const { name, kind, resourceKey, subject, orgId, mode, input, interval, firstRunAt } = schedule;
+  const seconds = 'intervalSeconds' in interval ? interval.intervalSeconds : null;
+  const daily = 'dailyAt' in interval ? interval.dailyAt : null;
   const values = [
     name,
     kind,
@@ -32,7 +32,7 @@ export async function saveSchedule(sql: Sql, schedule: Schedule): Promise<void> 
     orgId,
     mode,
     JSON.stringify(input),
-    interval,
+    seconds,
     daily,
     firstRunAt?.toISOString() ?? null,
   ];
@@ -134,16 +134,16 @@ const dueSql = `SELECT name FROM workflow_schedule WHERE ${isDue} AND name > $1 
 const takeSql = `SELECT *, clock_timestamp() AS now FROM workflow_schedule WHERE name = $1 AND ${isDue} FOR UPDATE SKIP LOCKED`;
 
 /** Every so many seconds counted from `anchorAt`, or daily at `HH:MM` UTC. */
-export type Rhythm = { intervalSeconds: number; anchorAt: Date } | { dailyAt: string };
+export type ScheduleInterval = { intervalSeconds: number; anchorAt: Date } | { dailyAt: string };
 
 /** The first time after `now`. However many were missed, they are one run. */
-export function nextRunAt(rhythm: Rhythm, now: Date): Date {
-  if ('intervalSeconds' in rhythm) {
-    const stepMs = rhythm.intervalSeconds * 1_000;
-    const passed = Math.floor((now.getTime() - rhythm.anchorAt.getTime()) / stepMs);
-    return new Date(rhythm.anchorAt.getTime() + (passed + 1) * stepMs);
+export function nextRunAt(interval: ScheduleInterval, now: Date): Date {
+  if ('intervalSeconds' in interval) {
+    const stepMs = interval.intervalSeconds * 1_000;
+    const passed = Math.floor((now.getTime() - interval.anchorAt.getTime()) / stepMs);
+    return new Date(interval.anchorAt.getTime() + (passed + 1) * stepMs);
   }
-  const [hours, minutes] = rhythm.dailyAt.split(':').map(Number);
+  const [hours, minutes] = interval.dailyAt.split(':').map(Number);
   const next = new Date(now);
   next.setUTCHours(hours ?? 0, minutes ?? 0, 0, 0);
   if (next <= now) next.setUTCDate(next.getUTCDate() + 1);

@@ -38,7 +38,7 @@ export type WorkflowStarted =
   | { started: false; workflowId: string; status: UnfinishedWorkflow['status'] };
 
 /**
- * Accepts a workflow within the caller's transaction, or says which one is in the way. Nothing runs before the caller commits; then call `ring`.
+ * Accepts a workflow within the caller's transaction, or says which one is in the way. Nothing runs before the caller commits; then call `enqueue`.
  * Throws a ZodError when a value is not what it must be.
  */
 export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>): Promise<WorkflowStarted> {

@@ -171,7 +171,7 @@ const renewSql = `
   UPDATE workflow SET lease_until = clock_timestamp() + make_interval(secs => $3::float8) WHERE ${claimedFor('renewLease')} RETURNING id`;
 
 /**
- * Asynchronous commit: a progress bar that a crash of Postgres sets back by a moment harms nobody.
+ * Asynchronous commit: a progress bar that a crash of Postgres sets back by a moment harms probeJob.
  * Zero rows are left to the renewal of the lease to notice.
  */
 export const reportProgress = (sql: Sql, claim: ClaimKey, percent: number): Promise<unknown> =>

@@ -25,7 +25,7 @@ export async function scheduleReconciliation(database: ComputeDatabase, targets:
         orgId: platformOrgId,
         mode,
         input: { deployTarget },
-        rhythm: { intervalSeconds: seconds },
+        interval: { intervalSeconds: seconds },
       });
     }
     await removeOtherSchedules(sql, ranges.map(nameOf));

@@ -1,5 +1,5 @@
 import { verifyArchive } from '@drydock/archive/read/verify-archive';
-import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import type { Tx } from '../database.store';
 import { recordBackup, recordVerified } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';
@@ -28,7 +28,7 @@ export async function packBackup(
   const storageKey = `${backupPrefix(ref, backupId)}/${step.fence}`;
   const { sequence, createdAt } = backup;
   const archive = { sink: backupStorage.sink(storageKey), archiveId: backupId, sequence, createdAt };
-  const packed = await definitely(provider.pack(ref, archive, { ...orderOf(step), progress: step.progress }, replacedBy));
+  const packed = await definitely(provider.pack(ref, archive, { ...fencedCall(step), progress: step.progress }, replacedBy));
   const { manifestMac, checksumSha256, sizeBytes, rawBytes } = packed;
   return { storageKey, manifestMac, checksumSha256, sizeBytes, rawBytes };
 }
@@ -61,9 +61,9 @@ export async function proveRestorable(
 ): Promise<boolean> {
   const { archive, backupId: archiveId, major } = backup;
   const source = backupStorage.source(archive.storageKey);
-  const order = { ...orderOf(step), progress: step.progress };
+  const call = { ...fencedCall(step), progress: step.progress };
   const toVerify = { source, archiveId, manifestMac: archive.manifestMac };
-  const { readFrom } = await definitely(provider.verifyRestore(refOf(step), major, toVerify, order));
+  const { readFrom } = await definitely(provider.verifyRestore(refOf(step), major, toVerify, call));
   return readFrom !== null;
 }
 

@@ -1,4 +1,4 @@
-import { orderOf } from '@drydock/workflow/definition/definition';
+import { fencedCall } from '@drydock/workflow/definition/definition';
 import { z } from 'zod';
 import { endCreation, provision, serve } from './provision-database';
 import { defineWorkflow, refOf } from './work';
@@ -11,7 +11,7 @@ export const createDatabaseWorkflow = defineWorkflow({
   .step('provision', {
     timeoutSeconds: 120,
     run: (step, context) => provision(context, step),
-    undo: (step, context) => context.provider.destroy(refOf(step), orderOf(step)),
+    undo: (step, context) => context.provider.destroy(refOf(step), fencedCall(step)),
     commit: (tx, step, address, context) => serve(context, tx, step, address),
   })
   .onEnd(endCreation)

@@ -1,4 +1,4 @@
-import { orderOf } from '@drydock/workflow/definition/definition';
+import { fencedCall } from '@drydock/workflow/definition/definition';
 import { removeSchedule } from '@drydock/workflow/store/schedules';
 import { z } from 'zod';
 import { verifyScheduleOf } from '../backups/verify-restore.workflow';
@@ -12,7 +12,7 @@ export const deleteDatabaseWorkflow = defineWorkflow({ kind: 'delete_database', 
   .pointOfNoReturn()
   .step('destroy', {
     timeoutSeconds: 120,
-    run: (step, context) => context.provider.destroy(refOf(step), orderOf(step)),
+    run: (step, context) => context.provider.destroy(refOf(step), fencedCall(step)),
     commit: async (tx, step, _output, context) => {
       const sql = context.database.sql(tx);
       await removeSchedule(sql, verifyScheduleOf(step.subject.id));

@@ -1,4 +1,4 @@
-import { type EndHooks, orderOf, type StepContext, type WorkflowRun } from '@drydock/workflow/definition/definition';
+import { type EndHooks, fencedCall, type StepContext, type WorkflowRun } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { removeSchedule, saveSchedule } from '@drydock/workflow/store/schedules';
 import { verifyRestoreWorkflow, verifyScheduleOf } from '../backups/verify-restore.workflow';
@@ -29,7 +29,7 @@ export async function provision(context: WorkContext, step: StepContext<NewDatab
   if (size === undefined) throw fail('size_not_offered');
   const { vcpu, ram_gb: ramGb, storage_gb: storageGb } = size;
   const spec = { major, databaseName, username, password: context.passwords(step.subject.id), size: { vcpu, ramGb, storageGb } };
-  const { host, port } = await definitely(context.provider.create(refOf(step), spec, orderOf(step)));
+  const { host, port } = await definitely(context.provider.create(refOf(step), spec, fencedCall(step)));
   return { host, port };
 }
 
@@ -45,7 +45,7 @@ export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unkno
     orgId: run.orgId,
     mode: run.mode,
     input: {},
-    rhythm: { intervalSeconds: context.verifyRestoreSeconds },
+    interval: { intervalSeconds: context.verifyRestoreSeconds },
     firstRunAt: new Date(context.now().getTime() + context.verifyRestoreSeconds * 1_000),
   });
 }

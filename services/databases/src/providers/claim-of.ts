@@ -1,4 +1,4 @@
 import type { Claim } from '@drydock/agent/database/client';
-import type { Order } from './database-provider';
+import type { FencedCall } from './database-provider';
 
-export const claimOf = ({ fence, workflowId, signal }: Order): Claim => ({ fence, workflowId, signal });
+export const claimOf = ({ fence, workflowId, signal }: FencedCall): Claim => ({ fence, workflowId, signal });

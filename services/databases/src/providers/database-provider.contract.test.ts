@@ -6,7 +6,7 @@ import { folderSink, folderSource } from '@drydock/archive/format/folder-objects
 import { realisticDatabase } from '@drydock/postgres/testing/realistic-database';
 import pg from 'pg';
 import { type DatabaseHostProcess, startDatabaseHost } from '../../test/database-host-process';
-import type { DatabaseProvider, DatabaseRef, HostedDatabase, InstanceSpec, MovingOrder, Upgrade } from './database-provider';
+import type { DatabaseProvider, DatabaseRef, FencedCallWithProgress, HostedDatabase, InstanceSpec, Upgrade } from './database-provider';
 import { localDatabaseProvider } from './database-provider.local';
 
 const archiveKey = randomBytes(32);
@@ -22,7 +22,7 @@ const spec: InstanceSpec = {
   password: 'the-owner-s-password',
   size: { vcpu: 1, ramGb: 1, storageGb: 10 },
 };
-const order = (fence: number, signal = new AbortController().signal): MovingOrder => ({
+const call = (fence: number, signal = new AbortController().signal): FencedCallWithProgress => ({
   fence: String(fence),
   workflowId: `w-${fence}`,
   signal,
@@ -57,7 +57,7 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     }
   };
   const filled = async (ref: DatabaseRef): Promise<HostedDatabase> => {
-    const database = await provider.create(ref, spec, order(1));
+    const database = await provider.create(ref, spec, call(1));
     await runSql(database, ...realisticDatabase({ bytes: 2e6, password: 'the-writer-s-password' }));
     return database;
   };
@@ -65,9 +65,9 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
   it('makes a database once, says what it is, and forgets it when it is destroyed', async () => {
     const ref = newDatabase();
     expect(await provider.describe(ref)).toBeNull();
-    const made = await provider.create(ref, spec, order(1));
+    const made = await provider.create(ref, spec, call(1));
     await runSql(made, 'create table kept (a int)');
-    const again = await provider.create(ref, spec, order(2));
+    const again = await provider.create(ref, spec, call(2));
     expect(again).toMatchObject({
       host: made.host,
       port: made.port,
@@ -78,9 +78,9 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
       upgrade: null,
     });
     expect(await runSql(again, 'select count(*)::int as n from kept')).toEqual([{ n: 0 }]);
-    await expect(provider.destroy(ref, order(1))).rejects.toMatchObject({ refusal: 'stale_fence' });
-    await provider.destroy(ref, order(3));
-    await provider.destroy(ref, order(3));
+    await expect(provider.destroy(ref, call(1))).rejects.toMatchObject({ refusal: 'stale_fence' });
+    await provider.destroy(ref, call(3));
+    await provider.destroy(ref, call(3));
     expect(await provider.describe(ref)).toBeNull();
   });
 
@@ -89,20 +89,20 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     await filled(ref);
     const archiveId = randomUUID();
     const place = path.join(folder, archiveId);
-    const packed = await provider.pack(ref, { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() }, order(2));
+    const packed = await provider.pack(ref, { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() }, call(2));
     expect(packed).toMatchObject({ major: 16, manifestMac: expect.any(String) });
     const archive = { source: folderSource(place), archiveId, manifestMac: packed.manifestMac };
-    const verified = await provider.verifyRestore(ref, packed.major, archive, order(3));
+    const verified = await provider.verifyRestore(ref, packed.major, archive, call(3));
     expect(verified).toMatchObject({ tables: 11, readFrom: expect.stringMatching(/^"\w+"\."/) });
     expect(verified.rows).toBeGreaterThan(1_000);
     const wrong = { ...archive, manifestMac: '0'.repeat(packed.manifestMac.length) };
-    await expect(provider.verifyRestore(ref, packed.major, wrong, order(4))).rejects.toMatchObject({ refusal: 'archive_refused' });
-    await provider.destroy(ref, order(5));
+    await expect(provider.verifyRestore(ref, packed.major, wrong, call(4))).rejects.toMatchObject({ refusal: 'archive_refused' });
+    await provider.destroy(ref, call(5));
   });
 
   it("proves a backup whose row security names the customer's own roles and holds for the owner too", async () => {
     const ref = newDatabase();
-    const database = await provider.create(ref, spec, order(1));
+    const database = await provider.create(ref, spec, call(1));
     await runSql(
       database,
       'create role reader',
@@ -121,19 +121,19 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     );
     const archiveId = randomUUID();
     const place = path.join(folder, archiveId);
-    const packed = await provider.pack(ref, { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() }, order(2));
+    const packed = await provider.pack(ref, { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() }, call(2));
     // A proof is of the backup, not of what became of the database since.
     await runSql(database, 'drop policy odd on shown', 'drop role "Odd ""name"');
     const archive = { source: folderSource(place), archiveId, manifestMac: packed.manifestMac };
-    const verified = await provider.verifyRestore(ref, packed.major, archive, order(3));
+    const verified = await provider.verifyRestore(ref, packed.major, archive, call(3));
     // The owner sees no row of the largest table. What its policies give it, they give to whoever owns the restored tables.
     expect(verified).toEqual({ tables: 3, rows: 5_002, readFrom: '"public"."mine"' });
-    await provider.destroy(ref, order(4));
+    await provider.destroy(ref, call(4));
   });
 
   it('says before an upgrade what stands against it, by which path it would go, and does not begin it', async () => {
     const ref = newDatabase();
-    const database = await provider.create(ref, spec, order(1));
+    const database = await provider.create(ref, spec, call(1));
     await runSql(database, 'create table measured (at json, v int)', 'create unlogged table cache (a int)');
     const plan = await provider.planUpgrade(ref, 18);
     expect(plan).toMatchObject({ path: 'offline', neededBytes: Math.ceil(plan.sizeBytes * 2.2) });
@@ -141,49 +141,49 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
       expect.arrayContaining(['WARNING offline_path', 'INFO unlogged_copied', 'INFO keyless_tables']),
     );
     const upgrade: Upgrade = { upgradeId: 'u-1', toMajor: 18, path: 'logical' };
-    await expect(provider.createTarget(ref, upgrade, order(2))).rejects.toMatchObject({
+    await expect(provider.createTarget(ref, upgrade, call(2))).rejects.toMatchObject({
       refusal: 'precheck_failed',
       findings: [expect.objectContaining({ code: 'offline_path' })],
     });
     await expect(provider.planUpgrade(ref, 15)).rejects.toMatchObject({ refusal: 'major_not_installed' });
     await expect(provider.planUpgrade(newDatabase(), 18)).rejects.toMatchObject({ refusal: 'unknown_database' });
     expect((await provider.describe(ref))?.upgrade).toBeNull();
-    await provider.destroy(ref, order(3));
+    await provider.destroy(ref, call(3));
   });
 
   it('moves to a newer major though every stage is cut once and done again by another claim; behind the switch there is no way back', async () => {
     const ref = newDatabase();
     const database = await filled(ref);
     const upgrade: Upgrade = { upgradeId: 'u-2', toMajor: 18, path: 'logical' };
-    await provider.createTarget(ref, upgrade, order(2));
+    await provider.createTarget(ref, upgrade, call(2));
     let fence = 2;
     for (const stage of ['copySchema', 'copyData', 'catchUp'] as const) {
       // A worker that is cut somewhere in the middle; its successor has a newer claim and goes on.
       const cut = new AbortController();
-      const cutting = provider[stage](ref, upgrade, order(fence, cut.signal)).catch(() => undefined);
+      const cutting = provider[stage](ref, upgrade, call(fence, cut.signal)).catch(() => undefined);
       setTimeout(() => cut.abort(new Error('the lease was lost')), 300);
       await cutting;
-      await provider[stage](ref, upgrade, order(++fence));
-      await expect(provider[stage](ref, upgrade, order(fence - 1))).rejects.toMatchObject({ refusal: 'stale_fence' });
+      await provider[stage](ref, upgrade, call(++fence));
+      await expect(provider[stage](ref, upgrade, call(fence - 1))).rejects.toMatchObject({ refusal: 'stale_fence' });
     }
     expect(await provider.describe(ref)).toMatchObject({ major: 16, upgrade: { phase: 'prepared', toMajor: 18 } });
-    const { writesBlockedMs } = await provider.cutover(ref, upgrade, order(fence));
-    expect(await provider.cutover(ref, upgrade, order(fence))).toEqual({ writesBlockedMs });
+    const { writesBlockedMs } = await provider.cutover(ref, upgrade, call(fence));
+    expect(await provider.cutover(ref, upgrade, call(fence))).toEqual({ writesBlockedMs });
     expect(await provider.describe(ref)).toMatchObject({
       host: database.host,
       port: database.port,
       major: 18,
       upgrade: { phase: 'switched' },
     });
-    await expect(provider.abandon(ref, upgrade, order(fence))).rejects.toMatchObject({ refusal: 'switched' });
-    await expect(provider.retireOld(ref, upgrade, order(fence))).rejects.toMatchObject({ refusal: 'moved' });
-    await provider.copyData(ref, upgrade, order(fence));
+    await expect(provider.abandon(ref, upgrade, call(fence))).rejects.toMatchObject({ refusal: 'switched' });
+    await expect(provider.retireOld(ref, upgrade, call(fence))).rejects.toMatchObject({ refusal: 'moved' });
+    await provider.copyData(ref, upgrade, call(fence));
     await runSql(database, "insert into notes values (0, 'written after the cutover')");
-    expect(await provider.compare(ref, upgrade, order(fence))).toEqual({ outcome: 'equal', tables: 11, names: [] });
-    for (let again = 0; again < 2; again++) await provider.finish(ref, upgrade, order(fence));
+    expect(await provider.compare(ref, upgrade, call(fence))).toEqual({ outcome: 'equal', tables: 11, names: [] });
+    for (let again = 0; again < 2; again++) await provider.finish(ref, upgrade, call(fence));
     expect(await runSql(database, "select count(*)::int as n from notes where b like 'written after%'")).toEqual([{ n: 1 }]);
-    for (let again = 0; again < 2; again++) await provider.retireOld(ref, upgrade, order(fence));
+    for (let again = 0; again < 2; again++) await provider.retireOld(ref, upgrade, call(fence));
     expect(await provider.describe(ref)).toMatchObject({ major: 18, isUp: true, upgrade: null });
-    await provider.destroy(ref, order(fence));
+    await provider.destroy(ref, call(fence));
   });
 });

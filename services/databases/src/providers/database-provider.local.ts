@@ -7,9 +7,9 @@ import type {
   DatabaseProvider,
   DatabaseReader,
   DatabaseRef,
+  FencedCall,
+  FencedCallWithProgress,
   HostedDatabase,
-  MovingOrder,
-  Order,
   Upgrade,
   UpgradeName,
 } from './database-provider';
@@ -54,17 +54,17 @@ export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
   const { client } = tools;
   return {
     ...localDatabaseReader(client),
-    create: async ({ databaseId, mode }, spec, order) => {
+    create: async ({ databaseId, mode }, spec, call) => {
       const { major, databaseName, username, password, size } = spec;
       const measures = { vcpu: size.vcpu, ram_gb: size.ramGb, storage_gb: size.storageGb };
       const wanted = { mode, major, database_name: databaseName, username, password, size: measures };
-      return toHosted(await translated(client.ensureDatabase(databaseId, wanted, claimOf(order))));
+      return toHosted(await translated(client.ensureDatabase(databaseId, wanted, claimOf(call))));
     },
-    destroy: ({ databaseId }, order) => translated(client.destroyDatabase(databaseId, claimOf(order))),
-    pack: (database, archive, order, replacedBy) => translated(packDatabase(tools, database, archive, order, replacedBy)),
-    verifyRestore: (database, major, archive, order) => translated(verifyRestore(tools, database, major, archive, order)),
-    stageRestore: (database, restore, order) => translated(stageRestore(tools, database, restore, order)),
-    createTarget: (database, upgrade, order) => translated(createTarget(client, database, upgrade, order)),
+    destroy: ({ databaseId }, call) => translated(client.destroyDatabase(databaseId, claimOf(call))),
+    pack: (database, archive, call, replacedBy) => translated(packDatabase(tools, database, archive, call, replacedBy)),
+    verifyRestore: (database, major, archive, call) => translated(verifyRestore(tools, database, major, archive, call)),
+    stageRestore: (database, restore, call) => translated(stageRestore(tools, database, restore, call)),
+    createTarget: (database, upgrade, call) => translated(createTarget(client, database, upgrade, call)),
     ...localMoves(client),
   };
 }
@@ -73,39 +73,40 @@ export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
 function localMoves(
   client: DatabaseHostClient,
 ): Omit<DatabaseProvider, keyof DatabaseReader | 'create' | 'destroy' | 'pack' | 'verifyRestore' | 'stageRestore' | 'createTarget'> {
-  const wantedOf = ({ upgradeId }: UpgradeName, { progress }: Order & Partial<MovingOrder>) => ({
+  const wantedOf = ({ upgradeId }: UpgradeName, { progress }: FencedCall & Partial<FencedCallWithProgress>) => ({
     jobId: randomUUID(),
     upgradeId,
     onProgress: (share: number): void => progress?.(share),
   });
   const run =
-    (stage: Exclude<UpgradeStage, 'compare'>) => (database: DatabaseRef, upgrade: UpgradeName, order: Order & Partial<MovingOrder>) =>
-      client.runStage(database.databaseId, { ...wantedOf(upgrade, order), stage }, claimOf(order));
-  const block = (databaseId: string, upgrade: Upgrade, order: Order): Promise<void> =>
-    client.blockWrites(databaseId, upgrade.upgradeId, claimOf(order));
+    (stage: Exclude<UpgradeStage, 'compare'>) =>
+    (database: DatabaseRef, upgrade: UpgradeName, call: FencedCall & Partial<FencedCallWithProgress>) =>
+      client.runStage(database.databaseId, { ...wantedOf(upgrade, call), stage }, claimOf(call));
+  const block = (databaseId: string, upgrade: Upgrade, call: FencedCall): Promise<void> =>
+    client.blockWrites(databaseId, upgrade.upgradeId, claimOf(call));
   return {
     copySchema: (...stage) => translated(run('copy_schema')(...stage)),
-    copyData: (database, upgrade, order) =>
+    copyData: (database, upgrade, call) =>
       translated(
         (async () => {
-          if (upgrade.path === 'offline') await block(database.databaseId, upgrade, order);
-          await run('copy_data')(database, upgrade, order);
+          if (upgrade.path === 'offline') await block(database.databaseId, upgrade, call);
+          await run('copy_data')(database, upgrade, call);
         })(),
       ),
     catchUp: (...stage) => translated(run('catch_up')(...stage)),
-    cutover: async ({ databaseId }, upgrade, order) => {
-      const { writes_blocked_ms: writesBlockedMs } = await translated(client.cutover(databaseId, upgrade.upgradeId, claimOf(order)));
+    cutover: async ({ databaseId }, upgrade, call) => {
+      const { writes_blocked_ms: writesBlockedMs } = await translated(client.cutover(databaseId, upgrade.upgradeId, claimOf(call)));
       return { writesBlockedMs };
     },
-    compare: ({ databaseId }, upgrade, order) => translated(client.compare(databaseId, wantedOf(upgrade, order), claimOf(order))),
-    finish: (database, upgrade, order) =>
+    compare: ({ databaseId }, upgrade, call) => translated(client.compare(databaseId, wantedOf(upgrade, call), claimOf(call))),
+    finish: (database, upgrade, call) =>
       translated(
         (async () => {
-          await run('finish')(database, upgrade, order);
-          await client.restOld(database.databaseId, upgrade.upgradeId, claimOf(order));
+          await run('finish')(database, upgrade, call);
+          await client.restOld(database.databaseId, upgrade.upgradeId, claimOf(call));
         })(),
       ),
-    retireOld: ({ databaseId }, upgrade, order) => translated(client.retireOld(databaseId, upgrade.upgradeId, claimOf(order))),
-    abandon: ({ databaseId }, upgrade, order) => translated(client.abandonUpgrade(databaseId, upgrade.upgradeId, claimOf(order))),
+    retireOld: ({ databaseId }, upgrade, call) => translated(client.retireOld(databaseId, upgrade.upgradeId, claimOf(call))),
+    abandon: ({ databaseId }, upgrade, call) => translated(client.abandonUpgrade(databaseId, upgrade.upgradeId, claimOf(call))),
   };
 }

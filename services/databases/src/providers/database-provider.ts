@@ -1,8 +1,8 @@
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { MovingOrder, Order } from '@drydock/workflow/definition/definition';
+import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition/definition';
 
-export type { MovingOrder, Order };
+export type { FencedCall, FencedCallWithProgress };
 
 /** Which database, in which world: live and sandbox databases never share a folder, an instance or an address. */
 export interface DatabaseRef {
@@ -170,60 +170,60 @@ export interface DatabaseReader {
  */
 export interface DatabaseProvider extends DatabaseReader {
   /** An instance of its own, a database owned by the user, served at the address it resolves with. */
-  create(database: DatabaseRef, spec: InstanceSpec, order: Order): Promise<HostedDatabase>;
+  create(database: DatabaseRef, spec: InstanceSpec, call: FencedCall): Promise<HostedDatabase>;
   /** Instances, data and address are gone. Not there is no error. Also while an upgrade is half done. */
-  destroy(database: DatabaseRef, order: Order): Promise<void>;
+  destroy(database: DatabaseRef, call: FencedCall): Promise<void>;
 
   /**
    * One moment of the database into an archive, read from the instance that serves; reads and writes go on. With `replacedBy`: from the instance that this restore
    * has replaced, between `cutover` and `finish`.
    */
-  pack(database: DatabaseRef, archive: ArchiveToWrite, order: MovingOrder, replacedBy?: UpgradeName): Promise<PackedArchive>;
+  pack(database: DatabaseRef, archive: ArchiveToWrite, call: FencedCallWithProgress, replacedBy?: UpgradeName): Promise<PackedArchive>;
   /**
    * Proves an archive restorable: into a scratch instance of this major, counts compared, a row read back over TLS as an ordinary client, and everything
    * removed again. DatabaseProviderError `archive_refused` when it is not what it must be, `no_space`.
    */
-  verifyRestore(database: DatabaseRef, major: number, archive: ArchiveToVerify, order: MovingOrder): Promise<VerifiedRestore>;
+  verifyRestore(database: DatabaseRef, major: number, archive: ArchiveToVerify, call: FencedCallWithProgress): Promise<VerifiedRestore>;
 
   /**
    * The backup as a whole instance beside the serving one, with the serving one's roles; the counts compared and a row read back. It begins again from empty. Then `cutover` puts it
    * behind the address, `finish` stops the replaced instance and keeps it, `retireOld` removes it; until the cutover `abandon` takes everything back. Null when it has been switched to
    * already. DatabaseProviderError `archive_refused`, `content_refused` (an object of the backup's), `no_space`, `moved`, `major_not_installed`.
    */
-  stageRestore(database: DatabaseRef, restore: Restore, order: MovingOrder): Promise<StagedRestore | null>;
+  stageRestore(database: DatabaseRef, restore: Restore, call: FencedCallWithProgress): Promise<StagedRestore | null>;
 
   /**
    * The prechecks again, then an empty instance of the new major beside the serving one. DatabaseProviderError `precheck_failed` (findings with ERROR, in
    * `findings`), `no_space`, `moved` (another upgrade is under way).
    */
-  createTarget(database: DatabaseRef, upgrade: Upgrade, order: Order): Promise<void>;
+  createTarget(database: DatabaseRef, upgrade: Upgrade, call: FencedCall): Promise<void>;
   /** From here to the end of the upgrade the customer's DDL is refused with a clear message. Roles with their SCRAM verifiers, and the schema with its keys. Begins again from empty. */
-  copySchema(database: DatabaseRef, upgrade: Upgrade, order: MovingOrder): Promise<void>;
+  copySchema(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
    * Every row, then indexes, foreign keys, triggers, views' contents, large objects and ANALYZE. `logical`: the customer writes on and replication follows.
    * `offline`: from here on the database is held: sessions end, new ones wait or are told that it is being upgraded.
    */
-  copyData(database: DatabaseRef, upgrade: Upgrade, order: MovingOrder): Promise<void>;
+  copyData(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /** Waits until the target is less than a moment behind. Nothing to do for `offline`. Repeat it right before `cutover`. */
-  catchUp(database: DatabaseRef, upgrade: Upgrade, order: MovingOrder): Promise<void>;
+  catchUp(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
    * **The point of no return** is inside: the pointer moves, on disk, to the new instance. Before it: sessions end and new ones are held, writes to the
    * old instance are blocked for good, a marker row arrives, sequences, roles, large objects and unlogged tables are brought level. After it: held
    * sessions go on at the new instance. When it cannot come level in seconds the old one serves on and this rejects (try `catchUp` and it again);
    * DatabaseProviderError `moved` when there is no such upgrade. Resolves at once when the pointer has moved already.
    */
-  cutover(database: DatabaseRef, upgrade: UpgradeName, order: Order): Promise<Cutover>;
+  cutover(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<Cutover>;
   /** Old against new, as of the cutover: every row of every table, sequences, large objects. The customer reads and writes meanwhile. */
-  compare(database: DatabaseRef, upgrade: Upgrade, order: MovingOrder): Promise<Comparison>;
+  compare(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<Comparison>;
   /** ANALYZE, what the move needed is removed from the new instance, the old one is stopped and kept, frozen. */
-  finish(database: DatabaseRef, upgrade: UpgradeName, order: Order): Promise<void>;
+  finish(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
   /** Removes the kept old instance. Only after `finish` (else DatabaseProviderError `moved`). Not there is no error. */
-  retireOld(database: DatabaseRef, upgrade: UpgradeName, order: Order): Promise<void>;
+  retireOld(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
   /**
    * Takes an upgrade back before its point of no return: the target and all traces are removed, the old instance serves and takes DDL again. An upgrade that
    * is not there is no error. DatabaseProviderError `switched` when the pointer has moved: then the only way is forward.
    */
-  abandon(database: DatabaseRef, upgrade: UpgradeName, order: Order): Promise<void>;
+  abandon(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
 }
 
 export type DatabaseRefusal =

@@ -7,7 +7,7 @@ import type {
   ArchiveToVerify,
   ArchiveToWrite,
   DatabaseRef,
-  MovingOrder,
+  FencedCallWithProgress,
   PackedArchive,
   Restore,
   StagedRestore,
@@ -27,14 +27,14 @@ export async function packDatabase(
   { client, archiveKey }: LocalTools,
   { databaseId, orgId }: DatabaseRef,
   { sink, archiveId, sequence, createdAt }: ArchiveToWrite,
-  order: MovingOrder,
+  call: FencedCallWithProgress,
   replacedBy: UpgradeName | undefined,
 ): Promise<PackedArchive> {
   const keys = encodeKeys(deriveKeys(archiveKey, randomBytes(saltBytes), archiveId));
   const of = replacedBy === undefined ? {} : { replaced_by: replacedBy.upgradeId };
   const spec = { org_id: orgId, archive_id: archiveId, keys, sequence, created_at: createdAt.toISOString(), ...of };
-  const wanted = { jobId: randomUUID(), spec, served: { sources: [], sink }, onProgress: (share: number) => order.progress(share) };
-  const packed = await client.dump(databaseId, wanted, claimOf(order));
+  const wanted = { jobId: randomUUID(), spec, served: { sources: [], sink }, onProgress: (share: number) => call.progress(share) };
+  const packed = await client.dump(databaseId, wanted, claimOf(call));
   return {
     major: packed.major,
     manifestMac: packed.manifest_mac,
@@ -50,13 +50,13 @@ export async function verifyRestore(
   { databaseId, orgId }: DatabaseRef,
   major: number,
   { source, archiveId, manifestMac }: ArchiveToVerify,
-  order: MovingOrder,
+  call: FencedCallWithProgress,
 ): Promise<VerifiedRestore> {
   const expected = { archiveId, siteId: databaseId, orgId, manifestMac };
   const keys = encodeKeys(await deriveKeysOf({ source, expected }, archiveKey));
   const spec = { org_id: orgId, archive_id: archiveId, keys, manifest_mac: manifestMac, major };
-  const wanted = { jobId: randomUUID(), spec, served: { sources: [source] }, onProgress: (share: number) => order.progress(share) };
-  const { tables, rows, read_from: readFrom } = await client.verifyDump(databaseId, wanted, claimOf(order));
+  const wanted = { jobId: randomUUID(), spec, served: { sources: [source] }, onProgress: (share: number) => call.progress(share) };
+  const { tables, rows, read_from: readFrom } = await client.verifyDump(databaseId, wanted, claimOf(call));
   return { tables, rows, readFrom };
 }
 
@@ -65,13 +65,13 @@ export async function stageRestore(
   { client, archiveKey }: LocalTools,
   { databaseId, orgId }: DatabaseRef,
   { upgradeId, major, sourceId, archive: { source, archiveId, manifestMac } }: Restore,
-  order: MovingOrder,
+  call: FencedCallWithProgress,
 ): Promise<StagedRestore | null> {
   const keys = encodeKeys(await deriveKeysOf({ source, expected: { archiveId, siteId: sourceId, orgId, manifestMac } }, archiveKey));
-  const claim = claimOf(order);
+  const claim = claimOf(call);
   await client.prepareTarget(databaseId, { upgrade_id: upgradeId, to_major: major, path: 'restore' }, claim);
   const spec = { org_id: orgId, archive_id: archiveId, keys, manifest_mac: manifestMac, source_id: sourceId, upgrade_id: upgradeId };
-  const wanted = { jobId: randomUUID(), spec, served: { sources: [source] }, onProgress: (share: number) => order.progress(share) };
+  const wanted = { jobId: randomUUID(), spec, served: { sources: [source] }, onProgress: (share: number) => call.progress(share) };
   const loaded = await client.loadDump(databaseId, wanted, claim);
   return loaded && { tables: loaded.tables, rows: loaded.rows, readFrom: loaded.read_from, findings: loaded.findings };
 }

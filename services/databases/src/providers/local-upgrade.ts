@@ -1,6 +1,6 @@
 import type { DatabaseHostClient } from '@drydock/agent/database/client';
 import { claimOf } from './claim-of';
-import { DatabaseProviderError, type DatabaseRef, type Order, type Upgrade, type UpgradePlan } from './database-provider';
+import { DatabaseProviderError, type DatabaseRef, type FencedCall, type Upgrade, type UpgradePlan } from './database-provider';
 
 export async function readPlan(
   client: Pick<DatabaseHostClient, 'precheck'>,
@@ -13,10 +13,15 @@ export async function readPlan(
 }
 
 /** The world may have moved since the plan was made. Throws `precheck_failed`. */
-export async function createTarget(client: DatabaseHostClient, { databaseId }: DatabaseRef, upgrade: Upgrade, order: Order): Promise<void> {
-  const known = (await client.readDatabase(databaseId, order.signal)).upgrade;
+export async function createTarget(
+  client: DatabaseHostClient,
+  { databaseId }: DatabaseRef,
+  upgrade: Upgrade,
+  call: FencedCall,
+): Promise<void> {
+  const known = (await client.readDatabase(databaseId, call.signal)).upgrade;
   if (known?.upgrade_id !== upgrade.upgradeId) {
-    const plan = await readPlan(client, databaseId, { toMajor: upgrade.toMajor, withTrial: false }, order.signal);
+    const plan = await readPlan(client, databaseId, { toMajor: upgrade.toMajor, withTrial: false }, call.signal);
     const errors = plan.findings.filter(({ level }) => level === 'ERROR');
     const isOfflineNow = plan.path === 'offline' && upgrade.path === 'logical';
     const refused = isOfflineNow ? plan.findings.filter(({ level, code }) => level === 'ERROR' || code === 'offline_path') : errors;
@@ -24,5 +29,5 @@ export async function createTarget(client: DatabaseHostClient, { databaseId }: D
       throw new DatabaseProviderError('precheck_failed', refused.map(({ code }) => code).join(', '), { findings: refused });
   }
   const wanted = { upgrade_id: upgrade.upgradeId, to_major: upgrade.toMajor, path: upgrade.path };
-  await client.prepareTarget(databaseId, wanted, claimOf(order));
+  await client.prepareTarget(databaseId, wanted, claimOf(call));
 }

@@ -1,4 +1,4 @@
-import { orderOf } from '@drydock/workflow/definition/definition';
+import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
@@ -17,7 +17,7 @@ export const createFromBackupWorkflow = defineWorkflow({
   .step('provision', {
     timeoutSeconds: 120,
     run: (step, context) => provision(context, step),
-    undo: (step, context) => context.provider.destroy(refOf(step), orderOf(step)),
+    undo: (step, context) => context.provider.destroy(refOf(step), fencedCall(step)),
   })
   .step('load', {
     ...movingLimits,
@@ -31,11 +31,11 @@ export const createFromBackupWorkflow = defineWorkflow({
       if (refusal !== null || backup === null || backup.archive === null) throw fail(refusal?.code ?? 'backup_not_completed');
       const { storageKey, manifestMac } = backup.archive;
       await definitely(verifyStored(context, step, backup, backup.archive));
-      const [ref, order] = [refOf(step), { ...orderOf(step), progress: step.progress }];
+      const [ref, call] = [refOf(step), { ...fencedCall(step), progress: step.progress }];
       const archive = { source: backupStorage.source(storageKey), archiveId: backupId, manifestMac };
       const restore = { upgradeId: step.workflowId, major, sourceId: backup.databaseId, archive };
-      const staged = await definitely(provider.stageRestore(ref, restore, order), { content_refused: 'backup_content_refused' });
-      for (const move of ['cutover', 'finish', 'retireOld'] as const) await definitely<unknown>(provider[move](ref, restore, order));
+      const staged = await definitely(provider.stageRestore(ref, restore, call), { content_refused: 'backup_content_refused' });
+      for (const move of ['cutover', 'finish', 'retireOld'] as const) await definitely<unknown>(provider[move](ref, restore, call));
       return { findings: findingsOfRestore(staged) };
     },
     commit: (tx, step, _output, context) => serve(context, tx, step, step.outputs.provision),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { timeOfId } from '@drydock/contracts/platform/values';
-import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { findBackup, insertBackup, markFailed } from '../backups/backup.store';
@@ -47,7 +47,7 @@ async function recheck(context: WorkContext, step: StepContext<z.infer<typeof in
 async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<unknown, unknown>): Promise<void> {
   const nowhere = { write: async () => undefined };
   const archive = { sink: nowhere, archiveId: randomUUID(), sequence: 1, createdAt: now() };
-  await definitely(provider.pack(refOf(step), archive, { ...orderOf(step), progress: step.progress }));
+  await definitely(provider.pack(refOf(step), archive, { ...fencedCall(step), progress: step.progress }));
 }
 
 /**
@@ -73,14 +73,14 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       const { storageKey, manifestMac } = stored;
       const archive = { source: context.backupStorage.source(storageKey), archiveId: step.input.backupId, manifestMac };
       const restore = { upgradeId: step.workflowId, major, sourceId: step.subject.id, archive };
-      const order = { ...orderOf(step), progress: step.progress };
-      const work = context.provider.stageRestore(refOf(step), restore, order);
+      const call = { ...fencedCall(step), progress: step.progress };
+      const work = context.provider.stageRestore(refOf(step), restore, call);
       const staged = await definitely(work, { content_refused: 'backup_content_refused' });
       if (failsRestore) throw fail('database_restore_failed', { internal: 'as the label of the sandbox database asks' });
       return { tables: staged?.tables ?? 0, findings: findingsOfRestore(staged) };
     },
     // Takes back everything up to the cutover.
-    undo: (step, context) => context.provider.abandon(refOf(step), { upgradeId: step.workflowId }, orderOf(step)),
+    undo: (step, context) => context.provider.abandon(refOf(step), { upgradeId: step.workflowId }, fencedCall(step)),
   })
   .pointOfNoReturn()
   .step('cutover', {
@@ -110,7 +110,7 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
   })
   .step('finish', {
     timeoutSeconds: 1_800,
-    run: (step, context) => definitely(context.provider.finish(refOf(step), { upgradeId: step.workflowId }, orderOf(step))),
+    run: (step, context) => definitely(context.provider.finish(refOf(step), { upgradeId: step.workflowId }, fencedCall(step))),
     commit: (tx, step, _output, context) => retireLater(context, tx, step, step.workflowId),
   })
   .onEnd({

@@ -1,5 +1,5 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { conclude } from '@drydock/workflow/definition/step-error';
 import { refOf, type WorkContext } from '../databases/work';
 import { type Cutover, DatabaseProviderError, type UpgradeName } from '../providers/database-provider';
@@ -21,7 +21,7 @@ export async function cutOver(
   const ref = refOf(step);
   try {
     await prepare?.();
-    return await provider.cutover(ref, upgrade, orderOf(step));
+    return await provider.cutover(ref, upgrade, fencedCall(step));
   } catch (error) {
     step.signal.throwIfAborted();
     const isFinal = error instanceof DatabaseProviderError && error.refusal !== 'stale_fence';

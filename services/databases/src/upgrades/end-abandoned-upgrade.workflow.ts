@@ -1,5 +1,5 @@
 import type { Sql } from '@drydock/service/database/sql';
-import { orderOf, type WorkflowRun } from '@drydock/workflow/definition/definition';
+import { fencedCall, type WorkflowRun } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { startWorkflow } from '@drydock/workflow/store/start-workflow';
 import { z } from 'zod';
@@ -25,15 +25,15 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
     attemptsMax: 12,
     run: async (step, context) => {
       const { provider } = context;
-      const [ref, order] = [refOf(step), orderOf(step)];
-      const isSwitched = await provider.abandon(ref, step.input, order).then(
+      const [ref, call] = [refOf(step), fencedCall(step)];
+      const isSwitched = await provider.abandon(ref, step.input, call).then(
         () => false,
         (error: unknown) => {
           if (error instanceof DatabaseProviderError && error.refusal === 'switched') return true;
           throw error;
         },
       );
-      if (isSwitched) await definitely(provider.finish(ref, step.input, order));
+      if (isSwitched) await definitely(provider.finish(ref, step.input, call));
       const hosted = await provider.describe(ref, step.signal);
       if (hosted === null) throw fail('database_not_available', { internal: 'the host has no such database' });
       return { major: hosted.major, isSwitched };

@@ -1,4 +1,4 @@
-import { orderOf, type WorkflowRun } from '@drydock/workflow/definition/definition';
+import { fencedCall, type WorkflowRun } from '@drydock/workflow/definition/definition';
 import { removeSchedule, saveSchedule } from '@drydock/workflow/store/schedules';
 import { z } from 'zod';
 import type { Tx } from '../database.store';
@@ -17,7 +17,7 @@ export const retireOldInstanceWorkflow = defineWorkflow({
 })
   .step('retire', {
     timeoutSeconds: 120,
-    run: (step, context) => definitely(context.provider.retireOld(refOf(step), step.input, orderOf(step))),
+    run: (step, context) => definitely(context.provider.retireOld(refOf(step), step.input, fencedCall(step))),
     commit: (tx, step, _output, context) => removeSchedule(context.database.sql(tx), retireScheduleOf(step.subject.id)),
   })
   .build();
@@ -37,7 +37,7 @@ export async function retireLater(context: WorkContext, tx: Tx, run: WorkflowRun
     mode,
     input: { upgradeId },
     // Hourly, should the database be held by other work at that moment; the retirement ends it.
-    rhythm: { intervalSeconds: 3_600 },
+    interval: { intervalSeconds: 3_600 },
     firstRunAt: new Date(context.now().getTime() + context.oldInstanceSeconds * 1_000),
   });
 }

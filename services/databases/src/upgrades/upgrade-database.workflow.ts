@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { orderOf } from '@drydock/workflow/definition/definition';
+import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, markRunning } from '../backups/backup.store';
@@ -66,25 +66,25 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   })
   .step('create_target', {
     timeoutSeconds: 120,
-    run: (step, context) => definitely(context.provider.createTarget(refOf(step), upgradeOf(step), orderOf(step))),
+    run: (step, context) => definitely(context.provider.createTarget(refOf(step), upgradeOf(step), fencedCall(step))),
     // Takes back everything up to the cutover.
-    undo: (step, context) => context.provider.abandon(refOf(step), upgradeOf(step), orderOf(step)),
+    undo: (step, context) => context.provider.abandon(refOf(step), upgradeOf(step), fencedCall(step)),
   })
   .step('copy_schema', {
     timeoutSeconds: 1_800,
     run: (step, context) =>
-      definitely(context.provider.copySchema(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress })),
+      definitely(context.provider.copySchema(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress })),
   })
   .step('copy_data', {
     ...movingLimits,
     weight: 8,
     run: (step, context) =>
-      definitely(context.provider.copyData(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress })),
+      definitely(context.provider.copyData(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress })),
   })
   .step('catch_up', {
     timeoutSeconds: 3_600,
     run: async (step, context) => {
-      await definitely(context.provider.catchUp(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress }));
+      await definitely(context.provider.catchUp(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress }));
       if (step.outputs.precheck.failsUpgrade) throw fail('upgrade_failed', { internal: 'as the label of the sandbox database asks' });
     },
   })
@@ -93,7 +93,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
     timeoutSeconds: 120,
     run: (step, context) => {
       const catchUp = (): Promise<void> =>
-        context.provider.catchUp(refOf(step), upgradeOf(step), { ...orderOf(step), progress: step.progress });
+        context.provider.catchUp(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress });
       return cutOver(context, step, upgradeOf(step), { prepare: catchUp, takenBack: 'upgrade_failed' });
     },
     commit: async (tx, step, _output, context) => {
@@ -112,8 +112,8 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
     ...movingLimits,
     weight: 4,
     run: async (step, context) => {
-      const order = { ...orderOf(step), progress: step.progress };
-      const { outcome, tables, names } = await definitely(context.provider.compare(refOf(step), upgradeOf(step), order));
+      const call = { ...fencedCall(step), progress: step.progress };
+      const { outcome, tables, names } = await definitely(context.provider.compare(refOf(step), upgradeOf(step), call));
       if (outcome === 'different') throw fail('upgrade_content_differs', { internal: names.join(', ') });
       if (outcome === 'undecided') step.log.warn({ names }, 'what was written since the cutover could not be compared');
       return { outcome, tables };
@@ -121,7 +121,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   })
   .step('finish', {
     timeoutSeconds: 1_800,
-    run: (step, context) => definitely(context.provider.finish(refOf(step), upgradeOf(step), orderOf(step))),
+    run: (step, context) => definitely(context.provider.finish(refOf(step), upgradeOf(step), fencedCall(step))),
     commit: (tx, step, _output, context) => retireLater(context, tx, step, step.workflowId),
   })
   .step('back_up_new', {

@@ -1,6 +1,6 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { audit } from '@drydock/service/effects/audit';
-import { orderOf } from '@drydock/workflow/definition/definition';
+import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { hostOf, SiteHostError, type SiteHostRefusal } from '../providers/site-host';
@@ -25,7 +25,7 @@ export const restartAppWorkflow = defineWorkflow({
     timeoutSeconds: 10,
     run: async (step, context) => {
       const host = hostOf(context.siteHosts, step.input.platform);
-      const { restartedAt, generation } = await host.restartApp(refOf(step), orderOf(step)).catch(refuseForGood);
+      const { restartedAt, generation } = await host.restartApp(refOf(step), fencedCall(step)).catch(refuseForGood);
       return { restartedAt: restartedAt.toISOString(), generation };
     },
     commit: async (tx, { orgId, mode, actorKeyId, workflowId, subject }, _output, context) => {
@@ -37,7 +37,7 @@ export const restartAppWorkflow = defineWorkflow({
     timeoutSeconds: 30,
     run: async (step, context) => {
       const host = hostOf(context.siteHosts, step.input.platform);
-      const { appGeneration, detail } = await host.probe(refOf(step), orderOf(step));
+      const { appGeneration, detail } = await host.probe(refOf(step), fencedCall(step));
       if (appGeneration === null || appGeneration <= step.outputs.touch.generation) {
         const internal = `${detail} generation ${appGeneration}`;
         // The host leaves an application that did not start alone for a second; a probe may have met that.

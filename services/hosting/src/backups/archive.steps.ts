@@ -2,7 +2,7 @@ import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
 import { verifyArchive } from '@drydock/archive/read/verify-archive';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
-import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { attemptKey, backupPrefix } from '../providers/backup-storage';
 import { withSpan } from '../providers/driver-span';
 import { hostOf } from '../providers/site-host';
@@ -49,8 +49,8 @@ export async function packBackup(context: WorkContext, step: Step, { backupId, p
     createdAt: backup.createdAt,
     expectedRawBytes: await findLastRawBytes(database.pool, site.siteId),
   };
-  const order = { ...orderOf(step), progress: step.progress };
-  const packed = await definitely(hostOf(siteHosts, platform).pack(site, releaseId, archive, order));
+  const call = { ...fencedCall(step), progress: step.progress };
+  const packed = await definitely(hostOf(siteHosts, platform).pack(site, releaseId, archive, call));
   const { manifestMac, checksumSha256, sizeBytes, rawBytes, skipped } = packed;
   await database.transaction((tx) => replaceSkipped(tx, backupId, skipped));
   if (skipped.count > 0) step.log.warn({ skipped: skipped.count }, 'some paths cannot be in a backup');

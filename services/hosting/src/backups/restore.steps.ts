@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
-import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { type ArchiveToStage, hostOf, type Probe } from '../providers/site-host';
 import { serves } from '../sites/probe.rules';
@@ -31,8 +31,8 @@ export async function stageRelease(
   await discardStaged(context, step, platform);
   if (slowsOnPurpose) await wait(context.slowMs, undefined, { signal: step.signal });
   const releaseId = releaseOf(step);
-  const order = { ...orderOf(step), progress: step.progress };
-  await definitely(hostOf(context.siteHosts, platform).stage(refOf(step), releaseId, toStage, order));
+  const call = { ...fencedCall(step), progress: step.progress };
+  await definitely(hostOf(context.siteHosts, platform).stage(refOf(step), releaseId, toStage, call));
   return { releaseId };
 }
 
@@ -41,7 +41,7 @@ export async function discardStaged(context: WorkContext, step: Step, platform: 
   const host = hostOf(context.siteHosts, platform);
   const hosted = await host.describe(refOf(step), step.signal);
   const staged = (hosted?.releases ?? []).filter((id) => id.startsWith(`${step.workflowId}-`) && id !== hosted?.currentRelease);
-  for (const id of staged) await host.retire(refOf(step), id, orderOf(step));
+  for (const id of staged) await host.retire(refOf(step), id, fencedCall(step));
 }
 
 /** Asks the restored site while its customers still wait. Fails for good with `restore_probe_failed`: everything is then switched back. */
@@ -67,7 +67,7 @@ export async function assertRebuilt(
 
 function probeRestored(context: WorkContext, step: Step, platform: SitePlatform, failsOnPurpose: boolean): Promise<Probe> {
   if (failsOnPurpose) throw fail('restore_probe_failed', { internal: 'the sandbox site asked for it by its name' });
-  return hostOf(context.siteHosts, platform).probe(refOf(step), orderOf(step));
+  return hostOf(context.siteHosts, platform).probe(refOf(step), fencedCall(step));
 }
 
 const probeFailed = ({ httpStatus, isSqlOk, detail }: Probe): Error =>

@@ -5,7 +5,7 @@ import type { Finding } from '@drydock/contracts/platform/preflight';
 import { problems } from '@drydock/contracts/platform/problems';
 import { timeOfId } from '@drydock/contracts/platform/values';
 import { TransferError } from '@drydock/postgres/session/transfer-error';
-import { type EndHooks, orderOf, type StepContext, type WorkflowBuilder } from '@drydock/workflow/definition/definition';
+import { type EndHooks, fencedCall, type StepContext, type WorkflowBuilder } from '@drydock/workflow/definition/definition';
 import { StepFailure } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import type { Tx } from '../database.store';
@@ -59,19 +59,19 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: W
     .step('freeze', {
       ...frozenLimits,
       weight: 0.2,
-      run: (step, context) => hostOf(context.siteHosts, step.input.platform).freeze(refOf(step), freezeTtlMs, orderOf(step)),
-      undo: (step, context) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), orderOf(step)),
+      run: (step, context) => hostOf(context.siteHosts, step.input.platform).freeze(refOf(step), freezeTtlMs, fencedCall(step)),
+      undo: (step, context) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), fencedCall(step)),
     })
     .step('switch', {
       ...frozenLimits,
       weight: 0.2,
       run: async (step, context) => {
         const move = { from: step.outputs.recheck.oldRelease, to: step.outputs.stage.releaseId };
-        await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, orderOf(step)));
+        await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, fencedCall(step)));
       },
       undo: async (step, context) => {
         const move = { from: step.outputs.stage.releaseId, to: step.outputs.recheck.oldRelease };
-        await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, orderOf(step)));
+        await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, fencedCall(step)));
       },
     })
     .step('probe', {
@@ -82,7 +82,7 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: W
     .step('thaw', {
       ...frozenLimits,
       weight: 0.2,
-      run: (step, context) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), orderOf(step)),
+      run: (step, context) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), fencedCall(step)),
       commit: async (tx, step, _output, context) => {
         const { workflowId, input, subject } = step;
         const location = context.backupStorage.locationIn(step.mode);
@@ -162,8 +162,8 @@ async function provePackable(context: WorkContext, step: CopyStep, releaseId: st
     createdAt: timeOfId(archiveId),
     expectedRawBytes: await findLastRawBytes(context.database.pool, site.siteId),
   };
-  const order = { ...orderOf(step), progress: step.progress };
-  await definitely(hostOf(context.siteHosts, platform).pack(site, releaseId, archive, order));
+  const call = { ...fencedCall(step), progress: step.progress };
+  await definitely(hostOf(context.siteHosts, platform).pack(site, releaseId, archive, call));
 }
 
 /**
@@ -199,5 +199,5 @@ async function retireReplaced(context: WorkContext, step: CopyStep, keptRelease:
   const host = hostOf(context.siteHosts, step.input.platform);
   const hosted = await host.describe(refOf(step), step.signal);
   const replaced = (hosted?.releases ?? []).filter((id) => id !== hosted?.currentRelease && id !== keptRelease);
-  for (const id of replaced) await definitely(host.retire(refOf(step), id, orderOf(step)));
+  for (const id of replaced) await definitely(host.retire(refOf(step), id, fencedCall(step)));
 }

@@ -1,5 +1,5 @@
 import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
-import { orderOf } from '@drydock/workflow/definition/definition';
+import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { hostOf } from '../providers/site-host';
@@ -27,7 +27,7 @@ export const takeBackupWorkflow = defineWorkflow({
       // What the night takes is nobody's allowance.
       const allowance = allowanceOf(others.length < counted.length ? others : [], now());
       assertStillAllowed(refuseBackup({ site, unfinished: null }, allowance, now()));
-      const hosted = await hostOf(siteHosts, platform).describe(refOf(step), orderOf(step).signal);
+      const hosted = await hostOf(siteHosts, platform).describe(refOf(step), fencedCall(step).signal);
       if (hosted === null) throw fail('site_not_ready', { internal: 'the host does not know the site' });
       return { releaseId: hosted.currentRelease, retentionDays: retentionDaysOf(site) };
     },

@@ -1,4 +1,4 @@
-import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { forgetRuns } from '@drydock/workflow/store/purge-workflows';
 import { z } from 'zod';
 import { forEachAtOnce } from '../providers/for-each-at-once';
@@ -40,6 +40,6 @@ async function doesServe(
   step: StepContext<unknown, unknown>,
   { platform, ...site }: WaitingSite,
 ): Promise<boolean> {
-  const probe = await siteHosts[platform]?.probe({ ...site, mode: step.mode }, orderOf(step)).catch(() => null);
+  const probe = await siteHosts[platform]?.probe({ ...site, mode: step.mode }, fencedCall(step)).catch(() => null);
   return probe != null && serves(probe);
 }

@@ -1,5 +1,5 @@
 import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
-import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { freezeTtlMs, frozenLimits, movingLimits, verifyStored } from '../backups/archive.steps';
@@ -54,10 +54,10 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     run: async (step, context) => {
       const site = asSite(step);
       const host = hostOf(context.siteHosts, step.input.platform);
-      const { url, currentRelease } = await definitely(host.create(refOf(site), step.input.domain, orderOf(site)));
+      const { url, currentRelease } = await definitely(host.create(refOf(site), step.input.domain, fencedCall(site)));
       return { url, emptyRelease: currentRelease };
     },
-    undo: (step, context) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(asSite(step)), orderOf(asSite(step))),
+    undo: (step, context) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(asSite(step)), fencedCall(asSite(step))),
     commit: (tx, step, { url }) => recordUrl(tx, step.input.siteId, url),
   })
   .step('stage', {
@@ -77,9 +77,9 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     run: async (step, context) => {
       const site = asSite(step);
       const host = hostOf(context.siteHosts, step.input.platform);
-      await host.freeze(refOf(site), freezeTtlMs, orderOf(site));
+      await host.freeze(refOf(site), freezeTtlMs, fencedCall(site));
       const move = { from: step.outputs.provision.emptyRelease, to: step.outputs.stage.releaseId };
-      await definitely(host.switchRelease(refOf(site), move, orderOf(site)));
+      await definitely(host.switchRelease(refOf(site), move, fencedCall(site)));
     },
   })
   .step('probe', {
@@ -90,7 +90,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
   .step('thaw', {
     ...frozenLimits,
     weight: 0.2,
-    run: (step, context) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), orderOf(asSite(step))),
+    run: (step, context) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), fencedCall(asSite(step))),
     commit: async (tx, step, _output, context) => {
       const { siteId } = step.input;
       await (step.outputs.probe.serves ? changeStatus(tx, siteId, 'active') : waitToServe(tx, siteId, context.now()));
@@ -104,7 +104,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     run: async (step, context) => {
       const site = asSite(step);
       const { emptyRelease } = step.outputs.provision;
-      await definitely(hostOf(context.siteHosts, step.input.platform).retire(refOf(site), emptyRelease, orderOf(site)));
+      await definitely(hostOf(context.siteHosts, step.input.platform).retire(refOf(site), emptyRelease, fencedCall(site)));
     },
   })
   .onEnd({

@@ -16,7 +16,7 @@ export async function schedulePurges(sql: Sql): Promise<void> {
       orgId: platformOrgId,
       mode,
       input: { deletedSiteId: null },
-      rhythm: { intervalSeconds },
+      interval: { intervalSeconds },
     });
   }
 }

@@ -2,7 +2,7 @@ import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
 import { verifyArchive } from '@drydock/archive/read/verify-archive';
 import { offsiteCopyKindSchema } from '@drydock/contracts/hosting/offsite';
 import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
-import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { assertStillAllowed } from '../backups/definite-failure';
@@ -70,7 +70,7 @@ async function recheckCopy(
   const destination = await requireDestination(context, step);
   const copies = await listCopies(pool, destination);
   assertStillAllowed(refuseCopy({ site, unfinished: null, destination, copies }, kind));
-  const hosted = await hostOf(context.siteHosts, platform).describe(refOf(step), orderOf(step).signal);
+  const hosted = await hostOf(context.siteHosts, platform).describe(refOf(step), fencedCall(step).signal);
   if (hosted === null) throw fail('site_not_ready', { internal: 'the host does not know the site' });
   const own = copies.find(({ id }) => id === copyId);
   const parent = copies.find(({ id }) => id === own?.parentId);
@@ -105,7 +105,10 @@ function packCopy(
       expectedRawBytes: parents[0]?.archive.rawBytes ?? null,
       ...(chain.length === 0 ? {} : { parents: chain }),
     };
-    const packed = await hostOf(context.siteHosts, platform).pack(site, releaseId, archive, { ...orderOf(step), progress: step.progress });
+    const packed = await hostOf(context.siteHosts, platform).pack(site, releaseId, archive, {
+      ...fencedCall(step),
+      progress: step.progress,
+    });
     const { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes, skipped } = packed;
     if (skipped.count > 0) step.log.warn({ skipped: skipped.count }, 'some paths cannot be in a copy');
     return { objectKey, manifestMac, manifestSha256, sizeBytes, rawBytes };

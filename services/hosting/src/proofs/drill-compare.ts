@@ -1,4 +1,4 @@
-import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { hostOf } from '../providers/site-host';
 import { serves } from '../sites/probe.rules';
 import type { WorkContext } from '../sites/work';
@@ -14,13 +14,13 @@ export async function compareRestored(
   const { siteHosts, drillProbe } = context;
   if (drillProbe === null) return 'no_drill_site';
   const site = drillSiteOf(step);
-  const probe = await hostOf(siteHosts, 'local').probe(site, orderOf(step));
+  const probe = await hostOf(siteHosts, 'local').probe(site, fencedCall(step));
   if (!serves(probe)) return 'probe_failed';
   for (const { path, sha256 } of files) {
     if ((await drillProbe.hashServed(site, path, step.signal)) !== sha256) return differs(step, { path });
   }
   for (const { rows, ...table } of tables) {
-    if ((await drillProbe.countRows(site, table, orderOf(step))) !== rows) return differs(step, { table: table.name });
+    if ((await drillProbe.countRows(site, table, fencedCall(step))) !== rows) return differs(step, { table: table.name });
   }
   return '';
 }

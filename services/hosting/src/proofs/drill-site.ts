@@ -1,6 +1,6 @@
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { Mode } from '@drydock/contracts/platform/values';
-import { orderOf, type StepContext } from '@drydock/workflow/definition/definition';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { hasSpace, neededBytes } from '../backups/space.rules';
 import { hostOf, SiteHostError, type SiteRef } from '../providers/site-host';
 import { platformOrgId } from '../retention/platform-work';
@@ -24,19 +24,19 @@ export async function restoreOnDrillSite(
 ): Promise<'' | 'restore_failed'> {
   const host = hostOf(context.siteHosts, 'local');
   const site = drillSiteOf(step);
-  const order = orderOf(step);
+  const call = fencedCall(step);
   const source = context.backupStorage.source(archive.storageKey);
   const toStage = { source, archiveId: backupId, manifestMac: archive.manifestMac, origin };
   try {
-    const { currentRelease: from, freeBytes } = await host.create(site, `drill-${site.siteId}.invalid`, order);
+    const { currentRelease: from, freeBytes } = await host.create(site, `drill-${site.siteId}.invalid`, call);
     const to = `drill-${step.fence}`;
     if (from === to) return '';
     const needed = neededBytes(archive);
     // The disk is the customers': a drill never takes their last room.
     if (!hasSpace(needed, freeBytes)) return refused(step, backupId, `${needed} bytes needed, ${freeBytes} free`);
-    await host.stage(site, to, toStage, { ...order, progress: step.progress });
-    await host.switchRelease(site, { from, to }, order);
-    await host.thaw(site, order);
+    await host.stage(site, to, toStage, { ...call, progress: step.progress });
+    await host.switchRelease(site, { from, to }, call);
+    await host.thaw(site, call);
     return '';
   } catch (error) {
     if (!isRefusal(error)) throw error;
@@ -56,7 +56,7 @@ const isRefusal = (error: unknown): boolean =>
 /** Also when it was never made. */
 export async function clearDrillSite(context: WorkContext, step: Step): Promise<void> {
   const site = drillSiteOf(step);
-  await context.siteHosts.local?.destroy(site, orderOf(step));
+  await context.siteHosts.local?.destroy(site, fencedCall(step));
 }
 
 /** The archive cannot be read as it was written; anything else may pass. */

@@ -2,7 +2,7 @@ import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { BackupProofs, ImmutabilityReason, RestoreDrillReason } from './proof.types';
 
 const hourMs = 3_600_000;
-/** decisions.md 3: "recently" is twice the rhythm for the canary, which comes daily … */
+/** decisions.md 3: "recently" is twice the interval for the canary, which comes daily … */
 const immutabilityAgeMaxMs = 48 * hourMs;
 /** … and a week and two days for the drill. */
 const drillAgeMaxMs = 9 * 24 * hourMs;

@@ -3,7 +3,7 @@ import type { SiteHostClient } from '@drydock/agent/site/client';
 import type { PackSpec } from '@drydock/agent/site/site-jobs.protocol';
 import { deriveKeys, encodeKeys, saltBytes } from '@drydock/archive/format/archive-keys';
 import { type ArchiveLink, deriveKeysOf } from '@drydock/archive/read/open-archive';
-import { type ArchiveToWrite, linksOf, type MovingOrder, type PackedArchive, type SiteRef } from './site-host';
+import { type ArchiveToWrite, type FencedCallWithProgress, linksOf, type PackedArchive, type SiteRef } from './site-host';
 
 export interface LocalTools {
   client: SiteHostClient;
@@ -22,7 +22,7 @@ export async function packRelease(
   site: SiteRef,
   releaseId: string,
   { sink, archiveId, sequence, createdAt, expectedRawBytes, parents = [] }: ArchiveToWrite,
-  { fence, workflowId, signal, progress }: MovingOrder,
+  { fence, workflowId, signal, progress }: FencedCallWithProgress,
 ): Promise<PackedArchive> {
   const links = linksOf(site, parents);
   const spec: PackSpec = {

@@ -1,5 +1,5 @@
 import { describeArchive, type LocalTools } from './local-pack';
-import { type ArchiveToStage, linksOf, type MovingOrder, type SiteRef } from './site-host';
+import { type ArchiveToStage, type FencedCallWithProgress, linksOf, type SiteRef } from './site-host';
 
 /** The host stages, in the site's box; the objects that it asks for come from the storage. */
 export async function stageArchive(
@@ -7,7 +7,7 @@ export async function stageArchive(
   site: SiteRef,
   releaseId: string,
   { parents = [], origin = site, ...newest }: ArchiveToStage,
-  { fence, workflowId, signal, progress }: MovingOrder,
+  { fence, workflowId, signal, progress }: FencedCallWithProgress,
 ): Promise<void> {
   const links = linksOf(origin, [...parents, newest]);
   const spec = {

@@ -6,7 +6,7 @@ import { uuidv7 } from 'uuidv7';
 import { openLocalRig, type SiteHostRig } from '../../test/site-host-rig';
 import { sshRigs } from '../../test/ssh-host';
 import { localBackupStorage } from './backup-storage.local';
-import type { MovingOrder, SiteHost, SiteRef } from './site-host';
+import type { FencedCallWithProgress, SiteHost, SiteRef } from './site-host';
 
 const archiveKey = randomBytes(32);
 /** Every driver is one more line here; the promises are the same. */
@@ -27,7 +27,7 @@ describe.each(drivers)('the site host %s', (_name, open) => {
     driver = rig.driver;
   });
   afterAll(async () => {
-    for (const site of made) await driver.destroy(site, order(2 ** 40));
+    for (const site of made) await driver.destroy(site, call(2 ** 40));
     await rig.close();
     rmSync(folder, { recursive: true, force: true });
   });
@@ -37,7 +37,7 @@ describe.each(drivers)('the site host %s', (_name, open) => {
     fence += 1;
     return fence;
   };
-  const order = (number = nextFence()): MovingOrder => ({
+  const call = (number = nextFence()): FencedCallWithProgress => ({
     fence: String(number),
     workflowId: 'contract',
     signal: AbortSignal.timeout(30_000),
@@ -46,7 +46,7 @@ describe.each(drivers)('the site host %s', (_name, open) => {
   const newSite = async (mode: SiteRef['mode'] = 'live') => {
     const site: SiteRef = { siteId: uuidv7(), orgId: uuidv7(), mode };
     made.push(site);
-    return { site, hosted: await driver.create(site, `${site.siteId}.example.com`, order()) };
+    return { site, hosted: await driver.create(site, `${site.siteId}.example.com`, call()) };
   };
   const packOf = async (site: SiteRef, releaseId: string) => {
     const [archiveId, key] = [uuidv7(), `live/${site.siteId}/${uuidv7()}/1`];
@@ -54,19 +54,19 @@ describe.each(drivers)('the site host %s', (_name, open) => {
       site,
       releaseId,
       { sink: storage.sink(key), archiveId, sequence: 1, createdAt: new Date(), expectedRawBytes: null },
-      order(),
+      call(),
     );
     return { source: storage.source(key), archiveId, manifestMac: packed.manifestMac, packed };
   };
 
   it('makes a site once and serves it, and knows nothing of others', async () => {
     const { site, hosted } = await newSite();
-    expect(await driver.create(site, `${site.siteId}.example.com`, order())).toMatchObject({
+    expect(await driver.create(site, `${site.siteId}.example.com`, call())).toMatchObject({
       url: hosted.url,
       currentRelease: hosted.currentRelease,
     });
     expect(await driver.describe({ ...site, siteId: uuidv7() })).toBeNull();
-    expect(await driver.probe(site, order())).toMatchObject({ isSqlOk: true });
+    expect(await driver.probe(site, call())).toMatchObject({ isSqlOk: true });
   });
 
   it('keeps sandbox sites in a world of their own', async () => {
@@ -82,46 +82,46 @@ describe.each(drivers)('the site host %s', (_name, open) => {
     const archive = await packOf(site, hosted.currentRelease);
     expect(archive.packed.rawBytes).toBeGreaterThan(1_000);
     await rig.fill(site, 2);
-    for (let time = 0; time < 2; time += 1) await driver.stage(site, 'next', archive, order());
+    for (let time = 0; time < 2; time += 1) await driver.stage(site, 'next', archive, call());
     expect((await rig.stateOf(site)).page).toBe('200 file=2 row=2');
     const move = { from: hosted.currentRelease, to: 'next' };
-    for (let time = 0; time < 2; time += 1) await driver.freeze(site, 5_000, order());
-    for (let time = 0; time < 2; time += 1) await driver.switchRelease(site, move, order());
-    expect(await driver.probe(site, order())).toMatchObject({ httpStatus: 200, isSqlOk: true });
-    for (let time = 0; time < 2; time += 1) await driver.thaw(site, order());
+    for (let time = 0; time < 2; time += 1) await driver.freeze(site, 5_000, call());
+    for (let time = 0; time < 2; time += 1) await driver.switchRelease(site, move, call());
+    expect(await driver.probe(site, call())).toMatchObject({ httpStatus: 200, isSqlOk: true });
+    for (let time = 0; time < 2; time += 1) await driver.thaw(site, call());
     expect(await rig.stateOf(site)).toEqual(wanted);
-    for (let time = 0; time < 2; time += 1) await driver.retire(site, hosted.currentRelease, order());
+    for (let time = 0; time < 2; time += 1) await driver.retire(site, hosted.currentRelease, call());
     expect(await driver.describe(site)).toMatchObject({ currentRelease: 'next', releases: ['next'] });
   });
 
   it('refuses what no repetition can mend, by name', async () => {
     const { site, hosted } = await newSite();
     const archive = await packOf(site, hosted.currentRelease);
-    await expect(driver.stage(site, 'bad', { ...archive, manifestMac: '0'.repeat(64) }, order())).rejects.toMatchObject({
+    await expect(driver.stage(site, 'bad', { ...archive, manifestMac: '0'.repeat(64) }, call())).rejects.toMatchObject({
       refusal: 'archive_refused',
     });
-    await expect(driver.stage(site, 'bad', { ...archive, archiveId: uuidv7() }, order())).rejects.toMatchObject({
+    await expect(driver.stage(site, 'bad', { ...archive, archiveId: uuidv7() }, call())).rejects.toMatchObject({
       refusal: 'archive_refused',
     });
-    await driver.stage(site, 'next', archive, order());
-    await expect(driver.switchRelease(site, { from: 'bad', to: 'next' }, order())).rejects.toMatchObject({ refusal: 'moved' });
-    await expect(driver.retire(site, hosted.currentRelease, order())).rejects.toMatchObject({ refusal: 'current' });
-    await expect(driver.retire(site, 'next', order(1))).rejects.toMatchObject({ refusal: 'stale_fence' });
+    await driver.stage(site, 'next', archive, call());
+    await expect(driver.switchRelease(site, { from: 'bad', to: 'next' }, call())).rejects.toMatchObject({ refusal: 'moved' });
+    await expect(driver.retire(site, hosted.currentRelease, call())).rejects.toMatchObject({ refusal: 'current' });
+    await expect(driver.retire(site, 'next', call(1))).rejects.toMatchObject({ refusal: 'stale_fence' });
   });
 
   it('stops when it is told to, and can begin again', async () => {
     const { site, hosted } = await newSite();
     writeFileSync(path.join(await rig.filesDirOf(site), 'big'), randomBytes(4_000_000));
     const archive = await packOf(site, hosted.currentRelease);
-    const stopped = { ...order(), signal: AbortSignal.abort(new Error('lease lost')) };
+    const stopped = { ...call(), signal: AbortSignal.abort(new Error('lease lost')) };
     await expect(driver.stage(site, 'next', archive, stopped)).rejects.toThrow('lease lost');
-    await driver.stage(site, 'next', archive, order());
+    await driver.stage(site, 'next', archive, call());
   });
 
   it('destroys a site, and does not mind one that is gone', async () => {
     const { site } = await newSite();
-    await driver.destroy(site, order());
-    await driver.destroy(site, order());
+    await driver.destroy(site, call());
+    await driver.destroy(site, call());
     expect(await driver.describe(site)).toBeNull();
   });
 });

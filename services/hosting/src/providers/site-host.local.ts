@@ -4,12 +4,12 @@ import { withSpan } from './driver-span';
 import { translated, unknownAsNull } from './local-errors';
 import { packRelease } from './local-pack';
 import { stageArchive } from './local-stage';
-import type { HostedSite, Order, SiteHost, SiteHostReader } from './site-host';
+import type { FencedCall, HostedSite, SiteHost, SiteHostReader } from './site-host';
 
 /** The page that a probe asks for. */
 const probePath = '/';
 
-const claimOf = ({ fence, workflowId, signal }: Order) => ({ fence, workflowId, signal });
+const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflowId, signal });
 
 /** Null for a site whose making was interrupted: there is nothing that is served yet. */
 function toHosted({ url, current_release: currentRelease, releases, free_bytes: freeBytes }: SiteDescription): HostedSite | null {
@@ -44,35 +44,35 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
   return {
     ...localSiteHostReader(client),
     readsOnce: true,
-    create: async ({ siteId, mode }, domain, order) =>
-      requireHosted(await translated(client.ensureSite(siteId, { domain, mode }, claimOf(order)))),
-    destroy: ({ siteId }, order) => translated(client.destroySite(siteId, claimOf(order))),
-    pack: (site, releaseId, archive, order) =>
-      withSpan('site_host.pack', { 'site.id': site.siteId }, () => translated(packRelease(tools, site, releaseId, archive, order), 'pack')),
-    stage: (site, releaseId, archive, order) =>
+    create: async ({ siteId, mode }, domain, call) =>
+      requireHosted(await translated(client.ensureSite(siteId, { domain, mode }, claimOf(call)))),
+    destroy: ({ siteId }, call) => translated(client.destroySite(siteId, claimOf(call))),
+    pack: (site, releaseId, archive, call) =>
+      withSpan('site_host.pack', { 'site.id': site.siteId }, () => translated(packRelease(tools, site, releaseId, archive, call), 'pack')),
+    stage: (site, releaseId, archive, call) =>
       withSpan('site_host.stage', { 'site.id': site.siteId }, () =>
-        translated(stageArchive(tools, site, releaseId, archive, order), 'stage'),
+        translated(stageArchive(tools, site, releaseId, archive, call), 'stage'),
       ),
-    freeze: async ({ siteId }, ttlMs, order) => {
-      await translated(client.freezeSite(siteId, ttlMs, claimOf(order)));
+    freeze: async ({ siteId }, ttlMs, call) => {
+      await translated(client.freezeSite(siteId, ttlMs, claimOf(call)));
     },
-    thaw: ({ siteId }, order) => translated(client.thawSite(siteId, claimOf(order))),
-    switchRelease: async ({ siteId }, { from, to }, order) => {
-      await translated(client.switchRelease(siteId, { releaseId: to, expectedRelease: from }, claimOf(order)));
+    thaw: ({ siteId }, call) => translated(client.thawSite(siteId, claimOf(call))),
+    switchRelease: async ({ siteId }, { from, to }, call) => {
+      await translated(client.switchRelease(siteId, { releaseId: to, expectedRelease: from }, claimOf(call)));
     },
-    probe: async ({ siteId }, order) => {
+    probe: async ({ siteId }, call) => {
       const {
         http_status,
         sql_ok,
         app_generation: appGeneration,
         detail,
-      } = await translated(client.probeSite(siteId, probePath, order.signal));
+      } = await translated(client.probeSite(siteId, probePath, call.signal));
       return { httpStatus: http_status ?? 0, isSqlOk: sql_ok, appGeneration, detail };
     },
-    restartApp: async ({ siteId }, order) => {
-      const { restarted_at, generation } = await translated(client.restartApp(siteId, claimOf(order)));
+    restartApp: async ({ siteId }, call) => {
+      const { restarted_at, generation } = await translated(client.restartApp(siteId, claimOf(call)));
       return { restartedAt: new Date(restarted_at), generation };
     },
-    retire: ({ siteId }, releaseId, order) => translated(client.removeRelease(siteId, releaseId, claimOf(order))),
+    retire: ({ siteId }, releaseId, call) => translated(client.removeRelease(siteId, releaseId, claimOf(call))),
   };
 }

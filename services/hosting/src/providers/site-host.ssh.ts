@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { withSpan } from './driver-span';
 import { translated } from './local-errors';
-import type { AppRestarted, HostedApp, HostedSite, Order, SiteHost, SiteHostReader, SiteRef } from './site-host';
+import type { AppRestarted, FencedCall, HostedApp, HostedSite, SiteHost, SiteHostReader, SiteRef } from './site-host';
 import { packOverSsh } from './ssh/ssh-pack';
 import { probeOverSsh } from './ssh/ssh-probe';
 import { databaseOf, runOnSite, type SiteCall, urlOf } from './ssh/ssh-site';
@@ -55,7 +55,7 @@ async function* bytesOf(text: string): AsyncGenerator<Buffer> {
   yield Buffer.from(text);
 }
 
-async function createSite(hosts: SshHosts, site: SiteRef, domain: string, { fence, signal }: Order): Promise<HostedSite> {
+async function createSite(hosts: SshHosts, site: SiteRef, domain: string, { fence, signal }: FencedCall): Promise<HostedSite> {
   const tools = toolsOf(hosts, site);
   const facts = { site_id: site.siteId, domain, url: urlOf(tools.config, site) };
   await runOnSite(tools, {
@@ -70,7 +70,7 @@ async function createSite(hosts: SshHosts, site: SiteRef, domain: string, { fenc
   return requireSite(hosts, site, signal);
 }
 
-async function restartApp(hosts: SshHosts, site: SiteRef, { fence, signal }: Order): Promise<AppRestarted> {
+async function restartApp(hosts: SshHosts, site: SiteRef, { fence, signal }: FencedCall): Promise<AppRestarted> {
   const answer = await runOnSite(toolsOf(hosts, site), { script: 'restartApp', site, fence, signal });
   const [before = Number.NaN, now = Number.NaN] = answer.trim().split(' ').map(Number);
   if (!Number.isSafeInteger(before) || !Number.isSafeInteger(now))
@@ -83,28 +83,28 @@ async function restartApp(hosts: SshHosts, site: SiteRef, { fence, signal }: Ord
  * after its fence; its web server serves `current` and honours `maintenance`.
  */
 export function sshSiteHost(hosts: SshHosts, archiveKey: Buffer): SiteHost {
-  const steer = async (site: SiteRef, { fence, signal }: Order, call: Omit<SiteCall, 'site' | 'fence' | 'signal'>): Promise<void> => {
+  const steer = async (site: SiteRef, { fence, signal }: FencedCall, call: Omit<SiteCall, 'site' | 'fence' | 'signal'>): Promise<void> => {
     await runOnSite(toolsOf(hosts, site), { site, fence, signal, ...call });
   };
   const movingTools = (site: SiteRef) => ({ ...toolsOf(hosts, site), archiveKey });
   return {
     ...sshSiteHostReader(hosts),
     readsOnce: false,
-    create: (site, domain, order) => createSite(hosts, site, domain, order),
-    destroy: (site, order) => steer(site, order, { script: 'destroy' }),
-    pack: (site, releaseId, archive, order) =>
+    create: (site, domain, call) => createSite(hosts, site, domain, call),
+    destroy: (site, call) => steer(site, call, { script: 'destroy' }),
+    pack: (site, releaseId, archive, call) =>
       withSpan('site_host.pack', { 'site.id': site.siteId }, () =>
-        translated(packOverSsh(movingTools(site), site, releaseId, archive, order)),
+        translated(packOverSsh(movingTools(site), site, releaseId, archive, call)),
       ),
-    stage: (site, releaseId, archive, order) =>
+    stage: (site, releaseId, archive, call) =>
       withSpan('site_host.stage', { 'site.id': site.siteId }, () =>
-        translated(stageOverSsh(movingTools(site), site, releaseId, archive, order)),
+        translated(stageOverSsh(movingTools(site), site, releaseId, archive, call)),
       ),
-    freeze: (site, ttlMs, order) => steer(site, order, { script: 'freeze', args: [String(Math.ceil(ttlMs))] }),
-    thaw: (site, order) => steer(site, order, { script: 'thaw' }),
-    switchRelease: (site, { from, to }, order) => steer(site, order, { script: 'switchRelease', releaseId: to, args: [from] }),
+    freeze: (site, ttlMs, call) => steer(site, call, { script: 'freeze', args: [String(Math.ceil(ttlMs))] }),
+    thaw: (site, call) => steer(site, call, { script: 'thaw' }),
+    switchRelease: (site, { from, to }, call) => steer(site, call, { script: 'switchRelease', releaseId: to, args: [from] }),
     probe: async (site, { signal }) => probeOverSsh(toolsOf(hosts, site), site, await requireSite(hosts, site, signal), signal),
-    restartApp: (site, order) => restartApp(hosts, site, order),
-    retire: (site, releaseId, order) => steer(site, order, { script: 'retire', releaseId, args: [databaseOf(site, releaseId)] }),
+    restartApp: (site, call) => restartApp(hosts, site, call),
+    retire: (site, releaseId, call) => steer(site, call, { script: 'retire', releaseId, args: [databaseOf(site, releaseId)] }),
   };
 }

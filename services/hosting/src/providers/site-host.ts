@@ -3,9 +3,9 @@ import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { MovingOrder, Order } from '@drydock/workflow/definition/definition';
+import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition/definition';
 
-export type { MovingOrder, Order };
+export type { FencedCall, FencedCallWithProgress };
 
 /** Which site, in which world: live and sandbox sites of one host never share a folder, a role or a database. */
 export interface SiteRef {
@@ -101,30 +101,30 @@ export interface SiteHost extends SiteHostReader {
   /** Whether `stage` reads each segment of an archive once: what was read may go at once. */
   readonly readsOnce: boolean;
   /** Folder, role, database, a first empty release, and served at the URL that it resolves with. */
-  create(site: SiteRef, domain: string, order: Order): Promise<HostedSite>;
+  create(site: SiteRef, domain: string, call: FencedCall): Promise<HostedSite>;
   /** Serving ends, everything is removed. A site that is not there is no error. */
-  destroy(site: SiteRef, order: Order): Promise<void>;
+  destroy(site: SiteRef, call: FencedCall): Promise<void>;
   /** Files and database of one release into one archive, as a snapshot of each; the site goes on serving. SiteHostError `content_not_packed`. */
-  pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, order: MovingOrder): Promise<PackedArchive>;
+  pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, call: FencedCallWithProgress): Promise<PackedArchive>;
   /**
    * A whole new release beside the live one, verified while it is written and synced to disk before this resolves; nothing that is served changes.
    * Begins again from empty. SiteHostError `archive_refused`, `content_not_loaded`, `no_space`.
    */
-  stage(site: SiteRef, releaseId: string, archive: ArchiveToStage, order: MovingOrder): Promise<void>;
+  stage(site: SiteRef, releaseId: string, archive: ArchiveToStage, call: FencedCallWithProgress): Promise<void>;
   /** New requests and database sessions wait, running ones end; it ends by itself after `ttlMs`. */
-  freeze(site: SiteRef, ttlMs: number, order: Order): Promise<void>;
-  thaw(site: SiteRef, order: Order): Promise<void>;
+  freeze(site: SiteRef, ttlMs: number, call: FencedCall): Promise<void>;
+  thaw(site: SiteRef, call: FencedCall): Promise<void>;
   /** Moves the one pointer, and freezes again if the site thawed by itself. Nothing happens when it is already there; SiteHostError `moved` when it is at neither. */
-  switchRelease(site: SiteRef, move: { from: string; to: string }, order: Order): Promise<void>;
+  switchRelease(site: SiteRef, move: { from: string; to: string }, call: FencedCall): Promise<void>;
   /** Asks the current release over HTTP and SQL, past a freeze. */
-  probe(site: SiteRef, order: Order): Promise<Probe>;
+  probe(site: SiteRef, call: FencedCall): Promise<Probe>;
   /**
    * Has the next request answered by a fresh process of the application; resolves once the host would do so. Again: another fresh one, which harms
    * nobody. SiteHostError `no_app`, `restart_blocked`, `sandbox_unavailable`.
    */
-  restartApp(site: SiteRef, order: Order): Promise<AppRestarted>;
+  restartApp(site: SiteRef, call: FencedCall): Promise<AppRestarted>;
   /** Out of the way at once, removed slowly afterwards. Never the current one: SiteHostError `current`. Not there is no error. */
-  retire(site: SiteRef, releaseId: string, order: Order): Promise<void>;
+  retire(site: SiteRef, releaseId: string, call: FencedCall): Promise<void>;
 }
 
 /** A chain as packages/archive takes it: every archive of it must be of this site. */

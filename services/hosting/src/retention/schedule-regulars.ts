@@ -17,19 +17,19 @@ const drillAgeDays = 6.5;
 
 interface Regular {
   kind: string;
-  rhythm: Schedule['rhythm'];
+  interval: Schedule['interval'];
   firstRunAt?: Date;
   input?: object;
 }
 
 const regulars = (now: Date): Regular[] => [
-  { kind: sweepBackupsWorkflow.kind, rhythm: { intervalSeconds: 10 * minuteSeconds } },
-  { kind: checkServingWorkflow.kind, rhythm: { intervalSeconds: minuteSeconds } },
-  { kind: expireBackupsWorkflow.kind, rhythm: { intervalSeconds: 60 * minuteSeconds } },
-  { kind: checkImmutabilityWorkflow.kind, rhythm: { dailyAt: '06:30' } },
+  { kind: sweepBackupsWorkflow.kind, interval: { intervalSeconds: 10 * minuteSeconds } },
+  { kind: checkServingWorkflow.kind, interval: { intervalSeconds: minuteSeconds } },
+  { kind: expireBackupsWorkflow.kind, interval: { intervalSeconds: 60 * minuteSeconds } },
+  { kind: checkImmutabilityWorkflow.kind, interval: { dailyAt: '06:30' } },
   {
     kind: restoreDrillWorkflow.kind,
-    rhythm: { intervalSeconds: daySeconds },
+    interval: { intervalSeconds: daySeconds },
     input: { passedAgeMinDays: drillAgeDays },
     firstRunAt: new Date(now.getTime() + firstDrillMinutes * minuteSeconds * 1_000),
   },

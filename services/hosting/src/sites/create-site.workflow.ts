@@ -1,5 +1,5 @@
 import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
-import { orderOf } from '@drydock/workflow/definition/definition';
+import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { definitely } from '../backups/definite-failure';
@@ -17,10 +17,10 @@ export const createSiteWorkflow = defineWorkflow({
   .step('provision', {
     run: async (step, context) => {
       const host = hostOf(context.siteHosts, step.input.platform);
-      const { url, vendorPackageId = null } = await definitely(host.create(refOf(step), step.input.domain, orderOf(step)));
+      const { url, vendorPackageId = null } = await definitely(host.create(refOf(step), step.input.domain, fencedCall(step)));
       return { url, vendorPackageId };
     },
-    undo: (step, context) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), orderOf(step)),
+    undo: (step, context) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), fencedCall(step)),
     commit: async (tx, step, { url, vendorPackageId }) => {
       await recordUrl(tx, step.subject.id, url);
       if (vendorPackageId !== null) await recordVendorPackage(tx, refOf(step), vendorPackageId);
@@ -28,7 +28,7 @@ export const createSiteWorkflow = defineWorkflow({
   })
   .step('probe', {
     run: async (step, context) => {
-      const probe = await hostOf(context.siteHosts, step.input.platform).probe(refOf(step), orderOf(step));
+      const probe = await hostOf(context.siteHosts, step.input.platform).probe(refOf(step), fencedCall(step));
       if (!serves(probe)) throw fail('step_failed', { internal: `HTTP ${probe.httpStatus}, SQL ${probe.isSqlOk}: ${probe.detail}` });
     },
   })

@@ -1,5 +1,5 @@
 import { sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/hosting/sites';
-import { orderOf } from '@drydock/workflow/definition/definition';
+import { fencedCall } from '@drydock/workflow/definition/definition';
 import { z } from 'zod';
 import { discardPacked, movingLimits, packBackup, verifyWritten } from '../backups/archive.steps';
 import { insertBackup, markCompleted, markFailed } from '../backups/backup.store';
@@ -79,7 +79,7 @@ export const deleteSiteWorkflow = defineWorkflow({
   })
   .pointOfNoReturn()
   .step('destroy', {
-    run: (step, context) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), orderOf(step)),
+    run: (step, context) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), fencedCall(step)),
     commit: async (tx, step, _output, context) => {
       const { deletedSiteId, deletedBy, backupId } = step.input;
       const { inspect, pack } = step.outputs;

@@ -1,7 +1,7 @@
 import { type SkippedPath, SkippedPaths } from '@drydock/agent/site/skipped-paths';
 import { pack } from '@drydock/archive/pack/pack';
 import { changedWhileRead, type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
-import { type ArchiveToWrite, linksOf, type MovingOrder, type PackedArchive, type SiteRef } from '../site-host';
+import { type ArchiveToWrite, type FencedCallWithProgress, linksOf, type PackedArchive, type SiteRef } from '../site-host';
 import type { DatabaseEngine } from './remote-scripts';
 import { databaseServerOf } from './ssh-database';
 import { databaseOf, streamFromSite } from './ssh-site';
@@ -35,7 +35,7 @@ export async function packOverSsh(
   site: SiteRef,
   releaseId: string,
   { sink, archiveId, sequence, createdAt, expectedRawBytes, parents }: ArchiveToWrite,
-  { signal, progress }: MovingOrder,
+  { signal, progress }: FencedCallWithProgress,
 ): Promise<PackedArchive> {
   const skipped = new SkippedPaths();
   const onErrorLine = (line: string): void => {

@@ -2,7 +2,7 @@ import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
 import { openEntries } from '@drydock/archive/read/open-entries';
 import { verifyArchive, verifyChain } from '@drydock/archive/read/verify-archive';
-import { type ArchiveToStage, linksOf, type MovingOrder, SiteHostError, type SiteRef } from '../site-host';
+import { type ArchiveToStage, type FencedCallWithProgress, linksOf, SiteHostError, type SiteRef } from '../site-host';
 import { databaseServerOf } from './ssh-database';
 import { databaseStream, filesStream } from './ssh-pack';
 import { databaseOf, runOnSite } from './ssh-site';
@@ -51,7 +51,7 @@ export async function stageOverSsh(
   site: SiteRef,
   releaseId: string,
   { parents = [], origin = site, ...newest }: ArchiveToStage,
-  { fence, signal, progress }: MovingOrder,
+  { fence, signal, progress }: FencedCallWithProgress,
 ): Promise<void> {
   signal.throwIfAborted();
   const { archiveKey: key } = tools;

@@ -7,32 +7,32 @@ import { messageOf } from '../definition/step-error';
 import type { RunEnd } from '../runner/execution';
 import { markFailed } from '../store/telemetry';
 import {
-  type Doorbell,
-  doorbellSchema,
   isPostgresQueue,
-  nobody,
   postgresConnection,
+  probeJob,
   type QueueAddress,
   queuePrefix,
   queueTelemetry,
   reconnectMs,
+  type WorkflowJob,
+  workflowJobSchema,
 } from './queue';
 
-export interface ConsumerOptions extends QueueAddress {
-  /** Rings that are answered at once. */
+export interface JobWorkerOptions extends QueueAddress {
+  /** Jobs that are handled at once. */
   concurrency: number;
-  answer(bell: Doorbell): Promise<RunEnd>;
+  handle(job: WorkflowJob): Promise<RunEnd>;
   /** A job of any kind was delivered: the queue works. */
   delivered(): void;
 }
 
-export interface Consumer {
+export interface JobWorker {
   /** Takes no more jobs and waits for those in hand. */
   close(): Promise<void>;
 }
 
-/** Each job is a doorbell: whoever rings, and however often, Postgres decides whether there is anything to do. No job ever fails, so BullMQ never decides. */
-export function consume(options: ConsumerOptions): Consumer {
+/** A job only says where to look: however often one comes, Postgres decides whether there is anything to do. No job ever fails, so BullMQ never retries. */
+export function openWorker(options: JobWorkerOptions): JobWorker {
   const { queueUrl, queueName, log } = options;
   const common = {
     prefix: queuePrefix(queueName),
@@ -45,9 +45,9 @@ export function consume(options: ConsumerOptions): Consumer {
     // After a refused connection; BullMQ's own is 15 s.
     runRetryDelay: 1_000,
   };
-  const processor = (job: Job): Promise<void> => answerJob(options, job);
+  const processor = (job: Job): Promise<void> => handleJob(options, job);
   const { worker, close } = isPostgresQueue(queueUrl) ? onPostgres(options, common, processor) : onRedis(options, common, processor);
-  worker.on('error', (error) => log.warn({ internal: messageOf(error) }, 'consumer'));
+  worker.on('error', (error) => log.warn({ internal: messageOf(error) }, 'worker'));
   return { close };
 }
 
@@ -65,7 +65,7 @@ function onPostgres({ queueUrl, queueName }: QueueAddress, common: Common, proce
   return {
     worker,
     close: async () => {
-      pool.loseHope();
+      pool.stopRetrying();
       await worker.close();
       await pool.end();
     },
@@ -86,7 +86,7 @@ function onRedis({ queueUrl, queueName, log }: QueueAddress, common: Common, pro
   };
 }
 
-async function answerJob(options: ConsumerOptions, job: Job): Promise<void> {
+async function handleJob(options: JobWorkerOptions, job: Job): Promise<void> {
   options.delivered();
   const span = trace.getActiveSpan();
   span?.setAttributes({
@@ -96,18 +96,18 @@ async function answerJob(options: ConsumerOptions, job: Job): Promise<void> {
     'messaging.operation.name': 'process',
     'messaging.message.id': job.id ?? '',
   });
-  const bell = doorbellSchema.safeParse(job.data);
-  if (!bell.success) {
-    options.log.warn({ job_id: String(job.id).slice(0, 100) }, 'a job that is no doorbell was ignored');
+  const parsed = workflowJobSchema.safeParse(job.data);
+  if (!parsed.success) {
+    options.log.warn({ job_id: String(job.id).slice(0, 100) }, 'a job of another shape was ignored');
     return;
   }
-  if (bell.data.workflowId === nobody.workflowId) return;
+  if (parsed.data.workflowId === probeJob.workflowId) return;
   try {
-    const end = await options.answer(bell.data);
+    const end = await options.handle(parsed.data);
     if (span !== undefined && unhappy.has(end)) markFailed(span, end);
   } catch (error) {
     if (span !== undefined) markFailed(span, error instanceof Error ? error.name : 'unknown');
-    options.log.warn({ workflow_id: bell.data.workflowId, internal: messageOf(error) }, 'a ring could not be answered');
+    options.log.warn({ workflow_id: parsed.data.workflowId, internal: messageOf(error) }, 'a job could not be handled');
   }
 }
 
@@ -135,8 +135,8 @@ export class PatientPool extends Pool {
     return this as unknown as PgPool;
   }
 
-  /** From now on what fails has failed: whoever waits is to be closed. */
-  loseHope(): void {
+  /** From now on a failed connection is an error: the pool is to be closed. */
+  stopRetrying(): void {
     this.isPatient = false;
   }
 

@@ -42,7 +42,7 @@ describe.each(queueBackends())('the queue is a doorbell over %s', (backend: Queu
     const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });
     world.engine([dawdle]);
     const ringTen = (from: number) =>
-      Promise.all(Array.from({ length: 10 }, (_, number) => queue.ring({ workflowId, orgId: world.orgId }, `again${from + number}`)));
+      Promise.all(Array.from({ length: 10 }, (_, number) => queue.enqueue({ workflowId, orgId: world.orgId }, `again${from + number}`)));
     await until(() => ringTen(0).then(() => true));
     await succeeded(workflowId);
     await ringTen(10);
@@ -65,7 +65,7 @@ describe.each(queueBackends())('the queue is a doorbell over %s', (backend: Queu
       { workflowId: uuidv7(), orgId: uuidv7(), more: 1 },
       { workflowId: uuidv7(), orgId: uuidv7(), traceparent: 'x'.repeat(5_000) },
     ];
-    for (const [number, garbage] of data.entries()) await queue.add('ring', garbage, { jobId: `garbage-${number}` });
+    for (const [number, garbage] of data.entries()) await queue.add('run', garbage, { jobId: `garbage-${number}` });
     await queue.add(
       'ring',
       { workflowId: uuidv7(), orgId: uuidv7() },
@@ -75,7 +75,7 @@ describe.each(queueBackends())('the queue is a doorbell over %s', (backend: Queu
     await succeeded(workflowId);
     await until(async () => (await queue.getWaitingCount()) + (await queue.getActiveCount()) === 0);
     await close();
-    const ignored = world.lines.filter(({ message }) => message === 'a job that is no doorbell was ignored');
+    const ignored = world.lines.filter(({ message }) => message === 'a job of another shape was ignored');
     expect(ignored).toHaveLength(data.length);
   });
 });
@@ -117,7 +117,7 @@ describe.each(queueBackends())('the queue is a doorbell over %s', (backend: Queu
     process.kill(world.queue.pid, 'SIGKILL');
     const during = await startMany(6);
     const ringsStartedMs = performance.now();
-    for (const id of during) dispatcher.ring({ workflowId: id, orgId: world.orgId });
+    for (const id of during) dispatcher.enqueue({ workflowId: id, orgId: world.orgId });
     expect(performance.now() - ringsStartedMs).toBeLessThan(50);
     const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-redis-again-'));
     // The same address and password, and nothing in it.

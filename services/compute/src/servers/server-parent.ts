@@ -1,10 +1,10 @@
-import type { WorkflowHome } from '@drydock/workflow/http/workflow-endpoints';
+import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { readServer } from './find-server';
 import { serverPath, serverSubject } from './server-names';
 
-export const serverHome = (context: HandlerContext): WorkflowHome<Tx, 'serverId'> => ({
+export const serverParent = (context: HandlerContext): WorkflowParent<Tx, 'serverId'> => ({
   context,
   param: 'serverId',
   subjectOf: serverSubject,

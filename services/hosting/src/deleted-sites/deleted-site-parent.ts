@@ -1,11 +1,11 @@
-import type { WorkflowHome } from '@drydock/workflow/http/workflow-endpoints';
+import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { deletedSitePath, deletedSiteSubject } from './deleted-site-names';
 import { readDeletedSite } from './find-deleted-site';
 
 /** Workflows that bring a deleted site back are found under its record. */
-export const deletedSiteHome = (context: HandlerContext): WorkflowHome<Tx, 'deletedSiteId'> => ({
+export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, 'deletedSiteId'> => ({
   context,
   param: 'deletedSiteId',
   subjectOf: deletedSiteSubject,

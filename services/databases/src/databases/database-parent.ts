@@ -1,10 +1,10 @@
-import type { WorkflowHome } from '@drydock/workflow/http/workflow-endpoints';
+import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { databasePath, databaseSubject } from './database-names';
 import { readDatabase } from './find-database';
 
-export const databaseHome = (context: HandlerContext): WorkflowHome<Tx, 'databaseId'> => ({
+export const databaseParent = (context: HandlerContext): WorkflowParent<Tx, 'databaseId'> => ({
   context,
   param: 'databaseId',
   subjectOf: databaseSubject,

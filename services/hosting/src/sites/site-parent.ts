@@ -1,10 +1,10 @@
-import type { WorkflowHome } from '@drydock/workflow/http/workflow-endpoints';
+import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { readSite } from './find-site';
 import { sitePath, siteSubject } from './site-names';
 
-export const siteHome = (context: HandlerContext): WorkflowHome<Tx, 'siteId'> => ({
+export const siteParent = (context: HandlerContext): WorkflowParent<Tx, 'siteId'> => ({
   context,
   param: 'siteId',
   subjectOf: siteSubject,

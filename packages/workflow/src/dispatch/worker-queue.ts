@@ -1,0 +1,54 @@
+import { messageOf } from '../definition/step-error';
+import type { RunEnd } from '../runner/execution';
+import { openQueue, type QueueAddress, type QueueKind, queueNameOf, type WorkflowJob } from './queue';
+import { createSlots, type Slots, slotsFor } from './slots';
+import type { SweptQueue } from './sweep';
+import { type JobWorker, openWorker } from './worker';
+
+export interface WorkerQueue extends SweptQueue {
+  /** Takes jobs from now on. `refill` is called once a delivery has made room for what the last sweep could not enqueue. */
+  startWorker(handle: (job: WorkflowJob, slots: Slots) => Promise<RunEnd>, refill: () => void): void;
+  /** Takes no more jobs and waits for those in hand. */
+  close(): Promise<void>;
+}
+
+interface WorkerQueueOptions extends QueueAddress {
+  concurrency: number;
+  interactiveConcurrency?: number;
+}
+
+/** Somebody waits for these, and they are short until they have begun. */
+const interactiveConcurrencyDefault = 2;
+
+/** A worker's side of one queue: the jobs that its sweep enqueues, and the worker that handles them. */
+export function openWorkerQueue({ queueUrl, queueName, log, ...slots }: WorkerQueueOptions, kind: QueueKind): WorkerQueue {
+  const address = { queueUrl, queueName: queueNameOf(queueName, kind), log };
+  const concurrency = kind === 'default' ? slots.concurrency : (slots.interactiveConcurrency ?? interactiveConcurrencyDefault);
+  const total = slotsFor(concurrency);
+  const shared = createSlots(total);
+  const queue = openQueue(address);
+  let deliveredAtMs = performance.now();
+  let worker: JobWorker | undefined;
+  const own: WorkerQueue = {
+    kind,
+    queue,
+    slots: shared,
+    waitingMax: Math.max(32, 4 * concurrency),
+    silentSeconds: () => (performance.now() - deliveredAtMs) / 1_000,
+    hasBacklog: false,
+    startWorker: (handle, refill) => {
+      const delivered = (): void => {
+        deliveredAtMs = performance.now();
+        // The sweep keeps the queue short, so it must refill it as it empties: once for all jobs of a moment.
+        if (own.hasBacklog) refill();
+        own.hasBacklog = false;
+      };
+      worker = openWorker({ ...address, concurrency: total, handle: (job) => handle(job, shared), delivered });
+    },
+    close: async () => {
+      await worker?.close().catch((error: unknown) => log.warn({ internal: messageOf(error) }, 'worker did not close'));
+      await queue.close();
+    },
+  };
+  return own;
+}
