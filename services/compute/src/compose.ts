@@ -20,12 +20,12 @@ const serviceName = 'compute';
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
-  const doorbell = connectWorkflows(foundation, config, serviceName);
+  const connected = connectWorkflows(foundation, config, serviceName);
   const readers = openReaders({ live: config.COMPUTE_READER_TARGETS, sandbox: config.SANDBOX_COMPUTE_READER_TARGETS });
   lifetime.onClose('providers', () => readers.close());
   const context = {
     database,
-    ...doorbell,
+    ...connected,
     pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')),
     targets: readers.targets,
   };

@@ -25,12 +25,12 @@ const databasesCounted = "FROM managed_databases WHERE org_id = $1::uuid AND mod
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
-  const doorbell = connectWorkflows(foundation, config, serviceName);
+  const connected = connectWorkflows(foundation, config, serviceName);
   const host = createDatabaseHostReaderClient({ url: config.DATABASE_HOST_URL, secret: config.DATABASE_HOST_READER_SECRET });
   lifetime.onClose('database-host', () => host.close());
   const context = {
     database,
-    ...doorbell,
+    ...connected,
     pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')),
     quota: { counted: databasesCounted, usualMax: config.DATABASES_PER_ORGANISATION },
     provider: localDatabaseReader(host),

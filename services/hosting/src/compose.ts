@@ -33,7 +33,7 @@ const sitesCounted = "FROM sites WHERE org_id = $1::uuid AND mode = $2::text::mo
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
-  const doorbell = connectWorkflows(foundation, config, serviceName);
+  const connected = connectWorkflows(foundation, config, serviceName);
   const client = createSiteHostReaderClient({ url: config.SITE_HOST_URL, secret: config.SITE_HOST_READER_SECRET });
   lifetime.onClose('site-host', () => client.close());
   const vendorTimelines = openVendorReaders(config, lifetime);
@@ -41,7 +41,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   const sshHosts = openSshHosts(config, lifetime);
   const context = {
     database,
-    ...doorbell,
+    ...connected,
     pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')),
     siteHosts: {
       local: localSiteHostReader(client),

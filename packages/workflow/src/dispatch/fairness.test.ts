@@ -20,7 +20,7 @@ describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
     return (await world.pool.query(sql, [orgId])).rowCount ?? 0;
   };
 
-  it('an organisation whose work never ends takes no slot from another, on however many workers, rung or swept', async () => {
+  it('an organisation whose work never ends takes no slot from another, on however many workers, enqueued or swept', async () => {
     const [victim, second] = [uuidv7(), uuidv7()];
     world.engine([dawdle], { concurrency: 2 });
     world.engine([dawdle], { concurrency: 2 });
@@ -32,16 +32,16 @@ describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
     await until(async () => (await world.status(swept.workflowId)) === 'succeeded');
     await Promise.all(Array.from({ length: 8 }, () => world.start({ kind: 'dawdle', orgId: second, input: forEver })));
     await until(async () => (await running(second)) > 0);
-    const rung = await world.start({ kind: 'dawdle', orgId: victim, input: { ms: 1 } });
-    dispatcher.enqueue({ workflowId: rung.workflowId, orgId: victim });
-    await until(async () => (await world.status(rung.workflowId)) === 'succeeded');
+    const enqueued = await world.start({ kind: 'dawdle', orgId: victim, input: { ms: 1 } });
+    dispatcher.enqueue({ workflowId: enqueued.workflowId, orgId: victim });
+    await until(async () => (await world.status(enqueued.workflowId)) === 'succeeded');
     expect(await running(world.orgId)).toBe(4);
   });
 
   it('goes on with what an organisation has left as soon as one of its slots is free', async () => {
     const all = await Promise.all(Array.from({ length: 6 }, () => world.start({ kind: 'dawdle', input: { ms: 20 } })));
     await world.pool.query('UPDATE workflow SET dispatch_after = now()');
-    // A queue that is not reached yet is rung for again after a second; from the first sweep that rings on, only freed slots wake the sweep.
+    // A queue that is not reached yet is tried again after a second; from the first sweep that enqueues on, only freed slots wake the sweep.
     const listener = createListener({ connectionString: world.databaseUrl, log: world.log });
     world.engine([dawdle], { concurrency: 1, sweepMs: 60_000, listener });
     await until(async () => {
@@ -55,7 +55,7 @@ describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
     expect(await running(world.orgId)).toBe(0);
   });
 
-  it('a ring that names another organisation than the workflow has starts nothing', async () => {
+  it('a job that names another organisation than the workflow has starts nothing', async () => {
     world.engine([dawdle], { sweepMs: 60_000 });
     const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 1 } });
     const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });

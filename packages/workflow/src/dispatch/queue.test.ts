@@ -29,7 +29,7 @@ function rawQueue(url: string): { queue: Pick<Queue, 'add' | 'getWaitingCount' |
   };
 }
 
-describe.each(queueBackends())('the queue is a doorbell over %s', (backend: QueueBackend) => {
+describe.each(queueBackends())('jobs only say where to look over %s', (backend: QueueBackend) => {
   let world: World;
   beforeEach(async () => {
     world = await openWorld(backend);
@@ -37,7 +37,7 @@ describe.each(queueBackends())('the queue is a doorbell over %s', (backend: Queu
   afterEach(() => world.close());
   const succeeded = (workflowId: string) => until(async () => (await world.status(workflowId)) === 'succeeded');
 
-  it('runs once what is rung for twenty times, even after its end', async () => {
+  it('runs once a workflow that is enqueued twenty times, even after its end', async () => {
     const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 300 } });
     const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });
     world.engine([dawdle]);
@@ -53,7 +53,7 @@ describe.each(queueBackends())('the queue is a doorbell over %s', (backend: Queu
     expect(await world.status(workflowId)).toBe('succeeded');
   });
 
-  it('ignores, logs and removes jobs that are no doorbell', async () => {
+  it('ignores, logs and removes jobs of another shape', async () => {
     world.engine([dawdle]);
     const { queue, close } = rawQueue(world.queue.url);
     const data = [

@@ -32,7 +32,7 @@ function openBoth(queueUrl: string) {
         await queue.enqueue({ workflowId, orgId: uuidv7() }, attempts).catch(ignore);
         return answered.includes(workflowId);
       };
-      await until(isHeard, { timeoutMs: 40_000, everyMs: 200, what: 'a ring that is heard' });
+      await until(isHeard, { timeoutMs: 40_000, everyMs: 200, what: 'a job that is heard' });
       return attempts;
     },
     close: async () => {

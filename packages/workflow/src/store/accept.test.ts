@@ -61,7 +61,7 @@ describe('accepting, waiting and watching', () => {
     expect(settled).toEqual(['start_by_passed']);
   });
 
-  it('begins what somebody waits for although every slot is taken, whether its ring arrived or was lost', async () => {
+  it('begins what somebody waits for although every slot is taken, whether its job arrived or was lost', async () => {
     world.engine([dawdle], { concurrency: 1 });
     const long = await world.start({ kind: 'dawdle', input: { ms: 600_000 } });
     const usual = await world.start({ kind: 'dawdle', input: { ms: 1 } });
@@ -70,9 +70,9 @@ describe('accepting, waiting and watching', () => {
       (await world.start({ kind: 'dawdle', input: { ms: 1 }, startBy: new Date(Date.now() + 30_000) })).workflowId;
     const lost = await awaited();
     await until(async () => (await world.status(lost)) === 'succeeded');
-    const rung = await awaited();
-    world.dispatcher().enqueue({ workflowId: rung, orgId: world.orgId }, 'interactive');
-    await until(async () => (await world.status(rung)) === 'succeeded');
+    const enqueued = await awaited();
+    world.dispatcher().enqueue({ workflowId: enqueued, orgId: world.orgId }, 'interactive');
+    await until(async () => (await world.status(enqueued)) === 'succeeded');
     expect(await world.status(usual.workflowId)).toBe('queued');
   });
 
@@ -150,7 +150,7 @@ describe('accepting, waiting and watching', () => {
     expect(rows).toEqual([{ request_id: 'schedule_nightly' }]);
   });
 
-  it('rings fairly: one organisation’s 5,000 rows do not starve another, and all are run once', async () => {
+  it('enqueues fairly: one organisation’s 5,000 rows do not starve another, and all are run once', async () => {
     const other = uuidv7();
     await world.pool.query(
       `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id)
