@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { clusterAccounts } from '@drydock/postgres/server/unprivileged';
+import { siteRolePattern } from '@drydock/site-agent/sites/site-folder';
 import { prepareQueue } from '@drydock/workflow/dispatch/prepare-queue';
 import { openChildLog } from './child-log';
 import type { DeriveSecret } from './derive-secret';
@@ -16,6 +17,8 @@ import type { Supervisor } from './supervisor';
 export interface DataStores {
   adminUrl: string;
   sitesAdminUrl: string;
+  /** Folder of the Unix socket by which sites' sessions go; their roles are turned away at the port. */
+  sitesSocketFolder: string;
   queueUrl: string;
   redisUrl: string | undefined;
   /** What the user should know about where data is. */
@@ -48,6 +51,7 @@ export async function startDataStores(context: StoreContext, services: readonly 
   return {
     adminUrl: own.adminUrl,
     sitesAdminUrl: sites.adminUrl,
+    sitesSocketFolder: sites.socketFolder ?? '',
     queueUrl,
     redisUrl: redis.url,
     notes: [
@@ -61,8 +65,8 @@ async function startCluster({ config, supervisor, ports }: StoreContext, name: '
   const folder = path.join(config.dataDir, name);
   const log = openChildLog(path.join(config.dataDir, 'logs'), name);
   const port = await ports.settle(name);
-  const own =
-    name === 'postgres' ? { account: clusterAccounts.services } : { account: clusterAccounts.sites, sessionBytes: sitesSessionBytes };
+  const ofSites = { account: clusterAccounts.sites, sessionBytes: sitesSessionBytes, socketOnlyRoles: siteRolePattern };
+  const own = name === 'postgres' ? { account: clusterAccounts.services } : ofSites;
   const postgres = postgresMember({ name, folder, port, isEphemeral: config.isEphemeral, onLog: log.write, ...own });
   await supervisor.keepRunning(postgres.member);
   return postgres.server();

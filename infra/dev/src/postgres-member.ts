@@ -16,6 +16,7 @@ export function postgresMember(options: {
   /** Where we are root. */
   account: number;
   sessionBytes?: number;
+  socketOnlyRoles?: string;
   onLog: (text: string) => void;
 }): PostgresMember {
   let server: PostgresServer | undefined;

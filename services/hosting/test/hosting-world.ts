@@ -44,6 +44,7 @@ export async function openWorld(backend: QueueBackend, caller: Caller, more: Rec
     SITE_HOST_READER_SECRET: readerSecret,
     SITES_DIR: sitesDir,
     SITES_DATABASE_URL: readSharedCluster().adminUrl,
+    SITES_DATABASE_SOCKET: undefined,
     DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: undefined,
   });
   const host = createSiteHostClient({ url: site.url, secret: siteHostSecret });

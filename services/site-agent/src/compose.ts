@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { createControlServer } from '@drydock/agent/control/control-server';
 import { Ledger } from '@drydock/agent/jobs/ledger';
@@ -14,6 +15,7 @@ import { controlRoutes } from './control-routes';
 import { ConnectionBudget } from './database/connection-budget';
 import { SitesCluster } from './database/sites-cluster';
 import { SlowRemoval } from './releases/slow-removal';
+import { CpuShares } from './sites/cpu-shares';
 import { HostedSites } from './sites/hosted-sites';
 
 /** Opens the host: cluster, every site, and last the control port, so that whoever can call it finds all sites served. */
@@ -27,11 +29,14 @@ export async function composeSiteHost(
 
   const cluster = new SitesCluster(
     config.SITES_DATABASE_URL,
+    config.SITES_DATABASE_SOCKET ?? null,
     `site-host ${createHash('sha256').update(sitesDir).digest('hex').slice(0, 16)}`,
   );
   lifetime.onClose('sites cluster', () => cluster.close());
   await cluster.endPredecessors();
   await cluster.closeCommonDatabases();
+  if (!(await cluster.closesPortToSites()))
+    log.warn('sites reach the port of their Postgres past their own addresses, where sessions are counted');
 
   const isolation = await detectIsolation();
   const removal = new SlowRemoval(sitesDir, isolation, log);
@@ -44,9 +49,17 @@ export async function composeSiteHost(
     log.warn({ reason: isolation.reason, is_risk_taken: isRiskTaken }, 'sites cannot be kept apart on this machine');
   else log.info({ isolation: isolation.kind }, 'sites are kept apart');
   const budget = new ConnectionBudget(await cluster.sessionsForSites());
-  const sites = new HostedSites(sitesDir, ledger, { host: config.HOST, cluster, removal, budget, isolation, isRiskTaken, log });
+  const cpu = new CpuShares({
+    cluster: cluster.place,
+    organisationOf: (role) => sites.organisationOf(role),
+    cores: availableParallelism(),
+    onError: (error) => log.warn({ err: error }, 'the CPU time of sites could not be sampled'),
+  });
+  const sites = new HostedSites(sitesDir, ledger, { host: config.HOST, cluster, removal, budget, cpu, isolation, isRiskTaken, log });
   lifetime.onClose('sites', () => sites.close(), 12_000);
   await sites.open();
+  cpu.start();
+  lifetime.onClose('CPU shares', () => cpu.stop());
 
   const key = tokenKey(config.SITE_HOST_SECRET);
   const readerKey = config.SITE_HOST_READER_SECRET === undefined ? undefined : tokenKey(config.SITE_HOST_READER_SECRET);

@@ -12,6 +12,9 @@ export const siteHostConfigShape = {
   SITES_DATABASE_URL: z
     .url('must be a URL')
     .meta({ description: "Superuser of the sites' own Postgres cluster; for this process only", secret: true }),
+  SITES_DATABASE_SOCKET: z.string().min(1).optional().meta({
+    description: "Folder of that cluster's Unix socket, by which sites' sessions go; unset, they go by its port, which every site reaches",
+  }),
   DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: z
     .literal('sites-may-take-over-this-machine')
     .optional()

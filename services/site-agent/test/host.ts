@@ -28,6 +28,7 @@ export async function hostConfig(): Promise<SiteHostConfig> {
     SITE_HOST_READER_SECRET: randomBytes(32).toString('hex'),
     SITES_DIR: sitesDir,
     SITES_DATABASE_URL: readSharedCluster().adminUrl,
+    SITES_DATABASE_SOCKET: undefined,
     DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: undefined,
   };
 }

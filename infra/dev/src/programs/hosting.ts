@@ -44,6 +44,7 @@ const siteHostEnvironment = (around: Surroundings): Record<string, string> => ({
   SITE_HOST_READER_SECRET: around.derive('site-host:reader'),
   SITES_DIR: path.join(around.dataDir, 'sites'),
   SITES_DATABASE_URL: around.sitesAdminUrl,
+  SITES_DATABASE_SOCKET: around.sitesSocketFolder,
 });
 
 export const hostingPrograms: readonly ProgramPlan[] = [

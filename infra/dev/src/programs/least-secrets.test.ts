@@ -7,6 +7,7 @@ const around: Surroundings = {
   portOf: () => 1,
   adminUrl: 'postgresql://admin:superuser@127.0.0.1:1/postgres',
   sitesAdminUrl: 'postgresql://sites:superuser@127.0.0.1:1/postgres',
+  sitesSocketFolder: '/data/sites-postgres/socket',
   queueUrl: 'redis://127.0.0.1:1',
   redisUrl: undefined,
   rateLimitScale: undefined,

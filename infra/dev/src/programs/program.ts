@@ -10,6 +10,8 @@ export interface Surroundings {
   /** Superuser URLs of our cluster and of the sites'. */
   adminUrl: string;
   sitesAdminUrl: string;
+  /** Folder of the sites' cluster's Unix socket. */
+  sitesSocketFolder: string;
   queueUrl: string;
   /** For the gateway's quotas; undefined without a Redis. */
   redisUrl: string | undefined;

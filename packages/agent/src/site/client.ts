@@ -34,7 +34,11 @@ export type { Claim } from '../control/control-client';
 /** What the control protocol can do; see the README of this package. Every change is idempotent under its fence. */
 export interface SiteHostClient {
   /** Makes the site, or completes one that a crash left half-made. Idempotent. */
-  ensureSite(siteId: string, site: { domain: string; mode?: 'live' | 'sandbox' }, claim: Claim): Promise<SiteDescription>;
+  ensureSite(
+    siteId: string,
+    site: { domain: string; mode?: 'live' | 'sandbox'; organisation_id?: string },
+    claim: Claim,
+  ): Promise<SiteDescription>;
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
   /** Removes everything of the site. Idempotent: one that is gone is no error. */
   destroySite(siteId: string, claim: Claim): Promise<void>;

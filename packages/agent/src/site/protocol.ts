@@ -14,7 +14,12 @@ export const siteHostProtocol: ControlProtocol<SiteHostErrorCode> = {
 
 export const releaseIdSchema = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/);
 
-export const ensureSiteSchema = z.strictObject({ ...changeFields, domain: z.string().min(1).max(253), mode: modeSchema.default('live') });
+export const ensureSiteSchema = z.strictObject({
+  ...changeFields,
+  domain: z.string().min(1).max(253),
+  mode: modeSchema.default('live'),
+  organisation_id: z.string().min(1).max(64).optional(),
+});
 export const stageReleaseSchema = z.strictObject({ ...changeFields, release_id: releaseIdSchema });
 export const freezeSchema = z.strictObject({ ...changeFields, ttl_ms: z.int().min(100).max(600_000) });
 export const switchSchema = z.strictObject({ ...changeFields, release_id: releaseIdSchema, expected_release: releaseIdSchema });

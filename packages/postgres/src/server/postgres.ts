@@ -12,6 +12,7 @@ import { initCluster, postgresEnvironment } from './init-cluster';
 import { defaultMajor, findPostgresPrograms } from './native-postgres';
 import { settlePassword, settlePostgresFolder } from './postgres-folder';
 import { clearLeftoverPostgres } from './postgres-leftover';
+import { settleSocketFolder, socketOnlyRules } from './socket-folder';
 import { handOver, serverAccount } from './unprivileged';
 
 export interface PostgresOptions {
@@ -30,6 +31,11 @@ export interface PostgresOptions {
    * stranger one line, costs the machine seconds of both cores.
    */
   sessionBytes?: number;
+  /**
+   * Roles, as a regular expression of Postgres, that enter by a Unix socket and are refused at the port, which everything on this machine reaches. A cluster without
+   * such roles has no socket.
+   */
+  socketOnlyRoles?: string;
   /** A cluster for tests: no fsync, smaller. A power cut loses it, a kill -9 loses nothing. DRYDOCK_EPHEMERAL=1, which tests set, makes every cluster one. */
   isEphemeral?: boolean;
   /** postgresql.conf settings beyond ours. */
@@ -42,6 +48,8 @@ export interface PostgresServer {
   port: number;
   /** Superuser, database `postgres`. */
   adminUrl: string;
+  /** Folder of the Unix socket; null without `socketOnlyRoles`. */
+  socketFolder: string | null;
   proof: ProcessProof;
   /** Where the data really is; tell the user when `isElsewhere`. */
   dataDir: string;
@@ -56,7 +64,7 @@ const startTimeoutMs = 60_000;
 const stopTimeoutMs = 20_000;
 
 /**
- * Starts Postgres on loopback TCP (no Unix socket), scram-sha-256, `wal_level=logical`; makes its cluster at first. A leftover server of
+ * Starts Postgres on loopback TCP, scram-sha-256, `wal_level=logical`; makes its cluster at first. A leftover server of
  * an earlier run on the same data is ended first, after proof that it is ours. Resolves when it answers a query.
  * @throws with the server's last words when it does not start
  */
@@ -72,14 +80,10 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   await handOver(folder.dataDir, account);
   const port = options.port ?? (await findFreePort());
   const adminUrl = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
+  const { sessionBytes, socketOnlyRoles } = options;
+  const entrance = socketOnlyRoles === undefined ? null : makeEntrance(folder.home, account, socketOnlyRoles);
   const args = ['-p', String(port), ...settingsArguments(options)];
-  const child = await spawnServer({
-    program: programs.postgres,
-    dataDir: folder.dataDir,
-    args,
-    account,
-    sessionBytes: options.sessionBytes,
-  });
+  const child = await spawnServer({ program: programs.postgres, dataDir: folder.dataDir, args, account, sessionBytes, entrance });
   const stop = (): Promise<void> => child.stop('SIGINT', stopTimeoutMs);
   try {
     await waitUntilAnswering(child, adminUrl, options.onLog);
@@ -88,12 +92,30 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     throw error;
   }
   const { dataDir, isElsewhere } = folder;
-  return { port, adminUrl, proof: child.proof, dataDir, isElsewhere, exited: child.exited, stop };
+  const socketFolder = entrance?.socketFolder ?? null;
+  return { port, adminUrl, socketFolder, proof: child.proof, dataDir, isElsewhere, exited: child.exited, stop };
 }
+
+/** How a server with `socketOnlyRoles` is entered. The rules lie outside of its data, where its account can read them and not change them. */
+interface Entrance {
+  socketFolder: string;
+  rulesFile: string;
+}
+
+function makeEntrance(home: string, account: number | null, roles: string): Entrance {
+  const rulesFile = path.join(home, 'pg_hba.conf');
+  fs.writeFileSync(rulesFile, socketOnlyRules(roles));
+  fs.chmodSync(rulesFile, 0o644);
+  return { socketFolder: settleSocketFolder(home, account), rulesFile };
+}
+
+const entranceArguments = (entrance: Entrance | null): string[] =>
+  entrance === null ? [] : ['-c', `unix_socket_directories=${entrance.socketFolder}`, '-c', `hba_file=${entrance.rulesFile}`];
 
 /** Where a server's data and programs lie in its box. */
 const dataInBox = '/postgres/data';
 const programsInBox = '/postgres/programs';
+const entranceInBox: Entrance = { socketFolder: '/postgres/socket', rulesFile: '/postgres/pg_hba.conf' };
 /** The size of the box's /dev/shm, in bytes, where parallel queries exchange rows. It is memory, taken when it is used. */
 const sharedMemoryBytes = 2 ** 30;
 
@@ -103,30 +125,40 @@ interface Spawned {
   args: readonly string[];
   account: number | null;
   sessionBytes: number | undefined;
+  entrance: Entrance | null;
 }
 
 /** Becomes the program that follows, with a limit in kB on the private memory of each of its processes. Shared buffers do not count. */
 const limitScript = 'ulimit -d "$1"; shift; exec "$@"';
 
 /** A server with customers in it runs under its own account as root, else in a box: a shell in it reaches nothing but its own data. */
-async function spawnServer({ program, dataDir, args, account, sessionBytes }: Spawned): Promise<GuardedChild> {
+async function spawnServer({ program, dataDir, args, account, sessionBytes, entrance }: Spawned): Promise<GuardedChild> {
   const stdio = ['ignore', 'ignore', 'pipe'] satisfies StdioOptions;
   const isolation = account === null ? null : await detectIsolation();
   if (isolation?.kind !== 'user_namespaces') {
     const options = { ...serverAccount(account), env: postgresEnvironment, cwd: '/', stdio, signalOnOrphan: 'SIGINT' as const };
-    const command = [program, '-D', dataDir, ...args];
+    const command = [program, '-D', dataDir, ...args, ...entranceArguments(entrance)];
     if (sessionBytes === undefined) return spawnGuarded(program, command.slice(1), options);
     const kilobytes = String(Math.floor(sessionBytes / 1024));
     return spawnGuarded('/bin/sh', ['-c', limitScript, 'limited', kilobytes, ...command], options);
   }
   return spawnInBox({
     isolation,
-    command: [path.join(programsInBox, 'bin/postgres'), '-D', dataInBox, ...args],
+    command: [
+      ...[path.join(programsInBox, 'bin/postgres'), '-D', dataInBox, ...args],
+      ...entranceArguments(entrance === null ? null : entranceInBox),
+    ],
     env: postgresEnvironment,
     account: null,
     mounts: [
       { from: dataDir, to: dataInBox, writable: true },
       { from: path.resolve(program, '../..'), to: programsInBox, writable: false },
+      ...(entrance === null
+        ? []
+        : [
+            { from: entrance.socketFolder, to: entranceInBox.socketFolder, writable: true },
+            { from: entrance.rulesFile, to: entranceInBox.rulesFile, writable: false },
+          ]),
     ],
     workdir: '/',
     limits: { tmpBytes: sharedMemoryBytes, ...(sessionBytes === undefined ? {} : { memoryBytes: sessionBytes }) },

@@ -44,8 +44,8 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
   return {
     ...localSiteHostReader(client),
     readsOnce: true,
-    create: async ({ siteId, mode }, domain, call) =>
-      requireHosted(await translated(client.ensureSite(siteId, { domain, mode }, claimOf(call)))),
+    create: async ({ siteId, mode, orgId }, domain, call) =>
+      requireHosted(await translated(client.ensureSite(siteId, { domain, mode, organisation_id: orgId }, claimOf(call)))),
     destroy: ({ siteId }, call) => translated(client.destroySite(siteId, claimOf(call))),
     pack: (site, releaseId, archive, call) =>
       withSpan('site_host.pack', { 'site.id': site.siteId }, () => translated(packRelease(tools, site, releaseId, archive, call), 'pack')),

@@ -27,6 +27,7 @@ export interface AppSettings {
   databaseUrl: string;
   /** As whom it runs; null: as this process. */
   uid: number | null;
+  onStart(child: GuardedChild): void;
 }
 
 /** One process of a site's application: started once, never restarted. A fresh one takes its place. */
@@ -56,6 +57,7 @@ export class AppProcess {
   /** Resolves once the application listens. Throws when it ends before, or does not listen within 15 s. */
   static async start(generation: number, settings: AppSettings): Promise<AppProcess> {
     const { child, socketFile } = await spawnApp(settings);
+    settings.onStart(child);
     const { stdout, stderr } = child.process;
     const printed = Promise.all([stdout, stderr].flatMap((stream) => (stream ? [settings.log.take(stream)] : [])));
     try {

@@ -1,6 +1,7 @@
 import { SerialQueue } from '@drydock/agent/host/serial-queue';
 import type { AppDescription, RestartAnswer } from '@drydock/agent/site/protocol';
 import { SiteHostError } from '@drydock/agent/site/site-host-error';
+import type { GuardedChild } from '@drydock/process/guarded-child';
 import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';
 import type { Release } from '../releases/release';
@@ -15,6 +16,7 @@ interface SiteAppSettings {
   isolation: Isolation;
   /** Whether applications run where nothing keeps them apart. */
   isRiskTaken: boolean;
+  onStart(child: GuardedChild): void;
   log: Log;
 }
 
@@ -31,8 +33,8 @@ export class SiteApp {
 
   /** For one release: its folder, its database. */
   openRunner(filesDir: string, databaseUrl: string): AppRunner {
-    const { uid, isolation, isRiskTaken, log } = this.settings;
-    const settings = { filesDir, databaseUrl, log: this.printed, uid, isolation, isRiskTaken };
+    const { uid, isolation, isRiskTaken, onStart, log } = this.settings;
+    const settings = { filesDir, databaseUrl, log: this.printed, uid, isolation, isRiskTaken, onStart };
     return new AppRunner(settings, { next: () => this.nextGeneration() }, log);
   }
 

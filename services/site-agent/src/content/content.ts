@@ -36,6 +36,7 @@ export interface ContentSettings {
   /** For pages: straight to the release's database, as the site's role. */
   databaseUrl: string;
   log: Log;
+  onStart(child: GuardedChild): void;
   /** Ends sessions of the site's role at the server. */
   endSessions(backendPids: number[]): Promise<void>;
 }
@@ -218,6 +219,7 @@ class ContentChild {
             stdio,
             onOrphan: 'SIGKILL',
           });
+    settings.onStart(child);
     return new ContentChild(child, settings, onEnd);
   }
 

@@ -3,6 +3,7 @@ import { PostgresAddress, type Verdict } from '@drydock/agent/host/postgres-addr
 import { type FirstPacket, readFirstPacket, writeFatal, writeStartup } from '@drydock/agent/host/startup-packet';
 import { type Gate, GateError } from '../serving/gate';
 import type { ConnectionBudget } from './connection-budget';
+import type { SitesAddress } from './sites-cluster';
 
 /** The name by which customers know their database, whichever release is current. */
 export const endpointDatabase = 'site';
@@ -17,7 +18,7 @@ export interface EndpointOptions {
   role: string;
   /** That of all sites of the cluster. */
   budget: ConnectionBudget;
-  cluster: { host: string; port: number };
+  cluster: SitesAddress;
   /** The database of the current release, asked at the moment a session goes through; null while there is none. */
   currentDatabase: () => string | null;
   /** Whether this is the database of a release that is being served: its pages and its application ask for it by its own name. */

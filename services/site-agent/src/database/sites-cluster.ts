@@ -1,15 +1,22 @@
-import { setRolePassword } from '@drydock/postgres/load/transfer-roles';
+import path from 'node:path';
+import { loginUrl, setRolePassword } from '@drydock/postgres/load/transfer-roles';
 import { sessionStartupOptions } from '@drydock/postgres/session/session';
 import pg from 'pg';
 import { z } from 'zod';
 import { TransferAccess } from '../releases/transfer-access';
+import { newSiteRole } from '../sites/site-folder';
 
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
 /** How many of the cluster's `max_connections` the sites do not get. */
 const keptSessions = 20;
+/** Refused by pg_hba.conf. */
+const refusedCode = '28000';
 /** Duplicate object: a role that an earlier, interrupted attempt has made. */
 const duplicateCode = '42710';
+
+/** As `net.connect` takes it. */
+export type SitesAddress = { path: string } | { host: string; port: number };
 
 /**
  * The cluster of the sites' databases, by its superuser, whose URL only this process has. It works in the database `postgres` and enters no site's database:
@@ -19,11 +26,13 @@ export class SitesCluster {
   readonly transfer: TransferAccess;
   private readonly admin: pg.Pool;
   private readonly url: URL;
+  private readonly socketFolder: string | null;
   private readonly name: string;
 
-  /** `name` is the host's own and the same at every start. */
-  constructor(adminUrl: string, name: string) {
+  /** `name` is the host's own and the same at every start; `socketFolder` is null where sites' sessions go by the port. */
+  constructor(adminUrl: string, socketFolder: string | null, name: string) {
     this.name = name;
+    this.socketFolder = socketFolder;
     this.url = new URL(adminUrl);
     this.admin = new pg.Pool({
       connectionString: adminUrl,
@@ -37,12 +46,15 @@ export class SitesCluster {
     this.transfer = new TransferAccess(this.admin, adminUrl, name);
   }
 
-  get host(): string {
-    return this.url.hostname;
+  /** Where the server can be found on this machine; null where it is elsewhere. */
+  get place(): { socketFolder: string; port: number } | null {
+    return this.socketFolder === null ? null : { socketFolder: this.socketFolder, port: Number(this.url.port || 5432) };
   }
 
-  get port(): number {
-    return Number(this.url.port || 5432);
+  /** Where the sessions of sites' roles go. */
+  get address(): SitesAddress {
+    const port = Number(this.url.port || 5432);
+    return this.socketFolder === null ? { host: this.url.hostname, port } : { path: path.join(this.socketFolder, `.s.PGSQL.${port}`) };
   }
 
   /**
@@ -111,9 +123,24 @@ export class SitesCluster {
     return nameSchema.parse((await this.admin.query(sql, [owner])).rows).map((row) => row.datname);
   }
 
-  /** Straight to a database as a site's role, past the site's endpoint. */
+  /** Straight to a database as a site's role, past the site's endpoint: for this process, since no box shows the socket. */
   directUrl(role: string, password: string, database: string): string {
-    return `postgresql://${role}:${password}@${this.url.host}/${database}`;
+    const url = `postgresql://${role}:${password}@${this.url.host}/${database}`;
+    return this.socketFolder === null ? url : `${url}?host=${encodeURIComponent(this.socketFolder)}`;
+  }
+
+  /** Whether the cluster's port, which applications reach too, turns sites' roles away: such a login fails before any password is asked for. */
+  async closesPortToSites(): Promise<boolean> {
+    const stranger = new pg.Client({ connectionString: loginUrl(this.url.href, { role: newSiteRole(), password: 'none' }, 'postgres') });
+    stranger.on('error', () => undefined);
+    try {
+      await stranger.connect();
+      return false;
+    } catch (error) {
+      return error instanceof pg.DatabaseError && error.code === refusedCode;
+    } finally {
+      await stranger.end().catch(() => undefined);
+    }
   }
 
   /** How many sessions all sites together may have: some are kept for this host, for what restores and backs up, and for its superuser. */

@@ -13,7 +13,7 @@ import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { DestroyedFences } from './destroyed-fences';
 import { Site, type SiteSurroundings } from './site';
-import { SiteFolder, type SiteRecord } from './site-folder';
+import { newSiteRole, SiteFolder, type SiteRecord } from './site-folder';
 import { siteJobKinds } from './site-jobs';
 
 /** While something else holds its port, or its database cannot be reached. */
@@ -64,6 +64,12 @@ export class HostedSites {
     const site = this.sites.get(siteId);
     if (site === undefined) throw new SiteHostError('unknown_site', `there is no site ${siteId}`);
     return site;
+  }
+
+  /** The organisation of the site with this role; null for a role of nobody's. */
+  organisationOf(role: string): string | null {
+    for (const site of this.sites.values()) if (site.record.role === role) return site.organisation;
+    return null;
   }
 
   /** Runs one change of a site that exists, after it has ended what an older claim has running. Throws `unknown_site`, `stale_fence`, and whatever `work` throws. */
@@ -150,21 +156,21 @@ export class HostedSites {
     }
     await site.open();
     await site.complete();
-    await site.renameDomain(wanted.domain);
+    await site.learn(wanted);
     return site.describe();
   }
 
-  private async newRecord(siteId: string, { domain, mode }: EnsureSite): Promise<SiteRecord> {
+  private async newRecord(siteId: string, { domain, mode, organisation_id }: EnsureSite): Promise<SiteRecord> {
     return {
       site_id: siteId,
       mode,
       domain,
-      // Every role of the cluster can read the names of all others, so the name tells nothing.
-      role: `site_${randomBytes(16).toString('hex')}`,
+      role: newSiteRole(),
       password: randomBytes(24).toString('hex'),
       http_port: await this.ports.allocate(),
       database_port: await this.ports.allocate(),
       uid: await this.accounts.allocate(),
+      ...(organisation_id !== undefined && { organisation_id }),
     };
   }
 

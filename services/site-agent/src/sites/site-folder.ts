@@ -1,9 +1,16 @@
+import { randomBytes } from 'node:crypto';
 import { readdir, readlink, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { isLeftover, readIfThere, writeDurably } from '@drydock/process/durable-file';
 import { errorCodeOf } from '@drydock/process/error-code';
 import { z } from 'zod';
+
+/** Names of the sites' roles, as a regular expression of JavaScript and of Postgres. A cluster turns them away at its port: `socketOnlyRoles` of packages/postgres. */
+export const siteRolePattern = '^site_[0-9a-f]{32}$';
+
+/** Every role of a cluster can read the names of all others, so the name tells nothing. */
+export const newSiteRole = (): string => `site_${randomBytes(16).toString('hex')}`;
 
 /** site.json: everything about a site that must survive. 0600, since it has the password of the site's role. */
 const siteRecordSchema = z.strictObject({
@@ -15,6 +22,8 @@ const siteRecordSchema = z.strictObject({
   http_port: z.int(),
   database_port: z.int(),
   uid: z.int().nullable(),
+  /** Whose share of the machine it uses. Sites of earlier versions have none until the next backup tells. */
+  organisation_id: z.string().optional(),
 });
 export type SiteRecord = z.infer<typeof siteRecordSchema>;
 

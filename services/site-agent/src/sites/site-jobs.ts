@@ -53,6 +53,7 @@ export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, A
 
 async function pack(site: Site, context: JobContext<PackSpec>): Promise<z.infer<typeof packResultSchema>> {
   const { spec } = context;
+  await site.learnOrganisation(spec.origin.organisation_id);
   const { filesDir, url } = await site.openForReading(spec.release_id);
   const setup: ProgramSetup = { work: 'pack', spec, files_dir: filesPathIn(site.isolation, filesDir), database: { url } };
   return runIn(site, { setup, files: { dir: filesDir, writable: false }, result: packResultSchema }, context);
@@ -90,7 +91,11 @@ function runIn<Result>(site: Site, { setup, files, result }: SiteWork<Result>, c
   const { isolation } = site;
   const { uid } = site.record;
   return runChildJob({
-    start: (stdio) => startSiteProgram({ isolation, uid, program, files }, stdio),
+    start: async (stdio) => {
+      const child = await startSiteProgram({ isolation, uid, program, files }, stdio);
+      site.watch(child, 'job');
+      return child;
+    },
     setup,
     channel,
     signal,

@@ -12,6 +12,7 @@ import type {
 import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import { pointDurably } from '@drydock/process/durable-file';
 import { faultpoint } from '@drydock/process/faultpoint';
+import type { GuardedChild } from '@drydock/process/guarded-child';
 import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';
 import { SiteApp } from '../apps/site-app';
@@ -26,6 +27,7 @@ import type { LoaderAccess } from '../releases/transfer-access';
 import { Gate } from '../serving/gate';
 import { probeSite } from '../serving/probe-site';
 import { SiteWeb } from '../serving/site-web';
+import type { CpuShares, WorkKind } from './cpu-shares';
 import type { SiteFolder, SiteRecord } from './site-folder';
 
 /** Longer than a page's statement may take, shorter than visitors bear. */
@@ -40,6 +42,7 @@ export interface SiteSurroundings {
   cluster: SitesCluster;
   removal: SlowRemoval;
   budget: ConnectionBudget;
+  cpu: CpuShares;
   /** How what touches a site's content is kept to it. */
   isolation: Isolation;
   /** Whether applications run where nothing keeps them apart. */
@@ -77,7 +80,8 @@ export class Site {
     this.settings = record;
     this.around = { ...around, log: around.log.child({ site_id: record.site_id }) };
     this.releases = new ReleaseStore(folder, around.cluster, around.removal);
-    this.app = new SiteApp({ ...this.around, folder, uid: record.uid });
+    const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
+    this.app = new SiteApp({ ...this.around, folder, uid: record.uid, onStart });
     this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.around.log });
     const { cluster, budget } = around;
     this.endpoint = new DatabaseEndpoint({
@@ -85,7 +89,7 @@ export class Site {
       siteId: record.site_id,
       role: record.role,
       budget,
-      cluster: { host: cluster.host, port: cluster.port },
+      cluster: cluster.address,
       currentDatabase: () => this.current?.database ?? null,
       isServed: (database) => [...this.served].some((release) => release.database === database),
     });
@@ -106,11 +110,27 @@ export class Site {
     return this.settings;
   }
 
-  /** The domain is only carried for people: the site is reached by its port. */
-  async renameDomain(domain: string): Promise<void> {
-    if (domain === this.settings.domain) return;
-    this.settings = { ...this.settings, domain };
+  /** The domain is only carried for people: the site is reached by its port. The organisation is whose share of the machine it uses. */
+  async learn(told: { domain?: string; organisation_id?: string | undefined }): Promise<void> {
+    const { domain = this.settings.domain, organisation_id = this.settings.organisation_id } = told;
+    if (domain === this.settings.domain && organisation_id === this.settings.organisation_id) return;
+    this.settings = { ...this.settings, domain, ...(organisation_id !== undefined && { organisation_id }) };
     await this.folder.writeRecord(this.settings);
+  }
+
+  /** From a job, which comes between the site's other changes. */
+  async learnOrganisation(organisationId: string): Promise<void> {
+    if (organisationId === this.settings.organisation_id) return;
+    await this.around.inTurn(this.settings.site_id, () => this.learn({ organisation_id: organisationId }));
+  }
+
+  get organisation(): string {
+    return this.settings.organisation_id ?? this.settings.site_id;
+  }
+
+  /** Each process that works for this site is told of when it starts. */
+  watch(child: GuardedChild, kind: WorkKind): void {
+    this.around.cpu.watch(child, this.organisation, kind);
   }
 
   /** Makes what a crash may have kept from being made: role, first release, pointer. */
@@ -165,10 +185,10 @@ export class Site {
     return { filesDir: this.folder.filesDir(releaseId), url: await this.around.cluster.transfer.readerUrl(database) };
   }
 
-  /** The current release's database, as the site's own role. */
+  /** The current release's database, as the site's own role, by the site's address: what asks is in a box. */
   currentUrl(): string {
     if (this.current === null) throw new SiteHostError('site_unfinished', 'the site has no release yet');
-    return this.directUrl(this.current.database);
+    return this.endpointUrl(this.current.database);
   }
 
   /** An empty release that is none yet; one of this name that is there goes first. */
@@ -311,7 +331,8 @@ export class Site {
     const { isolation, log, cluster } = this.around;
     const { uid, role } = this.record;
     const endSessions = (pids: number[]): Promise<void> => cluster.endSessionsOf(role, database, pids);
-    return new Content({ isolation, filesDir, uid, databaseUrl, log, endSessions });
+    const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
+    return new Content({ isolation, filesDir, uid, databaseUrl, log, endSessions, onStart });
   }
 
   private async requireRelease(releaseId: string): Promise<{ database: string }> {

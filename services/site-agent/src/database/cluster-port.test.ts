@@ -1,0 +1,110 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { type PostgresServer, startPostgres } from '@drydock/postgres/server/postgres';
+import { runSql } from '@drydock/postgres/testing/run-sql';
+import { z } from 'zod';
+import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+import { siteRolePattern } from '../sites/site-folder';
+
+/*
+ * The network of a box is that of the machine, so an application reaches the port of the sites' cluster. It may know every name and password: its own are in its environment.
+ */
+
+let folder: string;
+let cluster: PostgresServer;
+let host: TestHost;
+let sites: [FilledSite, FilledSite];
+const ids = [newSiteId(), newSiteId()];
+
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-port-'));
+  chmodSync(folder, 0o711);
+  // A data folder of an installation without a socket, whose own path is too long for one.
+  const options = { folder: path.join(folder, 'deep'.repeat(30)), isEphemeral: true };
+  await (await startPostgres(options)).stop();
+  cluster = await startPostgres({ ...options, account: 290_902, socketOnlyRoles: siteRolePattern });
+  const config = {
+    ...(await hostConfig()),
+    SITES_DATABASE_URL: cluster.adminUrl,
+    SITES_DATABASE_SOCKET: cluster.socketFolder ?? undefined,
+  };
+  host = await startHost(config);
+  const make = (id: string) => host.client.ensureSite(id, { domain: `${id}.example.org` }, claim(1));
+  sites = await Promise.all([make(ids[0] ?? ''), make(ids[1] ?? '')]);
+});
+afterAll(async () => {
+  await clearHost(host, ids);
+  await cluster.stop();
+  if (cluster.socketFolder !== null) rmSync(cluster.socketFolder, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Login {
+  port: number;
+  user: string;
+  database: string;
+}
+
+/** What a Postgres says first to such a login: the code of its refusal, or that it asks for a password. Run inside of app.js too. */
+const firstWord = `({ port, user, database }) => new Promise((resolve) => {
+  const body = Buffer.from('user\\0' + user + '\\0database\\0' + database + '\\0\\0');
+  const head = Buffer.alloc(8);
+  head.writeUInt32BE(body.length + 8, 0);
+  head.writeUInt32BE(196608, 4);
+  const socket = require('net').connect(port, '127.0.0.1', () => socket.write(Buffer.concat([head, body])));
+  socket.on('error', (error) => resolve(error.code)).on('data', (data) => {
+    resolve(data[0] === 0x52 ? 'asks for a password' : /C([0-9A-Z]{5})/.exec(data.toString('latin1'))[1]);
+    socket.destroy();
+  });
+})`;
+
+const loginOf = (site: FilledSite): Login => {
+  const { port, username, pathname } = new URL(site.database_url);
+  return { port: Number(port), user: username, database: pathname.slice(1) };
+};
+
+test('an application is refused at the port of the sites’ cluster, with its own role and another’s, and gets to its own database by its own address', async () => {
+  const [own, other] = sites;
+  const rows = await runSql(cluster.adminUrl, `select datname as name from pg_database where datname like '${loginOf(own).user}%'`);
+  const [{ name: database }] = z.tuple([z.object({ name: z.string() })]).parse(rows);
+  const logins = {
+    ownRoleAtThePort: { ...loginOf(own), port: cluster.port, database },
+    anothersRoleAtThePort: { ...loginOf(other), port: cluster.port, database },
+    ownRoleAtItsAddress: loginOf(own),
+    anothersRoleAtItsAddress: { ...loginOf(own), user: loginOf(other).user },
+  };
+  const source = `const ask = ${firstWord};
+    const files = () => ${JSON.stringify([cluster.socketFolder, path.dirname(cluster.socketFolder ?? '')])}.filter((name) => require('fs').existsSync(name));
+    require('http').createServer(async (_, answer) => {
+      const entries = await Promise.all(Object.entries(${JSON.stringify(logins)}).map(async ([name, login]) => [name, await ask(login)]));
+      answer.end(JSON.stringify({ ...Object.fromEntries(entries), files: files() }));
+    }).listen(1);`;
+  await writeFile(path.join(own.files_dir, 'app.js'), source);
+  const told: unknown = await (await fetch(own.url)).json();
+  expect(told).toEqual({
+    ownRoleAtThePort: '28000',
+    anothersRoleAtThePort: '28000',
+    ownRoleAtItsAddress: 'asks for a password',
+    anothersRoleAtItsAddress: '28000',
+    files: [],
+  });
+});
+
+test('pages, customers’ sessions, probes and counts go on by the socket', async () => {
+  const [, site] = sites;
+  await runSql(site.database_url, 'create table sold (n int)');
+  await runSql(site.database_url, 'insert into sold values (1), (2)');
+  await writeFile(path.join(site.files_dir, 'page.html'), '<?sql select count(*) from sold ?>');
+  expect(await (await fetch(new URL('page.html', site.url))).text()).toBe('2');
+  expect(await host.client.probeSite(ids[1] ?? '', '/page.html')).toMatchObject({ http_status: 200, sql_ok: true });
+  expect(await host.client.countRows(ids[1] ?? '', { schema: 'public', name: 'sold' }, claim(2))).toBe(2);
+});
+
+test('nobody but the server’s account enters the folder of the socket, and the rules of docker-compose are the same', () => {
+  expect(statSync(cluster.socketFolder ?? '').mode & 0o777).toBe(0o700);
+  const rules = path.resolve(__dirname, '../../../../infra/postgres/sites-pg_hba.conf');
+  const written = readFileSync(path.join(cluster.dataDir, '../pg_hba.conf'), 'utf8');
+  expect(readFileSync(rules, 'utf8')).toBe(written);
+});

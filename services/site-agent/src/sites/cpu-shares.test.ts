@@ -1,0 +1,99 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { type PostgresServer, startPostgres } from '@drydock/postgres/server/postgres';
+import { readNice, readProcessUse } from '@drydock/process/priority';
+import { until } from '@drydock/testing/wait';
+import pg from 'pg';
+import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+import { niceOf } from './cpu-shares';
+import { siteRolePattern } from './site-folder';
+
+let folder: string;
+let cluster: PostgresServer;
+let host: TestHost;
+/** Two sites of an organisation that wants all of the machine, and one of another. */
+const ids = { greedy: newSiteId(), sister: newSiteId(), other: newSiteId() };
+let sites: Record<keyof typeof ids, FilledSite>;
+
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-cpu-'));
+  chmodSync(folder, 0o711);
+  cluster = await startPostgres({ folder, isEphemeral: true, account: 290_903, socketOnlyRoles: siteRolePattern });
+  const config = {
+    ...(await hostConfig()),
+    SITES_DATABASE_URL: cluster.adminUrl,
+    SITES_DATABASE_SOCKET: cluster.socketFolder ?? undefined,
+  };
+  host = await startHost(config);
+  const make = (name: keyof typeof ids, organisation_id: string) =>
+    host.client.ensureSite(ids[name], { domain: `${name}.example.org`, organisation_id }, claim(1));
+  sites = { greedy: await make('greedy', 'org-1'), sister: await make('sister', 'org-1'), other: await make('other', 'org-2') };
+});
+afterAll(async () => {
+  await clearHost(host, Object.values(ids));
+  await cluster.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('the more of the machine an organisation has used, the lower its priority; the least is below that of the control plane', () => {
+  const values = [0, 0.01, 0.03, 0.06, 0.1, 1].map(niceOf);
+  expect(values).toEqual(values.toSorted((left, right) => left - right));
+  expect([values[0] === 0, values.at(-1)]).toEqual([false, 19]);
+});
+
+/** Works without an end when it is asked for /burn, in a process of its own session as well, and ends that at /stop. */
+const app = `let child = null;
+  require('http').createServer((request, answer) => {
+    if (request.url === '/burn') child ??= require('child_process').spawn(process.execPath, ['-e', 'for (;;);'], { detached: true });
+    if (request.url === '/stop') child.kill('SIGKILL');
+    answer.end(String(process.pid));
+  }).listen(1);`;
+
+const niceOfPid = (pid: number | null): number | null => {
+  if (pid === null) return null;
+  const { thread, session } = readNice(pid);
+  return session ?? thread;
+};
+const niceOfApp = async (name: keyof typeof ids): Promise<number | null> => niceOfPid((await host.client.readApp(ids[name])).pid);
+
+/** An ordinary user on a kernel that does not group sessions cannot take a priority back, so there nothing sinks. */
+const itWith = process.getuid?.() === 0 || readNice(process.pid).session !== null ? test : test.skip;
+
+async function findProcess(isIt: (commandLine: string) => boolean): Promise<number | null> {
+  for (const pid of (await readProcessUse()).keys()) {
+    try {
+      if (isIt(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))) return pid;
+    } catch {
+      // It has gone.
+    }
+  }
+  return null;
+}
+
+itWith(
+  'an organisation that takes the CPU sinks with all its sites, sessions and child processes while another is there, and comes back up when it is alone',
+  async () => {
+    for (const site of Object.values(sites)) writeFileSync(path.join(site.files_dir, 'app.js'), app);
+    for (const site of Object.values(sites)) expect((await fetch(site.url)).status).toBe(200);
+    const client = new pg.Client({ connectionString: sites.greedy.database_url });
+    await client.connect();
+    const session = await findProcess((line) => line.startsWith(`postgres: ${new URL(sites.greedy.database_url).username} `));
+    await fetch(new URL('burn', sites.greedy.url));
+    const burning = await findProcess((line) => line.endsWith('-e\0for (;;);\0'));
+    await until(
+      async () => {
+        await (await fetch(sites.other.url)).text();
+        const [greedy, sister, other] = [await niceOfApp('greedy'), await niceOfApp('sister'), await niceOfApp('other')];
+        if (greedy === null || other === null || greedy < other + 3) return false;
+        return [sister, niceOfPid(session), niceOfPid(burning)].every((nice) => nice !== null && nice >= other + 3);
+      },
+      { timeoutMs: 60_000, what: 'the greedy organisation below the other' },
+    );
+    const isBack = async () => (await niceOfApp('greedy')) === niceOf(0) && niceOfPid(burning) === niceOf(0);
+    await until(isBack, { timeoutMs: 60_000, what: 'its former priority' });
+    await fetch(new URL('stop', sites.greedy.url));
+    await client.end();
+  },
+  200_000,
+);
