@@ -25,6 +25,7 @@ import {
   type PackResult,
   type PackSpec,
   packResultSchema,
+  type StageResult,
   type StageSpec,
   stageResultSchema,
 } from './site-jobs.protocol';
@@ -60,7 +61,7 @@ export interface SiteHostClient {
   /** Packs a release into one archive, on the host; `archives` are the parents' sources, full one first, and the sink. Throws a JobProblem beside the host's refusals. */
   pack(siteId: string, spec: PackSpec, archives: ServedArchives, watch: Watch): Promise<PackResult>;
   /** Stages a chain of archives as a whole release, on the host; it appears once all of it is on disk. Throws a JobProblem beside the host's refusals. */
-  stage(siteId: string, spec: StageSpec, archives: ServedArchives, watch: Watch): Promise<void>;
+  stage(siteId: string, spec: StageSpec, archives: ServedArchives, watch: Watch): Promise<StageResult>;
   /** Rows of a table of the current release; null when there is none. Throws a JobProblem beside the host's refusals. */
   countRows(siteId: string, spec: CountRowsSpec, claim: Claim): Promise<number | null>;
   close(): Promise<void>;
@@ -120,9 +121,8 @@ export function createSiteHostClient(address: ControlAddress): SiteHostClient {
     restartApp: (id, claim) => change('POST /app/restart', { id, claim, answer: restartAnswerSchema }),
     removeRelease: (id, releaseId, claim) => change(`DELETE /releases/${encodeURIComponent(releaseId)}`, { id, claim, answer: nothing }),
     pack: (id, spec, archives, watch) => runJob(control, { ...job(id, archives), ...watch, kind: 'pack', spec, result: packResultSchema }),
-    stage: async (id, spec, archives, watch) => {
-      await runJob(control, { ...job(id, archives), ...watch, kind: 'stage', spec, result: stageResultSchema });
-    },
+    stage: (id, spec, archives, watch) =>
+      runJob(control, { ...job(id, archives), ...watch, kind: 'stage', spec, result: stageResultSchema }),
     countRows: async (id, spec, claim) =>
       (await runJob(control, { id, jobId: randomUUID(), kind: 'count_rows', spec, claim, result: countRowsResultSchema })).rows,
     close,

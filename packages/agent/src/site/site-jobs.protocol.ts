@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { releaseIdSchema } from './protocol';
 
-/** The two roots of every archive of a site. */
-export const archiveRoots = { files: 'files', database: 'database' } as const;
+/** The roots of every archive of a site. `folder`: what the folder of the files has itself; archives from before it have none. */
+export const archiveRoots = { files: 'files', database: 'database', folder: 'folder' } as const;
 
 const key = z.base64().max(64);
 /** The keys of one archive, which open no other. */

@@ -14,6 +14,8 @@ import type { LostPath, WorkerSetup } from './worker-messages';
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 /** Directories get their own modes last; until then only we may enter. */
 const stagingMode = 0o700;
+/** Given only once a file has its owner and its content: both take them away. */
+const setIdAndSticky = 0o7000;
 
 export interface BlockDone {
   entries: number;
@@ -105,7 +107,7 @@ export class BlockExtraction {
     const parent = parentPath(entry.path);
     if (!this.made.has(parent)) this.makeDirectory(parent);
     // Attributes can be given only to a file that we may write, so the mode of one that has any comes after them.
-    const mode = entry.attributes.length > 0 ? 0o600 : entry.mode;
+    const mode = entry.attributes.length > 0 ? 0o600 : entry.mode & 0o777;
     return openSync(this.places.at(entry.path), createFlags, mode);
   }
 
@@ -114,7 +116,7 @@ export class BlockExtraction {
     const { owner, umask } = this.setup;
     if (owner !== null) fchownSync(file, owner.uid, owner.gid);
     if (entry.attributes.length > 0) this.giveAttributes(file, entry);
-    else if ((entry.mode & umask) !== 0) fchmodSync(file, entry.mode);
+    else if ((entry.mode & (umask | setIdAndSticky)) !== 0) fchmodSync(file, entry.mode);
     setFileTime(file, entry);
   }
 

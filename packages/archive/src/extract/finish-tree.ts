@@ -1,6 +1,7 @@
 import { chmodSync, chownSync, lchownSync, linkSync, symlinkSync } from 'node:fs';
-import { decodeAttributes, giveAccessLists, giveUserAttributes } from '../files/attributes';
+import { decodeAttributes, giveAccessLists, giveUserAttributes, lostParts } from '../files/attributes';
 import { DeepPaths } from '../files/deep-paths';
+import { cPath, libc } from '../files/libc';
 import { setPathTime } from '../files/timestamps';
 import type { Entry } from '../format/entry';
 import { fileCallPath } from '../format/path-bytes';
@@ -19,7 +20,7 @@ export interface FinishOptions {
 }
 
 /**
- * Makes the links of an extracted tree, and gives each directory its owner, mode and time once everything below it is there. Only the open
+ * Makes the links and FIFOs of an extracted tree, and gives each directory its owner, mode and time once everything below it is there. Only the open
  * directories are remembered.
  */
 export async function finishTree(archives: readonly OpenArchive[], root: string, options: FinishOptions): Promise<void> {
@@ -75,14 +76,27 @@ class FinishedTree {
       linkSync(this.sharedPlaces.at(entry.link), location);
       return;
     }
+    if (entry.type === 'fifo') {
+      this.makeFifo(entry, location);
+      return;
+    }
     symlinkSync(fileCallPath(entry.link), location);
     if (owner !== null) lchownSync(location, owner.uid, owner.gid);
     setPathTime(location, entry);
   }
 
+  private makeFifo(entry: Entry, location: string | Buffer): void {
+    if (libc === null || libc.mkfifo(cPath(location), 0o600) !== 0) this.options.onLost({ path: entry.path, part: lostParts.noFifo });
+    else this.givePath(entry, location);
+  }
+
   private finishDirectory(entry: Entry): void {
+    this.givePath(entry, this.places.at(entry.path));
+  }
+
+  /** Owner, attributes, mode and time of a path that was made without them. */
+  private givePath(entry: Entry, location: string | Buffer): void {
     const { owner, onLost } = this.options;
-    const location = this.places.at(entry.path);
     const attributes = decodeAttributes(entry.attributes);
     const lose = (part: LostPath['part']): void => onLost({ path: entry.path, part });
     if (owner !== null) chownSync(location, owner.uid, owner.gid);

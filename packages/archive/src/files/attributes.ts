@@ -22,8 +22,10 @@ export const lostParts = {
   capabilities: 'its file capabilities were left out',
   tooLarge: 'its extended attributes are larger than an archive takes and were left out',
   unreadable: 'its extended attributes could not be read and were left out',
-  setId: 'its set-user-id or set-group-id bit was left out',
+  severalNames:
+    'it shares its content with other paths, of which there are more than an archive remembers: it was kept as a file of its own',
   unsupported: 'extended attributes and access lists are not kept on this kind of system',
+  noFifo: 'the file system did not take a FIFO',
   refused: 'the file system did not take its extended attributes or its access list',
 } as const;
 export type LostPart = (typeof lostParts)[keyof typeof lostParts];

@@ -2,11 +2,12 @@ import koffi from 'koffi';
 import { type ByteString, bytesOfText } from '../format/path-bytes';
 
 /*
- * File calls of the C library that Node has no function for: extended attributes, and times to the nanosecond. They are called in this process, since a child for
+ * File calls of the C library that Node has no function for: FIFOs, extended attributes, and times to the nanosecond. They are called in this process, since a child for
  * each file would cost more than all the rest of a restore.
  */
 
 export interface Libc {
+  mkfifo(path: Buffer, mode: number): number;
   futimens(file: number, times: Buffer): number;
   utimensat(folder: number, path: Buffer, times: Buffer, flags: number): number;
   flistxattr(file: number, names: Buffer | null, size: number): number;
@@ -24,6 +25,7 @@ export const libc: Libc | null = process.platform === 'linux' ? loadLibc() : nul
 function loadLibc(): Libc {
   const library = koffi.load(null);
   return {
+    mkfifo: library.func('int mkfifo(void *, unsigned int)'),
     futimens: library.func('int futimens(int, void *)'),
     utimensat: library.func('int utimensat(int, void *, void *, int)'),
     flistxattr: library.func('long flistxattr(int, void *, size_t)'),

@@ -67,14 +67,17 @@ export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: nu
   return { entry, next };
 }
 
+const mayBeShared: ReadonlySet<EntryType> = new Set(['file', 'symlink', 'fifo']);
+const mayHaveAttributes: ReadonlySet<EntryType> = new Set(['file', 'directory', 'fifo']);
+
 function checkFields(entry: Entry, flags: number): void {
-  const kept = entry.type === 'directory' ? keptModes.directory : keptModes.other;
-  if ((entry.mode & ~kept) !== 0) refuse('hostile_entry', `mode ${entry.mode.toString(8)} of a ${entry.type}`);
+  if ((entry.mode & ~keptModes[entry.type]) !== 0) refuse('hostile_entry', `mode ${entry.mode.toString(8)} of a ${entry.type}`);
   if (flags > (flagBits.linked | flagBits.sparse) || entry.mtimeNanoseconds >= 1e9)
     refuse('mismatch', 'index entry with impossible fields');
-  if (entry.type !== 'file' && (entry.size !== 0 || entry.linked || entry.sparse)) refuse('mismatch', `${entry.type} with content`);
+  if (entry.type !== 'file' && (entry.size !== 0 || entry.sparse)) refuse('mismatch', `${entry.type} with content`);
+  if (entry.linked && !mayBeShared.has(entry.type)) refuse('mismatch', `${entry.type} that hard links may share`);
   const hasAttributes = entry.attributes.length > 0;
-  if (hasAttributes && entry.type !== 'file' && entry.type !== 'directory') refuse('mismatch', `${entry.type} with attributes`);
+  if (hasAttributes && !mayHaveAttributes.has(entry.type)) refuse('mismatch', `${entry.type} with attributes`);
   if (hasAttributes) decodeAttributes(entry.attributes);
   const isLink = entry.type === 'symlink' || entry.type === 'hardlink';
   if (isLink !== entry.link.length > 0) refuse('hostile_entry', `${entry.type} with a link target of ${entry.link.length} bytes`);

@@ -1,5 +1,6 @@
 import { refuse } from './archive-error';
 import { formatBounds } from './archive-limits';
+import type { EntryType } from './entry';
 import type { ByteString } from './path-bytes';
 
 /**
@@ -29,8 +30,18 @@ export function symlinkProblem(target: ByteString): string | null {
   return target.includes('\0') ? 'NUL in a link target' : null;
 }
 
-/** Bits of a mode that are kept: permissions, and of a directory set-group-id (whose group new files in it get) and sticky (who may remove them). */
-export const keptModes = { directory: 0o3777, other: 0o777 } as const;
+/**
+ * Bits of a mode that are kept. Set-id bits give whoever runs a file the rights of its owner, which after a restore is the account that it was restored for: no more
+ * than that account could give itself.
+ */
+export const keptModes: Readonly<Record<EntryType, number>> = {
+  file: 0o7777,
+  directory: 0o7777,
+  fifo: 0o7777,
+  symlink: 0o777,
+  hardlink: 0o777,
+  tombstone: 0o777,
+};
 
 /** @throws ArchiveError `hostile_entry` */
 export function checkPath(path: ByteString, depthMax: number): void {

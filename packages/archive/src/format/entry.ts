@@ -1,29 +1,29 @@
 import type { ByteString } from './path-bytes';
 
 /** Codes of the index. A tombstone says that the path, present in the parent archive, is gone. */
-export const entryTypes = { file: 1, directory: 2, symlink: 3, hardlink: 4, tombstone: 5 } as const;
+export const entryTypes = { file: 1, directory: 2, symlink: 3, hardlink: 4, tombstone: 5, fifo: 6 } as const;
 export type EntryType = keyof typeof entryTypes;
 
 /** One path of a root, as the index holds it. */
 export interface Entry {
   type: EntryType;
   path: ByteString;
-  /** Permission bits, 0 to 0o777; of a directory also set-group-id and the sticky bit. */
+  /** Permission bits; of files, directories and FIFOs with set-id and sticky bits. */
   mode: number;
   /** Modification time: whole seconds since 1970, may be negative, and the nanoseconds of that second. */
   mtimeSeconds: number;
   mtimeNanoseconds: number;
   /** Bytes of content; 0 for everything but files. */
   size: number;
-  /** A file that has, or had when packed, several names: hard links may point to it. */
+  /** A file, symlink or FIFO that has, or had when packed, several names: hard links may point to it. */
   linked: boolean;
   /** A file with holes: runs of zeros that take no room on disk, and shall take none where it is restored. */
   sparse: boolean;
   /** SHA-256 of the content of a file; empty otherwise. */
   sha256: Buffer;
-  /** Target of a symlink as written in it, or the path (in the same root) of the file that a hard link shares; '' otherwise. */
+  /** Target of a symlink as written in it, or the path (in the same root) of what a hard link shares; '' otherwise. */
   link: ByteString;
-  /** Extended attributes and access lists of a file or directory, encoded (attributes.ts); empty for most. */
+  /** Extended attributes and access lists of a file, directory or FIFO, encoded (attributes.ts); empty for most. */
   attributes: Buffer;
 }
 

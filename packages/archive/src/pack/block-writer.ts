@@ -21,7 +21,7 @@ export class BlockWriter {
   private rawBytes = 0;
   blockCount = 0;
   /** The oldest format version whose readers can read the entries so far. */
-  formatVersion: 2 | 3 = 2;
+  formatVersion: 2 | 3 | 4 = 2;
   private closing: Promise<void> = Promise.resolve();
 
   constructor(sink: ArchiveSink, keys: ArchiveKeys) {
@@ -65,7 +65,8 @@ export class BlockWriter {
   /** Adds the entry whose content has just been appended, and closes the block when it is full. */
   async add(entry: Entry): Promise<void> {
     const bytes = encodeEntry(entry);
-    if (needsVersion3(entry)) this.formatVersion = 3;
+    const version = versionFor(entry);
+    if (version > this.formatVersion) this.formatVersion = version;
     this.entries.push(bytes);
     this.entryBytes += bytes.length;
     const full =
@@ -125,6 +126,12 @@ export class BlockWriter {
 
 /** What readers of version 2 take for hostile. */
 const version2 = { pathBytes: 4000, mode: 0o2777 } as const;
+/** What readers of version 3 take for hostile. */
+const version3 = { directoryMode: 0o3777, otherMode: 0o777 } as const;
 
-const needsVersion3 = ({ path, link, mode }: Entry): boolean =>
-  path.length > version2.pathBytes || link.length > version2.pathBytes || (mode & ~version2.mode) !== 0;
+/** The oldest format version whose readers can read an entry. */
+function versionFor({ type, path, link, mode, linked }: Entry): 2 | 3 | 4 {
+  if (type === 'fifo' || (type === 'symlink' && linked)) return 4;
+  if ((mode & ~(type === 'directory' ? version3.directoryMode : version3.otherMode)) !== 0) return 4;
+  return path.length > version2.pathBytes || link.length > version2.pathBytes || (mode & ~version2.mode) !== 0 ? 3 : 2;
+}

@@ -5,13 +5,13 @@ import type { ByteString } from '../format/path-bytes';
 
 const nanosecondsPerSecond = 1_000_000_000n;
 
-/** An entry of a path as it is on disk; content (size, SHA-256) and link are filled in by the caller. Of set-id and sticky bits only a directory's are kept (`keptModes`). */
+/** An entry of a path as it is on disk; content (size, SHA-256) and link are filled in by the caller. Bits of its mode are those that its type keeps (`keptModes`). */
 export function describeStat(type: EntryType, path: ByteString, stat: BigIntStats): Entry {
   const nanoseconds = ((stat.mtimeNs % nanosecondsPerSecond) + nanosecondsPerSecond) % nanosecondsPerSecond;
   return {
     type,
     path,
-    mode: Number(stat.mode) & (type === 'directory' ? keptModes.directory : keptModes.other),
+    mode: Number(stat.mode) & keptModes[type],
     mtimeSeconds: Number((stat.mtimeNs - nanoseconds) / nanosecondsPerSecond),
     mtimeNanoseconds: Number(nanoseconds),
     size: 0,

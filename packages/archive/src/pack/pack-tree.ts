@@ -79,19 +79,23 @@ function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath
   const problem = pathProblem(path, defaultLimits.depthMax);
   if (problem !== null) return skip(packing, path, problem);
   if (stat.isDirectory()) return describeDirectory(packing, live);
-  if (stat.isSymbolicLink()) return describeSymlink(packing, live);
-  if (!stat.isFile()) return skip(packing, path, 'neither file, directory nor link');
-  if ((stat.mode & setIdBits) !== 0n) skip(packing, path, lostParts.setId);
   const first = hardLinks.find(stat);
   if (first !== '') return { ...describeStat('hardlink', path, stat), link: first };
-  return { ...describeStat('file', path, stat), size: Number(stat.size), linked: hardLinks.isLinked(stat) };
+  const linked = hardLinks.isLinked(stat);
+  if (!linked && stat.nlink > 1n) skip(packing, path, lostParts.severalNames);
+  if (stat.isSymbolicLink()) return describeSymlink(packing, live, linked);
+  if (stat.isFIFO()) return { ...describeStat('fifo', path, stat), linked, attributes: attributesOf(packing, live) };
+  if (!stat.isFile()) return skip(packing, path, 'a socket or a device');
+  return { ...describeStat('file', path, stat), size: Number(stat.size), linked };
 }
 
-const setIdBits = 0o6000n;
+const describeDirectory = (packing: TreePacking, live: LivePath): Entry => ({
+  ...describeStat('directory', live.path, live.stat),
+  attributes: attributesOf(packing, live),
+});
 
-function describeDirectory(packing: TreePacking, { path, location, stat }: LivePath): Entry {
-  return { ...describeStat('directory', path, stat), attributes: readAttributes(location, (part) => skip(packing, path, part)) };
-}
+const attributesOf = (packing: TreePacking, { path, location }: LivePath): Buffer =>
+  readAttributes(location, (part) => skip(packing, path, part));
 
 /** Whether a path, as recorded otherwise, still has the recorded attributes: changing them changes no time that is recorded. */
 function hasAttributes(packing: TreePacking, { live, found, recorded }: { live: LivePath; found: Entry; recorded: Entry }): boolean {
@@ -102,12 +106,12 @@ function hasAttributes(packing: TreePacking, { live, found, recorded }: { live: 
   return true;
 }
 
-function describeSymlink(packing: TreePacking, live: LivePath): Entry | null {
+function describeSymlink(packing: TreePacking, live: LivePath, linked: boolean): Entry | null {
   const target = readLinkTarget(live.location);
   if (target === null) return null;
   const problem = symlinkProblem(target);
   if (problem !== null) return skip(packing, live.path, problem);
-  return { ...describeStat('symlink', live.path, live.stat), link: target };
+  return { ...describeStat('symlink', live.path, live.stat), linked, link: target };
 }
 
 /** What could not be restored is not packed, and said so: a backup that is refused at its restore would be none. */

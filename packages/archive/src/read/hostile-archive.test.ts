@@ -63,9 +63,8 @@ test.each<[string, CraftedEntry[]]>([
       { path: 'z', linked: true, content },
     ],
   ],
-  ['setuid', [{ path: 'a', mode: 0o4755, content }]],
-  ['setgid of a file', [{ path: 'a', mode: 0o2755, content }]],
-  ['sticky of a file', [{ path: 'a', mode: 0o1755, content }]],
+  ['set-id of a link', [{ ...symlink('a', 'b'), mode: 0o4777 }]],
+  ['bits that are no mode', [{ path: 'a', mode: 0o14755, content }]],
   ['an attribute that gives rights', [{ path: 'a', content, attributes: attribute('security.capability') }]],
   ['an attribute twice', [{ path: 'a', content, attributes: Buffer.concat([attribute('user.a'), attribute('user.a')]) }]],
   [

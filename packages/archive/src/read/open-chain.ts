@@ -1,6 +1,7 @@
 import { refuse } from '../format/archive-error';
 import type { ArchiveKey } from '../format/archive-keys';
 import type { ArchiveLimits } from '../format/archive-limits';
+import type { ManifestRoot } from '../format/manifest';
 import { type ArchiveLink, type OpenArchive, openArchive } from './open-archive';
 
 /**
@@ -40,6 +41,10 @@ function checkLink(parent: OpenArchive, child: OpenArchive): void {
   if (newer.parent_mac !== parent.manifestMac) refuse('chain_gap', `archive ${newer.archive_id} has another parent`);
   if (newer.base_id !== older.base_id) refuse('chain_gap', `archive ${newer.archive_id} has another base`);
   if (newer.sequence <= older.sequence) refuse('chain_gap', `archive ${newer.archive_id} is not newer than its parent`);
-  const roots = (archive: OpenArchive): string => JSON.stringify(archive.manifest.roots.map(({ name, kind }) => [name, kind]));
-  if (roots(parent) !== roots(child)) refuse('mismatch', 'archives of a chain with different roots');
+  // Streams are whole in each archive, so a newer one may have streams that an older one has not.
+  const has = (roots: ManifestRoot[], { name, kind }: ManifestRoot): boolean =>
+    roots.some((other) => other.name === name && other.kind === kind);
+  const isContinued = older.roots.every((root) => has(newer.roots, root));
+  const isKnown = newer.roots.every((root) => root.kind === 'stream' || has(older.roots, root));
+  if (!isContinued || !isKnown) refuse('mismatch', 'archives of a chain with different roots');
 }

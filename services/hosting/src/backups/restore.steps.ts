@@ -1,11 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
+import type { Finding } from '@drydock/contracts/platform/preflight';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { type ArchiveToStage, hostOf, type Probe } from '../providers/site-host';
 import { serves } from '../sites/probe.rules';
 import { refOf, type WorkContext } from '../sites/work';
 import { definitely } from './definite-failure';
+import { findingsOfLost } from './skipped.view';
 import { hasSpace, neededBytes } from './space.rules';
 
 type Step = StepContext<unknown, unknown>;
@@ -21,19 +23,19 @@ export async function assertRoom(context: WorkContext, step: Step, platform: Sit
 /** Each attempt stages a release of its own, so that one which lost its lease can never write into what another has made live. */
 const releaseOf = ({ workflowId, fence }: Step): string => `${workflowId}-${fence}`;
 
-/** An archive, or a chain of them, as a whole release beside the live one. Resolves with its id. */
+/** An archive, or a chain of them, as a whole release beside the live one. Resolves with its id, and tells what the host did not restore whole. */
 export async function stageRelease(
   context: WorkContext,
   step: Step,
   { platform, slowsOnPurpose }: { platform: SitePlatform; slowsOnPurpose: boolean },
   toStage: ArchiveToStage,
-): Promise<{ releaseId: string }> {
+): Promise<{ releaseId: string; findings: Finding[] }> {
   await discardStaged(context, step, platform);
   if (slowsOnPurpose) await wait(context.slowMs, undefined, { signal: step.signal });
   const releaseId = releaseOf(step);
   const call = { ...fencedCall(step), progress: step.progress };
-  await definitely(hostOf(context.siteHosts, platform).stage(refOf(step), releaseId, toStage, call));
-  return { releaseId };
+  const { lost } = await definitely(hostOf(context.siteHosts, platform).stage(refOf(step), releaseId, toStage, call));
+  return { releaseId, findings: findingsOfLost(lost) };
 }
 
 /** Removes whatever this workflow has staged and not made live; nobody else's releases. */

@@ -1,4 +1,4 @@
-import { isFrontPageLost, type SkippedPath } from '@drydock/agent/site/skipped-paths';
+import { isFrontPageLost, type Skipped, type SkippedPath } from '@drydock/agent/site/skipped-paths';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 
 /** How many of a backup's skipped paths are shown with it. */
@@ -18,4 +18,18 @@ export function findingsOfSkipped({ count, sample }: { count: number; sample: re
   if (front === undefined) return [some];
   const detail = `The front page is not in the backup: ${front.path} (${front.reason}).`;
   return [{ level: 'ERROR', code: 'front_page_skipped', detail }, some];
+}
+
+/** What to tell of the paths that a host did not restore whole: nothing when there are none. The archive has all of them. */
+export function findingsOfLost({ count, paths }: Skipped): Finding[] {
+  if (count === 0) return [];
+  const named = paths.slice(0, sampleSize).map(({ path, reason }) => `${path} (${reason})`);
+  const more = count > named.length ? `, and ${count - named.length} more` : '';
+  return [
+    {
+      level: 'WARNING',
+      code: 'paths_not_restored_whole',
+      detail: `The backup holds more than the host could restore: ${named.join(', ')}${more}.`,
+    },
+  ];
 }

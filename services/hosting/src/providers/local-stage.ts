@@ -1,5 +1,5 @@
 import { describeArchive, type LocalTools } from './local-pack';
-import { type ArchiveToStage, type FencedCallWithProgress, linksOf, type SiteRef } from './site-host';
+import { type ArchiveToStage, linksOf, type FencedCallWithProgress, type SiteRef, type StagedRelease } from './site-host';
 
 /** The host stages, in the site's box; the objects that it asks for come from the storage. */
 export async function stageArchive(
@@ -8,7 +8,7 @@ export async function stageArchive(
   releaseId: string,
   { parents = [], origin = site, ...newest }: ArchiveToStage,
   { fence, workflowId, signal, progress }: FencedCallWithProgress,
-): Promise<void> {
+): Promise<StagedRelease> {
   const links = linksOf(origin, [...parents, newest]);
   const spec = {
     release_id: releaseId,
@@ -16,5 +16,6 @@ export async function stageArchive(
     chain: await Promise.all(links.map((link) => describeArchive(link, archiveKey))),
   };
   const archives = { sources: links.map(({ source }) => source) };
-  await client.stage(site.siteId, spec, archives, { claim: { fence, workflowId, signal }, onProgress: progress });
+  const { lost } = await client.stage(site.siteId, spec, archives, { claim: { fence, workflowId, signal }, onProgress: progress });
+  return { lost };
 }

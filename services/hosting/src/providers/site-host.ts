@@ -75,6 +75,11 @@ export interface PackedArchive {
   skipped: Skipped;
 }
 
+export interface StagedRelease {
+  /** Paths that the host did not restore whole, such as one whose attributes its file system does not take. */
+  lost: Skipped;
+}
+
 export interface Probe {
   /** 0: no answer over HTTP. */
   httpStatus: number;
@@ -110,7 +115,7 @@ export interface SiteHost extends SiteHostReader {
    * A whole new release beside the live one, verified while it is written and synced to disk before this resolves; nothing that is served changes.
    * Begins again from empty. SiteHostError `archive_refused`, `content_not_loaded`, `no_space`.
    */
-  stage(site: SiteRef, releaseId: string, archive: ArchiveToStage, call: FencedCallWithProgress): Promise<void>;
+  stage(site: SiteRef, releaseId: string, archive: ArchiveToStage, call: FencedCallWithProgress): Promise<StagedRelease>;
   /** New requests and database sessions wait, running ones end; it ends by itself after `ttlMs`. */
   freeze(site: SiteRef, ttlMs: number, call: FencedCall): Promise<void>;
   thaw(site: SiteRef, call: FencedCall): Promise<void>;

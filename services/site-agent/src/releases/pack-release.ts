@@ -1,10 +1,12 @@
+import { Readable } from 'node:stream';
 import { archiveRoots, type PackResult, type PackSpec } from '@drydock/agent/site/site-jobs.protocol';
 import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
 import type { DerivedKeys } from '@drydock/archive/format/archive-keys';
 import type { ArchiveSink } from '@drydock/archive/format/archive-objects';
 import { pack } from '@drydock/archive/pack/pack';
-import { directoryRoot, streamRoot } from '@drydock/archive/pack/pack-roots';
+import { directoryRoot, type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
+import { describeFolder } from '@drydock/archive/top-folder';
 import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
 
 export interface ReleaseToPack {
@@ -20,6 +22,11 @@ export interface ReleaseToPack {
 /** Where the bar is half-way when nobody knows how much there is. */
 const guessedBytes = 64 * 2 ** 20;
 
+async function* folderEntry(filesDir: string, skipped: SkippedPaths): AsyncGenerator<StreamEntry> {
+  const described = describeFolder(filesDir, (reason) => skipped.add({ path: '.', reason }));
+  yield { path: 'folder', content: Readable.from([described]) };
+}
+
 /** Files straight from the release's folder, then its database out of one snapshot, into one archive. Memory does not grow with either. */
 export async function packRelease({ spec, filesDir, databaseUrl, key, parents, sink, progress }: ReleaseToPack): Promise<PackResult> {
   const skipped = new SkippedPaths();
@@ -27,6 +34,7 @@ export async function packRelease({ spec, filesDir, databaseUrl, key, parents, s
     roots: [
       directoryRoot(archiveRoots.files, filesDir),
       streamRoot(archiveRoots.database, dumpDatabase({ url: databaseUrl, signal: new AbortController().signal })),
+      streamRoot(archiveRoots.folder, folderEntry(filesDir, skipped)),
     ],
     sink,
     key,

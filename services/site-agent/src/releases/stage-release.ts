@@ -1,9 +1,12 @@
+import { buffer } from 'node:stream/consumers';
 import { archiveRoots, type StageResult } from '@drydock/agent/site/site-jobs.protocol';
 import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
 import { extract } from '@drydock/archive/extract/extract';
+import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { DerivedKeys } from '@drydock/archive/format/archive-keys';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
 import { openEntries } from '@drydock/archive/read/open-entries';
+import { restoreFolder } from '@drydock/archive/top-folder';
 import { sectionsInTurn } from '@drydock/postgres/dump/sections-in-turn';
 import { loadDatabase } from '@drydock/postgres/load/load-database';
 import { openSession } from '@drydock/postgres/session/session';
@@ -31,8 +34,13 @@ export async function stageRelease({ chain, key, filesDir, database, progress }:
       progress(rawBytes / Math.max(rawBytesTotal, 1));
     };
     const extracted = await extract({ chain, key, roots: { [archiveRoots.files]: filesDir }, signal, onProgress, onLost: lost.add });
+    await giveFolder();
     await syncFileSystem(filesDir, signal);
     return extracted;
+  };
+  const giveFolder = async (): Promise<void> => {
+    const described = await describedFolder(chain, key, signal);
+    if (described !== null) restoreFolder(filesDir, described, (reason) => lost.add({ path: '.', reason }));
   };
   const load = async (): Promise<void> => {
     const sections = sectionsInTurn(openEntries({ chain, key, root: archiveRoots.database, signal }));
@@ -47,6 +55,16 @@ export async function stageRelease({ chain, key, filesDir, database, progress }:
     stop.abort();
     await Promise.allSettled([ofFiles, ofDatabase]);
   }
+}
+
+/** Null for an archive from before folders were described. */
+async function describedFolder(chain: readonly ArchiveLink[], key: readonly DerivedKeys[], signal: AbortSignal): Promise<Buffer | null> {
+  try {
+    for await (const entry of openEntries({ chain, key, root: archiveRoots.folder, signal })) return await buffer(entry.content());
+  } catch (error) {
+    if (!(error instanceof ArchiveError && error.reason === 'unknown_root')) throw error;
+  }
+  return null;
 }
 
 /** The load commits without waiting for the disk; one commit that does wait has everything before it on disk too. */

@@ -68,7 +68,6 @@ cd "$site/releases/$release/files"
 exec 9>&-
 tar --extract --preserve-permissions --no-same-owner --delay-directory-restore --xattrs --xattrs-include='user.*' --acls --file=-
 find . \( -type b -o -type c \) -delete
-find . -type f -perm /6000 -execdir chmod ug-s {} +
 `,
   /** $1 database; the rest of stdin is the dump, restored with the rights of the site's own role alone. */
   writeDatabase: `

@@ -1,4 +1,5 @@
 import { type SkippedPath, SkippedPaths } from '@drydock/agent/site/skipped-paths';
+import { lostParts } from '@drydock/archive/files/attributes';
 import { pack } from '@drydock/archive/pack/pack';
 import { changedWhileRead, type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
 import { type ArchiveToWrite, type FencedCallWithProgress, linksOf, type PackedArchive, type SiteRef } from '../site-host';
@@ -21,8 +22,14 @@ const guessedBytes = 64 * 2 ** 20;
 export function skippedIn(line: string): SkippedPath | null {
   const [, path, word] = /^tar: \.\/(.+): (socket ignored|file changed as we read it|Warning: Cannot .+)$/.exec(line) ?? [];
   if (path === undefined || word === undefined) return null;
-  if (word === 'socket ignored') return { path, reason: 'neither file, directory nor link' };
+  if (word === 'socket ignored') return { path, reason: 'a socket or a device' };
   return { path, reason: word.startsWith('file changed') ? changedWhileRead : word.replace('Warning: ', '') };
+}
+
+/** The path that a line of the host's tar says was not restored whole; null for any other line. */
+export function lostIn(line: string): SkippedPath | null {
+  const [, path, call] = /^tar: (?:\.\/)?(.+): (?:Warning: )?Cannot ((?:set|lset|fset|acl_)\w*)/.exec(line) ?? [];
+  return path === undefined || call === undefined ? null : { path, reason: lostParts.refused };
 }
 
 async function* oneEntry(path: string, content: AsyncIterable<Buffer>): AsyncGenerator<StreamEntry> {

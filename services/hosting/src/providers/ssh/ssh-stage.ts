@@ -1,10 +1,11 @@
+import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
 import { openEntries } from '@drydock/archive/read/open-entries';
 import { verifyArchive, verifyChain } from '@drydock/archive/read/verify-archive';
-import { type ArchiveToStage, type FencedCallWithProgress, linksOf, SiteHostError, type SiteRef } from '../site-host';
+import { type ArchiveToStage, linksOf, type FencedCallWithProgress, SiteHostError, type SiteRef, type StagedRelease } from '../site-host';
 import { databaseServerOf } from './ssh-database';
-import { databaseStream, filesStream } from './ssh-pack';
+import { databaseStream, filesStream, lostIn } from './ssh-pack';
 import { databaseOf, runOnSite } from './ssh-site';
 import type { SshArchiveTools } from './ssh-tools';
 
@@ -52,7 +53,7 @@ export async function stageOverSsh(
   releaseId: string,
   { parents = [], origin = site, ...newest }: ArchiveToStage,
   { fence, signal, progress }: FencedCallWithProgress,
-): Promise<void> {
+): Promise<StagedRelease> {
   signal.throwIfAborted();
   const { archiveKey: key } = tools;
   const chain = linksOf(origin, [...parents, newest]);
@@ -67,7 +68,13 @@ export async function stageOverSsh(
   };
   const database = databaseStream(databaseServerOf(tools.config).engine);
   const content = { chain, key, signal, onBytes };
-  await runOnSite(tools, { ...call, script: 'writeFiles', input: contentOf(filesStream, content) });
+  const lost = new SkippedPaths();
+  const onErrorLine = (line: string): void => {
+    const path = lostIn(line);
+    if (path !== null) lost.add(path);
+  };
+  await runOnSite(tools, { ...call, script: 'writeFiles', input: contentOf(filesStream, content), onErrorLine });
   await runOnSite(tools, { ...call, script: 'writeDatabase', args, input: contentOf(database, content) });
   await runOnSite(tools, { ...call, script: 'endStage', args });
+  return { lost: lost.result };
 }

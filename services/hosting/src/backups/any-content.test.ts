@@ -1,0 +1,107 @@
+import { realpathSync, statSync } from 'node:fs';
+import type { WorkflowView } from '@drydock/contracts/platform/workflows';
+import { ended } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';
+import fc from 'fast-check';
+import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
+import { fillSite, pageOf, runSql } from '../../test/site-state';
+import { buildTree } from '../../test/trees/build-tree';
+import { generatedTrees } from '../../test/trees/generated-tree';
+import { oddSql } from '../../test/trees/odd-sql';
+import { missingForTrees } from '../../test/trees/read-tree';
+
+/*
+ * Sites whose customers have done anything to them are restored from an older backup. None waits for staff: each ends as the backup, or as it was.
+ */
+
+const { seed, count } = sampleOf('sites of any content', { inCi: 5, inChaos: 1_000 });
+const atOnce = 4;
+jest.setTimeout(7_200_000);
+
+let world: HostingWorld;
+beforeAll(async () => {
+  world = await openWorld('postgres', callerOf());
+  world.spawnWorker();
+});
+afterAll(() => world.close());
+
+/** Gives a site files and database objects of any kind, on top of what it has. Tells which. */
+async function spoil(siteId: string, number: number): Promise<string[]> {
+  const random = new SeededRandom(seed + number);
+  const { filesDir, databaseUrl } = await world.placeOf(siteId);
+  const directory = realpathSync(filesDir);
+  const { uid, gid } = statSync(directory);
+  if (missingForTrees() === '') {
+    const [paths = []] = fc.sample(generatedTrees(1), { numRuns: 1, seed: seed + number });
+    buildTree(directory, paths, { uid, gid });
+    if (random.isChosen(0.3))
+      buildTree(
+        directory,
+        [
+          { path: 'odd/pipe', type: 'fifo' },
+          { path: 'odd/socket', type: 'socket' },
+        ],
+        null,
+      );
+    if (random.isChosen(0.2)) buildTree(directory, [{ path: `odd/${'deep/'.repeat(400)}end`, type: 'file' }], null);
+  }
+  const done: string[] = [];
+  for (const sql of random.pickSome(oddSql, 1 + random.below(8))) {
+    await runSql(databaseUrl, sql).then(
+      () => done.push(sql),
+      () => undefined,
+    );
+  }
+  return done;
+}
+
+interface Ended {
+  number: number;
+  view: WorkflowView;
+  /** In which something is wrong; '' for a site that is whole. */
+  wrong: string;
+  done: string[];
+}
+
+async function restoreSpoilt(number: number): Promise<Ended> {
+  const siteId = await makeSite(world);
+  await fillSite(world, siteId, 1);
+  const backupId = await makeBackup(world, siteId);
+  await fillSite(world, siteId, 2);
+  const done = await spoil(siteId, number);
+  const { current_release: before } = await world.host.readSite(siteId);
+  const { headers } = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
+  const view = await ended(world, headers['location']);
+  const { current_release: after, frozen, url } = await world.host.readSite(siteId);
+  const { status } = (await world.api.call('GET', `/v1/sites/${siteId}`)).json as { status: string };
+  const page = await pageOf(url);
+  const isWhole = view.status === 'succeeded' ? page === '200 file=1 row=1' : after === before && !frozen;
+  const isAllowed = view.status === 'succeeded' || (view.status === 'failed' && view.error?.code === 'site_content_refused');
+  const facts = [view.status, view.error?.code, status, page, frozen].join(', ');
+  if (status === 'active')
+    await world.api.call('DELETE', `/v1/sites/${siteId}?last_backup=none`).then(({ headers: of }) => ended(world, of['location']));
+  return { number, view, wrong: isWhole && isAllowed && status === 'active' ? '' : facts, done };
+}
+
+it(`a site of any content is restored or refused, and none waits for staff (${count} sites, DRYDOCK_SEED=${seed})`, async () => {
+  const started = performance.now();
+  const results: Ended[] = [];
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    for (let number = next++; number < count; number = next++) results.push(await restoreSpoilt(number));
+  };
+  await Promise.all(Array.from({ length: atOnce }, lane));
+  const ends = new Map<string, number>();
+  for (const { view } of results) {
+    const end = view.error?.code ?? view.status;
+    ends.set(end, (ends.get(end) ?? 0) + 1);
+  }
+  process.stderr.write(
+    `${count} sites in ${((performance.now() - started) / 1000).toFixed(0)} s: ${JSON.stringify(Object.fromEntries(ends))}\n`,
+  );
+  expect(results).toHaveLength(count);
+  expect(
+    results.filter(({ wrong }) => wrong !== '').map(({ number, wrong, view, done }) => ({ number, wrong, error: view.error, done })),
+  ).toEqual([]);
+});

@@ -1,0 +1,130 @@
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { sampleOf } from '@drydock/testing/seeded-random';
+import fc from 'fast-check';
+import { openLocalRig, type SiteHostRig } from '../../test/site-host-rig';
+import { sshRigs } from '../../test/ssh-host';
+import { buildTree } from '../../test/trees/build-tree';
+import { generatedTrees } from '../../test/trees/generated-tree';
+import { nastyTree } from '../../test/trees/nasty-tree';
+import { differences, missingForTrees, readTree, type Tree } from '../../test/trees/read-tree';
+import { type Account, throughHost } from '../../test/trees/through-host';
+import { localBackupStorage } from './backup-storage.local';
+
+/*
+ * What goes into a backup comes out of its restore: every field of every path, read by programs that are not ours (find, sha256sum, getfattr, getfacl). All that may
+ * differ is in `kept`, which docs/what-a-backup-keeps.md explains.
+ */
+
+const isChaos = process.env['DRYDOCK_CHAOS'] === 'full';
+const isRoot = process.getuid?.() === 0;
+jest.setTimeout(isChaos ? 7_200_000 : 120_000);
+
+const archiveKey = randomBytes(32);
+const [onPostgres] = sshRigs;
+const hosts: [name: string, open: (archiveKey: Buffer) => Promise<SiteHostRig>][] = [
+  ['local', openLocalRig],
+  // Without its programs it is left out, which its own tests say.
+  ...(onPostgres.missing === '' ? [['ssh', onPostgres.open] satisfies (typeof hosts)[number]] : []),
+];
+
+/** The trees of `.ci/fetch-trees`, of which CI takes a small one. */
+const corpus = process.env['DRYDOCK_TREES'] ?? '/var/cache/drydock-trees';
+const fetched = existsSync(corpus) ? readdirSync(corpus).sort() : [];
+const trees = isChaos ? fetched : fetched.filter((tree) => tree === 'locales');
+if (trees.length === 0) process.stdout.write(`no trees of Debian's packages lie in ${corpus}: .ci/fetch-trees fetches them\n`);
+
+const perSite = 15;
+const { seed, count } = sampleOf('generated trees', { inCi: 30, inChaos: 1_000 });
+
+/**
+ * A tree as a restore leaves it: nobody listens at a socket that comes back, devices are the machine's, and a site has one account. GNU tar, which packs over ssh, makes
+ * several FIFOs of one with several names.
+ */
+function kept(before: Tree, { uid, gid }: Account, host: string): Tree {
+  const ofPaths = [...before].filter(([, { type }]) => !['s', 'b', 'c'].includes(type));
+  return new Map(
+    ofPaths.map(([name, facts]) => [
+      name,
+      { ...facts, owner: `${uid}:${gid}`, sameAs: host === 'ssh' && facts.type === 'p' ? '' : facts.sameAs },
+    ]),
+  );
+}
+
+function copyTree(from: string, to: string, { uid, gid }: Account): void {
+  const { status, stderr } = spawnSync('cp', ['-a', `${from}/.`, to]);
+  // An ordinary user may not read all of it.
+  if (status !== 0 && isRoot) throw new Error(stderr.toString());
+  spawnSync('chown', ['-hR', `${uid}:${gid}`, to]);
+}
+
+const suite = missingForTrees() === '' ? describe.each(hosts) : describe.skip.each(hosts);
+if (missingForTrees() !== '') process.stdout.write(`${missingForTrees()} not installed here: tests of whole trees are left out\n`);
+
+suite('the site host %s', (name, open) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'drydock-trees-'));
+  const storage = localBackupStorage(folder);
+  let rig: SiteHostRig;
+  beforeAll(async () => {
+    rig = await open(archiveKey);
+  });
+  afterAll(async () => {
+    await rig.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('brings back paths of every kind, and loses nothing that GNU tar keeps when the site’s account runs it', async () => {
+    let byTar: Tree = new Map();
+    const { before, after, packed, account } = await throughHost(rig, storage, (directory, owner) => {
+      // An account over ssh is an ordinary one, which cannot have devices.
+      const paths = nastyTree(directory).filter(({ type }) => name === 'local' || type !== 'device');
+      buildTree(directory, paths, owner);
+      byTar = throughTar(directory, owner);
+    });
+    expect(differences(kept(before, account, name), after)).toEqual([]);
+    const skipped = packed.skipped.paths.map((skippedPath) => skippedPath.path).sort();
+    expect(skipped).toEqual(isRoot && name === 'local' ? ['special/device', 'special/socket'] : ['special/socket']);
+    const fields = (tree: Tree): Set<string> => new Set(differences(before, tree).map((line) => line.replace(/ (is|was) .*$/s, '')));
+    const tar = fields(byTar);
+    // As root, tar gives devices and owners back: that is not the site's to have.
+    const lost = [...fields(after)].filter((line) => !tar.has(line));
+    expect(account.uid === 0 ? lost.filter((line) => !/: (owner|gone)/.test(line)) : lost).toEqual([]);
+  });
+
+  it.each(trees)('brings back the files of Debian’s package %s', async (tree) => {
+    const { before, after, packed, account } = await throughHost(rig, storage, (directory, owner) =>
+      copyTree(path.join(corpus, tree), directory, owner),
+    );
+    expect(before.size).toBeGreaterThan(100);
+    expect(differences(kept(before, account, name), after)).toEqual([]);
+    expect(packed.skipped.count).toBe(0);
+  });
+
+  it(`brings back any tree (${count} of DRYDOCK_SEED=${seed})`, async () => {
+    await fc.assert(
+      fc.asyncProperty(generatedTrees(perSite), async (paths) => {
+        const { before, after, account } = await throughHost(rig, storage, (directory, owner) => buildTree(directory, paths, owner));
+        expect(differences(kept(before, account, name), after)).toEqual([]);
+      }),
+      { seed, numRuns: Math.ceil(count / perSite) },
+    );
+  });
+});
+
+/** The same tree after GNU tar has packed and unpacked it with all that it can keep. */
+function throughTar(directory: string, { uid, gid }: Account): Tree {
+  const target = mkdtempSync(path.join(tmpdir(), 'drydock-tar-'));
+  if (isRoot) chownSync(target, uid, gid);
+  const asAccount = isRoot ? ['setpriv', '--reuid', String(uid), '--regid', String(gid), '--clear-groups'] : [];
+  const copy = `tar -C "$0" -cf - --format=posix --sparse --xattrs --acls . 2>/dev/null | tar -C "$1" -xpf - --xattrs --acls 2>/dev/null`;
+  const [program = '', ...args] = [...asAccount, 'sh', '-c', copy, directory, target];
+  spawnSync(program, args, { cwd: directory });
+  try {
+    return readTree(target);
+  } finally {
+    spawnSync('sh', ['-c', 'chmod -R u+rwx "$0"; rm -rf "$0"', target]);
+  }
+}

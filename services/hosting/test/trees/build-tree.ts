@@ -1,0 +1,114 @@
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  closeSync,
+  ftruncateSync,
+  lchownSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+
+/** A path to make. Names are bytes, one character each. Folders on the way to it are made with it. */
+export interface PathToMake {
+  path: string;
+  type: 'file' | 'folder' | 'link' | 'hard' | 'fifo' | 'socket' | 'device';
+  content?: Uint8Array | string;
+  /** Pieces of a file with holes, and its size. */
+  sparse?: { size: number; pieces: readonly (readonly [at: number, content: string])[] };
+  /** Of a link as it is written; of a hard link the path that it shares. */
+  target?: string;
+  mode?: number;
+  /** Seconds since 1970, as `touch -d @…` takes them. */
+  mtime?: string;
+  attributes?: readonly (readonly [name: string, value: Uint8Array])[];
+  /** As `setfacl -m` takes it; `{uid}` and `{gid}` are the account that the tree is made for. */
+  accessList?: string;
+  owner?: { uid: number; gid: number };
+}
+
+export interface Account {
+  uid: number;
+  gid: number;
+}
+
+const isRoot = process.getuid?.() === 0;
+const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
+
+/** Makes paths in a folder, for an account where we may; modes, attributes and times last, so that nothing takes them back. */
+export function buildTree(directory: string, paths: readonly PathToMake[], account: Account | null): void {
+  const at = (path: string): Buffer => Buffer.concat([bytes(Buffer.from(`${directory}/`).toString('latin1')), bytes(path)]);
+  for (const path of paths) make(at, path);
+  if (account !== null && isRoot) run('chown', ['-hR', `${account.uid}:${account.gid}`, '.'], directory);
+  for (const { path, owner } of paths) if (owner !== undefined && isRoot) lchownSync(at(path), owner.uid, owner.gid);
+  giveAttributes(directory, paths);
+  for (const { path, type, mode } of [...paths].reverse()) {
+    if (mode === undefined || type === 'link') continue;
+    // An ordinary user has to read what comes back.
+    chmodSync(at(path), isRoot ? mode : mode | (type === 'folder' ? 0o500 : 0o400));
+  }
+  giveAccessLists(directory, paths, account ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
+  const byTime = new Map<string, string[]>();
+  for (const { path, mtime } of paths) if (mtime !== undefined) byTime.set(mtime, [...(byTime.get(mtime) ?? []), path]);
+  for (const [mtime, timed] of byTime) run('xargs', ['-0', 'touch', '-c', '-h', '-d', `@${mtime}`, '--'], directory, nulTerminated(timed));
+}
+
+/** The socket's file stays when the program that has made it is gone. */
+const bindSocket = 'socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, sockaddr_un($ARGV[0])) or die';
+
+function make(at: (path: string) => Buffer, { path, type, content = '', sparse, target = '' }: PathToMake): void {
+  const parent = path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '.';
+  mkdirSync(at(parent), { recursive: true });
+  if (type === 'folder') mkdirSync(at(path), { recursive: true });
+  if (type === 'link') symlinkSync(bytes(target), at(path));
+  if (type === 'hard') linkSync(at(target), at(path));
+  if (type === 'fifo') run('xargs', ['-0', 'mkfifo', '--'], at('').toString(), nulTerminated([path]));
+  if (type === 'socket') run('xargs', ['-0', 'perl', '-MSocket', '-e', bindSocket, '--'], at('').toString(), nulTerminated([path]));
+  if (type === 'device') run('xargs', ['-0', 'sh', '-c', 'mknod -- "$1" c 1 3', 'sh'], at('').toString(), nulTerminated([path]));
+  if (type !== 'file') return;
+  if (sparse === undefined) {
+    writeFileSync(at(path), content, { flag: 'wx' });
+    return;
+  }
+  const file = openSync(at(path), 'wx');
+  for (const [offset, piece] of sparse.pieces) writeSync(file, piece, offset);
+  ftruncateSync(file, sparse.size);
+  closeSync(file);
+}
+
+const nulTerminated = (paths: readonly string[]): Buffer => bytes(paths.map((path) => `./${path}\0`).join(''));
+
+/** As setfattr and setfacl read them: what would end a name, or begin an escape, in octal. */
+const escaped = (path: string): string => path.replaceAll(/[\\\n\r=]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`);
+
+function giveAttributes(directory: string, paths: readonly PathToMake[]): void {
+  const stanzas = paths.flatMap(({ path, attributes = [] }) => {
+    if (attributes.length === 0) return [];
+    const rows = attributes.map(([name, value]) => `${escaped(name)}=0x${Buffer.from(value).toString('hex')}`);
+    return [`# file: ./${escaped(path)}\n${rows.join('\n')}\n`];
+  });
+  if (stanzas.length > 0) run('setfattr', ['-h', '--restore=-'], directory, bytes(stanzas.join('\n')));
+}
+
+function giveAccessLists(directory: string, paths: readonly PathToMake[], { uid, gid }: Account): void {
+  for (const { path, accessList } of paths) {
+    if (accessList === undefined) continue;
+    const list = accessList.replaceAll('{uid}', String(uid)).replaceAll('{gid}', String(gid));
+    run('xargs', ['-0', 'setfacl', '-m', list, '--'], directory, nulTerminated([path]));
+  }
+}
+
+function run(program: string, args: readonly string[], cwd: string, input: Buffer = Buffer.alloc(0)): void {
+  const { status, stderr, error } = spawnSync(program, args, { cwd, input, env: { ...process.env, LC_ALL: 'C' } });
+  if (error !== undefined || status !== 0)
+    throw new Error(`${program} ${args.join(' ')}: ${error ?? stderr.toString('latin1').slice(0, 500)}`);
+}
+
+/** All that is in a folder goes, however deep and closed it is. */
+export function emptyFolder(directory: string): void {
+  run('find', ['.', '-type', 'd', '!', '-perm', '-700', '-exec', 'chmod', 'u+rwx', '{}', '+'], directory);
+  run('find', ['.', '-mindepth', '1', '-delete'], directory);
+}

@@ -1,0 +1,148 @@
+import { spawnSync } from 'node:child_process';
+
+/*
+ * Everything about every path of a tree, read by programs that others wrote (find, sha256sum, getfattr, getfacl): what our own calls have lost they cannot hide.
+ * Names are bytes, one character each.
+ */
+
+/** What a restore has to bring back of one path. */
+export interface TreeFacts {
+  /** As `find` says it: d, f, l, p, s, b, c. */
+  type: string;
+  /** Octal, with set-id and sticky bits. */
+  mode: string;
+  owner: string;
+  /** With nanoseconds. */
+  mtime: string;
+  /** Of links only. */
+  target: string;
+  /** The path that the file shares with this one, the first in order; '' for a file with one name. */
+  sameAs: string;
+  /** Of files only. */
+  content: string;
+  attributes: string;
+  accessList: string;
+}
+
+export type Tree = Map<string, TreeFacts>;
+
+const run = (program: string, args: readonly string[], cwd: string, input: string | Buffer = ''): string => {
+  const { stdout, stderr, status, error } = spawnSync(program, args, {
+    cwd,
+    input,
+    maxBuffer: 2 ** 30,
+    env: { ...process.env, LC_ALL: 'C' },
+  });
+  if (error !== undefined || status !== 0) throw new Error(`${program}: ${error ?? stderr.toString('latin1').slice(0, 500)}`);
+  return stdout.toString('latin1');
+};
+
+/** The programs that are not on every machine; '' when all are there. */
+export const missingForTrees = (): string =>
+  ['getfattr', 'getfacl', 'setfattr', 'setfacl'].filter((name) => spawnSync(name, ['--version']).error !== undefined).join(', ');
+
+/** No call takes a longer path: `find` and `sha256sum` go there step by step, attributes and access lists are not read there. */
+const callBytesMax = 4000;
+
+/** A folder and all below it. The folder itself is `.`. */
+export function readTree(directory: string): Tree {
+  const tree: Tree = new Map();
+  const places = new Map<string, string>();
+  const sizes = new Map<string, string>();
+  const format = '%P\\0%y\\0%m\\0%U:%G\\0%T@\\0%l\\0%n\\0%D:%i\\0%s\\0%b\\0';
+  const fields = run('find', ['.', '-printf', format], directory).split('\0');
+  const rows: string[][] = [];
+  for (let at = 0; at + 10 <= fields.length; at += 10) rows.push(fields.slice(at, at + 10));
+  rows.sort(([a = ''], [b = '']) => (a < b ? -1 : 1));
+  for (const [
+    path = '',
+    type = '',
+    mode = '',
+    owner = '',
+    mtime = '',
+    target = '',
+    names = '',
+    inode = '',
+    size = '',
+    blocks = '',
+  ] of rows) {
+    const isShared = type !== 'd' && names !== '1';
+    const sameAs = isShared ? (places.get(inode) ?? path) : '';
+    if (isShared && !places.has(inode)) places.set(inode, path);
+    const facts = { type, mode: type === 'l' ? '' : mode, owner, mtime, target, sameAs, content: '', attributes: '', accessList: '' };
+    tree.set(path === '' ? '.' : path, facts);
+    if (type !== 'f') continue;
+    sizes.set(path, Number(blocks) * 512 + 65_536 < Number(size) ? `${size} with holes` : size);
+  }
+  for (const [path, sum] of checksumsOf(directory, [...sizes.keys()])) factsOf(tree, path).content = `${sizes.get(path)} ${sum}`;
+  const listed = [...tree].filter(([path, { type }]) => type !== 'l' && path.length < callBytesMax);
+  const list = namesOf(listed.map(([path]) => path));
+  for (const [path, text] of stanzasOf(run('xargs', ['-0', 'getfattr', '-d', '-m', '^user\\.', '-e', 'hex', '--'], directory, list))) {
+    factsOf(tree, path).attributes = text;
+  }
+  // Its owner and group are told above.
+  for (const [path, text] of stanzasOf(run('xargs', ['-0', 'getfacl', '-n', '-p', '--'], directory, list))) {
+    const rowsOfList = text.split('\n').filter((row) => !/^# (owner|group):/.test(row));
+    factsOf(tree, path).accessList = rowsOfList.join('\n');
+  }
+  return tree;
+}
+
+const namesOf = (paths: readonly string[]): Buffer => Buffer.from(paths.map((path) => `./${path}\0`).join(''), 'latin1');
+
+function factsOf(tree: Tree, path: string): TreeFacts {
+  const facts = tree.get(path);
+  if (facts === undefined) throw new Error(`a path that find has not told: ${path}`);
+  return facts;
+}
+
+function checksumsOf(directory: string, paths: readonly string[]): Map<string, string> {
+  const near = paths.filter((path) => path.length < callBytesMax);
+  const sums = near.length === 0 ? '' : run('xargs', ['-0', 'sha256sum', '-z', '--'], directory, namesOf(near));
+  const found = new Map(
+    sums
+      .split('\0')
+      .filter(Boolean)
+      .map((line) => [line.slice(68), line.slice(0, 64)]),
+  );
+  const far = ['.', '-type', 'f', '-regextype', 'posix-extended', '-regex', `.{${callBytesMax}}.*`];
+  if (near.length === paths.length) return found;
+  const farPaths = run('find', [...far, '-printf', '%P\\0'], directory)
+    .split('\0')
+    .filter(Boolean);
+  const farSums = run('find', [...far, '-execdir', 'sha256sum', '-z', '{}', ';'], directory)
+    .split('\0')
+    .filter(Boolean);
+  for (const [at, path] of farPaths.entries()) found.set(path, farSums[at]?.slice(0, 64) ?? '');
+  return found;
+}
+
+/** What getfattr and getfacl say of each path, by its name, which they write with octal escapes. */
+function* stanzasOf(text: string): Generator<[path: string, text: string]> {
+  for (const stanza of text.split('\n\n')) {
+    const [head = '', ...rest] = stanza.split('\n');
+    const name = /^# file: (.*)$/s.exec(head)?.[1];
+    if (name === undefined) continue;
+    const path = name.replaceAll(/\\(\\|[0-7]{3})/g, (_, code: string) =>
+      code === '\\' ? code : String.fromCharCode(Number.parseInt(code, 8)),
+    );
+    yield [path.replace(/^\.\/(?=.)/, ''), rest.filter(Boolean).sort().join('\n')];
+  }
+}
+
+/** Each field that differs, one line each: `path: field is this, was that`. */
+export function differences(before: Tree, after: Tree): string[] {
+  const lines: string[] = [];
+  const readable = (text: string): string => JSON.stringify(text.slice(0, 300));
+  for (const [path, was] of before) {
+    const is = after.get(path);
+    if (is === undefined) lines.push(`${readable(path)}: gone, was ${was.type}`);
+    else {
+      for (const field of Object.keys(was) as (keyof TreeFacts)[]) {
+        if (is[field] !== was[field]) lines.push(`${readable(path)}: ${field} is ${readable(is[field])}, was ${readable(was[field])}`);
+      }
+    }
+  }
+  for (const path of after.keys()) if (!before.has(path)) lines.push(`${readable(path)}: is new`);
+  return lines;
+}
