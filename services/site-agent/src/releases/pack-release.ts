@@ -1,12 +1,12 @@
 import { Readable } from 'node:stream';
 import { archiveRoots, type PackResult, type PackSpec } from '@drydock/agent/site/site-jobs.protocol';
 import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
+import { describeFolder } from '@drydock/archive/files/top-folder';
 import type { DerivedKeys } from '@drydock/archive/format/archive-keys';
 import type { ArchiveSink } from '@drydock/archive/format/archive-objects';
 import { pack } from '@drydock/archive/pack/pack';
 import { directoryRoot, type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
-import { describeFolder } from '@drydock/archive/top-folder';
 import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
 
 export interface ReleaseToPack {

@@ -1,9 +1,9 @@
 import { chmodSync, lstatSync } from 'node:fs';
-import { decodeAttributes, giveAccessLists, giveUserAttributes, type LostPart, readAttributes } from './files/attributes';
-import { setPathTime } from './files/timestamps';
-import { refuse } from './format/archive-error';
-import { decodeEntry, encodeEntry } from './format/entry-codec';
-import { describeStat } from './pack/live-entry';
+import { refuse } from '../format/archive-error';
+import { decodeEntry, encodeEntry } from '../format/entry-codec';
+import { describeStat } from '../pack/live-entry';
+import { decodeAttributes, giveAccessLists, giveUserAttributes, type LostPart, readAttributes } from './attributes';
+import { setPathTime } from './timestamps';
 
 /*
  * The directory of a tree root itself, which the tree does not hold: its mode, time, attributes and access lists. A caller who wants them back keeps these bytes, in a
