@@ -120,7 +120,7 @@ function throughTar(directory: string, { uid, gid }: Account): Tree {
   if (isRoot) chownSync(target, uid, gid);
   const asAccount = isRoot ? ['setpriv', '--reuid', String(uid), '--regid', String(gid), '--clear-groups'] : [];
   const copy = `tar -C "$0" -cf - --format=posix --sparse --xattrs --acls . 2>/dev/null | tar -C "$1" -xpf - --xattrs --acls 2>/dev/null`;
-  const [program = '', ...args] = [...asAccount, 'sh', '-c', copy, directory, target];
+  const [program, ...args] = [...asAccount, 'sh', '-c', copy, directory, target];
   spawnSync(program, args, { cwd: directory });
   try {
     return readTree(target);

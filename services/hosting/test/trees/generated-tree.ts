@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { PathToMake } from './build-tree';
 
 /*
- * Trees of any kind, for property tests: any bytes in names, any modes, times, holes, links of both kinds, attributes and access lists.
+ * Trees of any kind, for property tests, with any bytes in names, any modes, times, holes, links of both kinds, attributes and access lists.
  */
 
 const byteName = fc
