@@ -3,7 +3,7 @@ import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
 import { openEntries } from '@drydock/archive/read/open-entries';
 import { verifyArchive, verifyChain } from '@drydock/archive/read/verify-archive';
-import { type ArchiveToStage, linksOf, type FencedCallWithProgress, SiteHostError, type SiteRef, type StagedRelease } from '../site-host';
+import { type ArchiveToStage, type FencedCallWithProgress, linksOf, SiteHostError, type SiteRef, type StagedRelease } from '../site-host';
 import { databaseServerOf } from './ssh-database';
 import { databaseStream, filesStream, lostIn } from './ssh-pack';
 import { databaseOf, runOnSite } from './ssh-site';
