@@ -101,9 +101,9 @@ const watchThing = endpoint({
 
 /** What a test reaches into the handlers with. */
 export interface Levers {
-  /** Awaited inside `act`, before its effect. */
+  /** Awaited inside `execute`, before its effect. */
   hold: () => Promise<void>;
-  settle: () => Promise<'done' | 'unknown' | 'refused'>;
+  outcome: () => Promise<'done' | 'unknown' | 'refused'>;
   committed: string[];
   actsRun: number;
   checksRun: number;
@@ -126,7 +126,7 @@ function assertThere(id: string): void {
 function routesOf(levers: Levers): Route<pg.PoolClient>[] {
   return [
     route(makeThing, {
-      act: async (tx: pg.PoolClient, request) => {
+      execute: async (tx: pg.PoolClient, request) => {
         levers.actsRun += 1;
         await levers.hold();
         const thing = await insert(tx, request.body.name);
@@ -139,7 +139,7 @@ function routesOf(levers: Levers): Route<pg.PoolClient>[] {
       },
     }),
     route(renameThing, {
-      act: async (tx: pg.PoolClient, request) => {
+      execute: async (tx: pg.PoolClient, request) => {
         assertThere(request.params.thingId);
         await levers.hold();
         return { status: 200, body: await insert(tx, request.body.name) };
@@ -159,16 +159,16 @@ function routesOf(levers: Levers): Route<pg.PoolClient>[] {
       },
     }),
     route(pokeThing, {
-      act: async (tx: pg.PoolClient) => insert(tx, 'poked'),
-      settle: async (_request, accepted) => {
-        const outcome = await levers.settle();
+      execute: async (tx: pg.PoolClient) => insert(tx, 'poked'),
+      awaitOutcome: async (_request, accepted) => {
+        const outcome = await levers.outcome();
         if (outcome === 'unknown') throw outcomeUnknown('dependency_unavailable');
         if (outcome === 'refused') throw problem('dependency_unavailable');
         return { status: 200, body: accepted };
       },
     }),
     route(mintSecret, {
-      act: async (tx: pg.PoolClient, request) => {
+      execute: async (tx: pg.PoolClient, request) => {
         const { id } = await insert(tx, 'secret');
         return { status: 201, body: { id, secret: `made of ${request.idempotencyKey ?? 'nothing'} and ${id}`, after: 'x' } };
       },
@@ -209,7 +209,7 @@ export async function startFixture(options: Partial<ServiceOptions<pg.PoolClient
   const logged: string[] = [];
   const levers: Levers = {
     hold: async () => undefined,
-    settle: async () => 'done',
+    outcome: async () => 'done',
     committed: [],
     actsRun: 0,
     checksRun: 0,

@@ -59,7 +59,7 @@ interface QuotaChange {
 
 /** Staff's word about an organisation, in the mode of their key. `path`: of the endpoint, for the audit log. Throws `org_not_found` for a malformed id. */
 export const setQuota = <Tx>({ database, quota }: QuotaContext<Tx>, path: string) => ({
-  act: async (tx: Tx, { caller, params, body }: QuotaChange): Promise<{ status: 200; body: Quota }> => {
+  execute: async (tx: Tx, { caller, params, body }: QuotaChange): Promise<{ status: 200; body: Quota }> => {
     const { mode, keyId: actorKeyId } = caller;
     // Only the keys service knows which organisations there are; here every well-formed id may be one.
     if (params.orgId === nobodysId) throw problem('org_not_found');

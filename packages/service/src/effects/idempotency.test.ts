@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 beforeEach(() => {
   fixture.levers.hold = async () => undefined;
-  fixture.levers.settle = async () => 'done';
+  fixture.levers.outcome = async () => 'done';
 });
 
 const make = (body: object, idempotencyKey?: string, more: { caller?: typeof caller } = {}) =>
@@ -225,15 +225,15 @@ test('what was accepted is waited for again with the same key, after an unknown 
   const poke = (idempotencyKey: string) => fixture.call({ method: 'POST', path: `/v1/things/${thing}/poke`, idempotencyKey });
   const thing = uuidv7();
   const before = await fixture.rows();
-  fixture.levers.settle = async () => 'unknown';
+  fixture.levers.outcome = async () => 'unknown';
   expect((await poke(unknown)).status).toBe(503);
-  fixture.levers.settle = async () => 'done';
+  fixture.levers.outcome = async () => 'done';
   const settled = await poke(unknown);
   expect([settled.status, await fixture.rows()]).toEqual([200, before + 1]);
   expect((await poke(unknown)).headers['idempotent-replayed']).toBe('true');
-  fixture.levers.settle = async () => 'refused';
+  fixture.levers.outcome = async () => 'refused';
   expect((await poke(refused)).status).toBe(503);
-  fixture.levers.settle = async () => 'done';
+  fixture.levers.outcome = async () => 'done';
   expect([(await poke(refused)).status, await fixture.rows()]).toEqual([200, before + 3]);
 });
 
@@ -242,16 +242,16 @@ test('what was accepted is not begun again when its outcome could not be read: t
   const poke = () => fixture.call({ method: 'POST', path: `/v1/things/${thing}/poke`, idempotencyKey: key });
   const thing = uuidv7();
   const before = await fixture.rows();
-  fixture.levers.settle = async () => {
+  fixture.levers.outcome = async () => {
     throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
   };
   const lost = await poke();
   expect([lost.status, lost.json]).toEqual([503, expect.objectContaining({ detail: expect.stringContaining('It was accepted') })]);
-  fixture.levers.settle = async () => {
+  fixture.levers.outcome = async () => {
     throw new Error('a bug of ours');
   };
   expect((await poke()).status).toBe(500);
-  fixture.levers.settle = async () => 'done';
+  fixture.levers.outcome = async () => 'done';
   expect([(await poke()).status, await fixture.rows()]).toEqual([200, before + 1]);
 });
 

@@ -11,7 +11,7 @@ import { type Claim, claimKey } from './idempotency.store';
 export interface IdempotencyLimits {
   /** How long an attempt owns its key; one that crashed blocks a retry for no longer. Slower attempts are refused at their commit, never doubled. */
   leaseSeconds: number;
-  /** The same while `settle` waits: longer than the longest wait of an endpoint (10 s). */
+  /** The same while `awaitOutcome` waits: longer than the longest wait of an endpoint (10 s). */
   settleLeaseSeconds: number;
   /** How long a second request waits for the first one's answer. */
   waitMs: number;

@@ -27,7 +27,7 @@ export interface Performance<Tx> {
   checkReply(reply: Reply): void;
 }
 
-/** Everything that `act` asked to be done after the commit; emptied before each try of its transaction. */
+/** Everything that `execute` asked to be done after the commit; emptied before each try of its transaction. */
 export interface Afterwards {
   works: Array<() => unknown>;
 }
@@ -86,7 +86,7 @@ async function execute<Tx>(
     if (claim !== undefined) await storeAnswer(kit.database.sql(), claim, answerOf(reply));
     return answerOf(reply);
   }
-  if (route.settle === undefined) {
+  if (route.awaitOutcome === undefined) {
     const reply = await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
       const made = done as Reply;
       kit.checkReply(made);
@@ -102,7 +102,7 @@ async function execute<Tx>(
     }));
   kit.time.accept();
   try {
-    const reply = await route.settle(request, accepted);
+    const reply = await route.awaitOutcome(request, accepted);
     kit.checkReply(reply);
     if (claim !== undefined) await storeAnswer(kit.database.sql(), claim, answerOf(reply));
     return answerOf(reply);
@@ -128,19 +128,19 @@ async function lookAndAct<Tx>(
   afterwards: Afterwards,
   store: (tx: Tx, done: unknown) => Promise<void>,
 ): Promise<unknown> {
-  const world = await route.look?.(request);
-  const act = () => {
+  const world = await route.preload?.(request);
+  const execute = () => {
     kit.time.begin();
     return transact(kit.database, async (tx) => {
       afterwards.works = [];
-      const made = await route.act?.(tx, request, world);
+      const made = await route.execute?.(tx, request, world);
       await store(tx, made);
       return made;
     });
   };
   const thing = thingOf(route, request);
-  const reservedMs = route.settle === undefined ? actMs : actMs + settleMs;
-  const done = thing === undefined ? await act() : await kit.turns.take(thing, act, kit.time.leftMs() - reservedMs);
+  const reservedMs = route.awaitOutcome === undefined ? actMs : actMs + settleMs;
+  const done = thing === undefined ? await execute() : await kit.turns.take(thing, execute, kit.time.leftMs() - reservedMs);
   for (const work of afterwards.works) runAfterwards(work, kit.log);
   return done;
 }

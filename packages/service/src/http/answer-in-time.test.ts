@@ -22,7 +22,7 @@ const insteadOfForever = 5_000;
 test('an outcome that does not come in time is a clear 503 while the work goes on; the same key hears how it ended, and nothing happens twice', async () => {
   fixture = await startFixture({ answerWithinMs: 500 });
   const { opened, open } = gate();
-  fixture.levers.settle = async () => {
+  fixture.levers.outcome = async () => {
     await Promise.race([opened, wait(insteadOfForever, undefined, { ref: false })]);
     return 'done';
   };

@@ -15,7 +15,7 @@ export interface HandlerRequest<E extends EndpointDefinition> {
   now: Date;
   /** W3C traceparent of this request while tracing is on; workflows carry it on. */
   traceparent: string | undefined;
-  /** Runs once the effect is committed (ring a doorbell), never when it was rolled back. Its failure is logged, not answered. */
+  /** Runs once the effect is committed (enqueue a job), never when it was rolled back. Its failure is logged, not answered. */
   afterCommit(work: () => unknown): void;
 }
 
@@ -48,11 +48,11 @@ export interface ReadHandlers<E extends EndpointDefinition> {
   read(request: HandlerRequest<E>): Promise<ReplyTo<E>>;
 }
 
-export interface ActHandlers<E extends EndpointDefinition, Tx, World> {
+export interface ExecuteHandlers<E extends EndpointDefinition, Tx, World> {
   /** Reads the outside world, in no transaction. May refuse. */
-  look?(request: HandlerRequest<E>): Promise<World>;
+  preload?(request: HandlerRequest<E>): Promise<World>;
   /** The effect and nothing slow: one short transaction, tried up to three times when Postgres reports a conflict. */
-  act(tx: Tx, request: HandlerRequest<E>, world: World): Promise<ReplyTo<E>>;
+  execute(tx: Tx, request: HandlerRequest<E>, world: World): Promise<ReplyTo<E>>;
   /** Left out without a secret in the answer. */
   replaySecret?: ReplaySecret<E>;
   /** Waited for between the commit and the answer, also of a replay: for an effect that is not seen everywhere at once. */
@@ -60,13 +60,13 @@ export interface ActHandlers<E extends EndpointDefinition, Tx, World> {
 }
 
 /**
- * An effect whose answer is known only later: `act` commits what was accepted (plain JSON), `settle` waits for the outcome outside any transaction.
- * A crash in between resumes at `settle` when the same Idempotency-Key comes again; throw {@link outcomeUnknown} to leave it resumable on purpose.
+ * An effect whose answer is known only later: `execute` commits what was accepted (plain JSON), `awaitOutcome` waits for the outcome outside any transaction.
+ * A crash in between resumes at `awaitOutcome` when the same Idempotency-Key comes again; throw {@link outcomeUnknown} to leave it resumable on purpose.
  */
-export interface SettleHandlers<E extends EndpointDefinition, Tx, World, Accepted> {
-  look?(request: HandlerRequest<E>): Promise<World>;
-  act(tx: Tx, request: HandlerRequest<E>, world: World): Promise<Accepted>;
-  settle(request: HandlerRequest<E>, accepted: Accepted): Promise<ReplyTo<E>>;
+export interface AwaitHandlers<E extends EndpointDefinition, Tx, World, Accepted> {
+  preload?(request: HandlerRequest<E>): Promise<World>;
+  execute(tx: Tx, request: HandlerRequest<E>, world: World): Promise<Accepted>;
+  awaitOutcome(request: HandlerRequest<E>, accepted: Accepted): Promise<ReplyTo<E>>;
 }
 
 export interface StreamEvent {
@@ -87,9 +87,9 @@ export interface StreamHandlers<E extends EndpointDefinition> {
 export interface Route<Tx> {
   endpoint: EndpointDefinition;
   read?(request: HandlerRequest<EndpointDefinition>): Promise<Reply>;
-  look?(request: HandlerRequest<EndpointDefinition>): Promise<unknown>;
-  act?(tx: Tx, request: HandlerRequest<EndpointDefinition>, world: unknown): Promise<unknown>;
-  settle?(request: HandlerRequest<EndpointDefinition>, accepted: unknown): Promise<Reply>;
+  preload?(request: HandlerRequest<EndpointDefinition>): Promise<unknown>;
+  execute?(tx: Tx, request: HandlerRequest<EndpointDefinition>, world: unknown): Promise<unknown>;
+  awaitOutcome?(request: HandlerRequest<EndpointDefinition>, accepted: unknown): Promise<Reply>;
   beforeAnswer?(request: HandlerRequest<EndpointDefinition>): Promise<void>;
   replaySecret?: {
     remove(body: unknown): unknown;
@@ -100,8 +100,8 @@ export interface Route<Tx> {
 
 export type Handlers<E extends EndpointDefinition, Tx, World, Accepted> =
   | ReadHandlers<E>
-  | ActHandlers<E, Tx, World>
-  | SettleHandlers<E, Tx, World, Accepted>
+  | ExecuteHandlers<E, Tx, World>
+  | AwaitHandlers<E, Tx, World, Accepted>
   | StreamHandlers<E>;
 
 /**
@@ -112,7 +112,7 @@ export function route<const E extends EndpointDefinition, Tx, World, Accepted>(
   endpoint: E,
   handlers: Handlers<E, Tx, World, Accepted>,
 ): Route<Tx> {
-  return { endpoint, ...handlers } as unknown as Route<Tx>;
+  return { endpoint, ...handlers };
 }
 
 /** A path of ours for our own processes: `/internal/…`, with its own token, never routed from outside. */
@@ -133,5 +133,5 @@ export function internalRoute<Body extends z.ZodType>(definition: {
   body: Body;
   handle(request: { body: z.output<Body>; issuer: string; requestId: string; now: Date }): Promise<Reply>;
 }): InternalRoute {
-  return definition as unknown as InternalRoute;
+  return definition;
 }

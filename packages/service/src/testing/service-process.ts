@@ -45,7 +45,7 @@ async function main(): Promise<void> {
     name: config.SERVICE_NAME,
     routes: [
       route(makeThing, {
-        act: async (tx: pg.PoolClient, { params }) => {
+        execute: async (tx: pg.PoolClient, { params }) => {
           const id = uuidv7();
           if (params.name === 'crash') void Promise.reject(new Error('nobody listens'));
           if (params.name === 'slow') await tx.query('SELECT pg_sleep(1.5)');

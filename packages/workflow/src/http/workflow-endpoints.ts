@@ -114,7 +114,7 @@ const abandonWaitMs = 5_000;
 
 /** Staff's decision over a workflow that waits for it, with its audit entry. Throws `workflow_not_waiting`. */
 const decideWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>, { action, apply, waitMs }: Decision) => ({
-  act: async (tx: Tx, request: DecideRequest<Name>): Promise<object> => {
+  execute: async (tx: Tx, request: DecideRequest<Name>): Promise<object> => {
     const { caller, params, afterCommit } = request;
     const { workflowId } = params;
     const { database, enqueue } = parent.context;
@@ -127,7 +127,7 @@ const decideWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name
     afterCommit(() => enqueue({ workflowId, orgId }, 'interactive'));
     return {};
   },
-  settle: async (request: DecideRequest<Name>): Promise<{ status: 202; headers: Record<string, string>; body: WorkflowView }> => {
+  awaitOutcome: async (request: DecideRequest<Name>): Promise<{ status: 202; headers: Record<string, string>; body: WorkflowView }> => {
     const { params } = request;
     const { database, listener } = parent.context;
     if (waitMs > 0) {

@@ -1,5 +1,5 @@
 import type { createBoard as endpoint } from '@drydock/contracts/agency/agency-boards';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -10,7 +10,7 @@ import { ownerOf } from './require-board';
 
 export const createBoard = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, { caller, body, now }) => {
+    execute: async (tx: Tx, { caller, body, now }) => {
       const board = { id: uuidv7(), name: body.name, createdAt: now };
       await insertBoard(tx, ownerOf(caller), board);
       await noteChange(context, tx, caller, 'board.create', boardPath(board.id));
@@ -20,4 +20,4 @@ export const createBoard = (context: HandlerContext) =>
         body: viewBoard({ ...board, columns: [], labels: [] }, 'agency'),
       };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

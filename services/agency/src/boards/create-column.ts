@@ -1,6 +1,6 @@
 import type { createBoardColumn as endpoint } from '@drydock/contracts/agency/agency-boards';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -11,11 +11,11 @@ import { requireBoard } from './require-board';
 
 export const createColumn = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const boardId = await requireBoard(tx, request);
       const column = await insertColumn(tx, { id: uuidv7(), boardId, ...request.body });
       if (column === null) throw problem('board_full');
       await noteChange(context, tx, request.caller, 'board.add_column', boardPath(boardId));
       return { status: 201, headers: { location: `${boardPath(boardId)}/columns/${column.id}` }, body: viewColumn(column) };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -1,5 +1,5 @@
 import type { archiveCard as endpoint } from '@drydock/contracts/agency/agency-cards';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { cardPath, noteChange } from '../note-change';
@@ -9,7 +9,7 @@ import { holdPlace, readCard } from './require-card';
 
 export const archiveCard = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const { caller, params, now } = request;
       const { place, archivedAt } = await holdPlace(tx, request);
       if (archivedAt === null) {
@@ -18,4 +18,4 @@ export const archiveCard = (context: HandlerContext) =>
       }
       return { status: 200, body: viewCard(await readCard(tx, params), 'agency') };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -1,6 +1,6 @@
 import type { createCard as endpoint } from '@drydock/contracts/agency/agency-cards';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { uuidv7 } from 'uuidv7';
 import { requireBoard } from '../boards/require-board';
 import type { HandlerContext } from '../context';
@@ -14,7 +14,7 @@ import { readCard } from './require-card';
 
 export const createCard = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const { body, caller, now } = request;
       const boardId = await requireBoard(tx, request);
       const labelIds = await chooseLabels(tx, boardId, body.label_ids);
@@ -39,4 +39,4 @@ export const createCard = (context: HandlerContext) =>
       await noteChange(context, tx, caller, 'card.create', path);
       return { status: 201, headers: { location: path }, body: viewCard(await readCard(tx, { boardId, cardId }), 'agency') };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -1,6 +1,6 @@
 import type { restoreCard as endpoint } from '@drydock/contracts/agency/agency-cards';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { cardPath, noteChange } from '../note-change';
@@ -11,7 +11,7 @@ import { holdPlace, readCard } from './require-card';
 /** Endpoint 9: to the end of its column, or of the board's first column when its own was deleted meanwhile. No other card is touched. */
 export const restoreCard = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const { caller, params, now } = request;
       const { boardId, cardId } = params;
       const { place, archivedAt } = await holdPlace(tx, request);
@@ -23,4 +23,4 @@ export const restoreCard = (context: HandlerContext) =>
       }
       return { status: 200, body: viewCard(await readCard(tx, params), 'agency') };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

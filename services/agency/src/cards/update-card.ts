@@ -1,7 +1,7 @@
 import type { updateCard as endpoint } from '@drydock/contracts/agency/agency-cards';
 import type { BodyOf } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { cardPath, noteChange } from '../note-change';
@@ -16,7 +16,7 @@ type Wanted = BodyOf<typeof endpoint>;
 
 export const updateCard = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const { body, caller, params, now } = request;
       const { boardId, cardId } = params;
       const held = await holdPlace(tx, request, body.column_id);
@@ -27,7 +27,7 @@ export const updateCard = (context: HandlerContext) =>
       await noteChange(context, tx, caller, 'card.update', cardPath(boardId, cardId));
       return { status: 200, body: viewCard(await readCard(tx, params), 'agency') };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
 
 async function moveIfWanted(tx: Tx, cardId: string, held: HeldCard, { column_id: columnId, position }: Wanted): Promise<void> {
   if (columnId === undefined && position === undefined) return;

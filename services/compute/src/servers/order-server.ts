@@ -1,6 +1,6 @@
 import type { orderComputeServer as endpoint } from '@drydock/contracts/compute/compute-servers';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';
@@ -13,7 +13,7 @@ import { type Offer, targetOf } from './targets';
 
 export const orderServer = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const { name, deploy_target: deployTarget, plan_code: planCode = '', image, zone, term_months: termMonths = null } = request.body;
       const owner = ownerOf(request.caller);
       const target = targetOf(context.targets, { ...owner, deployTarget });
@@ -41,7 +41,7 @@ export const orderServer = (context: HandlerContext) =>
       });
       return { status: 202, headers: followHeaders(serverPath(id), workflowId), body: viewServer(server, context.targets, request.now) };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
 
 /** Throws `size_not_offered`, naming what is. */
 function sizeOf({ plans, prices }: Offer, { plan_code, spec: asked }: { plan_code?: string | undefined; spec?: string | undefined }) {

@@ -1,5 +1,5 @@
 import type { rebuildComputeServer as endpoint } from '@drydock/contracts/compute/compute-servers';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { assertAllowed, assertFree } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -13,12 +13,12 @@ import { serverResourceKey } from './server-names';
 
 export const rebuildServer = (context: HandlerContext) =>
   ({
-    look: async (request) => {
+    preload: async (request) => {
       const server = await readServer(context, request);
       await assertFree(context.database.sql(), serverResourceKey(server.id));
       return lookAtMachine(context, server);
     },
-    act: async (tx: Tx, request, { machine, capabilities }) => {
+    execute: async (tx: Tx, request, { machine, capabilities }) => {
       const server = await holdServer(tx, request);
       await assertFree(context.database.sql(tx), serverResourceKey(server.id));
       assertAllowed(refuseRebuild(server, machine, capabilities));
@@ -26,4 +26,4 @@ export const rebuildServer = (context: HandlerContext) =>
       const input = { deployTarget, machineId, image: request.body.image, powerBefore };
       return acceptOverwrite(context, tx, request, { server, definition: rebuildServerWorkflow, input, action: 'server.rebuild' });
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, { machine: Machine | null; capabilities: readonly string[] }>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, { machine: Machine | null; capabilities: readonly string[] }>;

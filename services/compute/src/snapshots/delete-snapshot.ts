@@ -1,7 +1,7 @@
 import type { deleteServerSnapshot as endpoint } from '@drydock/contracts/compute/compute-snapshots';
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
-import type { SettleHandlers } from '@drydock/service/http/route';
+import type { AwaitHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, assertFree, problemOf, readStartBy, startDecidedMs } from '@drydock/workflow/http/accept-workflow';
 import { waitForStep } from '@drydock/workflow/store/watch-workflow';
 import { lookedUp, providerUnavailable } from '../changes/provider-unavailable';
@@ -18,7 +18,7 @@ import { refuseDeletion } from './snapshot.rules';
 /** Only a worker changes the world: the request waits for it, and answers 204 once the provider has deleted the snapshot. */
 export const deleteSnapshot = (context: HandlerContext) =>
   ({
-    look: async (request) => {
+    preload: async (request) => {
       const server = await readServer(context, request);
       await assertFree(context.database.sql(), serverResourceKey(server.id));
       const { machineId } = server;
@@ -26,7 +26,7 @@ export const deleteSnapshot = (context: HandlerContext) =>
       const reader = readerOf(context, server);
       return lookedUp((signal) => readNamedSnapshot(reader, machineId, request.params.snapshotId, signal));
     },
-    act: async (tx: Tx, request, snapshot) => {
+    execute: async (tx: Tx, request, snapshot) => {
       const { deployTarget, machineId, id } = await holdServer(tx, request);
       const sql = context.database.sql(tx);
       await assertFree(sql, serverResourceKey(id));
@@ -35,7 +35,7 @@ export const deleteSnapshot = (context: HandlerContext) =>
       const work = { definition: deleteSnapshotWorkflow, input, action: null, startBy: await readStartBy(sql) };
       return { workflowId: await acceptWorkflow(context, tx, request, { ...onServer(id), ...work }) };
     },
-    settle: async (_request, { workflowId }) => {
+    awaitOutcome: async (_request, { workflowId }) => {
       const { database, listener } = context;
       const waited = await waitForStep(database, workflowId, 'follow', startDecidedMs, { listener });
       if (waited.state === 'succeeded') return { status: 204 };
@@ -50,4 +50,4 @@ export const deleteSnapshot = (context: HandlerContext) =>
         retryAfterSeconds: 30,
       });
     },
-  }) satisfies SettleHandlers<typeof endpoint, Tx, MachineSnapshot | null, { workflowId: string }>;
+  }) satisfies AwaitHandlers<typeof endpoint, Tx, MachineSnapshot | null, { workflowId: string }>;

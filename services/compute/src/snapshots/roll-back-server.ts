@@ -1,5 +1,5 @@
 import type { rollBackComputeServer as endpoint } from '@drydock/contracts/compute/compute-snapshots';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { assertAllowed, assertFree } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -13,13 +13,13 @@ import { type RollbackWorld, refuseRollback } from './snapshot.rules';
 /** Endpoint 8: accepts that the live disk is overwritten with the snapshot; {@link rollBackServerWorkflow} does it. */
 export const rollBackServer = (context: HandlerContext) =>
   ({
-    look: async (request) => {
+    preload: async (request) => {
       const server = await readServer(context, request);
       // Before the provider is asked: an operation in progress is the answer whatever it would say.
       await assertFree(context.database.sql(), serverResourceKey(server.id));
       return lookAtSnapshot(context, server, request.params.snapshotId);
     },
-    act: async (tx: Tx, request, world) => {
+    execute: async (tx: Tx, request, world) => {
       const server = await holdServer(tx, request);
       await assertFree(context.database.sql(tx), serverResourceKey(server.id));
       assertAllowed(refuseRollback(server, world));
@@ -27,4 +27,4 @@ export const rollBackServer = (context: HandlerContext) =>
       const input = { deployTarget, machineId, snapshotId: request.params.snapshotId, powerBefore };
       return acceptOverwrite(context, tx, request, { server, definition: rollBackServerWorkflow, input, action: 'server.roll_back' });
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, RollbackWorld>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, RollbackWorld>;

@@ -1,6 +1,6 @@
 import type { takeServerSnapshot as endpoint } from '@drydock/contracts/compute/compute-snapshots';
 import { problems } from '@drydock/contracts/platform/problems';
-import type { SettleHandlers } from '@drydock/service/http/route';
+import type { AwaitHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, assertFree, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
 import { waitForStep } from '@drydock/workflow/store/watch-workflow';
 import { z } from 'zod';
@@ -27,7 +27,7 @@ interface Accepted {
 
 export const takeSnapshot = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const server = await holdServer(tx, request);
       await assertFree(context.database.sql(tx), serverResourceKey(server.id));
       assertAllowed(refuseSnapshot(server, readerOf(context, server).capabilities));
@@ -38,7 +38,7 @@ export const takeSnapshot = (context: HandlerContext) =>
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       return { workflowId, description, createdAt: request.now.toISOString() };
     },
-    settle: async ({ params }, { workflowId, description, createdAt }) => {
+    awaitOutcome: async ({ params }, { workflowId, description, createdAt }) => {
       const { database, listener } = context;
       const waited = await waitForStep(database, workflowId, 'send', waitMs, { listener });
       if (waited.state === 'failed') throw problems[waited.problem.code].status === 422 ? problemOf(waited.problem) : providerUnavailable();
@@ -46,4 +46,4 @@ export const takeSnapshot = (context: HandlerContext) =>
       const body = { id, description, status: 'creating', created_at: createdAt, size_gb: null } as const;
       return { status: 202, headers: followHeaders(serverPath(params.serverId), workflowId), body };
     },
-  }) satisfies SettleHandlers<typeof endpoint, Tx, undefined, Accepted>;
+  }) satisfies AwaitHandlers<typeof endpoint, Tx, undefined, Accepted>;

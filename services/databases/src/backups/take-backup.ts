@@ -1,5 +1,5 @@
 import type { takeDatabaseBackup as endpoint } from '@drydock/contracts/databases/database-backups';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, assertFree, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
@@ -13,7 +13,7 @@ import { takeBackupWorkflow } from './take-backup.workflow';
 
 export const takeBackup = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const managed = await holdDatabase(tx, request);
       await assertFree(context.database.sql(tx), databaseResourceKey(managed.id));
       assertAllowed(refuseUnavailable(managed));
@@ -31,4 +31,4 @@ export const takeBackup = (context: HandlerContext) =>
       const body = viewBackup({ ...backup, status: 'queued', sequence: 0, archive: null, completedAt: null });
       return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

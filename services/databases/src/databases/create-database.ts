@@ -1,7 +1,7 @@
 import { type CreatedDatabase, type createDatabase as endpoint, managedDatabaseSchema } from '@drydock/contracts/databases/databases';
 import type { BodyOf } from '@drydock/contracts/platform/endpoint';
 import { assertWithinQuota } from '@drydock/service/access/org-quota';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
@@ -18,7 +18,7 @@ import { databasePath, onDatabase } from './database-names';
 
 export const createDatabase = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const { body, caller, now } = request;
       assertAllowed(refuseOrder(body));
       const from = body.from?.backup_id;
@@ -53,7 +53,7 @@ export const createDatabase = (context: HandlerContext) =>
         return { ...managed, password: context.passwords(managed.id) };
       },
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
 
 function refuseOrder({ engine, engine_version, size, high_availability }: BodyOf<typeof endpoint>): Refusal | null {
   if (versionsOf(engine) === null) return { code: 'engine_not_offered' };

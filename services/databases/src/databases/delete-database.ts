@@ -1,5 +1,5 @@
 import type { deleteDatabase as endpoint } from '@drydock/contracts/databases/databases';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertFree, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -11,7 +11,7 @@ import { holdDatabase } from './find-database';
 
 export const deleteDatabase = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const managed = await holdDatabase(tx, request);
       await assertFree(context.database.sql(tx), databaseResourceKey(managed.id));
       const acceptance = { ...onDatabase(managed.id), definition: deleteDatabaseWorkflow, input: {}, action: 'database.delete' };
@@ -20,4 +20,4 @@ export const deleteDatabase = (context: HandlerContext) =>
       const body = viewDatabase({ ...managed, status: 'deleting' });
       return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

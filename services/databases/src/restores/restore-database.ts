@@ -1,5 +1,5 @@
 import type { restoreDatabaseBackup as endpoint } from '@drydock/contracts/databases/database-backups';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { uuidv7 } from 'uuidv7';
@@ -16,7 +16,7 @@ import { restoreDatabaseWorkflow } from './restore-database.workflow';
 /** Accepts that the database is replaced by one of its backups; {@link restoreDatabaseWorkflow} does it. */
 export const restoreDatabase = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const { backupId } = request.params;
       const managed = await holdDatabase(tx, request);
       const backup = backupId === '' ? null : await findBackup(tx, managed.id, backupId);
@@ -32,4 +32,4 @@ export const restoreDatabase = (context: HandlerContext) =>
       const body = viewDatabase({ ...managed, status: 'provisioning' });
       return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -1,5 +1,5 @@
 import type { upgradeDatabase as endpoint } from '@drydock/contracts/databases/database-upgrades';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { uuidv7 } from 'uuidv7';
@@ -17,7 +17,7 @@ import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
 /** Endpoint 10: accepts that the database is moved to a newer major; {@link upgradeDatabaseWorkflow} does it. */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const { body: asked, now } = request;
       const managed = await holdDatabase(tx, request);
       const unfinished = await findUnfinished(context.database.sql(tx), databaseResourceKey(managed.id));
@@ -40,4 +40,4 @@ export const upgradeDatabase = (context: HandlerContext) =>
       const body = viewDatabase({ ...managed, status: 'provisioning' });
       return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -1,7 +1,7 @@
 import type { restartSiteApp as endpoint } from '@drydock/contracts/hosting/site-app';
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
-import type { SettleHandlers } from '@drydock/service/http/route';
+import type { AwaitHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, readStartBy, startDecidedMs } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { waitForStep } from '@drydock/workflow/store/watch-workflow';
@@ -26,14 +26,14 @@ const touchedSchema = z.object({ restartedAt: z.string() });
 /** Endpoint 7: answers once the host has confirmed that the next request gets a fresh process. */
 export const restartApp = (context: HandlerContext) =>
   ({
-    look: async (request) => {
+    preload: async (request) => {
       const site = await readSite(context, request);
       return describeApp(context.siteHosts, site).then(
         (app) => ({ hasApp: app !== null }),
         (error: unknown) => ({ hasApp: null, error }),
       );
     },
-    act: async (tx: Tx, request, { hasApp, error }) => {
+    execute: async (tx: Tx, request, { hasApp, error }) => {
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
       assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
@@ -42,7 +42,7 @@ export const restartApp = (context: HandlerContext) =>
       const work = { definition: restartAppWorkflow, input: { platform: site.platform }, action: null, startBy: await readStartBy(sql) };
       return { siteId: site.id, workflowId: await acceptWorkflow(context, tx, request, { ...onSite(site.id), ...work }) };
     },
-    settle: async (_request, { siteId, workflowId }) => {
+    awaitOutcome: async (_request, { siteId, workflowId }) => {
       const waited = await waitForStep(context.database, workflowId, 'touch', startDecidedMs, { listener: context.listener });
       if (waited.state === 'succeeded') {
         const { restartedAt } = touchedSchema.parse(waited.output);
@@ -51,7 +51,7 @@ export const restartApp = (context: HandlerContext) =>
       if (waited.state === 'failed' && problems[waited.problem.code].status === 422) throw problem(waited.problem.code);
       throw notConfirmed(waited.state === 'cancelled', workflowId);
     },
-  }) satisfies SettleHandlers<typeof endpoint, Tx, FoundApp, { siteId: string; workflowId: string }>;
+  }) satisfies AwaitHandlers<typeof endpoint, Tx, FoundApp, { siteId: string; workflowId: string }>;
 
 const notConfirmed = (isCancelled: boolean, workflowId: string) =>
   problem('dependency_unavailable', {

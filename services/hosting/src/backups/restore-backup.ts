@@ -1,5 +1,5 @@
 import type { restoreSiteBackup as endpoint } from '@drydock/contracts/hosting/backups';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { uuidv7 } from 'uuidv7';
@@ -17,7 +17,7 @@ import { restoreBackupWorkflow } from './restore-backup.workflow';
 /** Endpoint 3: accepts that the site is overwritten with the named backup; {@link restoreBackupWorkflow} does it. */
 export const restoreBackup = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const { now, body } = request;
       const site = await holdSite(tx, request);
       const page = readListPage(context, backupList, request);
@@ -46,4 +46,4 @@ export const restoreBackup = (context: HandlerContext) =>
       const surface = await readSurface(context, tx, { ...site, status: 'restoring' }, page, known);
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: surface };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -1,5 +1,5 @@
 import type { takeSiteBackup as endpoint } from '@drydock/contracts/hosting/backups';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { uuidv7 } from 'uuidv7';
@@ -15,7 +15,7 @@ import { takeBackupWorkflow } from './take-backup.workflow';
 
 export const takeBackup = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const { now } = request;
       const site = await holdSite(tx, request);
       const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(site.id));
@@ -33,4 +33,4 @@ export const takeBackup = (context: HandlerContext) =>
       const surface = await readSurface(context, tx, site, page, known);
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: surface };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -1,6 +1,6 @@
 import type { restoreDeletedSite as endpoint } from '@drydock/contracts/hosting/deleted-sites';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, followHeaders, type WorkTarget } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -19,8 +19,8 @@ import { reviveSite } from './revived-site.store';
 /** Endpoint 6: the domain is reserved and the record marked in one transaction; {@link restoreDeletedSiteWorkflow} rebuilds the site. */
 export const restoreDeletedSite = (context: HandlerContext) =>
   ({
-    look: async (request) => lookForObject(context, await readDeletedSite(context, request), request),
-    act: async (tx: Tx, request, { hasObject }) => {
+    preload: async (request) => lookForObject(context, await readDeletedSite(context, request), request),
+    execute: async (tx: Tx, request, { hasObject }) => {
       const { caller, now } = request;
       const record = await holdDeletedSite(tx, request);
       const reason = await judgeDeletedSite(tx, record, { caller, hasObject, now });
@@ -37,7 +37,7 @@ export const restoreDeletedSite = (context: HandlerContext) =>
       const headers = followHeaders(deletedSitePath(record.id), workflowId);
       return { status: 202, headers, body: viewDeletedSite({ ...record, restoredAt: now }, 'already_restored') };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, LastBackup>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, LastBackup>;
 
 /** Under the site's own key: it is a site again from here on, and nobody else may touch it before it is whole. */
 const onRecord = ({ id, siteId }: DeletedSite): WorkTarget => ({

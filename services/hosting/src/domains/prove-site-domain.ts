@@ -1,7 +1,7 @@
 import type { proveSiteDomain as endpoint } from '@drydock/contracts/hosting/site-domain';
 import { problem } from '@drydock/contracts/platform/problem';
 import { audit } from '@drydock/service/effects/audit';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { holdSite, readSite } from '../sites/find-site';
@@ -19,7 +19,7 @@ interface Shown {
 /** Who shows the proof has the domain. One who has it already keeps it as long as its own proof is shown. */
 export const proveSiteDomain = (context: HandlerContext) =>
   ({
-    look: async (request): Promise<Shown> => {
+    preload: async (request): Promise<Shown> => {
       const { database, domainProofs } = context;
       const { id, orgId, mode, primaryDomain: domain } = await readSite(context, request);
       if ((await readProvenAt(database.pool, id)) !== null) return { isProven: true, formerSiteId: null };
@@ -28,7 +28,7 @@ export const proveSiteDomain = (context: HandlerContext) =>
       if (former !== null && (await domainProofs.isShown({ orgId: former.orgId, domain }))) throw problem('domain_in_use');
       return { isProven: false, formerSiteId: former?.id ?? null };
     },
-    act: async (tx: Tx, request, { isProven, formerSiteId }) => {
+    execute: async (tx: Tx, request, { isProven, formerSiteId }) => {
       const { caller, now } = request;
       const site = await holdSite(tx, request);
       const { id: siteId, mode, primaryDomain: domain } = site;
@@ -39,4 +39,4 @@ export const proveSiteDomain = (context: HandlerContext) =>
       await audit(context.database.sql(tx), entry);
       return { status: 200, body: viewSiteDomain(context, site, now) };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, Shown>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, Shown>;

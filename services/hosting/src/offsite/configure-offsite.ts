@@ -1,6 +1,6 @@
 import type { putSiteOffsite as endpoint } from '@drydock/contracts/hosting/offsite';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { SettleHandlers } from '@drydock/service/http/route';
+import type { AwaitHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertFree, readStartBy, startWithinSeconds } from '@drydock/workflow/http/accept-workflow';
 import { type StepWaited, waitForStep } from '@drydock/workflow/store/watch-workflow';
 import { uuidv7 } from 'uuidv7';
@@ -28,7 +28,7 @@ interface Accepted {
  */
 export const configureOffsite = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request): Promise<Accepted> => {
+    execute: async (tx: Tx, request): Promise<Accepted> => {
       const { endpoint: origin, region, bucket, prefix, access_key_id: accessKeyId, secret_access_key: secretAccessKey } = request.body;
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
@@ -48,7 +48,7 @@ export const configureOffsite = (context: HandlerContext) =>
       });
       return { workflowId };
     },
-    settle: async (request, { workflowId }: Accepted) => {
+    awaitOutcome: async (request, { workflowId }: Accepted) => {
       const { database, listener } = context;
       const onFailed = async (tx: Tx, run: { input: unknown }): Promise<void> =>
         dropPending(tx, configureOffsiteWorkflow.input.parse(run.input).destinationId);
@@ -57,7 +57,7 @@ export const configureOffsite = (context: HandlerContext) =>
       const site = await readSite(context, request);
       return { status: 200, body: await readOffsiteState(context, database.pool, site, readListPage(context, copyList, request)) };
     },
-  }) satisfies SettleHandlers<typeof endpoint, Tx, undefined, Accepted>;
+  }) satisfies AwaitHandlers<typeof endpoint, Tx, undefined, Accepted>;
 
 function assertConfigured(waited: StepWaited): void {
   if (waited.state === 'succeeded') return;

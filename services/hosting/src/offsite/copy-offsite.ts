@@ -1,5 +1,5 @@
 import type { takeSiteOffsiteCopy as endpoint } from '@drydock/contracts/hosting/offsite';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
@@ -14,7 +14,7 @@ import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
 
 export const copyOffsite = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const { kind } = request.body;
       const site = await holdSite(tx, request);
       const world = await readOffsiteWorld(context, tx, site);
@@ -33,4 +33,4 @@ export const copyOffsite = (context: HandlerContext) =>
       const state = await readOffsiteState(context, tx, site, readListPage(context, copyList, request));
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: state };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

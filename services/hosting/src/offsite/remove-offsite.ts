@@ -1,6 +1,6 @@
 import type { deleteSiteOffsite as endpoint } from '@drydock/contracts/hosting/offsite';
 import { audit } from '@drydock/service/effects/audit';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { assertFree } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -11,7 +11,7 @@ import { removeActive } from './destination.store';
 /** Nothing is deleted in the customer's storage: it is theirs. What was not configured is no error. */
 export const removeOffsite = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
       await assertFree(sql, siteResourceKey(site.id));
@@ -22,4 +22,4 @@ export const removeOffsite = (context: HandlerContext) =>
       }
       return { status: 204 };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

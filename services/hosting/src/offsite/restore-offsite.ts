@@ -1,5 +1,5 @@
 import type { restoreSiteOffsite as endpoint } from '@drydock/contracts/hosting/offsite';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
@@ -17,8 +17,8 @@ import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 /** Endpoint 5: accepts that the site is overwritten with the named copy and all that it depends on; {@link restoreOffsiteWorkflow} does it. */
 export const restoreOffsite = (context: HandlerContext) =>
   ({
-    look: async (request) => lookAtStorage(context, await readSite(context, request), request.body.copy_id, request.now),
-    act: async (tx: Tx, request, storageRefusal) => {
+    preload: async (request) => lookAtStorage(context, await readSite(context, request), request.body.copy_id, request.now),
+    execute: async (tx: Tx, request, storageRefusal) => {
       const site = await holdSite(tx, request);
       const world = await readOffsiteWorld(context, tx, site);
       const copy = findNamed(world.copies, request.body.copy_id);
@@ -41,4 +41,4 @@ export const restoreOffsite = (context: HandlerContext) =>
       const state = await readOffsiteState(context, tx, site, readListPage(context, copyList, request));
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: { workflow_id: workflowId, state } };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, Refusal | null>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, Refusal | null>;

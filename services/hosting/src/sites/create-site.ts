@@ -1,7 +1,7 @@
 import type { createSite as endpoint } from '@drydock/contracts/hosting/sites';
 import { problem } from '@drydock/contracts/platform/problem';
 import { assertWithinQuota } from '@drydock/service/access/org-quota';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';
@@ -14,7 +14,7 @@ import { onSite, sitePath } from './site-names';
 
 export const createSite = (context: HandlerContext) =>
   ({
-    look: async ({ caller, body }) => {
+    preload: async ({ caller, body }) => {
       const { orgId, mode } = caller;
       const { platform, primary_domain: domain } = body;
       if (!offersPlatform(context, platform, mode)) throw problem('platform_unavailable');
@@ -24,7 +24,7 @@ export const createSite = (context: HandlerContext) =>
       if (await context.domainProofs.isShown({ orgId, domain })) return { isProven: true };
       throw problem('domain_not_proven', { extra: { proofs: context.domainProofs.proofOf({ orgId, domain }) } });
     },
-    act: async (tx: Tx, request, { isProven }) => {
+    execute: async (tx: Tx, request, { isProven }) => {
       const { name, primary_domain: primaryDomain, platform, plan } = request.body;
       await assertWithinQuota(context.database.sql(tx), context.quota, ownerOf(request.caller));
       const site = await insertSite(tx, {
@@ -44,4 +44,4 @@ export const createSite = (context: HandlerContext) =>
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: viewSite(site) };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, { isProven: boolean }>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, { isProven: boolean }>;

@@ -1,5 +1,5 @@
 import type { deleteSite as endpoint } from '@drydock/contracts/hosting/sites';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertFree, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
@@ -12,7 +12,7 @@ import { onSite, sitePath, siteResourceKey } from './site-names';
 
 export const deleteSite = (context: HandlerContext) =>
   ({
-    act: async (tx: Tx, request) => {
+    execute: async (tx: Tx, request) => {
       const site = await holdSite(tx, request);
       await assertFree(context.database.sql(tx), siteResourceKey(site.id));
       const input = {
@@ -28,4 +28,4 @@ export const deleteSite = (context: HandlerContext) =>
       await changeStatus(tx, site.id, 'deleting');
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: viewSite({ ...site, status: 'deleting' }) };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

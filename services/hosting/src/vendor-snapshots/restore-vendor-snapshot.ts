@@ -1,5 +1,5 @@
 import type { restoreSiteVendorSnapshot as endpoint } from '@drydock/contracts/hosting/vendor-snapshots';
-import type { SettleHandlers } from '@drydock/service/http/route';
+import type { AwaitHandlers } from '@drydock/service/http/route';
 import { assertAllowed } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
@@ -15,8 +15,8 @@ import { refuseVendorRestore } from './vendor-snapshot.rules';
 /** Endpoint 4: the named point is checked against the live listing, the order is committed, and the answer is the vendor's own. */
 export const restoreVendorSnapshot = (context: HandlerContext) =>
   ({
-    look: async (request) => readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
-    act: async (tx: Tx, request, timelines) => {
+    preload: async (request) => readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
+    execute: async (tx: Tx, request, timelines) => {
       const { scope, timestamp: handle, item_id: itemId = '', temp_mailbox: isBeside = false } = request.body;
       const site = await holdSite(tx, request);
       const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(site.id));
@@ -24,5 +24,5 @@ export const restoreVendorSnapshot = (context: HandlerContext) =>
       const order = { definition: vendorRestoreWorkflow, scope, itemId, more: { handle, isBeside } };
       return acceptOrder(context, tx, request, site, timelines, order);
     },
-    settle: async (request, accepted) => awaitAcceptance(context, await readSite(context, request), accepted),
-  }) satisfies SettleHandlers<typeof endpoint, Tx, Timelines, AcceptedOrder>;
+    awaitOutcome: async (request, accepted) => awaitAcceptance(context, await readSite(context, request), accepted),
+  }) satisfies AwaitHandlers<typeof endpoint, Tx, Timelines, AcceptedOrder>;

@@ -1,5 +1,5 @@
 import type { takeSiteVendorSnapshot as endpoint } from '@drydock/contracts/hosting/vendor-snapshots';
-import type { SettleHandlers } from '@drydock/service/http/route';
+import type { AwaitHandlers } from '@drydock/service/http/route';
 import { assertAllowed } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
@@ -14,13 +14,13 @@ import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';
 
 export const takeVendorSnapshot = (context: HandlerContext) =>
   ({
-    look: async (request) => readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
-    act: async (tx: Tx, request, timelines) => {
+    preload: async (request) => readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
+    execute: async (tx: Tx, request, timelines) => {
       const { scope, item_id: itemId = '' } = request.body;
       const site = await holdSite(tx, request);
       const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(site.id));
       assertAllowed(refuseVendorSnapshot({ listing: timelines.listing, unfinished }, { scope, itemId }));
       return acceptOrder(context, tx, request, site, timelines, { definition: vendorTakeSnapshotWorkflow, scope, itemId, more: {} });
     },
-    settle: async (request, accepted) => awaitAcceptance(context, await readSite(context, request), accepted),
-  }) satisfies SettleHandlers<typeof endpoint, Tx, Timelines, AcceptedOrder>;
+    awaitOutcome: async (request, accepted) => awaitAcceptance(context, await readSite(context, request), accepted),
+  }) satisfies AwaitHandlers<typeof endpoint, Tx, Timelines, AcceptedOrder>;

@@ -1,5 +1,5 @@
 import type { createApiKey as endpoint } from '@drydock/contracts/keys/api-keys';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { recordAudit } from '../audit/audit.store';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -12,7 +12,7 @@ import { replayToken } from './replay-token';
 
 export const createApiKey = ({ secrets }: HandlerContext) =>
   ({
-    act: async (tx, request) => {
+    execute: async (tx, request) => {
       const { caller, body, now } = request;
       const { name, scopes, sandbox, org_id } = body;
       const held = await holdCreator(tx, caller);
@@ -27,4 +27,4 @@ export const createApiKey = ({ secrets }: HandlerContext) =>
       return minted;
     },
     replaySecret: replayToken(secrets),
-  }) satisfies ActHandlers<typeof endpoint, Tx, void>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, void>;

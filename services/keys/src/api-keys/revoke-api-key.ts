@@ -1,6 +1,6 @@
 import type { revokeApiKey as endpoint } from '@drydock/contracts/keys/api-keys';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { recordAudit } from '../audit/audit.store';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -9,11 +9,11 @@ import { revokeApiKey as revokeRow } from './api-key.store';
 
 export const revokeApiKey = (context: HandlerContext) =>
   ({
-    act: async (tx, { params, caller, now }) => {
+    execute: async (tx, { params, caller, now }) => {
       const key = await revokeRow(tx, caller, params.keyId);
       if (key === null) throw problem('api_key_not_found');
       await recordAudit(tx, caller, { orgId: key.orgId, action: 'api_key.revoke', target: `/v1/api-keys/${key.id}`, at: now });
       return { status: 204 };
     },
     beforeAnswer: () => seenEverywhere(context),
-  }) satisfies ActHandlers<typeof endpoint, Tx, void>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, void>;

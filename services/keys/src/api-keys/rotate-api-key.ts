@@ -1,6 +1,6 @@
 import type { rotateApiKey as endpoint } from '@drydock/contracts/keys/api-keys';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { recordAudit } from '../audit/audit.store';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -14,7 +14,7 @@ import { replayToken } from './replay-token';
 /** A new key of the rights that the old one has right now; the old one lives on for the grace time. */
 export const rotateApiKey = (context: HandlerContext) =>
   ({
-    act: async (tx, request) => {
+    execute: async (tx, request) => {
       const { params, caller, body, now } = request;
       // Before the caller's own lock: a key that replaces itself would else wait for itself to be let go by a twin.
       const old = await lockApiKey(tx, caller, params.keyId);
@@ -33,4 +33,4 @@ export const rotateApiKey = (context: HandlerContext) =>
       if (body.grace_seconds === 0) await seenEverywhere(context);
     },
     replaySecret: replayToken(context.secrets),
-  }) satisfies ActHandlers<typeof endpoint, Tx, void>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, void>;

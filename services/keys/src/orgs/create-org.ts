@@ -1,6 +1,6 @@
 import type { createOrg as endpoint } from '@drydock/contracts/keys/orgs';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { uuidv7 } from 'uuidv7';
 import { recordAudit } from '../audit/audit.store';
 import type { Tx } from '../database.store';
@@ -11,7 +11,7 @@ import { viewOrg } from './org.view';
 
 export const createOrg = () =>
   ({
-    act: async (tx, { caller, body, now }) => {
+    execute: async (tx, { caller, body, now }) => {
       assertLiveCaller(caller);
       const lineage = await lockLineage(tx, caller.orgId, body.parent_id ?? caller.orgId);
       const parent = lineage?.at(-1);
@@ -27,4 +27,4 @@ export const createOrg = () =>
       await recordAudit(tx, caller, { orgId: parent.id, action: 'org.create', target: location, at: now });
       return { status: 201, headers: { location }, body: viewOrg(org) };
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, void>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, void>;

@@ -1,6 +1,6 @@
 import type { updateOrg as endpoint } from '@drydock/contracts/keys/orgs';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ActHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { recordAudit } from '../audit/audit.store';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -12,7 +12,7 @@ import { viewOrg } from './org.view';
 
 export const updateOrg = (context: HandlerContext) =>
   ({
-    act: async (tx, { params, caller, body, now }) => {
+    execute: async (tx, { params, caller, body, now }) => {
       assertLiveCaller(caller);
       const locked = await lockForChange(tx, caller.orgId, params.orgId);
       if (locked === null) throw problem('org_not_found');
@@ -32,4 +32,4 @@ export const updateOrg = (context: HandlerContext) =>
     beforeAnswer: async ({ body }) => {
       if (body.permissions !== undefined) await seenEverywhere(context);
     },
-  }) satisfies ActHandlers<typeof endpoint, Tx, void>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, void>;
