@@ -11,7 +11,7 @@ export class MemoryArchive implements ArchiveSink, ArchiveSource {
 
   async read(name: string): Promise<Buffer> {
     const bytes = this.objects.get(name);
-    if (bytes === undefined) throw new ArchiveError('truncated', `object ${name} is missing`);
+    if (bytes === undefined) throw new ArchiveError('missing', `object ${name} is missing`);
     return Buffer.from(bytes);
   }
 

@@ -35,6 +35,9 @@ export const tuningOf = (size: DatabaseRecord['size'], accessRules: string, isFr
   isFrozen,
 });
 
+/** A dump, a publication and a DROP of a whole schema hold a lock on each table at once; Postgres has room for this many on a whole server. */
+const locksMax = 80_000;
+
 export function instanceSettings(tuning: Tuning, files: { hba: string; certificate: string; key: string }): Record<string, string> {
   return {
     hba_file: files.hba,
@@ -44,6 +47,7 @@ export function instanceSettings(tuning: Tuning, files: { hba: string; certifica
     ssl_min_protocol_version: 'TLSv1.2',
     max_connections: String(tuning.connectionsMax),
     superuser_reserved_connections: '8',
+    max_locks_per_transaction: String(Math.ceil(locksMax / tuning.connectionsMax)),
     shared_buffers: `${tuning.sharedBuffersMb}MB`,
     max_wal_size: '1GB',
     min_wal_size: '64MB',

@@ -59,7 +59,7 @@ const copy = jobKind({
 
 const id = randomUUID();
 const nameOf = (number: number): string => `segment-${String(number).padStart(8, '0')}`;
-const missing: ArchiveSource = { read: (name) => Promise.reject(new ArchiveError('truncated', `object ${name} is missing`)) };
+const missing: ArchiveSource = { read: (name) => Promise.reject(new ArchiveError('missing', `object ${name} is missing`)) };
 
 let host: BoxHost;
 beforeEach(async () => {
@@ -104,7 +104,7 @@ test('a child reads and writes objects of the caller’s storage, many at once, 
 
 test('a refusal of the archive comes by its reason, and a storage that fails with the storage’s own error', async () => {
   const sink = { write: async () => undefined };
-  await expect(run({ sources: [missing], sink }, { names: [nameOf(1)] })).rejects.toMatchObject({ code: 'archive.truncated' });
+  await expect(run({ sources: [missing], sink }, { names: [nameOf(1)] })).rejects.toMatchObject({ code: 'archive.missing' });
   const reason = new Error('the bucket has gone');
   const broken: ArchiveSource = { read: () => Promise.reject(reason) };
   await expect(run({ sources: [broken], sink }, { names: [nameOf(1)] })).rejects.toBe(reason);

@@ -6,7 +6,7 @@ export interface ArchiveSink {
 
 /** Where an archive is read. */
 export interface ArchiveSource {
-  /** The whole object, in a Buffer that is the reader's from then on (it may be moved to a thread). Rejects with ArchiveError `truncated` when it does not exist, with anything else when it cannot be known. */
+  /** The whole object, in a Buffer that is the reader's from then on (it may be moved to a thread). Rejects with ArchiveError `missing` when it does not exist, with anything else when it cannot be known. */
   read(name: string): Promise<Buffer>;
   /**
    * Only of a source that verifies objects on their way in: resolves once the piece has come in and was what it had to be, and whoever
@@ -20,7 +20,7 @@ export interface SealedPiece {
   name: string;
   /** Bytes. */
   size: number;
-  /** Compares its MACs. @throws ArchiveError `truncated`, `foreign`, `tampered` or `mismatch` */
+  /** Compares its MACs. @throws ArchiveError `missing`, `truncated`, `foreign`, `tampered` or `mismatch` */
   verify(bytes: Buffer): void;
 }
 

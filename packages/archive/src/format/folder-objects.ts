@@ -32,7 +32,7 @@ export function folderSource(folder: string): ArchiveSource {
       try {
         return await readWhole(objectPath(folder, name));
       } catch (error) {
-        if (systemErrorCode(error) === 'ENOENT') refuse('truncated', `object ${name} is missing`, error);
+        if (systemErrorCode(error) === 'ENOENT') refuse('missing', `object ${name} is missing`, error);
         throw error;
       }
     },
@@ -58,7 +58,7 @@ async function readWhole(path: string): Promise<Buffer> {
   const file = await open(path, 'r');
   try {
     const { size } = await file.stat();
-    if (size > 2 * formatBounds.blockIndexRawBytes) refuse('limit_exceeded', 'an object larger than any');
+    if (size > 2 * formatBounds.blockIndexRawBytes) refuse('tampered', 'an object larger than any');
     const bytes = Buffer.allocUnsafeSlow(size);
     let filled = 0;
     while (filled < size) {

@@ -37,13 +37,13 @@ export interface OpenedManifest {
 
 /**
  * Verifies and then reads a manifest: not one byte of the JSON is parsed before the MAC agrees.
- * @throws ArchiveError `truncated`, `tampered`, `wrong_key`, `unsupported_format`, `limit_exceeded` or `mismatch`
+ * @throws ArchiveError `truncated`, `tampered`, `wrong_key`, `unsupported_format` or `mismatch`
  */
 export function openManifest(key: ArchiveKey, bytes: Buffer): OpenedManifest {
-  if (bytes.length > formatBounds.manifestBytes) refuse('limit_exceeded', 'manifest too large');
+  if (bytes.length > formatBounds.manifestBytes) refuse('tampered', 'a manifest larger than any');
   if (bytes.length < firstLineBytes + lastLineBytes) refuse('truncated', 'manifest is shorter than any');
   const [name, saltHex, checkHex] = readFirstLine(bytes);
-  if (name !== title) refuse(name.startsWith('drydock-archive/') ? 'unsupported_format' : 'tampered', 'first line of the manifest');
+  if (name !== title) refuse(name.startsWith('drydock-archive/') ? 'unsupported_format' : 'tampered', `the format ${name.slice(0, 40)}`);
   const salt = Buffer.from(saltHex, 'hex');
   const keys = manifestKeysOf(key, salt);
   const signed = bytes.subarray(0, bytes.length - lastLineBytes);

@@ -49,16 +49,16 @@ export function checkFrame(bytes: Buffer, rawBytesMax: number): CheckedFrame {
   // A block may hold less than 128 kB, so the bound is loose; it only has to keep a lying frame from filling the memory.
   if (producedMax > 4 * Number(rawBytes) + 8 * blockBytesMax) refuse('limit_exceeded', 'zstd frame could produce more than it declares');
   const frameBytes = end + (hasChecksum ? 4 : 0);
-  if (frameBytes > bytes.length) refuse('limit_exceeded', 'zstd frame cut short');
+  if (frameBytes > bytes.length) refuse('mismatch', 'zstd frame cut short');
   return { bytes: frameBytes, rawBytes: Number(rawBytes) };
 }
 
 function readFrameHeader(bytes: Buffer): { headerBytes: number; rawBytes: bigint } {
-  if (bytes.length < 9 || bytes.readUInt32LE(0) !== magic) refuse('limit_exceeded', 'not a zstd frame');
+  if (bytes.length < 9 || bytes.readUInt32LE(0) !== magic) refuse('mismatch', 'not a zstd frame');
   const descriptor = bytes.readUInt8(4);
   const sizeFlag = descriptor >> 6;
   const singleSegment = (descriptor & 0x20) !== 0;
-  if ((descriptor & 0x0b) !== 0) refuse('limit_exceeded', 'zstd frame with a dictionary or reserved bits');
+  if ((descriptor & 0x0b) !== 0) refuse('mismatch', 'zstd frame with a dictionary or reserved bits');
   let at = 5;
   if (!singleSegment) {
     const window = bytes.readUInt8(at);
@@ -66,9 +66,9 @@ function readFrameHeader(bytes: Buffer): { headerBytes: number; rawBytes: bigint
     if (base + (base / 8) * (window & 7) > windowBytesMax) refuse('limit_exceeded', 'zstd window too large');
     at += 1;
   }
-  if (sizeFlag === 0 && !singleSegment) refuse('limit_exceeded', 'zstd frame without a content size');
+  if (sizeFlag === 0 && !singleSegment) refuse('mismatch', 'zstd frame without a content size');
   const sizeBytes = [1, 2, 4, 8][sizeFlag] ?? 8;
-  if (bytes.length < at + sizeBytes) refuse('limit_exceeded', 'zstd frame header cut short');
+  if (bytes.length < at + sizeBytes) refuse('mismatch', 'zstd frame header cut short');
   return { headerBytes: at + sizeBytes, rawBytes: readContentSize(bytes, at, sizeBytes) };
 }
 
@@ -81,11 +81,11 @@ function walkBlocks(bytes: Buffer, start: number): { end: number; producedMax: n
   let at = start;
   let producedMax = 0;
   for (;;) {
-    if (at + 3 > bytes.length) refuse('limit_exceeded', 'zstd block cut short');
+    if (at + 3 > bytes.length) refuse('mismatch', 'zstd block cut short');
     const header = bytes.readUIntLE(at, 3);
     const type = (header >> 1) & 3;
     const size = header >> 3;
-    if (type === 3 || size > blockBytesMax) refuse('limit_exceeded', 'zstd block of an impossible kind or size');
+    if (type === 3 || size > blockBytesMax) refuse('mismatch', 'zstd block of an impossible kind or size');
     producedMax += type === 2 ? blockBytesMax : size;
     at += 3 + (type === 1 ? 1 : size);
     if ((header & 1) === 1) return { end: at, producedMax };

@@ -54,7 +54,7 @@ test('a truncated or missing object is refused', async () => {
     }
     const copy = link.source.with(name, (whole) => whole);
     copy.objects.delete(name);
-    expect(await verify(copy)).toBe('truncated');
+    expect(await verify(copy)).toBe('missing');
   }
 });
 
@@ -95,9 +95,9 @@ describe('an archive whose objects are verified as they come in', () => {
     expect(asked).toEqual(['segment-00000000']);
     const lost = Object.assign(
       link.source.with('manifest', (bytes) => bytes),
-      { hold: () => Promise.reject(new ArchiveError('truncated', 'lost')) },
+      { hold: () => Promise.reject(new ArchiveError('missing', 'lost')) },
     );
-    expect(await verify(lost)).toBe('truncated');
+    expect(await verify(lost)).toBe('missing');
   });
 });
 

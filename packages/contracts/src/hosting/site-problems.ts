@@ -61,6 +61,23 @@ export const siteProblems = define({
     advice: 'Nothing was changed. Name a copy of another chain, or put the original objects back.',
     transient: true,
   },
+  copy_missing: {
+    status: 422,
+    title: 'Part of the copy is missing',
+    advice: 'Nothing was changed. Put the missing objects back into your storage, or name a copy of another chain.',
+    transient: true,
+  },
+  copy_too_large: {
+    status: 422,
+    title: 'The copy holds more than can be restored',
+    advice: 'Nothing was changed, and the copy is what was written. detail names the limit. Name another copy, or ask support.',
+  },
+  copy_format_newer: {
+    status: 422,
+    title: 'The copy was written by a newer version of Drydock',
+    advice: 'Nothing was changed. It can be restored once this installation is as new; name another copy until then, or ask support.',
+    transient: true,
+  },
   platform_unsupported: {
     status: 422,
     title: "The site's hosting platform cannot do this",
@@ -151,6 +168,23 @@ export const siteProblems = define({
     status: 422,
     title: 'The backup failed its verification',
     advice: 'Nothing was changed. Choose another backup; staff have been told.',
+  },
+  backup_missing: {
+    status: 422,
+    title: 'All or part of the backup is missing',
+    advice: 'Nothing was changed. Choose another backup; staff have been told.',
+  },
+  backup_too_large: {
+    status: 422,
+    title: 'The backup holds more than can be restored',
+    advice: 'Nothing was changed, and the backup is what was written. detail names the limit. Choose another backup; staff have been told.',
+  },
+  backup_format_newer: {
+    status: 422,
+    title: 'The backup was written by a newer version of Drydock',
+    advice:
+      'Nothing was changed. It can be restored once this installation is as new. Choose another backup until then; staff have been told.',
+    transient: true,
   },
   site_content_refused: {
     status: 422,

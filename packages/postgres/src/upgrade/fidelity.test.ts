@@ -78,3 +78,20 @@ test('a schema that the new version refuses is told before anything is begun: th
   await expect(copySchema(move)).rejects.toMatchObject({ code: 'statement_failed', isPermanent: true, object: 'VIEW public.writes' });
   await endMove(move);
 });
+
+test('rows that the new version does not take stop the copy for good, with the name of their table', async () => {
+  const move = await createCustomer(
+    servers,
+    'picky_shop',
+    `create function is_open() returns boolean language sql as 'select current_setting(''app.open'')::boolean'; set app.open = 'yes';
+     create table fine (id int primary key); insert into fine values (1);
+     create table picky (id int primary key, check (is_open())); insert into picky values (1)`,
+  );
+  await copySchema(move);
+  await expect(copyData(move)).rejects.toMatchObject({
+    isPermanent: true,
+    object: 'table "public"."picky"',
+    reason: expect.stringContaining('app.open'),
+  });
+  await endMove(move);
+});

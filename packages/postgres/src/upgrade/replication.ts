@@ -1,9 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type pg from 'pg';
 import { z } from 'zod';
+import { copyIn, copyOut } from '../dump/copy-table';
 import { qualify } from '../dump/list-tables';
 import { loginUrl } from '../load/transfer-roles';
 import { sessionStartupOptions } from '../session/session';
+import { TransferError } from '../session/transfer-error';
 import { customerTables } from './check/customer-tables';
 import { restoreIdentities } from './check/replica-identity';
 import { readRows, type Stage } from './session';
@@ -101,13 +103,48 @@ export async function subscribe(stage: Stage): Promise<void> {
   await keeper.query(`alter subscription ${subscription} refresh publication`);
 }
 
-/** Resolves when every table has been copied and follows. Throws `replication_failed` when the subscriber cannot go on. */
+const stuckSchema = z.object({ schema: z.string(), name: z.string() });
+/** Those that a subscriber has begun to copy come first; one that failed stays among them. */
+const stuckSql = `select n.nspname as schema, c.relname as name from pg_catalog.pg_subscription_rel r
+  join pg_catalog.pg_class c on c.oid = r.srrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where r.srsubstate in ('i', 'd') order by r.srsubstate, c.oid limit 20`;
+
+/**
+ * Finds out why a subscriber does not come on, which it tells to the server's log alone: what it could not copy is copied here, in a transaction that is taken back, and
+ * Postgres says what it refuses. The next attempt enables the subscription again. Throws `copy_failed` with the table; a refusal that may pass is left to the caller.
+ */
+async function findRefusedTable(stage: Stage): Promise<void> {
+  const keeper = await stage.keeper();
+  await keeper.query(`alter subscription ${stage.own.subscription} disable`);
+  const stuck = new Set((await readRows(keeper, stuckSchema, stuckSql)).map(qualify));
+  const from = await stage.reader('old');
+  for (const table of (await customerTables(from, stage.own)).filter((candidate) => stuck.has(qualify(candidate)))) {
+    const into = await stage.rowsLoader(table.owner);
+    await into.query('begin');
+    try {
+      const content = copyOut(from, table, () => undefined);
+      await copyIn(into, table, { path: qualify(table), content }, { onBytes: () => undefined });
+    } catch (error) {
+      if (error instanceof TransferError && error.isPermanent) throw error;
+    } finally {
+      await into.query('rollback').catch(() => undefined);
+    }
+  }
+}
+
+/**
+ * Resolves when every table has been copied and follows. Throws `replication_failed` when the subscriber cannot go on, which may pass, and TransferError `copy_failed` where
+ * Postgres refuses the rows of a table, which does not.
+ */
 export async function waitUntilCopied(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
   const keeper = await stage.keeper();
   for (;;) {
     const [{ total, ready, errors } = { total: 0, ready: 0, errors: 0 }] = await readRows(keeper, copySchema, copySql);
     if (total > 0 && ready === total) return;
-    if (errors > errorsMax) throw new UpgradeError('replication_failed', `the subscriber has failed ${errors} times`);
+    if (errors > errorsMax) {
+      await findRefusedTable(stage);
+      throw new UpgradeError('replication_failed', `the subscriber has failed ${errors} times`);
+    }
     onProgress(ready / Math.max(total, 1));
     await wait(pollMs);
   }

@@ -13,11 +13,14 @@ export class StepFailure extends Error {
   readonly problem: WorkflowProblem;
   /** The target itself has told how it ended: see {@link conclude}. */
   readonly isConcluded: boolean;
-  constructor(problem: WorkflowProblem, options: ErrorOptions & { isConcluded?: boolean } = {}) {
+  /** Staff are told, under this name in the log. */
+  readonly alarm: string | undefined;
+  constructor(problem: WorkflowProblem, options: ErrorOptions & { isConcluded?: boolean; alarm?: string } = {}) {
     super(problem.internal ?? problem.detail ?? problem.code, options);
     this.name = 'StepFailure';
     this.problem = problem;
     this.isConcluded = options.isConcluded ?? false;
+    this.alarm = options.alarm;
   }
 }
 
@@ -34,10 +37,10 @@ export class StepWait extends Error {
 /** `throw fail('backup_tampered', { internal })` in a step: no retry; steps are undone, or past the point of no return staff is called. */
 export function fail(
   code: ProblemCode,
-  options: { internal?: string; detail?: string; extra?: Record<string, unknown>; cause?: unknown } = {},
+  options: { internal?: string; detail?: string; extra?: Record<string, unknown>; cause?: unknown; alarm?: string } = {},
 ): StepFailure {
-  const { cause, ...rest } = options;
-  return new StepFailure({ code, ...rest }, cause === undefined ? {} : { cause });
+  const { cause, alarm, ...rest } = options;
+  return new StepFailure({ code, ...rest }, { ...(cause !== undefined && { cause }), ...(alarm !== undefined && { alarm }) });
 }
 
 /**

@@ -1,6 +1,6 @@
 import { faultpoint } from '@drydock/process/faultpoint';
 import { context } from '@opentelemetry/api';
-import { type StepContext, type StepDefinition, stepPoint } from '../definition/definition';
+import { type Log, type StepContext, type StepDefinition, stepPoint } from '../definition/definition';
 import { LeaseLost, messageOf, StepFailure } from '../definition/step-error';
 import { markFailed, withSpan } from '../store/telemetry';
 import { beginUndo, completeStep } from '../store/workflow-states';
@@ -110,7 +110,7 @@ async function leaveStep<Context, Tx>(
   if (ended.end === 'interrupted') return release(execution, { afterSeconds: 0 });
   if (ended.end === 'wait' && (row?.age_seconds ?? 0) < waitMaxSeconds) return release(execution, { afterSeconds: ended.seconds });
   if (ended.end === 'failed') {
-    execution.log.warn({ step: step.name, code: ended.problem.code, internal: ended.problem.internal }, 'step failed');
+    tellFailure(execution.log, step.name, ended);
     return failStep(execution, step, index, ended);
   }
   const internal = ended.end === 'wait' ? `still not ready after ${waitMaxSeconds} s` : messageOf(ended.error);
@@ -121,6 +121,13 @@ async function leaveStep<Context, Tx>(
   if (failures >= step.attemptsMax)
     return failStep(execution, step, index, { problem: { code: 'step_failed', internal }, error: undefined });
   return release(execution, { afterSeconds: backoffSeconds(failures), failed: { what: 'step', step: step.name } });
+}
+
+function tellFailure(log: Log, step: string, { problem, error }: Extract<AttemptEnd<void>, { end: 'failed' }>): void {
+  const what = { step, code: problem.code, internal: problem.internal };
+  const alarm = error instanceof StepFailure ? error.alarm : undefined;
+  if (alarm === undefined) log.warn(what, 'step failed');
+  else log.error({ ...what, alarm }, 'step failed');
 }
 
 /** Before the point of no return the steps are taken back; past it nobody but staff knows what is right, unless the target itself has said so. */

@@ -1,24 +1,36 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { archiveErrorIn, archiveFailure, type ContentReason, type FailureReason } from '@drydock/workflow/definition/archive-failures';
+import { fail, type StepFailure } from '@drydock/workflow/definition/step-error';
 import { DatabaseProviderError, type DatabaseRefusal } from '../providers/database-provider';
 
+/** What is refused whatever the archive is; what is left out may pass and is tried again. */
 const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
-  no_space: 'storage_full',
-  archive_refused: 'backup_tampered',
   unknown_database: 'database_not_available',
   precheck_failed: 'upgrade_precheck_failed',
   major_not_installed: 'version_not_offered',
   moved: 'upgrade_failed',
-  content_refused: 'database_content_refused',
 };
 
-/** The same work, with what no repetition can mend as the failure of the step; everything else may pass and is tried again. `codes`: those of this work's own. */
-export function definitely<T>(work: Promise<T>, codes: typeof codeOf = {}): Promise<T> {
+/** Why an archive or its content is refused; undefined for an error of another kind. */
+function reasonOf({ refusal, cause }: DatabaseProviderError, content: ContentReason): FailureReason | undefined {
+  if (refusal === 'archive_refused') return archiveErrorIn(cause)?.reason ?? 'tampered';
+  if (refusal === 'content_refused') return content;
+  return refusal === 'no_space' ? refusal : undefined;
+}
+
+function failureOf(error: DatabaseProviderError, content: ContentReason): StepFailure | undefined {
+  const { refusal, detail } = error;
+  const findings = refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail }] : error.findings;
+  const told = findings.length > 0 ? { extra: { findings } } : {};
+  const reason = reasonOf(error, content);
+  if (reason !== undefined) return archiveFailure(reason, 'database_backup', error, told);
+  const code = codeOf[refusal];
+  return code === undefined ? undefined : fail(code, { ...told, internal: error.message, cause: error });
+}
+
+/** The same work, with what no repetition can mend as the failure of the step; everything else may pass and is tried again. `content`: which way it goes. */
+export function definitely<T>(work: Promise<T>, content: ContentReason = 'content_not_packed'): Promise<T> {
   return work.catch((error: unknown) => {
-    const code = error instanceof DatabaseProviderError ? (codes[error.refusal] ?? codeOf[error.refusal]) : undefined;
-    if (code === undefined || !(error instanceof DatabaseProviderError)) throw error;
-    const findings =
-      error.refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail: error.detail }] : error.findings;
-    throw fail(code, { internal: error.message, cause: error, ...(findings.length > 0 && { extra: { findings } }) });
+    throw error instanceof DatabaseProviderError ? (failureOf(error, content) ?? error) : error;
   });
 }

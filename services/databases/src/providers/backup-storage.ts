@@ -8,7 +8,7 @@ import type { DatabaseRef } from './database-provider';
 export interface BackupStorage {
   /** Writes objects; each is durable once its write resolves. The manifest comes last: without it there is no archive. */
   sink(storageKey: string): ArchiveSink;
-  /** Reads objects; one that is missing rejects with ArchiveError `truncated`. */
+  /** Reads objects; one that is missing rejects with ArchiveError `missing`. */
   source(storageKey: string): ArchiveSource;
   /** Removes every archive whose key begins with the folder `prefix`, except `keep`. Not there is no error. */
   removeAll(prefix: string, keep?: string): Promise<void>;

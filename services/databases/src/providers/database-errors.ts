@@ -1,6 +1,7 @@
 import { DatabaseHostError, type DatabaseHostErrorCode } from '@drydock/agent/database/database-host-error';
 import { JobProblem } from '@drydock/agent/jobs/job-protocol';
 import { ArchiveError, systemErrorCode } from '@drydock/archive/format/archive-error';
+import { archiveErrorOfJob, isFinal } from '@drydock/workflow/definition/archive-failures';
 import { DatabaseProviderError, type DatabaseRefusal } from './database-provider';
 
 const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> = {
@@ -26,7 +27,6 @@ const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
 };
 
 const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT']);
-const passingReasons = ['write_failed', 'source_unreadable'];
 
 /** The file system of the backups says ENOSPC or EDQUOT, wrapped or not. */
 function isDiskFull(error: unknown, depth = 0): boolean {
@@ -34,29 +34,29 @@ function isDiskFull(error: unknown, depth = 0): boolean {
   return depth < 5 && error instanceof Error && isDiskFull(error.cause, depth + 1);
 }
 
-/** @param reason of an ArchiveError */
-function refusalOfArchive(reason: string): DatabaseRefusal | undefined {
-  if (reason === 'no_space') return 'no_space';
-  return passingReasons.includes(reason) ? undefined : 'archive_refused';
+function refusalOf(error: unknown, isPacking: boolean): DatabaseRefusal | undefined {
+  if (error instanceof DatabaseHostError) return refusalOfControl[error.code];
+  if (error instanceof ArchiveError) {
+    if (error.reason === 'no_space') return 'no_space';
+    // The content is more than an archive takes.
+    if (isPacking && error.reason === 'limit_exceeded') return 'content_refused';
+    return isFinal(error.reason) ? 'archive_refused' : undefined;
+  }
+  if (error instanceof JobProblem) return refusalOfJob[error.code];
+  return isDiskFull(error) ? 'no_space' : undefined;
 }
 
-function refusalOf(error: unknown): DatabaseRefusal | undefined {
-  if (error instanceof DatabaseHostError) return refusalOfControl[error.code];
-  if (error instanceof JobProblem) {
-    const [, reason] = /^archive\.(.+)$/.exec(error.code) ?? [];
-    return reason === undefined ? refusalOfJob[error.code] : refusalOfArchive(reason);
-  }
-  if (isDiskFull(error)) return 'no_space';
-  return error instanceof ArchiveError ? refusalOfArchive(error.reason) : undefined;
-}
+/** A job's refusal of an archive as the error that it was in its program. */
+const errorOfJob = (error: unknown): unknown => (error instanceof JobProblem ? (archiveErrorOfJob(error) ?? error) : error);
 
 /** The same work, with what no repetition can mend as a {@link DatabaseProviderError}. */
-export function translated<T>(work: Promise<T>): Promise<T> {
-  return work.catch((error: unknown) => {
-    const refusal = refusalOf(error);
-    throw refusal === undefined
-      ? error
-      : new DatabaseProviderError(refusal, error instanceof Error ? error.message : String(error), { cause: error });
+export function translated<T>(work: Promise<T>, { isPacking = false } = {}): Promise<T> {
+  return work.catch((thrown: unknown) => {
+    const error = errorOfJob(thrown);
+    const refusal = refusalOf(error, isPacking);
+    if (refusal === undefined) throw error;
+    const message = error instanceof Error ? error.message : String(error);
+    throw new DatabaseProviderError(refusal, message, { cause: error });
   });
 }
 

@@ -61,7 +61,8 @@ export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
       return toHosted(await translated(client.ensureDatabase(databaseId, wanted, claimOf(call))));
     },
     destroy: ({ databaseId }, call) => translated(client.destroyDatabase(databaseId, claimOf(call))),
-    pack: (database, archive, call, replacedBy) => translated(packDatabase(tools, database, archive, call, replacedBy)),
+    pack: (database, archive, call, replacedBy) =>
+      translated(packDatabase(tools, database, archive, call, replacedBy), { isPacking: true }),
     verifyRestore: (database, major, archive, call) => translated(verifyRestore(tools, database, major, archive, call)),
     stageRestore: (database, restore, call) => translated(stageRestore(tools, database, restore, call)),
     createTarget: (database, upgrade, call) => translated(createTarget(client, database, upgrade, call)),

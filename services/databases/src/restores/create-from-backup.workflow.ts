@@ -34,7 +34,7 @@ export const createFromBackupWorkflow = defineWorkflow({
       const [ref, call] = [refOf(step), { ...fencedCall(step), progress: step.progress }];
       const archive = { source: backupStorage.source(storageKey), archiveId: backupId, manifestMac };
       const restore = { upgradeId: step.workflowId, major, sourceId: backup.databaseId, archive };
-      const staged = await definitely(provider.stageRestore(ref, restore, call), { content_refused: 'backup_content_refused' });
+      const staged = await definitely(provider.stageRestore(ref, restore, call), 'content_not_loaded');
       for (const move of ['cutover', 'finish', 'retireOld'] as const) await definitely<unknown>(provider[move](ref, restore, call));
       return { findings: findingsOfRestore(staged) };
     },

@@ -75,7 +75,7 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       const restore = { upgradeId: step.workflowId, major, sourceId: step.subject.id, archive };
       const call = { ...fencedCall(step), progress: step.progress };
       const work = context.provider.stageRestore(refOf(step), restore, call);
-      const staged = await definitely(work, { content_refused: 'backup_content_refused' });
+      const staged = await definitely(work, 'content_not_loaded');
       if (failsRestore) throw fail('database_restore_failed', { internal: 'as the label of the sandbox database asks' });
       return { tables: staged?.tables ?? 0, findings: findingsOfRestore(staged) };
     },

@@ -65,7 +65,7 @@ export async function discardPacked(context: WorkContext, step: Step, backupId: 
 
 /**
  * Reads the whole archive back: every MAC, every index entry, and that its manifest is the one on record.
- * Fails for good with `backup_tampered`.
+ * Fails for good with a code of {@link archiveFailures}.
  */
 export async function verifyStored(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<void> {
   const { siteId, orgId } = refOf(step);

@@ -1,36 +1,10 @@
-import { ArchiveError, type ArchiveReason } from '@drydock/archive/format/archive-error';
-import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
+import { isDiskFull } from '@drydock/agent/host/disk-full';
+import { ArchiveError } from '@drydock/archive/format/archive-error';
 import { fail, type StepFailure } from '@drydock/workflow/definition/step-error';
-import { type RefusedContent, SiteHostError, type SiteHostRefusal } from '../providers/site-host';
-
-/** What a refused archive is to the customer; reasons that are left out may pass and are tried again. */
-const codeOfArchive: Partial<Record<ArchiveReason, ProblemCode>> = {
-  tampered: 'backup_tampered',
-  truncated: 'backup_tampered',
-  wrong_key: 'backup_tampered',
-  foreign: 'backup_tampered',
-  replayed_older: 'backup_tampered',
-  chain_gap: 'backup_tampered',
-  chain_cycle: 'backup_tampered',
-  mismatch: 'backup_tampered',
-  unsupported_format: 'backup_tampered',
-  hostile_entry: 'backup_tampered',
-  unknown_root: 'backup_tampered',
-  limit_exceeded: 'backup_tampered',
-  no_space: 'storage_full',
-};
-
-const codeOfHost: Partial<Record<SiteHostRefusal, ProblemCode>> = {
-  archive_refused: 'backup_tampered',
-  content_not_packed: 'site_content_refused',
-  content_not_loaded: 'backup_content_refused',
-  no_space: 'storage_full',
-  moved: 'step_failed',
-  current: 'step_failed',
-  unsupported: 'platform_unsupported',
-  domain_taken: 'domain_in_use',
-};
+import { type ArchiveKind, archiveErrorIn, archiveFailure, type FailureReason } from '@drydock/workflow/definition/archive-failures';
+import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
+import { OffsiteError } from '../providers/offsite-storage';
+import { type RefusedContent, SiteHostError } from '../providers/site-host';
 
 /** Postgres' words may quote a whole statement. */
 const reasonCharsMax = 500;
@@ -45,17 +19,37 @@ export function contentDetail(error: unknown): { detail?: string } {
   return error instanceof SiteHostError && error.content !== null ? { detail: describeContent(error.content) } : {};
 }
 
+/** Why an archive, its storage or its content is refused; undefined for an error of another kind. */
+function reasonOf(error: unknown): FailureReason | undefined {
+  if (error instanceof OffsiteError) return error.refusal;
+  if (error instanceof ArchiveError) return error.reason;
+  if (error instanceof SiteHostError) {
+    const { refusal } = error;
+    if (refusal === 'archive_refused') return archiveErrorIn(error)?.reason ?? 'tampered';
+    return refusal === 'content_not_packed' || refusal === 'content_not_loaded' || refusal === 'no_space' ? refusal : undefined;
+  }
+  return isDiskFull(error) ? 'no_space' : undefined;
+}
+
+/** What a site is not let do by its host, whatever the archive is. */
+function failureOfHost(error: unknown): StepFailure | undefined {
+  if (!(error instanceof SiteHostError)) return undefined;
+  const told = { internal: String(error), cause: error };
+  if (error.refusal === 'unsupported') return fail('platform_unsupported', told);
+  if (error.refusal === 'domain_taken') return fail('domain_in_use', told);
+  return error.refusal === 'moved' || error.refusal === 'current' ? fail('step_failed', told) : undefined;
+}
+
 /** The failure that no repetition mends, or undefined for an error that may pass. */
-export function definiteFailure(error: unknown): StepFailure | undefined {
-  const code =
-    error instanceof ArchiveError ? codeOfArchive[error.reason] : error instanceof SiteHostError ? codeOfHost[error.refusal] : undefined;
-  return code === undefined ? undefined : fail(code, { ...contentDetail(error), internal: String(error), cause: error });
+export function definiteFailure(error: unknown, kind: ArchiveKind): StepFailure | undefined {
+  const reason = reasonOf(error);
+  return reason === undefined ? failureOfHost(error) : archiveFailure(reason, kind, error, contentDetail(error));
 }
 
 /** The same work, whose refusals that no repetition can mend end the workflow. */
 export function definitely<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
-    throw definiteFailure(error) ?? error;
+    throw definiteFailure(error, 'site_backup') ?? error;
   });
 }
 

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
@@ -59,6 +59,17 @@ describe.each(queueBackends())('a restore, with the queue on %s', (backend) => {
     const opsOf = world.ledger().filter(({ workflowId }) => workflowId === view.id);
     expect(opsOf).toEqual([]);
     expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ status: 'active' });
+  });
+
+  it('says of an archive that is gone that it is missing, and leaves the site untouched', async () => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    const backupId = await makeBackup(world, siteId);
+    const before = await stateOf(world, siteId);
+    rmSync(path.join(world.backupsDir, 'live', world.caller.orgId, siteId, backupId), { recursive: true });
+    const view = await ended(world, (await restore(siteId, backupId)).headers['location']);
+    expect(view).toMatchObject({ status: 'failed', error: { code: 'backup_missing' } });
+    expect(await stateOf(world, siteId)).toEqual(before);
   });
 
   it('notices an older valid archive in the place of a newer one', async () => {

@@ -1,5 +1,7 @@
+import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
+import { archiveFailure } from '@drydock/workflow/definition/archive-failures';
 import { z } from 'zod';
 import { hostOf } from '../providers/site-host';
 import { sandboxBehaviour } from '../sites/sandbox.rules';
@@ -81,5 +83,5 @@ async function assertFetchable(context: WorkContext, step: Step, { archive }: Re
     context.backupStorage.has(archive.storageKey),
     assertRoom(context, step, step.input.platform, archive.rawBytes),
   ]);
-  if (!isStored) throw fail('backup_tampered', { internal: `nothing lies at ${archive.storageKey}` });
+  if (!isStored) throw archiveFailure('missing', 'site_backup', new ArchiveError('missing', `nothing lies at ${archive.storageKey}`));
 }

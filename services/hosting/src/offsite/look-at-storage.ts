@@ -1,4 +1,4 @@
-import type { ProblemCode } from '@drydock/contracts/platform/problems';
+import { archiveFailure } from '@drydock/workflow/definition/archive-failures';
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import type { HandlerContext } from '../context';
 import { OffsiteError } from '../providers/offsite-storage';
@@ -8,7 +8,7 @@ import { lookAtChain } from './look-at-chain';
 import { type OffsiteWorld, presumably, refuseRestore, restorableChain } from './offsite.rules';
 import { lookMs } from './offsite-limits';
 import { readOffsiteWorld } from './offsite-state';
-import { codeOfRefusal, storageUnavailable } from './storage-problem';
+import { storageUnavailable } from './storage-problem';
 
 /** Ids are ours and UUIDs; any other text names no copy. */
 export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) => copies.find(({ id }) => id === copyId.toLowerCase()) ?? null;
@@ -38,6 +38,6 @@ export async function lookAtStorage(context: HandlerContext, site: Site, copyId:
 }
 
 function refusalOf(error: unknown): Refusal {
-  const code: ProblemCode = error instanceof OffsiteError ? codeOfRefusal[error.refusal] : 'dependency_unavailable';
-  return code === 'dependency_unavailable' ? { code, ...storageUnavailable } : { code };
+  const failure = error instanceof OffsiteError ? archiveFailure(error.refusal, 'site_copy', error) : undefined;
+  return failure === undefined ? { code: 'dependency_unavailable', ...storageUnavailable } : { code: failure.problem.code };
 }

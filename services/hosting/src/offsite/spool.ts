@@ -46,7 +46,7 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
     read: async (name) => {
       await arriving.get(name);
       const bytes = await local.read(name).catch((error: unknown) => {
-        if (error instanceof ArchiveError && error.reason === 'truncated') return readRemote(name);
+        if (error instanceof ArchiveError && error.reason === 'missing') return readRemote(name);
         throw error;
       });
       if (isLastUse && isSegment(name)) await rm(path.join(folder, name), { force: true });

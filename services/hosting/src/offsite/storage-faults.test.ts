@@ -66,7 +66,7 @@ describe('a customer’s storage that misbehaves', () => {
       'copy_tampered',
     ],
     ['sends without end', { method: 'GET', path: 'segment-', times: 99, answer: { kind: 'endless' } }, 'copy_tampered'],
-    ['has lost an object', { method: 'GET', path: 'segment-', times: 99, answer: fixed(404, xml('NoSuchKey')) }, 'copy_tampered'],
+    ['has lost an object', { method: 'GET', path: 'segment-', times: 99, answer: fixed(404, xml('NoSuchKey')) }, 'copy_missing'],
     [
       'takes the key back',
       { method: 'GET', path: 'segment-', times: 99, answer: fixed(403, xml('AccessDenied')) },

@@ -80,14 +80,14 @@ describe.each(drivers)('the backup storage %s', (_name, open) => {
     for (const number of [0, 1, 2, 4, 5, 6, 3, 0]) {
       expect((await source.read(`segment-0000000${number}`)).toString()).toBe(`content ${number}`);
     }
-    await expect(source.read('segment-00000007')).rejects.toMatchObject({ reason: 'truncated' });
+    await expect(source.read('segment-00000007')).rejects.toMatchObject({ reason: 'missing' });
     const large = randomBytes(24 * 2 ** 20);
     await storage.sink(key).write('index-00000000', large);
     expect((await source.read('index-00000000')).equals(large)).toBe(true);
   });
 
-  it('says of a missing object that the archive is truncated', async () => {
-    await expect(storage.source(attemptKey(newPrefix(), '1')).read('manifest')).rejects.toMatchObject({ reason: 'truncated' });
+  it('says of a missing object that it is missing', async () => {
+    await expect(storage.source(attemptKey(newPrefix(), '1')).read('manifest')).rejects.toMatchObject({ reason: 'missing' });
   });
 
   it('has an archive once its manifest is there', async () => {
@@ -258,9 +258,9 @@ describe('the backup storage s3 when the storage fails', () => {
     const key = attemptKey(newPrefix(), '1');
     await opened.storage.sink(key).write('manifest', Buffer.from('content'));
     opened.s3.faults.add({ ...fault, times: 4, method: 'HEAD', answer: { kind: 'fixed', status: 503, headers: {}, body: '' } });
-    await expect(opened.storage.has(key)).rejects.not.toMatchObject({ reason: 'truncated' });
+    await expect(opened.storage.has(key)).rejects.not.toMatchObject({ reason: 'missing' });
     opened.s3.faults.add({ ...fault, times: 1, method: 'GET', answer: { kind: 'truncated', bytes: 3 } });
-    await expect(opened.storage.source(key).read('manifest')).rejects.not.toMatchObject({ reason: 'truncated' });
+    await expect(opened.storage.source(key).read('manifest')).rejects.not.toMatchObject({ reason: 'missing' });
   });
 
   it('leaves no parts behind of an upload that failed', async () => {

@@ -2,7 +2,7 @@ import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
 import type { BackupReader, BackupStorage } from './backup-storage';
 
-const isMissing = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'truncated';
+const isMissing = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'missing';
 
 /** Looks in `current`, and then where backups were before. */
 export const movedReader = (current: BackupReader, former: BackupReader): BackupReader => ({

@@ -102,7 +102,7 @@ async function readObject(client: S3Client, Bucket: string, Key: string): Promis
   const found = await readVersion(client, { Bucket, Key });
   if (found !== null) return found;
   const hidden = await findHidden(client, Bucket, Key);
-  return (hidden && (await readVersion(client, hidden))) ?? refuse('truncated', `object ${Key} is missing`);
+  return (hidden && (await readVersion(client, hidden))) ?? refuse('missing', `object ${Key} is missing`);
 }
 
 interface VersionInput {

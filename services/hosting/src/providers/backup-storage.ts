@@ -25,7 +25,7 @@ export interface Removal {
  * so that a worker which lost its lease cannot change what another one has verified.
  */
 export interface BackupStorage extends BackupReader {
-  /** Reads objects; one that is missing rejects with ArchiveError `truncated`, a storage that cannot be asked with anything else. */
+  /** Reads objects; one that is missing rejects with ArchiveError `missing`, a storage that cannot be asked with anything else. */
   source(storageKey: string): ArchiveSource;
   /** Writes objects; each is durable once its write resolves. The manifest comes last: without it there is no archive. */
   sink(storageKey: string): ArchiveSink;

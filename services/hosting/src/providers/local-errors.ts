@@ -1,8 +1,9 @@
 import { isDiskFull } from '@drydock/agent/host/disk-full';
 import { JobProblem } from '@drydock/agent/jobs/job-protocol';
 import { SiteHostError as ControlError, type SiteHostErrorCode } from '@drydock/agent/site/site-host-error';
-import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archive/format/archive-error';
+import { ArchiveError } from '@drydock/archive/format/archive-error';
 import { TransferError, transferCodes } from '@drydock/postgres/session/transfer-error';
+import { archiveErrorOfJob, isFinal } from '@drydock/workflow/definition/archive-failures';
 import { type RefusedContent, SiteHostError, type SiteHostRefusal } from './site-host';
 
 const refusalOfControl: Partial<Record<SiteHostErrorCode, SiteHostRefusal>> = {
@@ -25,8 +26,7 @@ function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRe
   if (isDiskFull(error)) return 'no_space';
   if (contentOf(error, direction) !== undefined) return direction === 'pack' ? 'content_not_packed' : 'content_not_loaded';
   if (!(error instanceof ArchiveError)) return undefined;
-  const mayPass = error.reason === 'write_failed' || error.reason === 'source_unreadable' || error.reason === 'staging_not_empty';
-  return mayPass ? undefined : 'archive_refused';
+  return isFinal(error.reason) ? 'archive_refused' : undefined;
 }
 
 /** The customer's content that is refused each time; undefined where something else has failed, or where it may pass. */
@@ -42,8 +42,9 @@ const reasonOf = ({ message, reason }: ArchiveError): string => message.replace(
 /** A job's problem as the error that it was in the child. */
 function errorOfJob(error: unknown): unknown {
   if (!(error instanceof JobProblem)) return error;
+  const archive = archiveErrorOfJob(error);
+  if (archive !== null) return archive;
   const [source, name = ''] = error.code.split('.', 2);
-  if (source === 'archive' && isReason(name)) return new ArchiveError(name, error.message.replace(`${name}: `, ''), { cause: error });
   const code = transferCodes.find((known) => known === name);
   if (source === 'transfer' && code !== undefined) {
     const { object, reason = error.message, permanent } = error.facts;
@@ -51,8 +52,6 @@ function errorOfJob(error: unknown): unknown {
   }
   return error;
 }
-
-const isReason = (text: string): text is ArchiveReason => Object.hasOwn(archiveReasons, text);
 
 /** The same work, with what no repetition can mend as a {@link SiteHostError}. `direction`: of work that moves a site's content. */
 export function translated<T>(work: Promise<T>, direction?: Direction): Promise<T> {

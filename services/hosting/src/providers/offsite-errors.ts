@@ -42,7 +42,7 @@ function kindOf(error: S3ServiceException, isRead: boolean): Kind {
 }
 
 /** Whether an error says that an object is not there. */
-export const asMissingObject = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'truncated';
+export const asMissingObject = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'missing';
 
 /** The code is text of somebody else's: nothing but a word of it goes on record. */
 const wordOf = (code: string): string => (/^[A-Za-z0-9._-]{1,64}$/.test(code) ? code : 'no code');
@@ -55,7 +55,7 @@ function translated(error: unknown, isRead: boolean, depth = 0): unknown {
   if (error instanceof S3ServiceException) {
     const kind = kindOf(error, isRead);
     const what = `${wordOf(error.name)}, HTTP ${error.$metadata.httpStatusCode ?? 'without an answer'}`;
-    if (kind === 'missing') return new ArchiveError('truncated', `an object is missing: ${what}`);
+    if (kind === 'missing') return new ArchiveError('missing', `an object is missing: ${what}`);
     return kind === 'may_pass' ? new Error(`the storage failed: ${what}`, { cause: error }) : new OffsiteError(kind, what);
   }
   // TLS that cannot be trusted stays so; a certificate is the customer's to mend.
@@ -65,7 +65,7 @@ function translated(error: unknown, isRead: boolean, depth = 0): unknown {
   return cause instanceof OffsiteError ? cause : error;
 }
 
-/** The same work, with the storage's refusals as {@link OffsiteError}s and, of a read, missing objects as ArchiveError `truncated`. */
+/** The same work, with the storage's refusals as {@link OffsiteError}s and, of a read, missing objects as ArchiveError `missing`. */
 export async function translateS3<T>(work: () => Promise<T>, { isRead = false } = {}): Promise<T> {
   try {
     return await work();

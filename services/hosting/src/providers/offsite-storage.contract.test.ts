@@ -64,8 +64,8 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
     expect(opened.s3.world.buckets.get(bucket).keys(`below/here/${key}`)).toEqual([`below/here/${key}/manifest`]);
   });
 
-  it('says of a missing object that the archive is truncated', async () => {
-    expect(await failureOf(opened.storage.source(`${newFolder()}/1`).read('manifest'))).toMatchObject({ reason: 'truncated' });
+  it('says of a missing object that it is missing', async () => {
+    expect(await failureOf(opened.storage.source(`${newFolder()}/1`).read('manifest'))).toMatchObject({ reason: 'missing' });
   });
 
   it('removes every attempt but the one to keep, and then that one too', async () => {

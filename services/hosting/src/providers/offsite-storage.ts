@@ -28,7 +28,7 @@ export interface OffsiteDeadlines {
 /** What a request may do: read. Close it when done. */
 export interface OffsiteReader {
   /**
-   * Objects of the archive at `objectKey`, a folder below the prefix. One that is missing rejects with ArchiveError `truncated`, a definite
+   * Objects of the archive at `objectKey`, a folder below the prefix. One that is missing rejects with ArchiveError `missing`, a definite
    * refusal with {@link OffsiteError}, anything else may pass. An object larger than any archive's is never read to its end.
    */
   source(objectKey: string): ArchiveSource;

@@ -6,7 +6,7 @@ import { formatBounds } from '@drydock/archive/format/archive-limits';
 const objectBytesMax = 2 * formatBounds.blockIndexRawBytes;
 
 const tooLarge = (): never => {
-  throw new ArchiveError('limit_exceeded', 'an object larger than any');
+  throw new ArchiveError('tampered', 'an object larger than any');
 };
 
 /** The whole body, in memory of its own. Rejects when it ends early, is too large, or `signal` is aborted. */

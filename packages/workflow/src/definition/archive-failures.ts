@@ -1,0 +1,103 @@
+import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archive/format/archive-error';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
+import { fail, type StepFailure } from './step-error';
+
+/** Whose archive it is: a site's backup or a database's, in our storage, or a site's copy in the customer's. */
+export type ArchiveKind = 'site_backup' | 'site_copy' | 'database_backup';
+
+/** How the storage of a copy refuses. */
+export type StorageReason = 'endpoint_refused' | 'credentials_rejected' | 'bucket_unusable';
+/** How a customer's content is refused: when it is packed, and when it is loaded. */
+export type ContentReason = 'content_not_packed' | 'content_not_loaded';
+export type FailureReason = ArchiveReason | StorageReason | ContentReason;
+
+interface FinalFailure {
+  codes: Record<ArchiveKind, ProblemCode>;
+  /** Staff are told, for these kinds of archive: what is ours and should not happen. */
+  alarms: readonly ArchiveKind[];
+  /** The archive's own words are for the customer: they name a limit or a format, and nothing else. */
+  tellsDetail?: true;
+}
+
+const ours = ['site_backup', 'database_backup'] as const;
+const nobody = [] as const;
+
+const ofArchive = (backup: ProblemCode, copy: ProblemCode): FinalFailure => ({
+  codes: { site_backup: backup, site_copy: copy, database_backup: backup },
+  alarms: ours,
+});
+const ofAll = (code: ProblemCode, alarms: readonly ArchiveKind[]): FinalFailure => ({ ...ofArchive(code, code), alarms });
+
+const tampered = ofArchive('backup_tampered', 'copy_tampered');
+
+/**
+ * Every way in which an archive, its storage or its content is refused: the code, and whether staff are told. All of them are final. What may pass is tried again, and is
+ * the failure of its step in the end.
+ */
+export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may_pass'>> = {
+  // Not what was written.
+  tampered,
+  truncated: tampered,
+  wrong_key: tampered,
+  foreign: tampered,
+  replayed_older: tampered,
+  chain_gap: tampered,
+  chain_cycle: tampered,
+  mismatch: tampered,
+  hostile_entry: tampered,
+  unknown_root: tampered,
+  // What was written, and cannot be used.
+  missing: ofArchive('backup_missing', 'copy_missing'),
+  limit_exceeded: { ...ofArchive('backup_too_large', 'copy_too_large'), tellsDetail: true },
+  unsupported_format: { ...ofArchive('backup_format_newer', 'copy_format_newer'), tellsDetail: true },
+  // The customer's storage.
+  endpoint_refused: ofAll('offsite_endpoint_refused', nobody),
+  credentials_rejected: ofAll('offsite_credentials_rejected', nobody),
+  bucket_unusable: ofAll('offsite_bucket_unusable', nobody),
+  // The customer's content.
+  content_not_packed: {
+    codes: { site_backup: 'site_content_refused', site_copy: 'site_content_refused', database_backup: 'database_content_refused' },
+    alarms: nobody,
+  },
+  content_not_loaded: ofAll('backup_content_refused', nobody),
+  // The host.
+  no_space: ofAll('storage_full', ['site_backup', 'site_copy', 'database_backup']),
+  source_unreadable: 'may_pass',
+  staging_not_empty: 'may_pass',
+  write_failed: 'may_pass',
+};
+
+export const isFinal = (reason: FailureReason): boolean => archiveFailures[reason] !== 'may_pass';
+
+/** The failure of a step for this reason; undefined for one that may pass. `detail` and `extra` are for the customer. */
+export function archiveFailure(
+  reason: FailureReason,
+  kind: ArchiveKind,
+  error: unknown,
+  told: { detail?: string; extra?: Record<string, unknown> } = {},
+): StepFailure | undefined {
+  const failure = archiveFailures[reason];
+  if (failure === 'may_pass') return undefined;
+  const archive = archiveErrorIn(error);
+  const detail = failure.tellsDetail && archive !== null ? { detail: archive.message.replace(`${reason}: `, '') } : {};
+  const alarm = failure.alarms.includes(kind) ? { alarm: 'archive_refused' } : {};
+  return fail(failure.codes[kind], { ...detail, ...told, ...alarm, internal: String(error), cause: error });
+}
+
+/** The archive's refusal that an error is, or was caused by; null when there is none. */
+export function archiveErrorIn(error: unknown): ArchiveError | null {
+  let cause = error;
+  for (let depth = 0; depth < 5 && cause instanceof Error; depth++) {
+    if (cause instanceof ArchiveError) return cause;
+    cause = cause.cause;
+  }
+  return null;
+}
+
+/** The archive's refusal that a job's program named `archive.<reason>`; null for another name. */
+export function archiveErrorOfJob(problem: Error & { code: string }): ArchiveError | null {
+  const reason = problem.code.startsWith('archive.') ? problem.code.slice('archive.'.length) : '';
+  return isReason(reason) ? new ArchiveError(reason, problem.message.replace(`${reason}: `, ''), { cause: problem }) : null;
+}
+
+const isReason = (text: string): text is ArchiveReason => Object.hasOwn(archiveReasons, text);
