@@ -22,7 +22,7 @@ export const createFromBackupWorkflow = defineWorkflow({
   .step('load', {
     ...movingLimits,
     weight: 8,
-    // The empty instance is replaced as a restore replaces one, and kept by nobody. Begun again behind its end it loads once more what is there.
+    // The empty instance is replaced as a restore replaces one, and kept by nobody. What could not be loaded is on record before the switch.
     run: async (step, context) => {
       const { provider, database, backupStorage } = context;
       const { backupId, major } = step.input;
@@ -35,9 +35,21 @@ export const createFromBackupWorkflow = defineWorkflow({
       const archive = { source: backupStorage.source(storageKey), archiveId: backupId, manifestMac };
       const restore = { upgradeId: step.workflowId, major, sourceId: backup.databaseId, archive };
       const staged = await definitely(provider.stageRestore(ref, restore, call), 'content_not_loaded');
-      for (const move of ['cutover', 'finish', 'retireOld'] as const) await definitely<unknown>(provider[move](ref, restore, call));
       return { findings: findingsOfRestore(staged) };
     },
+  })
+  .step('switch', {
+    timeoutSeconds: 1_800,
+    run: async (step, { provider }) => {
+      const move = { upgradeId: step.workflowId };
+      await definitely(provider.cutover(refOf(step), move, fencedCall(step)));
+      await definitely(provider.finish(refOf(step), move, fencedCall(step)));
+    },
+  })
+  // A step of its own: behind it the host knows of no move, so that a switch could not be asked for again.
+  .step('retire_empty', {
+    timeoutSeconds: 120,
+    run: (step, { provider }) => definitely(provider.retireOld(refOf(step), { upgradeId: step.workflowId }, fencedCall(step))),
     commit: (tx, step, _output, context) => serve(context, tx, step, step.outputs.provision),
   })
   .onEnd(endCreation)

@@ -2,6 +2,7 @@ import type { preflightDeletedSiteRestore as endpoint } from '@drydock/contracts
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import type { ReadHandlers } from '@drydock/service/http/route';
 import { problemOf } from '@drydock/workflow/http/accept-workflow';
+import { findingsOfSkipped } from '../backups/skipped.view';
 import { neededBytes } from '../backups/space.rules';
 import type { HandlerContext } from '../context';
 import { purgeDueAt } from './deleted-site.rules';
@@ -39,7 +40,12 @@ export const preflightDeletedSite = (context: HandlerContext) =>
         // A site that is not there has no host yet whose free space could be told.
         space: backup?.archive == null ? null : { needed_bytes: neededBytes(backup.archive), free_bytes: null },
         refusal: refusal === null ? null : problemOf(refusal).body(requestId),
-        findings: isSoon ? [{ level: 'WARNING', code: 'purge_due_soon', detail: `Its backup is purged at ${dueAt.toISOString()}.` }] : [],
+        findings: [
+          ...(isSoon
+            ? [{ level: 'WARNING' as const, code: 'purge_due_soon', detail: `Its backup is purged at ${dueAt.toISOString()}.` }]
+            : []),
+          ...(backup === null ? [] : findingsOfSkipped(backup.skipped)),
+        ],
         undo: false,
       };
       return { status: 200, body };
