@@ -35,7 +35,7 @@ async function archiveOf(): Promise<(change: (objects: Map<string, Buffer>) => u
 const failureOf = (error: unknown, kind: ArchiveKind) => {
   const refused = archiveErrorIn(error);
   const failure = refused === null ? undefined : archiveFailure(refused.reason, kind, error);
-  if (failure === undefined) throw new Error(`not refused: ${error}`);
+  if (failure === undefined) throw new Error('not refused', { cause: error });
   return { code: failure.problem.code, detail: failure.problem.detail, alarm: failure.alarm };
 };
 
