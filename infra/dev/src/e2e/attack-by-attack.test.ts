@@ -99,7 +99,7 @@ for (const [name, sqlOf] of Object.entries(ways))
     await attacker.must('DELETE', `/v1/databases/${database.id}`);
   });
 
-inChaos('row 1: nor by sequences that become views while 20 backups list and read them', async () => {
+inChaos('row 1: nor by sequences that become views while backups list and read them', async () => {
   const database = await attacker.makeDatabase('swapped', '16');
   await database.query(climbSql(database.username));
   const count = 200;
@@ -116,14 +116,17 @@ inChaos('row 1: nor by sequences that become views while 20 backups list and rea
     await client.end();
   };
   const swapping = [swap(), swap()];
-  for (let attempt = 0; attempt < 20; attempt += 1) {
-    const backup = await attacker.call('POST', `/v1/databases/${database.id}/backups`, {});
-    if (backup.status < 400) await attacker.follow(backup.location);
+  try {
+    for (let attempt = 0; attempt < 20; attempt += 1) {
+      const backup = await attacker.call('POST', `/v1/databases/${database.id}/backups`, {});
+      // One that meets too many of them is tried again, which is its owner's affair.
+      if (backup.status < 400) await attacker.follow(backup.location, 20_000).catch(() => undefined);
+    }
+  } finally {
+    isOver = true;
+    await Promise.all(swapping);
   }
-  isOver = true;
-  await Promise.all(swapping);
   expect(fs.readdirSync(rungs)).toEqual([]);
-  await attacker.must('DELETE', `/v1/databases/${database.id}`);
 });
 
 /** All that could change about the canary. */
