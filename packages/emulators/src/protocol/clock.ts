@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
-/** From `realMs` on, the emulator's time goes `scale` times as fast as ours, beginning with `emulatorMs`. */
-export const clockAnchorSchema = z.strictObject({ realMs: z.number(), emulatorMs: z.number(), scale: z.number().min(0) });
+/** From `realMs` on, the emulator's time goes `scale` times as fast as ours, beginning with `standInMs`, its name in state files. */
+export const clockAnchorSchema = z.strictObject({ realMs: z.number(), standInMs: z.number(), scale: z.number().min(0) });
 export type ClockAnchor = z.infer<typeof clockAnchorSchema>;
 
 export interface Clock {
@@ -14,20 +14,20 @@ export interface Clock {
 
 export const startOfClock = (scale: number): ClockAnchor => {
   const realMs = Date.now();
-  return { realMs, emulatorMs: realMs, scale };
+  return { realMs, standInMs: realMs, scale };
 };
 
 /** A clock that tests speed up or push on, so that a rollback of minutes takes them no time. It survives its process by the anchor. */
 export function openClock(anchor: ClockAnchor): Clock {
   let current = anchor;
-  const now = (): number => current.emulatorMs + Math.max(0, Date.now() - current.realMs) * current.scale;
+  const now = (): number => current.standInMs + Math.max(0, Date.now() - current.realMs) * current.scale;
   return {
     now,
     get anchor() {
       return current;
     },
     change: ({ scale, advanceSeconds }) => {
-      current = { realMs: Date.now(), emulatorMs: now() + (advanceSeconds ?? 0) * 1_000, scale: scale ?? current.scale };
+      current = { realMs: Date.now(), standInMs: now() + (advanceSeconds ?? 0) * 1_000, scale: scale ?? current.scale };
     },
   };
 }

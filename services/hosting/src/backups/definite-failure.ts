@@ -1,8 +1,8 @@
 import { isDiskFull } from '@drydock/agent/host/disk-full';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
-import { fail, type StepFailure } from '@drydock/workflow/definition/step-error';
 import { type ArchiveKind, archiveErrorIn, archiveFailure, type FailureReason } from '@drydock/workflow/definition/archive-failures';
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
+import { fail, type StepFailure } from '@drydock/workflow/definition/step-error';
 import { OffsiteError } from '../providers/offsite-storage';
 import { type RefusedContent, SiteHostError } from '../providers/site-host';
 

@@ -1,7 +1,7 @@
 import { ArchiveError } from '@drydock/archive/format/archive-error';
+import { archiveFailure } from '@drydock/workflow/definition/archive-failures';
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
-import { archiveFailure } from '@drydock/workflow/definition/archive-failures';
 import { z } from 'zod';
 import { hostOf } from '../providers/site-host';
 import { sandboxBehaviour } from '../sites/sandbox.rules';
