@@ -1,10 +1,13 @@
 import { realpathSync, statSync } from 'node:fs';
+import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import type { WorkflowView } from '@drydock/contracts/platform/workflows';
-import { ended } from '@drydock/service/testing/follow-workflow';
+import type { ServiceAnswer } from '@drydock/service/testing/call-service';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';
+import { until } from '@drydock/testing/wait';
 import fc from 'fast-check';
-import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
+import { uuidv7 } from 'uuidv7';
+import { type HostingWorld, openWorld } from '../../test/hosting-world';
 import { fillSite, pageOf, runSql } from '../../test/site-state';
 import { buildTree } from '../../test/trees/build-tree';
 import { generatedTrees } from '../../test/trees/generated-tree';
@@ -25,6 +28,26 @@ beforeAll(async () => {
   world.spawnWorker();
 });
 afterAll(() => world.close());
+
+/** Answers, also where a busy machine has kept the database from it: the caller is told to try again then. */
+const call = (method: string, target: string, body?: object): Promise<ServiceAnswer> =>
+  until(
+    async () => {
+      const answer = await world.api.call(method, target, body === undefined ? {} : { body });
+      return answer.status === 503 ? false : answer;
+    },
+    { timeoutMs: 90_000, what: `an answer to ${method} ${target}` },
+  );
+
+/** Follows what a request starts until it has ended, or waits for staff. */
+const endOf = async ({ headers }: ServiceAnswer): Promise<WorkflowView> =>
+  until(
+    async () => {
+      const view = (await call('GET', String(headers['location']))).json as WorkflowView;
+      return ['succeeded', 'failed', 'needs_attention'].includes(view.status) && view;
+    },
+    { timeoutMs: 600_000, everyMs: 200, what: `the end of ${String(headers['location'])}` },
+  );
 
 /** Gives a site files and database objects of any kind, on top of what it has. Tells which. */
 async function spoil(siteId: string, number: number): Promise<string[]> {
@@ -65,22 +88,24 @@ interface Ended {
 }
 
 async function restoreSpoilt(number: number): Promise<Ended> {
-  const siteId = await makeSite(world);
+  const made = await call('POST', '/v1/sites', { name: 'Shop', primary_domain: `${uuidv7()}.example.com` });
+  const { id: siteId } = made.json as { id: string };
+  expect((await endOf(made)).status).toBe('succeeded');
   await fillSite(world, siteId, 1);
-  const backupId = await makeBackup(world, siteId);
+  const packed = await call('POST', `/v1/sites/${siteId}/backups`, {});
+  expect((await endOf(packed)).status).toBe('succeeded');
+  const [backup] = (packed.json as SiteBackupSurface).backups;
   await fillSite(world, siteId, 2);
   const done = await spoil(siteId, number);
   const { current_release: before } = await world.host.readSite(siteId);
-  const { headers } = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
-  const view = await ended(world, headers['location']);
+  const view = await endOf(await call('POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: backup?.id }));
   const { current_release: after, frozen, url } = await world.host.readSite(siteId);
-  const { status } = (await world.api.call('GET', `/v1/sites/${siteId}`)).json as { status: string };
+  const { status } = (await call('GET', `/v1/sites/${siteId}`)).json as { status: string };
   const page = await pageOf(url);
   const isWhole = view.status === 'succeeded' ? page === '200 file=1 row=1' : after === before && !frozen;
   const isAllowed = view.status === 'succeeded' || (view.status === 'failed' && view.error?.code === 'site_content_refused');
   const facts = [view.status, view.error?.code, status, page, frozen].join(', ');
-  if (status === 'active')
-    await world.api.call('DELETE', `/v1/sites/${siteId}?last_backup=none`).then(({ headers: of }) => ended(world, of['location']));
+  if (status === 'active') await endOf(await call('DELETE', `/v1/sites/${siteId}?last_backup=none`));
   return { number, view, wrong: isWhole && isAllowed && status === 'active' ? '' : facts, done };
 }
 
