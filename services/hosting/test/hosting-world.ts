@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -74,6 +75,8 @@ export async function openWorld(backend: QueueBackend, caller: Caller, more: Rec
       await host.close();
       await site.lifetime.close();
       await world.close();
+      // A site's content may be closed to its own account.
+      spawnSync('chmod', ['-R', 'u+rwx', folder]);
       rmSync(folder, { recursive: true, force: true });
     },
   };

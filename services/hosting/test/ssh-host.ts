@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -109,6 +109,8 @@ async function openRig(
       await sshd.stop();
       await database.stop();
       if (diskMegabytes !== undefined) execFileSync('umount', ['--lazy', sitesDir]);
+      // A site's content may be closed to its own account.
+      spawnSync('chmod', ['-R', 'u+rwx', folder]);
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };

@@ -76,7 +76,7 @@ test('an application is refused at the port of the sites’ cluster, with its ow
     anothersRoleAtItsAddress: { ...loginOf(own), user: loginOf(other).user },
   };
   const source = `const ask = ${firstWord};
-    const files = () => ${JSON.stringify([cluster.socketFolder, path.dirname(cluster.socketFolder ?? '')])}.filter((name) => require('fs').existsSync(name));
+    const files = () => ${JSON.stringify([cluster.socketFolder])}.filter((name) => require('fs').existsSync(name));
     require('http').createServer(async (_, answer) => {
       const entries = await Promise.all(Object.entries(${JSON.stringify(logins)}).map(async ([name, login]) => [name, await ask(login)]));
       answer.end(JSON.stringify({ ...Object.fromEntries(entries), files: files() }));

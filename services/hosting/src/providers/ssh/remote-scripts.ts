@@ -61,12 +61,18 @@ discard "$site/releases/$release"
 make_database "$1"
 mkdir "$site/releases/$release" "$site/releases/$release/files"
 `,
-  /** The rest of stdin is the tar. The folder is entered under the lock: whoever begins again moves it away from under an older writer. */
+  /**
+   * $1 `account` or `owner`; the rest of stdin is the tar. The folder is entered under the lock: whoever begins again moves it away from under an older writer.
+   * As `owner` tar may write what its account has closed, and cannot set access lists that name other accounts.
+   */
   writeFiles: String.raw`
 claim
 cd "$site/releases/$release/files"
 exec 9>&-
-tar --extract --preserve-permissions --no-same-owner --delay-directory-restore --xattrs --xattrs-include='user.*' --acls --file=-
+as=$1
+set --
+if [ "$as" = owner ]; then set -- unshare --user --map-current-user --keep-caps; fi
+"$@" tar --extract --preserve-permissions --no-same-owner --delay-directory-restore --xattrs --xattrs-include='user.*' --acls --file=-
 find . \( -type b -o -type c \) -delete
 `,
   /** $1 database; the rest of stdin is the dump, restored with the rights of the site's own role alone. */

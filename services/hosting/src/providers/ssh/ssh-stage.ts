@@ -46,6 +46,9 @@ async function* contentOf(
   if (!isFound) throw new ArchiveError('unknown_root', `${root} of this archive is empty`);
 }
 
+/** GNU tar makes a file with its mode before it sets attributes and opens it, so that its account cannot restore a read-only file that has some. */
+const closedToTar = /^tar: setxattr(?:at)?: Cannot set /;
+
 /** Nothing is sent before every archive of the chain has been verified; each byte is checked once more as it is sent. */
 export async function stageOverSsh(
   tools: SshArchiveTools,
@@ -60,7 +63,8 @@ export async function stageOverSsh(
   const rawBytes = await verifyAll(chain, key, signal);
   const args = [databaseOf(site, releaseId)];
   const call = { site, releaseId, fence, signal };
-  await runOnSite(tools, { ...call, script: 'beginStage', args: [...args, String(rawBytes)] });
+  const beginStage = () => runOnSite(tools, { ...call, script: 'beginStage', args: [...args, String(rawBytes)] });
+  await beginStage();
   let sent = 0;
   const onBytes = (count: number): void => {
     sent += count;
@@ -68,13 +72,29 @@ export async function stageOverSsh(
   };
   const database = databaseStream(databaseServerOf(tools.config).engine);
   const content = { chain, key, signal, onBytes };
-  const lost = new SkippedPaths();
-  const onErrorLine = (line: string): void => {
-    const path = lostIn(line);
-    if (path !== null) lost.add(path);
+  const writeFiles = async (as: 'account' | 'owner') => {
+    const lost = new SkippedPaths();
+    let isClosed = false;
+    const onErrorLine = (line: string): void => {
+      const path = lostIn(line);
+      if (path !== null) lost.add(path);
+      isClosed ||= closedToTar.test(line);
+    };
+    try {
+      await runOnSite(tools, { ...call, script: 'writeFiles', args: [as], input: contentOf(filesStream, content), onErrorLine });
+    } catch (error) {
+      if (!isClosed || as === 'owner') throw error;
+      return null;
+    }
+    return lost;
   };
-  await runOnSite(tools, { ...call, script: 'writeFiles', input: contentOf(filesStream, content), onErrorLine });
+  let lost = await writeFiles('account');
+  if (lost === null) {
+    sent = 0;
+    await beginStage();
+    lost = await writeFiles('owner');
+  }
   await runOnSite(tools, { ...call, script: 'writeDatabase', args, input: contentOf(database, content) });
   await runOnSite(tools, { ...call, script: 'endStage', args });
-  return { lost: lost.result };
+  return { lost: lost?.result ?? { count: 0, paths: [] } };
 }
