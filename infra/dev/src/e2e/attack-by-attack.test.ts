@@ -48,7 +48,7 @@ afterAll(async () => {
 
 const isSuper = 'select rolsuper from pg_catalog.pg_roles where rolname = current_user';
 
-/** Whoever calls it as a superuser makes `role` one, and leaves a file that says how: also where nothing can be written to the database. */
+/** A superuser that calls it makes `role` one too, and leaves a file that says how, even where the database takes no writes. */
 const climbSql = (role: string): string => `
   create function public.climb(how text) returns boolean language plpgsql as $climb$ begin
     if (${isSuper}) then
@@ -119,7 +119,7 @@ inChaos('row 1: nor by sequences that become views while backups list and read t
   try {
     for (let attempt = 0; attempt < 20; attempt += 1) {
       const backup = await attacker.call('POST', `/v1/databases/${database.id}/backups`, {});
-      // One that meets too many of them is tried again, which is its owner's affair.
+      // A backup that meets too many swaps is tried again; that harms its owner alone.
       if (backup.status < 400) await attacker.follow(backup.location, 20_000).catch(() => undefined);
     }
   } finally {

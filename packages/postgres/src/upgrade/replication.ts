@@ -104,7 +104,7 @@ export async function subscribe(stage: Stage): Promise<void> {
 }
 
 const stuckSchema = z.object({ schema: z.string(), name: z.string() });
-/** Those that a subscriber has begun to copy come first; one that failed stays among them. */
+/** Tables that a subscriber has begun to copy come first; a table that failed stays among them. */
 const stuckSql = `select n.nspname as schema, c.relname as name from pg_catalog.pg_subscription_rel r
   join pg_catalog.pg_class c on c.oid = r.srrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where r.srsubstate in ('i', 'd') order by r.srsubstate, c.oid limit 20`;

@@ -7,7 +7,7 @@ import { type Refusal, refusalByWorkflow } from '../definition/refusal.rules';
 import { findUnfinished, startWorkflow, type WorkflowStart } from '../store/start-workflow';
 import type { WorkflowContext } from './workflow-context';
 
-/** What is used of the request that asks for the work. */
+/** The parts of a request that accepting its work uses. */
 export interface Asking {
   caller: Caller;
   requestId: string;

@@ -88,7 +88,7 @@ export function backoffSeconds(failures: number, random: () => number = Math.ran
   return 0.5 + random() * ceiling;
 }
 
-/** What is out of reach while it is asked again and again. */
+/** The dependency that cannot be reached, while a step is tried again and again. */
 export interface Outages {
   /** Notes that `what` was out of reach just now. True while that may still pass, false once it has lasted too long to be waited for. */
   isPassing(what: string): boolean;

@@ -96,7 +96,7 @@ const statements: Record<Statement, (sql: Sql, claim: ClaimKey) => Promise<unkno
 };
 
 interface Row {
-  /** Of a step: workflow and name. */
+  /** A step's workflow and name. */
   key: string;
   state: string;
   /** Every column. */

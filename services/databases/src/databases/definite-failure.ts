@@ -3,7 +3,7 @@ import { archiveErrorIn, archiveFailure, type ContentReason, type FailureReason 
 import { fail, type StepFailure } from '@drydock/workflow/definition/step-error';
 import { DatabaseProviderError, type DatabaseRefusal } from '../providers/database-provider';
 
-/** What is refused whatever the archive is; what is left out may pass and is tried again. */
+/** Refusals that do not depend on the archive. A failure that is not listed may pass and is tried again. */
 const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
   unknown_database: 'database_not_available',
   precheck_failed: 'upgrade_precheck_failed',

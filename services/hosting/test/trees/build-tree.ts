@@ -19,7 +19,7 @@ export interface PathToMake {
   content?: Uint8Array | string;
   /** Pieces of a file with holes, and its size. */
   sparse?: { size: number; pieces: readonly (readonly [at: number, content: string])[] };
-  /** Of a link as it is written; of a hard link the path that it shares. */
+  /** A symlink's target as it is written; a hard link's other path. */
   target?: string;
   mode?: number;
   /** Seconds since 1970, as `touch -d @…` takes them. */
