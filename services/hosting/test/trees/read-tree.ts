@@ -14,11 +14,11 @@ export interface TreeFacts {
   owner: string;
   /** With nanoseconds. */
   mtime: string;
-  /** Of links only. */
+  /** Set for links only. */
   target: string;
   /** The path that the file shares with this one, the first in order; '' for a file with one name. */
   sameAs: string;
-  /** Of files only. */
+  /** Set for files only. */
   content: string;
   attributes: string;
   accessList: string;

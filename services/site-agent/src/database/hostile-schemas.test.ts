@@ -81,7 +81,7 @@ async function writePages(site: FilledSite): Promise<string[]> {
   return names;
 }
 
-/** What is served, what the traps have kept, and what they have done. */
+/** Fails when a page, a file or a trap of the site holds a canary. */
 async function expectNoHarm(site: FilledSite, pages: readonly string[]): Promise<void> {
   for (const page of pages) {
     const text = await readPage(new URL(page, site.url).href);
