@@ -65,7 +65,8 @@ test('while one organisation does its worst it is refused, and no call of anothe
   const pidOfHost = stack.processes()['site-host']?.pid;
   const seconds = isFull ? 60 : 0;
   const backups = isFull ? 20 : 1;
-  const neighbour = await Neighbour.prepare(victim, isFull ? 8 : 1);
+  // Two rounds of 20 backups are four of each site, and a site has five a day.
+  const neighbour = await Neighbour.prepare(victim, isFull ? 10 : 1);
   const worst = await prepareAttacker(stack, attacker, isFull ? 4 : 2);
   const during = (isOver: () => boolean | Promise<boolean>) => {
     const startedMs = performance.now();

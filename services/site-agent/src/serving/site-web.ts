@@ -9,12 +9,16 @@ import { type Gate, GateError } from './gate';
 import { PageUnavailable, sendText, serveRequest } from './serve-request';
 
 const closeMs = 3_000;
+/** A site's pages can fail as often as anybody asks for them. */
+const logEveryMs = 10_000;
 const probeHeader = 'x-drydock-probe';
 
 /** A site's web server. Each request waits at the gate, then takes the current release once and is answered out of it alone. */
 export class SiteWeb {
   readonly server: Server;
   private readonly probeToken = randomBytes(24).toString('hex');
+  private loggedMs = Number.NEGATIVE_INFINITY;
+  private notLogged = 0;
   private readonly options: { gate: Gate; currentRelease: () => Release | null; log: Log };
 
   constructor(options: { gate: Gate; currentRelease: () => Release | null; log: Log }) {
@@ -59,7 +63,7 @@ export class SiteWeb {
   private fail(response: ServerResponse, error: unknown): void {
     const isHeld = error instanceof GateError;
     const isDown = error instanceof AppDown;
-    if (!isHeld && !isDown) this.options.log.warn({ err: error }, 'a page could not be answered');
+    if (!isHeld && !isDown) this.logFailure(error);
     if (response.destroyed) return;
     // Once the head is out nothing true can be said any more: the client must see that the body is cut off.
     if (response.headersSent) response.destroy();
@@ -70,5 +74,17 @@ export class SiteWeb {
     else if (error instanceof PageUnavailable) sendText(response, 503, 'This page is away for a moment\n', { 'retry-after': '2' });
     else if (error instanceof ContentError) sendText(response, 503, 'This page could not be read\n', { 'retry-after': '2' });
     else sendText(response, 500, 'This page could not be shown\n');
+  }
+
+  /** Logs one failure in 10 s and counts the others in between. */
+  private logFailure(error: unknown): void {
+    const nowMs = performance.now();
+    if (nowMs - this.loggedMs < logEveryMs) {
+      this.notLogged += 1;
+      return;
+    }
+    this.options.log.warn({ err: error, not_logged_before: this.notLogged }, 'a page could not be answered');
+    this.loggedMs = nowMs;
+    this.notLogged = 0;
   }
 }

@@ -61,7 +61,7 @@ const niceOfApp = async (name: keyof typeof ids): Promise<number | null> => nice
 const itWith = process.getuid?.() === 0 || readNice(process.pid).session !== null ? test : test.skip;
 
 async function findProcess(isIt: (commandLine: string) => boolean): Promise<number | null> {
-  for (const pid of (await readProcessUse()).keys()) {
+  for (const pid of readProcessUse().keys()) {
     try {
       if (isIt(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))) return pid;
     } catch {

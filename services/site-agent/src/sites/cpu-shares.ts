@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ProcessUse, readProcessUse, setNice } from '@drydock/process/priority';
+import { PriorityThread, type ProcessUse, setNice } from '@drydock/process/priority';
 
 /*
  * Each organisation's share of the CPU. Twice a second the processes that work for sites are sampled: those that serve files and pages, applications, and sessions of the sites'
@@ -62,6 +62,7 @@ export class CpuShares {
   /** The share of the machine that each organisation has used lately. */
   private readonly shares = new Map<string, number>();
   private readonly stopping = new AbortController();
+  private readonly thread = new PriorityThread();
   private running: Promise<void> = Promise.resolve();
   private sampledMs = performance.now();
 
@@ -75,6 +76,7 @@ export class CpuShares {
 
   async stop(): Promise<void> {
     this.stopping.abort();
+    await this.thread.stop();
     await this.running;
   }
 
@@ -105,14 +107,16 @@ export class CpuShares {
   private async run(): Promise<void> {
     const { signal } = this.stopping;
     while (!signal.aborted) {
-      await this.sample().catch((error: unknown) => this.options.onError(error));
+      await this.sample().catch((error: unknown) => {
+        if (!signal.aborted) this.options.onError(error);
+      });
       await sleep(sampleMs, undefined, { signal }).catch(() => undefined);
     }
   }
 
   /** Adds up what every organisation has used since the last sample, and sets the priority of each of its processes. */
   async sample(): Promise<void> {
-    const processes = await readProcessUse();
+    const processes = await this.thread.read();
     const rootOf = this.findRoots(processes);
     const used = new Map<Root, number>();
     const found = [...processes.values()].flatMap((use) => {
@@ -122,7 +126,7 @@ export class CpuShares {
       return [{ pid: use.pid, root }];
     });
     this.account(used);
-    for (const { pid, root } of found) setNice(pid, this.niceFor(root));
+    this.thread.set(found.map(({ pid, root }) => [pid, this.niceFor(root)] as const));
   }
 
   private account(used: ReadonlyMap<Root, number>): void {
