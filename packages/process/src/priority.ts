@@ -91,7 +91,7 @@ export interface PriorityMessage {
 }
 
 /** Workers are loaded from the build output, also when this file itself runs from its source under jest. */
-const workerFile = path.resolve(__dirname, '../dist/priority.worker.js');
+const workerFile = path.resolve(__dirname, '../dist/priority-worker.js');
 
 /** Reads and sets in a thread of its own: hundreds of reads of `/proc` would keep an event loop from its requests. */
 export class PriorityThread {
@@ -121,7 +121,7 @@ export class PriorityThread {
   }
 
   private start(): Worker {
-    const worker = new Worker(workerFile);
+    const worker = new Worker(workerFile, { execArgv: [] });
     worker.unref();
     worker.on('message', (uses: ProcessUse[]) => this.asked?.resolve(new Map(uses.map((use) => [use.pid, use]))));
     worker.once('error', (error) => this.asked?.reject(error));

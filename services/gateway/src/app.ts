@@ -16,7 +16,7 @@ import { refuse } from './refuse';
 
 export interface AppKit {
   handle: Handle;
-  ready: ReadyChecks;
+  checks: { needed: ReadyChecks; informative: ReadyChecks };
   /** Documents that are being sent, by address: whoever asks for many and reads none keeps them from nobody else. */
   pages: Shares;
   log: Log;
@@ -43,7 +43,9 @@ function createApp(kit: AppKit): Express {
   app.enable('case sensitive routing');
   app.enable('strict routing');
   mount(app, kit, '/healthz', async () => pageOfAnswer(answerHealth()));
-  mount(app, kit, '/readyz', async () => pageOfAnswer(await answerReady(kit.ready, kit.isClosing(), kit.log)));
+  mount(app, kit, '/readyz', async () =>
+    pageOfAnswer(await answerReady(kit.checks.needed, kit.isClosing(), kit.log, kit.checks.informative)),
+  );
   mountDocument(app, kit, '/', async (request) => frontPage(request.headers.accept));
   mountDocument(app, kit, '/openapi.json', async () => openApiPage());
   mountDocument(app, kit, '/docs', async () => docsPage());

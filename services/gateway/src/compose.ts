@@ -106,7 +106,7 @@ export function composeGateway({ config, log, limits: given = {}, endpoints = al
     isClosing,
   });
   const pages = createShares(limits.pagesMax, [1]);
-  const listener = createListener({ handle, ready: readyChecks(upstreams), pages, log, quotas, isClosing });
+  const listener = createListener({ handle, checks: readyChecks(upstreams), pages, log, quotas, isClosing });
   const server = createGatewayServer(listener, createShares(limits.connectionsMax, [1]), quotaHeaders(quotas.read));
   return {
     server,
@@ -143,12 +143,17 @@ function createUpstreams(config: GatewayConfig, log: Log, limits: UpstreamLimits
 /** As long as a check may take; what is still unanswered then must not keep a connection. */
 const probeMs = 1_000;
 
-/** Alive is enough: a service that lost its database still gives the better answer itself. */
-const readyChecks = (upstreams: Upstreams): ReadyChecks =>
+/** Without keys nobody is known and nothing is answered. Without another service the rest goes on, so that it is told and decides nothing. */
+const readyChecks = ({ keys, ...others }: Upstreams): { needed: ReadyChecks; informative: ReadyChecks } => ({
+  needed: probesOf([keys]),
+  informative: probesOf(Object.values(others)),
+});
+
+const probesOf = (upstreams: readonly Upstream[]): ReadyChecks =>
   Object.fromEntries(
-    Object.values(upstreams).map(({ name, pool }) => {
+    upstreams.map(({ name, pool }) => {
       const probe = async (): Promise<void> => {
-        const response = await pool.request({ method: 'GET', path: '/healthz', signal: AbortSignal.timeout(probeMs) });
+        const response = await pool.request({ method: 'GET', path: '/readyz', signal: AbortSignal.timeout(probeMs) });
         await response.body.dump();
         if (response.statusCode !== 200) throw new Error(`${name} answered ${response.statusCode}`);
       };

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import type { Caller } from '@drydock/service/access/internal-token';
-import { currentTraceparent } from '@drydock/service/telemetry/traceparent';
+import { currentRequestSpan, currentTraceparent, type RequestSpan } from '@drydock/service/telemetry/traceparent';
 import { type Quotas, quotaHeaders } from './quota';
 
 /** One request and its one answer. */
@@ -12,6 +12,7 @@ export interface Exchange {
   requestId: string;
   startedMs: number;
   traceparent: string | undefined;
+  span: RequestSpan | undefined;
   /** The endpoint's label once it is known: what logs and traces are grouped by. */
   route: string;
   /** The headers about quotas that the answer has whatever it will be, as names and values by turns; then whatever else it always has. */
@@ -28,12 +29,16 @@ const acceptedRequestId = /^[A-Za-z0-9_-]{8,64}$/;
 
 export function openExchange(request: IncomingMessage, response: ServerResponse, quotas: Quotas): Exchange {
   const given = request.headers['x-request-id'];
+  const requestId = typeof given === 'string' && acceptedRequestId.test(given) ? given : randomUUID();
+  const span = currentRequestSpan();
+  span?.setAttributes({ 'drydock.request_id': requestId });
   return {
     request,
     response,
-    requestId: typeof given === 'string' && acceptedRequestId.test(given) ? given : randomUUID(),
+    requestId,
     startedMs: performance.now(),
     traceparent: currentTraceparent(),
+    span,
     route: 'none',
     quota: quotaHeaders(request.method === 'GET' || request.method === 'HEAD' ? quotas.read : quotas.write),
     headers: [],

@@ -60,14 +60,20 @@ describe('the pages around the API', () => {
   });
 
   it('/readyz asks each service once for all who ask at once, and stops waiting for one that is silent', async () => {
+    bench.keys.answersProbes = false;
     bench.hosting.answersProbes = false;
     const { probes } = bench.hosting;
     const asked = await Promise.all(Array.from({ length: 50 }, () => call('/readyz')));
     expect(new Set(asked.map(({ status }) => status))).toEqual(new Set([503]));
+    expect(await asked[0]?.json()).toEqual({ status: 'not_ready', checks: { keys: 'timed_out', hosting: 'timed_out' } });
     // Another one for those who came when the first was over.
     expect(bench.hosting.probes - probes).toBeLessThan(5);
-    bench.hosting.answersProbes = true;
+    // Without hosting everything else goes on.
+    bench.keys.answersProbes = true;
     await until(async () => (await call('/readyz')).status === 200);
+    expect(await (await call('/readyz')).json()).toEqual({ status: 'ready', checks: { keys: 'ok', hosting: 'timed_out' } });
+    bench.hosting.answersProbes = true;
+    await until(async () => (await (await call('/readyz')).text()).includes('"hosting":"ok"'));
   });
 
   it.each(['/problems/%ff', '/problems/%', '/%ff', '/docs/%'])('%s is nowhere, and says nothing of our machinery', async (path) => {

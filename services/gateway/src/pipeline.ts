@@ -53,6 +53,7 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   const match = kit.routes.match(request.method ?? '', request.url ?? '');
   const { route } = match;
   exchange.route = route.label;
+  exchange.span?.setRoute(route.endpoint.path);
   const isExempt = route.endpoint.quota === 'exempt';
   const quota = kit.quotas[route.endpoint.quota === 'exempt' ? 'write' : route.endpoint.quota];
   exchange.quota = quotaHeaders(quota);
@@ -60,6 +61,7 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   const known = kit.authenticate(request, repeated);
   const caller = known instanceof Promise ? await known : known;
   exchange.caller = caller;
+  exchange.span?.setAttributes({ 'drydock.org_id': caller.orgId, 'drydock.key_id': caller.keyId });
   if (caller.mode === 'sandbox') exchange.headers.push('X-Drydock-Mode', 'sandbox');
   // What is exempt is told how much its writes have left, takes nothing of it and is never refused.
   const counted = isExempt ? kit.limit.peek(quota, caller) : kit.limit.count(quota, caller);

@@ -1,5 +1,6 @@
 import { Problem } from '@drydock/contracts/platform/problem';
 import type { Log } from '@drydock/service/telemetry/log';
+import { isKnownOutage } from '@drydock/service/telemetry/log-error';
 import type { Exchange } from './exchange';
 
 export type RequestLog = (exchange: Exchange, nowMs: number) => void;
@@ -25,7 +26,7 @@ export function createRequestLog(log: Log): RequestLog {
     else {
       const { code, details, status } = error;
       const why = { ...line, code, internal: details.internal };
-      if (status >= 500 && code !== 'overloaded') log.error({ ...why, err: details.cause }, 'request');
+      if (status >= 500 && code !== 'overloaded' && !isKnownOutage(error)) log.error({ ...why, err: details.cause }, 'request');
       else lines.info(why, 'request');
     }
   };

@@ -1,17 +1,13 @@
 import { closeOnSignal, createLifetime } from '@drydock/service/process/shutdown';
 import { createLog } from '@drydock/service/telemetry/log';
 import { ignoreClientTraces } from '@drydock/service/telemetry/telemetry';
-import { createBufferedOutput } from './buffered-output';
 import { composeGateway } from './compose';
 import { readGatewayConfig } from './config';
 
 async function main(): Promise<void> {
   ignoreClientTraces();
   const config = readGatewayConfig();
-  const output = createBufferedOutput(process.stdout);
-  // Whatever ends the process, even a crash, the lines that say why come out: pipes and files are written before exit returns.
-  process.on('exit', output.flush);
-  const log = createLog({ service: config.serviceName, level: config.logLevel, destination: output });
+  const log = createLog({ service: config.serviceName, level: config.logLevel });
   const lifetime = createLifetime(log);
   const gateway = composeGateway({ config, log });
   lifetime.onClose('gateway', () => gateway.close(), 22_000);

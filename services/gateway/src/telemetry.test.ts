@@ -31,9 +31,20 @@ const theirs = '0af7651916cd43dd8448eb211c80319c';
 const key = newKey();
 let keys: TestService;
 let collector: Server;
+/** What was sent to the collector, as OTLP has it in JSON. */
+const sent: { path: string; body: string }[] = [];
 beforeAll(async () => {
   keys = await startService('keys', new Map([[key.token, key]]));
-  collector = createServer((request, response) => request.resume().on('end', () => response.end('{}')));
+  collector = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (text: string) => {
+      body += text;
+    });
+    request.on('end', () => {
+      sent.push({ path: request.url ?? '', body });
+      response.end('{}');
+    });
+  });
   await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
 });
 afterAll(async () => {
@@ -59,4 +70,27 @@ test('a client neither names our traces, nor switches their recording off, nor g
   expect(traceId).toMatch(/^[0-9a-f]{32}$/);
   expect(traceId).not.toBe(theirs);
   expect(headers['traceparent']).toContain(traceId);
+});
+
+test('a request’s span and its duration are named by the route, and the span by whose request it is', async () => {
+  sent.length = 0;
+  const gateway = await startTraced(keys.url, `http://127.0.0.1:${(collector.address() as AddressInfo).port}`);
+  const id = crypto.randomUUID();
+  await fetch(`${gateway.url}/v1/api-keys/${id}`, { headers: { authorization: `Bearer ${key.token}`, 'x-request-id': 'request-of-ours' } });
+  await gateway.stop();
+  const [traces, metrics] = ['/v1/traces', '/v1/metrics'].map((path) =>
+    sent
+      .filter((one) => one.path === path)
+      .map(({ body }) => body)
+      .join(),
+  );
+  expect(traces).toContain('"name":"GET /v1/api-keys/{keyId}"');
+  const attributes = {
+    'http.route': '/v1/api-keys/{keyId}',
+    'drydock.request_id': 'request-of-ours',
+    'drydock.org_id': key.orgId,
+    'drydock.key_id': key.keyId,
+  };
+  for (const [name, value] of Object.entries(attributes)) expect(traces).toContain(`{"key":"${name}","value":{"stringValue":"${value}"}}`);
+  expect(metrics).toContain('{"key":"http.route","value":{"stringValue":"/v1/api-keys/{keyId}"}}');
 });

@@ -56,7 +56,7 @@ export interface TestService {
   lookUps: string[];
   /** Requests that arrived, verified or not. */
   arrived: number;
-  /** Requests for /healthz, and whether they are answered. */
+  /** Requests for /readyz, and whether they are answered. */
   probes: number;
   answersProbes: boolean;
   answer: Answering;
@@ -116,7 +116,7 @@ export async function startService(name: string, keys: Map<string, TestKey> = ne
     service.answer(request, response, seen);
   };
   const server = http.createServer((request, response) => {
-    if (request.url === '/healthz') {
+    if (request.url === '/readyz') {
       service.probes += 1;
       if (service.answersProbes) response.end('{}');
     } else {

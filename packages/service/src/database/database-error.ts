@@ -7,14 +7,21 @@
  */
 export type DatabaseErrorKind = 'unavailable' | 'conflict' | 'unique' | 'other';
 
-/** Prisma: cannot reach, pool timeout, transaction timeout, too many connections. */
-const unavailablePrisma = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2037']);
+/** Prisma: refused at the door, cannot reach, no such database, connection lost, pool timeout, transaction timeout, too many connections. */
+const unavailablePrisma = new Set('P1000 P1001 P1002 P1003 P1008 P1010 P1011 P1017 P1018 P2024 P2028 P2037'.split(' '));
+/** The same as its driver adapters name them, below an error that has a code for raw SQL only. */
+const unavailableKinds = new Set(
+  'DatabaseNotReachable DatabaseDoesNotExist DatabaseAccessDenied AuthenticationFailed ConnectionClosed SocketTimeout TlsConnectionError TooManyConnections TransactionAlreadyClosed'.split(
+    ' ',
+  ),
+);
 /** Whatever Prisma has no code of its own for: a lost connection, or a SQLSTATE within that decides. */
 const anythingPrisma = 'P2039';
 const conflictPrisma = new Set(['P2034']);
 
-/** https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown, 55P03 lock timeout, 57014 statement timeout, 25006 a standby, or a server that was made read-only. */
-const unavailableSqlState = /^(08...|53...|57P0[1-5]|57014|55P03|25P03|25006|58030)$/;
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown, 55P03 lock timeout, 57014 statement timeout, 25006 a standby, or a server that was made read-only,
+ *  28 and 3D a server that does not know us or our database, as while it is being restored. */
+const unavailableSqlState = /^(08...|28...|3D000|53...|57P0[1-5]|57014|55P03|25P03|25006|58030)$/;
 const conflictSqlState = /^40(001|P01)$/;
 
 /** Prisma's own begin with P and have four digits. */
@@ -22,7 +29,7 @@ const sqlStateForm = /^(?!P[1-6])[0-9A-Z]{5}$/;
 const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EHOSTUNREACH', 'EAI_AGAIN']);
 /** pg and adapter-pg report these without any code. */
 const codelessMessages =
-  /timeout exceeded when trying to connect|Connection terminated|Query read timeout|Client has encountered a connection error|timeout expired|Unable to start a transaction|Transaction already closed|server closed the connection|not queryable/i;
+  /Can't reach database server|timeout exceeded when trying to connect|Connection terminated|Query read timeout|Client has encountered a connection error|timeout expired|Unable to start a transaction|Transaction already closed|server closed the connection|not queryable/i;
 
 /** The error itself, its causes, and what driver adapters tuck away in `meta`, outermost first. */
 function* layers(error: unknown): Generator<Record<string, unknown>> {
@@ -41,7 +48,8 @@ export function classifyDatabaseError(error: unknown): DatabaseErrorKind {
   let isAnything = false;
   let hasSqlState = false;
   for (const layer of layers(error)) {
-    for (const code of [layer['code'], layer['originalCode']]) {
+    if (typeof layer['kind'] === 'string' && unavailableKinds.has(layer['kind'])) return 'unavailable';
+    for (const code of [layer['code'], layer['originalCode'], layer['errorCode']]) {
       if (typeof code !== 'string') continue;
       isAnything ||= code === anythingPrisma;
       hasSqlState ||= sqlStateForm.test(code);

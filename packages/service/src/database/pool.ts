@@ -12,8 +12,13 @@ export interface PoolLimits {
  * `lockTimeout` is the shortest, so that a held row lock is told apart from a slow statement.
  */
 export function poolConfig(connectionString: string, limits: PoolLimits = {}): PoolConfig {
+  const { hostname, port, pathname } = new URL(connectionString);
   return {
     connectionString,
+    // The same once more, for the name of the pool in metrics.
+    host: hostname,
+    port: port === '' ? 5432 : Number(port),
+    database: decodeURIComponent(pathname.slice(1)),
     max: limits.max ?? 10,
     connectionTimeoutMillis: 1_500,
     idleTimeoutMillis: 30_000,

@@ -4,6 +4,7 @@ import { performance } from 'node:perf_hooks';
 import { Problem } from '@drydock/contracts/platform/problem';
 import type { Log } from '../telemetry/log';
 import { type LogContext, withLogContext } from '../telemetry/log-context';
+import { isKnownOutage } from '../telemetry/log-error';
 import { currentTraceparent } from '../telemetry/traceparent';
 import { type Answer, answerOfProblem, keyChallenge } from './answer';
 import { problemOfError } from './problem-of-error';
@@ -91,6 +92,10 @@ function logExchange(log: Log, exchange: Exchange, status: number, problem?: Pro
   if (problem === undefined) log.info(line, 'request');
   else {
     const { internal, cause } = problem.details;
+    if (isKnownOutage(problem)) {
+      log.info({ ...line, code: problem.code, ...problem.details.extra }, 'request');
+      return;
+    }
     const why = {
       ...line,
       code: problem.code,

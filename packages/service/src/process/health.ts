@@ -28,12 +28,14 @@ async function outcomeOf(name: string, check: () => Promise<unknown>, log: Log):
 /** Alive: the event loop turns. Says nothing about dependencies, so that a lost database restarts nobody. */
 export const answerHealth = (): Answer => answerOf({ status: 200, body: { status: 'ok' } });
 
-/** Ready: send requests here. 503 with the outcome of each check otherwise; never why, which is the log's. */
-export async function answerReady(checks: ReadyChecks, isClosing: boolean, log: Log): Promise<Answer> {
+/**
+ * Ready: send requests here. 503 with the outcome of each check otherwise; never why, which is the log's. `informative` checks are told as well and do not decide: those of what only a part of the requests needs.
+ */
+export async function answerReady(checks: ReadyChecks, isClosing: boolean, log: Log, informative: ReadyChecks = {}): Promise<Answer> {
   const outcomes = await Promise.all(
-    Object.entries(checks).map(async ([name, check]) => [name, await outcomeOf(name, check, log)] as const),
+    Object.entries({ ...checks, ...informative }).map(async ([name, check]) => [name, await outcomeOf(name, check, log)] as const),
   );
-  const ready = !isClosing && outcomes.every(([, outcome]) => outcome === 'ok');
+  const ready = !isClosing && outcomes.every(([name, outcome]) => outcome === 'ok' || name in informative);
   const status = isClosing ? 'closing' : ready ? 'ready' : 'not_ready';
   return answerOf({ status: ready ? 200 : 503, body: { status, checks: Object.fromEntries(outcomes) } });
 }

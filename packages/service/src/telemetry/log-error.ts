@@ -1,3 +1,4 @@
+import type { Problem } from '@drydock/contracts/platform/problem';
 import pino from 'pino';
 
 /** In which Postgres shows the row or the value that it refuses: customers' data, which has no place in a log. */
@@ -21,4 +22,21 @@ function withoutRows(value: unknown, depth: number): unknown {
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
+}
+
+/** An outage that goes on is told again this often. */
+const outageMs = 30_000;
+const toldMs = new Map<unknown, number>();
+
+/**
+ * Whether a refusal belongs to an outage of a dependency that was told in the last 30 s. Its requests are logged without the cause and not as errors: a database that
+ * is away fails every request for the same reason.
+ */
+export function isKnownOutage({ code, details }: Problem): boolean {
+  if (code !== 'dependency_unavailable') return false;
+  const dependency = details.extra?.['dependency'];
+  const nowMs = performance.now();
+  if (nowMs - (toldMs.get(dependency) ?? Number.NEGATIVE_INFINITY) < outageMs) return true;
+  toldMs.set(dependency, nowMs);
+  return false;
 }

@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
 import { startTestDatabase } from '../../test/postgres';
 import { createLog } from './log';
 import { withLogContext } from './log-context';
@@ -46,4 +49,32 @@ test('what Postgres quotes from a row that it refuses is in no line, however dee
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ err: { code: '23514', constraint: 'note_text_check', stack: expect.any(String) } });
   expect(JSON.parse(lines[1] ?? '')).toMatchObject({ err: { meta: { driverAdapterError: { cause: { code: '23514' } } } } });
   expect(JSON.parse(lines[2] ?? '')).toMatchObject({ err: { details: { detail: 'what the caller was told' } } });
+});
+
+/** Logs 40,000 lines of 1,000 characters, says on stderr that it is done, and one line more when it is told so. */
+const chatterbox = `
+  const { createLog } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/telemetry/log.js'))});
+  const log = createLog({ service: 'keys' });
+  for (let n = 0; n < 40_000; n += 1) log.info({ n, text: 'x'.repeat(900) }, 'said');
+  process.stderr.write('done');
+  process.stdin.once('data', () => { log.info('at last'); process.stdin.destroy(); });
+`;
+
+test('a process whose log nobody reads goes on, and says how many lines it has dropped once somebody does', async () => {
+  const child = spawn(process.execPath, ['-e', chatterbox]);
+  await once(child.stderr, 'data');
+  const lines: { n?: number; msg: string; dropped?: number }[] = [];
+  let rest = '';
+  const ended = once(child.stdout, 'end');
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    const parts = (rest + text).split('\n');
+    rest = parts.pop() ?? '';
+    for (const part of parts) lines.push(JSON.parse(part));
+    if (lines.length > 1_000 && child.stdin.writable) child.stdin.end('go on');
+  });
+  await ended;
+  const said = lines.filter(({ msg }) => msg === 'said').length;
+  expect(said).toBeLessThan(40_000);
+  expect(lines.find(({ dropped }) => dropped !== undefined)?.dropped).toBe(40_000 - said);
+  expect(lines.at(-1)?.msg).toBe('at last');
 });

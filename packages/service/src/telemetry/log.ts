@@ -1,6 +1,7 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
 import { currentLogContext } from './log-context';
 import { serializeError } from './log-error';
+import { standardLogOutput } from './log-output';
 import { redact } from './redact';
 
 export type Log = Logger;
@@ -23,7 +24,7 @@ const redactedPaths = [
 ];
 
 /**
- * JSON lines on stdout. Every line has `service`, and `request_id`, `workflow_id`, `org_id` of the work it belongs to; `trace_id` and `span_id`
+ * JSON lines on stdout, which never wait for their reader (`log-output.ts`). Every line has `service`, and `request_id`, `workflow_id`, `org_id` of the work it belongs to; `trace_id` and `span_id`
  * come from the telemetry preload. Secrets are struck out by the name of their member, and in every line by their form and
  * where they are this process' own (`redact`); nobody should count on that and log one. Of Postgres' errors the rows that
  * they quote are left out.
@@ -40,6 +41,6 @@ export function createLog(options: { service: string; level?: string; destinatio
       mixin: () => ({ ...currentLogContext() }),
       hooks: { streamWrite: redact },
     },
-    options.destination ?? pino.destination({ fd: 1, sync: true }),
+    options.destination ?? standardLogOutput(options.service),
   );
 }

@@ -31,7 +31,7 @@ export const textRules: TextRule[] = [
   {
     reason: 'a queue is opened in workflow alone',
     pattern: /\bnew (Queue|Worker)\(/,
-    allowedIn: at(/^packages\/workflow\/|^packages\/(archive|postgres)\/|^infra\/bench\//),
+    allowedIn: at(/^packages\/workflow\/|^packages\/(archive|postgres|process)\/|^infra\/bench\//),
   },
   {
     reason:

@@ -81,7 +81,10 @@ export const overdueStarts = async (sql: Sql): Promise<string[]> => {
   return rows.map((row) => row.id);
 };
 
-export const countNeedingAttention = async (sql: Sql): Promise<number> => {
-  const [row] = await sql.query<{ count: number }>(`SELECT count(*)::int AS count FROM workflow WHERE status = 'needs_attention'`);
-  return row?.count ?? 0;
+/** How many workflows of each kind wait for staff; 0 for `kinds` of which none does. */
+export const countNeedingAttention = async (sql: Sql, kinds: readonly string[]): Promise<Map<string, number>> => {
+  const rows = await sql.query<{ kind: string; count: number }>(
+    `SELECT kind, count(*)::int AS count FROM workflow WHERE status = 'needs_attention' GROUP BY kind`,
+  );
+  return new Map([...kinds.map((kind) => [kind, 0] as const), ...rows.map(({ kind, count }) => [kind, count] as const)]);
 };

@@ -4,7 +4,7 @@ import { enginePoints, type Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 import { runDueSchedules } from '../store/schedules';
 import { cancelUnclaimed, type OnFailed } from '../store/start-workflow';
-import { countWaitingForStaff, inTraceOf } from '../store/telemetry';
+import { inTraceOf, reportWaitingForStaff } from '../store/telemetry';
 import { type JobQueue, probeJob, type QueueKind } from './queue';
 import type { Slots } from './slots';
 import { countNeedingAttention, type DueWorkflow, enqueueFailed, overdueStarts, takeDueWorkflows } from './sweep.store';
@@ -15,6 +15,10 @@ export interface RelayOptions<Tx> {
   log: Log;
   leaseSeconds: number;
   onFailed: OnFailed<Tx>;
+  /** Of every workflow that this worker knows. */
+  kinds: readonly string[];
+  /** Whether this worker reports for its whole service. */
+  isReporter(): Promise<boolean>;
   changed(workflowId: string): void;
 }
 
@@ -47,7 +51,10 @@ export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
       });
     }
   });
-  await isolated(log, 'needs_attention', async () => countWaitingForStaff(await countNeedingAttention(database.sql())));
+  await isolated(log, 'needs_attention', async () => {
+    const isReporter = await options.isReporter();
+    reportWaitingForStaff(isReporter ? await countNeedingAttention(database.sql(), options.kinds) : null);
+  });
   for (const own of options.queues) {
     own.hasBacklog = false;
     await isolated(log, 'dispatch', async () => {

@@ -1,8 +1,10 @@
 import { type TestQueue, testQueue } from '@drydock/service/testing/test-queue';
+import { testRedis } from '@drydock/testing/redis';
 import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/testing/tcp-fault-proxy';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import type { Log } from '../definition/definition';
+import { openWorld } from '../testing/world';
 import { prepareQueue } from './prepare-queue';
 import { type JobQueue, openQueue, type WorkflowJob } from './queue';
 import { openWorker } from './worker';
@@ -66,4 +68,26 @@ it('a Redis that is not there is told as such at the start, and why, without its
   const telling = prepareQueue('redis://:letmein@127.0.0.1:1').catch(String);
   await expect(telling).resolves.toMatch(/The Redis of the queue does not handle: .*ECONNREFUSED 127\.0\.0\.1:1$/);
   await expect(prepareQueue('http://127.0.0.1:1')).rejects.toThrow('redis://');
+});
+
+it('a worker whose Redis is frozen is not ready, though it has heard of it a moment ago', async () => {
+  const redis = await testRedis();
+  if (redis === null) return;
+  const world = await openWorld('postgres');
+  const engine = world.engine([], { queueUrl: redis.url });
+  try {
+    const isReady = () =>
+      engine.checkQueue().then(
+        () => true,
+        () => false,
+      );
+    await until(isReady, { what: 'the queue' });
+    process.kill(redis.pid, 'SIGSTOP');
+    expect(await isReady()).toBe(false);
+    process.kill(redis.pid, 'SIGCONT');
+    await until(isReady, { what: 'the queue again' });
+  } finally {
+    await world.close();
+    await redis.close();
+  }
 });

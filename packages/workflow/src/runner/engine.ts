@@ -41,8 +41,8 @@ export interface Engine {
   start(): void;
   /** Takes nothing new, aborts the signals of running steps, gives their leases back and resolves within seconds. */
   stop(): Promise<void>;
-  /** False when the queue has delivered nothing, not even a probe, for half a minute though nothing is being worked on. */
-  isConsuming(): boolean;
+  /** Rejects when the queue does not answer, or has delivered nothing, not even a probe, for half a minute though nothing is being worked on. */
+  checkQueue(): Promise<void>;
 }
 
 /** The worker side: sweep (enqueueing, recovery, schedules), workers of both queues, runner. */
@@ -104,7 +104,16 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
   const start = (): void => {
     if (parts !== undefined) throw new Error('the engine is running');
     const opened = queueKinds.map((kind) => openWorkerQueue(options, kind));
-    const relay = { database, queues: opened, log, leaseSeconds, onFailed: failBy(definitions, options.context, log), changed };
+    const relay = {
+      database,
+      queues: opened,
+      log,
+      leaseSeconds,
+      onFailed: failBy(definitions, options.context, log),
+      changed,
+      kinds: [...definitions.keys()],
+      isReporter: async () => options.listener === undefined || (await options.listener.isFirst()),
+    };
     const loop = loopSweeps(options.sweepMs, () => sweep(relay));
     for (const own of opened) own.startWorker(handle, () => loop.wakeIn(refillPauseMs));
     parts = { opened, loop, unlisten: options.listener?.onDue(loop.wake) };
@@ -120,7 +129,13 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
       // Another worker that listens takes over the released ones.
       await announceDue(database.sql()).catch(() => undefined);
     },
-    isConsuming: () => inHand > 0 || parts === undefined || parts.opened.every((own) => own.silentSeconds() < silenceMaxSeconds),
+    checkQueue: async () => {
+      const opened = parts?.opened ?? [];
+      // A queue that is frozen answers nothing here, long before it is noticed by its silence.
+      await Promise.all(opened.map((own) => own.queue.waiting()));
+      if (inHand === 0 && opened.some((own) => own.silentSeconds() >= silenceMaxSeconds))
+        throw new Error('the queue has delivered nothing for a while');
+    },
   };
 }
 

@@ -9,10 +9,14 @@ export interface WorkflowListener {
   /** Calls back on each change of the workflow until the returned function is called. */
   onChange(workflowId: string, heard: () => void): () => void;
   onDue(heard: () => void): () => void;
+  /** Whether this process is the one of its database's listeners that asked first and is still connected. */
+  isFirst(): Promise<boolean>;
   close(): Promise<void>;
 }
 
 const retryMs = 1_000;
+/** The advisory lock of the one that reports for all: held by a session, it goes to another when that ends. */
+const firstSql = `SELECT pg_try_advisory_lock(hashtext('workflow_reporter')) AS first`;
 
 /**
  * One connection for LISTEN per process. `connectionString` must reach Postgres itself, not a pooler in transaction mode.
@@ -23,14 +27,22 @@ export function createListener({ connectionString, log }: { connectionString: st
   let closed = false;
   let client: Client | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let first = false;
 
   const again = (): void => {
     client = undefined;
+    first = false;
     if (!closed) timer ??= setTimeout(() => void connect(), retryMs).unref();
   };
   const connect = async (): Promise<void> => {
     timer = undefined;
-    const fresh = new Client({ connectionString, keepAlive: true, connectionTimeoutMillis: 1_500, application_name: 'workflow-listener' });
+    const fresh = new Client({
+      connectionString,
+      keepAlive: true,
+      connectionTimeoutMillis: 1_500,
+      query_timeout: 6_000,
+      application_name: 'workflow-listener',
+    });
     fresh.on('error', (error) => log.debug({ internal: messageOf(error) }, 'listener'));
     fresh.once('end', again);
     fresh.on('notification', ({ channel, payload }) => {
@@ -56,6 +68,13 @@ export function createListener({ connectionString, log }: { connectionString: st
   return {
     onChange: (workflowId, callback) => on(changeEvent(workflowId), callback),
     onDue: (callback) => on(dueEvent, callback),
+    isFirst: async () => {
+      const asked = client;
+      if (first || asked === undefined) return first;
+      const { rows } = await asked.query<{ first: boolean }>(firstSql);
+      if (asked === client) first = rows[0]?.first === true;
+      return first;
+    },
     close: async () => {
       closed = true;
       clearTimeout(timer);

@@ -64,17 +64,24 @@ const parked = meter.createCounter('workflow.parked', { description: 'Workflows 
 const refused = meter.createCounter('workflow.refused_fences', {
   description: 'Writes refused because the claim was no longer the writer’s',
 });
-const queueDelay = meter.createHistogram('workflow.queue_delay', { unit: 's', description: 'From due to claimed' });
+const queueDelay = meter.createHistogram('workflow.queue_delay', {
+  unit: 's',
+  description: 'From due to claimed',
+  advice: { explicitBucketBoundaries: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600] },
+});
 const waiting = meter.createObservableGauge('workflow.needs_attention', { description: 'Workflows that wait for staff' });
 
-let waitingForStaff = 0;
-waiting.addCallback((result) => result.observe(waitingForStaff));
+/** By kind; null in a process that does not report, so that each workflow is reported once. */
+let waitingForStaff: ReadonlyMap<string, number> | null = null;
+waiting.addCallback((result) => {
+  for (const [kind, count] of waitingForStaff ?? []) result.observe(count, { kind });
+});
 
 export const workflowStarted = (kind: string): void => started.add(1, { kind });
 export const workflowFinished = (kind: string, status: 'succeeded' | 'failed'): void => finished.add(1, { kind, status });
 export const workflowParked = (kind: string): void => parked.add(1, { kind });
 export const fenceRefused = (kind: string): void => refused.add(1, { kind });
 export const claimedAfter = (kind: string, seconds: number): void => queueDelay.record(seconds, { kind });
-export const countWaitingForStaff = (count: number): void => {
-  waitingForStaff = count;
+export const reportWaitingForStaff = (counts: ReadonlyMap<string, number> | null): void => {
+  waitingForStaff = counts;
 };

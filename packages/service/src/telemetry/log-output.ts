@@ -1,0 +1,68 @@
+import type { Writable } from 'node:stream';
+
+/** A system call a line is a tenth of a request; a crash loses at most this much of the log. */
+const flushMs = 50;
+const flushCharacters = 32_768;
+/** Characters that wait for a reader, some 20,000 lines. A reader that has stopped must not stop us, nor take our memory. */
+const waitingMax = 8_000_000;
+
+export interface LogOutput {
+  /** Takes a line that ends in a newline. Never waits and never throws. */
+  write(line: string): void;
+  /** Hands over what is held; the process' end does so too. */
+  flush(): void;
+}
+
+let standard: LogOutput | undefined;
+
+/** That of the process, to its standard output. `service` stands in the line that tells of dropped ones. */
+export const standardLogOutput = (service: string): LogOutput => {
+  standard ??= createLogOutput(service, process.stdout);
+  return standard;
+};
+
+/**
+ * Collects lines and writes them together, without waiting for whoever reads them. When too much waits, lines are dropped; the first line after that says how many.
+ */
+function createLogOutput(service: string, stream: Writable): LogOutput {
+  let held = '';
+  let dropped = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const flush = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (held === '') return;
+    const text = held;
+    held = '';
+    stream.write(text);
+  };
+  const hold = (line: string): void => {
+    held += line;
+    if (held.length >= flushCharacters) flush();
+    else timer ??= setTimeout(flush, flushMs);
+  };
+  // Whoever read the lines has gone: that is no reason to end.
+  stream.on('error', () => undefined);
+  process.once('exit', flush);
+  return {
+    write: (line) => {
+      if (stream.writableLength + held.length > waitingMax) {
+        dropped += 1;
+        return;
+      }
+      if (dropped > 0) {
+        const lost = {
+          level: 'warn',
+          time: new Date().toISOString(),
+          service,
+          dropped,
+          msg: 'log lines were dropped: nobody took them in time',
+        };
+        dropped = 0;
+        hold(`${JSON.stringify(lost)}\n`);
+      }
+      hold(line);
+    },
+    flush,
+  };
+}
