@@ -71,7 +71,7 @@ export async function openWorld(backend: QueueBackend, caller: Caller, more: Rec
     close: async () => {
       await world.endWorkers();
       for (const { id } of await world.api.rows<{ id: string }>('SELECT id FROM sites'))
-        await host.destroySite(id, { fence: String(2 ** 40) });
+        await host.destroySite(id, { fence: String(2 ** 52) });
       await host.close();
       await site.lifetime.close();
       await world.close();

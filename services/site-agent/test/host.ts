@@ -107,7 +107,7 @@ export async function startHost(config: SiteHostConfig): Promise<TestHost> {
 
 /** Destroys every site that a test has made, stops the host and removes its folder. */
 export async function clearHost(host: TestHost, siteIds: string[]): Promise<void> {
-  for (const siteId of siteIds) await host.client.destroySite(siteId, claim(2 ** 40));
+  for (const siteId of siteIds) await host.client.destroySite(siteId, claim(2 ** 52));
   await host.stop();
   await rm(host.config.SITES_DIR, { recursive: true, force: true });
 }

@@ -14,6 +14,9 @@ export const siteHostProtocol: ControlProtocol<SiteHostErrorCode> = {
 
 export const releaseIdSchema = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/);
 
+/** The empty release that a site begins with. */
+export const firstReleaseId = 'initial';
+
 export const ensureSiteSchema = z.strictObject({
   ...changeFields,
   domain: z.string().min(1).max(253),

@@ -1,4 +1,4 @@
-import { timingSafeEqual } from 'node:crypto';
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { refuse } from '../format/archive-error';
 import { type ArchiveKey, type ArchiveKeys, archiveKeysOf, type DerivedKeys, deriveKeys } from '../format/archive-keys';
 import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
@@ -43,6 +43,32 @@ export async function openArchive(link: ArchiveLink, key: ArchiveKey, limits: Ar
   checkDeclared(opened.manifest, limits);
   const { manifest, mac, salt } = opened;
   return { source: link.source, manifest, manifestMac: mac, keys: archiveKeysOf(key, salt, manifest.archive_id) };
+}
+
+/** What a writer tells of an archive once it is written. */
+export interface ArchiveFacts {
+  manifestMac: string;
+  manifestSha256: string;
+  sizeBytes: number;
+  rawBytes: number;
+}
+
+/**
+ * The facts of an archive that no record knows of, by its own manifest: it was sealed with our key, as this archive of this site. Whether it is whole is not said.
+ * @throws ArchiveError of any reason that concerns the manifest
+ */
+export async function readFacts(
+  source: ArchiveSource,
+  key: ArchiveKey,
+  expected: Omit<ExpectedArchive, 'manifestMac'>,
+): Promise<ArchiveFacts> {
+  const bytes = await source.read(manifestName);
+  const opened = openManifest(key, bytes);
+  checkExpected(opened, { ...expected, manifestMac: opened.mac });
+  checkDeclared(opened.manifest, completeLimits());
+  const { size_bytes: sizeBytes, raw_bytes: rawBytes } = opened.manifest;
+  const manifestSha256 = createHash('sha256').update(bytes).digest('hex');
+  return { manifestMac: opened.mac, manifestSha256, sizeBytes: sizeBytes + bytes.length, rawBytes };
 }
 
 /**

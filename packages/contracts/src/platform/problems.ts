@@ -151,6 +151,12 @@ export const problems = define({
     advice: 'Nothing was lost: see the steps of the workflow. Try again, or ask support with the request id.',
   },
   abandoned: { status: 500, title: 'Staff abandoned the operation', advice: 'Ask support what state the resource was left in.' },
+  superseded: {
+    status: 500,
+    title: 'Later work has changed the resource',
+    advice:
+      'Drydock itself was restored from a backup that is older than the resource, which was left as it is. Look at it, and ask again.',
+  },
   start_by_passed: { status: 503, title: 'The work was not taken up in time', advice: 'Nothing was started. Try again.', transient: true },
   ...siteProblems,
   ...vendorProblems,

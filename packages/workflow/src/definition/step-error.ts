@@ -83,3 +83,6 @@ export class StepTimeout extends Error {
 }
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : String(error));
+
+/** A target has seen a newer claim of this thing: ours is a zombie's, or our database is older than the target. Drivers throw it under this name. */
+export const isFenceRefused = (error: unknown): boolean => error instanceof Error && 'refusal' in error && error.refusal === 'stale_fence';

@@ -8,6 +8,7 @@ import { jobDeclined } from '../dispatch/sweep.store';
 import { openWorkerQueue, type WorkerQueue } from '../dispatch/worker-queue';
 import { announceDue, createAnnouncer, type WorkflowListener } from '../store/listener';
 import type { OnFailed } from '../store/start-workflow';
+import { raiseFences } from '../store/workflow-states';
 import type { RunEnd, Runner } from './execution';
 import { createOutages } from './leave-claim';
 import { runWorkflow } from './run-workflow';
@@ -70,9 +71,19 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
     dueIn: (seconds) => parts?.loop.wakeIn(seconds * 1_000),
   };
   const following = new Set<Promise<void>>();
+  let raising: Promise<unknown> | undefined;
+  /** Before the first claim: the database may have been put back from a backup while no worker ran. */
+  const raiseOnce = async (): Promise<void> => {
+    raising ??= raiseFences(database.sql());
+    await raising.catch((error: unknown) => {
+      raising = undefined;
+      throw error;
+    });
+  };
   const run = async (job: WorkflowJob, slots: Slots): Promise<RunEnd> => {
     inHand += 1;
     try {
+      await raiseOnce();
       return await runWorkflow(runner, stepNamesByKind, job);
     } finally {
       inHand -= 1;

@@ -1,10 +1,10 @@
 import { faultpoint } from '@drydock/process/faultpoint';
 import { classifyDatabaseError } from '@drydock/service/database/database-error';
 import { enginePoints, type Log, logWith } from '../definition/definition';
-import { LeaseLost, messageOf, type WorkflowProblem } from '../definition/step-error';
+import { isFenceRefused, LeaseLost, messageOf, type WorkflowProblem } from '../definition/step-error';
 import type { ClaimKey, Release } from '../store/claim.types';
 import { workflowFinished, workflowParked } from '../store/telemetry';
-import { failWorkflow, parkWorkflow, releaseClaim, succeedWorkflow } from '../store/workflow-states';
+import { failWorkflow, parkWorkflow, raiseFences, releaseClaim, succeedWorkflow } from '../store/workflow-states';
 import type { Execution, RunEnd, Runner } from './execution';
 
 /** Gives the lease back; the workflow goes on later, here or elsewhere, under a new fence. */
@@ -45,6 +45,14 @@ export const isOutOfReach = <Context, Tx>(
   step: string,
   error: unknown,
 ): boolean => classifyDatabaseError(error) === 'unavailable' && runner.outages.isPassing(`${claim.id} ${step}`);
+
+/**
+ * After a refused fence: the next claim has a number above any that a target can have seen, also where the database was put back under running workers. One whose
+ * claim is really a zombie's loses nothing: what it writes next is refused by the database.
+ */
+export async function outnumberHosts<Context, Tx>({ runner }: Pick<Execution<Context, Tx>, 'runner'>, error: unknown): Promise<void> {
+  if (isFenceRefused(error)) await raiseFences(runner.database.sql());
+}
 
 /** Hooks that write a few rows fail by a bug or by a Postgres that is away: five times with pauses tells one from the other. */
 const endAttemptsMax = 5;

@@ -6,7 +6,7 @@ import { markFailed, withSpan } from '../store/telemetry';
 import { beginUndo, completeStep } from '../store/workflow-states';
 import { type AttemptEnd, attempt } from './attempt';
 import { type Execution, percentDone, type RunEnd, rowOf, stepContext } from './execution';
-import { backoffSeconds, endWorkflow, isOutOfReach, park, release, waitMaxSeconds } from './leave-claim';
+import { backoffSeconds, endWorkflow, isOutOfReach, outnumberHosts, park, release, waitMaxSeconds } from './leave-claim';
 import { runUndo } from './run-undo';
 
 /** Runs the steps from `next` on, each checkpointed before the one after it starts, and the end after the last one. */
@@ -113,6 +113,7 @@ async function leaveStep<Context, Tx>(
     tellFailure(execution.log, step.name, ended);
     return failStep(execution, step, index, ended);
   }
+  if (ended.end === 'again') await outnumberHosts(execution, ended.error);
   const internal = ended.end === 'wait' ? `still not ready after ${waitMaxSeconds} s` : messageOf(ended.error);
   if (ended.end === 'again' && isOutOfReach(execution, step.name, ended.error))
     return release(execution, { afterSeconds: backoffSeconds(1) });

@@ -6,7 +6,7 @@ import { markFailed, withSpan } from '../store/telemetry';
 import { completeUndo } from '../store/workflow-states';
 import { type AttemptEnd, attempt } from './attempt';
 import { type Execution, type RunEnd, rowOf, stepContext } from './execution';
-import { backoffSeconds, endWorkflow, isOutOfReach, park, release, waitMaxSeconds } from './leave-claim';
+import { backoffSeconds, endWorkflow, isOutOfReach, outnumberHosts, park, release, waitMaxSeconds } from './leave-claim';
 
 /** Takes steps back, `names` first to last, each recorded, then ends the workflow as failed with `problem`. An undo that fails for good calls staff. */
 export async function runUndo<Context, Tx>(
@@ -52,6 +52,7 @@ async function leaveUndo<Context, Tx>(
   if (ended.end === 'wait' && execution.claim.undoing_seconds < waitMaxSeconds) return release(execution, { afterSeconds: ended.seconds });
   if (ended.end === 'again' && isOutOfReach(execution, step.name, ended.error))
     return release(execution, { afterSeconds: backoffSeconds(1) });
+  if (ended.end === 'again') await outnumberHosts(execution, ended.error);
   const why = ended.end === 'wait' ? `still not ready after ${waitMaxSeconds} s` : messageOf(ended.error);
   const internal = `undo of ${step.name}: ${why}`;
   const failures = (rowOf(execution.claim, step.name)?.undo_failures ?? 0) + 1;

@@ -1,8 +1,11 @@
+import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
+import { readFacts } from '@drydock/archive/read/open-archive';
 import { verifyArchive } from '@drydock/archive/read/verify-archive';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
 import { attemptKey, backupPrefix } from '../providers/backup-storage';
 import { withSpan } from '../providers/driver-span';
 import { hostOf } from '../providers/site-host';
@@ -56,6 +59,43 @@ export async function packBackup(context: WorkContext, step: Step, { backupId, p
   if (skipped.count > 0) step.log.warn({ skipped: skipped.count }, 'some paths cannot be in a backup');
   const findings = findingsOfSkipped({ count: skipped.count, sample: skipped.paths.slice(0, sampleSize) });
   return { storageKey, manifestMac, checksumSha256, sizeBytes, rawBytes, findings };
+}
+
+/**
+ * The newest whole attempt at a backup that lies in the storage and is on no record: what was written after the moment to which Drydock's database was put back.
+ * Null when there is none. What it says of itself is sealed with our key; its content is still to be verified.
+ */
+export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
+  const { backupStorage, archiveKey } = context;
+  const { siteId, orgId, mode } = refOf(step);
+  const fenceOf = (key: string): bigint => BigInt(key.slice(key.lastIndexOf('/') + 1));
+  const finished = await backupStorage.listFinished(backupPrefix({ mode, orgId, siteId, id: backupId }));
+  for (const storageKey of finished.sort((one, other) => (fenceOf(one) < fenceOf(other) ? 1 : -1))) {
+    try {
+      const { manifestSha256: checksumSha256, ...facts } = await readFacts(backupStorage.source(storageKey), archiveKey, {
+        archiveId: backupId,
+        siteId,
+        orgId,
+      });
+      return { storageKey, checksumSha256, ...facts };
+    } catch (error) {
+      if (!(error instanceof ArchiveError)) throw error;
+      step.log.warn({ storage_key: storageKey, internal: error.message }, 'what lies there is not this backup');
+    }
+  }
+  return null;
+}
+
+/**
+ * The same, of a release that may have gone since it was chosen, as the database was put back from a backup: then what an attempt has written of it counts.
+ * Fails for good with `superseded` when there is none.
+ */
+export async function packOrFind(context: WorkContext, step: Step, backup: BackupToPack): Promise<PackedBackup> {
+  const hosted = await hostOf(context.siteHosts, backup.platform).describe(refOf(step), step.signal);
+  if (hosted?.releases.includes(backup.releaseId)) return packBackup(context, step, backup);
+  const written = await findWritten(context, step, backup.backupId);
+  if (written === null) throw fail('superseded', { internal: `there is no release ${backup.releaseId}, and no backup of it` });
+  return { ...written, findings: [] };
 }
 
 /** Takes back whatever any attempt at the backup has written. */

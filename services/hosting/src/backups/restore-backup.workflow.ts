@@ -13,7 +13,7 @@ import { refuseRestore } from './backup.rules';
 import { findBackup } from './backup.store';
 import type { StoredArchive } from './backup.types';
 import { assertStillAllowed } from './definite-failure';
-import { assertRoom, discardStaged, stageRelease } from './restore.steps';
+import { assertRoom, discardStaged, isRestored, replacedBy, stageRelease } from './restore.steps';
 import { restoreEnd, switchOver, switchOverInput } from './switch-over.steps';
 
 const input = z.strictObject({ backupId: z.uuid(), ...switchOverInput });
@@ -33,11 +33,21 @@ interface RestorePlan {
 
 const staged = defineWorkflow({ kind: 'restore_backup', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckRestore(context, step) })
-  .step('fetch', { weight: 0.2, run: (step, context) => assertFetchable(context, step, step.outputs.recheck) })
+  .step('fetch', {
+    weight: 0.2,
+    run: async (step, context) => {
+      const { recheck } = step.outputs;
+      if (!(await isRestored(context, step, step.input.platform, recheck.oldRelease))) await assertFetchable(context, step, recheck);
+    },
+  })
   .step('verify', {
     ...movingLimits,
     weight: 4,
-    run: (step, context) => verifyStored(context, step, step.input.backupId, step.outputs.recheck.archive),
+    run: async (step, context) => {
+      const { archive, oldRelease } = step.outputs.recheck;
+      if (!(await isRestored(context, step, step.input.platform, oldRelease)))
+        await verifyStored(context, step, step.input.backupId, archive);
+    },
   })
   .step('stage', {
     ...movingLimits,
@@ -70,7 +80,7 @@ async function recheckRestore(context: WorkContext, step: Step): Promise<Restore
   const { fails, slows } = sandboxBehaviour(site, 'fail_restore');
   return {
     archive: backup.archive,
-    oldRelease: hosted.currentRelease,
+    oldRelease: replacedBy(step, hosted),
     retentionDays: retentionDaysOf(site),
     failsOnPurpose: fails,
     slowsOnPurpose: slows,

@@ -3,7 +3,7 @@ import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
-import { type ArchiveToStage, hostOf, type Probe } from '../providers/site-host';
+import { type ArchiveToStage, type HostedSite, hostOf, type Probe } from '../providers/site-host';
 import { serves } from '../sites/probe.rules';
 import { refOf, type WorkContext } from '../sites/work';
 import { definitely } from './definite-failure';
@@ -20,6 +20,54 @@ export async function assertRoom(context: WorkContext, step: Step, platform: Sit
   if (!hasSpace(needed, freeBytes)) throw fail('storage_full', { internal: `${needed} bytes needed, ${freeBytes} free` });
 }
 
+/**
+ * How a site stands, as its host tells it, to a restore of it. The host is right where it and the restore's own record differ: when Drydock's database was put
+ * back from a backup, the record has gone back in time and the site has not.
+ */
+export type Standing =
+  /** It serves what it served when the restore began. */
+  | { is: 'before' }
+  /** It serves what this restore has staged. */
+  | { is: 'restored'; releaseId: string; releases: readonly string[] }
+  /** It serves something else: later work was done on it. */
+  | { is: 'changed' }
+  | { is: 'gone' };
+
+/** Whether this restore has made the release, in whichever attempt. */
+export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId: string): boolean =>
+  releaseId.startsWith(`${workflowId}-`);
+
+/**
+ * What a restore that begins is going to replace: what is served. Where it serves what this restore has staged it had begun before, and the record of it was lost:
+ * then the one other release is meant, and with none or several of them one of its own, which stands for none.
+ */
+export function replacedBy(step: Step, { currentRelease, releases }: Pick<HostedSite, 'currentRelease' | 'releases'>): string {
+  if (!isOwnRelease(step, currentRelease)) return currentRelease;
+  const others = releases.filter((id) => !isOwnRelease(step, id));
+  return others.length === 1 ? (others[0] ?? currentRelease) : currentRelease;
+}
+
+export async function standingOf(context: WorkContext, step: Step, platform: SitePlatform, oldRelease: string): Promise<Standing> {
+  const hosted = await hostOf(context.siteHosts, platform).describe(refOf(step), step.signal);
+  if (hosted === null) return { is: 'gone' };
+  const { currentRelease: releaseId, releases } = hosted;
+  if (isOwnRelease(step, releaseId)) return { is: 'restored', releaseId, releases };
+  return { is: releaseId === oldRelease ? 'before' : 'changed' };
+}
+
+/** Fails for good with `superseded`: the site stays as it is. */
+export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Error {
+  const found = { before: 'it was switched back', changed: 'another release is served', gone: 'the site is not there' }[standing.is];
+  return fail('superseded', { internal: `${found}: the record of this restore is older than the site` });
+}
+
+/** True when the restored release is live already; then what leads there has nothing to do. */
+export async function isRestored(context: WorkContext, step: Step, platform: SitePlatform, oldRelease: string): Promise<boolean> {
+  const standing = await standingOf(context, step, platform, oldRelease);
+  if (standing.is === 'changed' || standing.is === 'gone') throw superseded(standing);
+  return standing.is === 'restored';
+}
+
 /** Each attempt stages a release of its own, so that one which lost its lease can never write into what another has made live. */
 const releaseOf = ({ workflowId, fence }: Step): string => `${workflowId}-${fence}`;
 
@@ -27,9 +75,12 @@ const releaseOf = ({ workflowId, fence }: Step): string => `${workflowId}-${fenc
 export async function stageRelease(
   context: WorkContext,
   step: Step,
-  { platform, slowsOnPurpose }: { platform: SitePlatform; slowsOnPurpose: boolean },
+  { platform, slowsOnPurpose, oldRelease }: { platform: SitePlatform; slowsOnPurpose: boolean; oldRelease: string },
   toStage: ArchiveToStage,
 ): Promise<{ releaseId: string; findings: Finding[] }> {
+  const standing = await standingOf(context, step, platform, oldRelease);
+  if (standing.is === 'restored') return { releaseId: standing.releaseId, findings: [] };
+  if (standing.is !== 'before') throw superseded(standing);
   await discardStaged(context, step, platform);
   if (slowsOnPurpose) await wait(context.slowMs, undefined, { signal: step.signal });
   const releaseId = releaseOf(step);

@@ -12,11 +12,12 @@ import type { Tx } from '../database.store';
 import { hostOf } from '../providers/site-host';
 import { changeStatus } from '../sites/site.store';
 import { refOf, type WorkContext } from '../sites/work';
-import { freezeTtlMs, frozenLimits, movingLimits, type PackedBackup, packBackup, verifyWritten } from './archive.steps';
+import { findWritten, freezeTtlMs, frozenLimits, movingLimits, type PackedBackup, packBackup, verifyWritten } from './archive.steps';
 import { expiryOf } from './backup.rules';
 import { findLastRawBytes, insertBackup, markCompleted, markFailed } from './backup.store';
+import type { KeptBackup } from './backup.types';
 import { definitely } from './definite-failure';
-import { assertServes } from './restore.steps';
+import { assertServes, isOwnRelease, isRestored, standingOf, superseded } from './restore.steps';
 
 /** `safetyCopyId`: the backup that the replaced state becomes. `statusBefore`: what the site goes back to afterwards. */
 export const switchOverInput = { safetyCopyId: z.uuid(), platform: sitePlatformSchema, statusBefore: siteStatusSchema };
@@ -54,35 +55,57 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: W
       skipIfPassed: true,
       ...movingLimits,
       weight: 5,
-      run: (step, context) => provePackable(context, step, step.outputs.recheck.oldRelease),
+      run: async (step, context) => {
+        const { oldRelease } = step.outputs.recheck;
+        if (!(await isRestored(context, step, step.input.platform, oldRelease))) await provePackable(context, step, oldRelease);
+      },
     })
     .step('freeze', {
       ...frozenLimits,
       weight: 0.2,
-      run: (step, context) => hostOf(context.siteHosts, step.input.platform).freeze(refOf(step), freezeTtlMs, fencedCall(step)),
-      undo: (step, context) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), fencedCall(step)),
+      run: async (step, context) => {
+        const { platform } = step.input;
+        if (await isRestored(context, step, platform, step.outputs.recheck.oldRelease)) return;
+        await hostOf(context.siteHosts, platform).freeze(refOf(step), freezeTtlMs, fencedCall(step));
+      },
+      undo: async (step, context) => {
+        const host = hostOf(context.siteHosts, step.input.platform);
+        if ((await host.describe(refOf(step), step.signal)) !== null) await host.thaw(refOf(step), fencedCall(step));
+      },
     })
     .step('switch', {
       ...frozenLimits,
       weight: 0.2,
       run: async (step, context) => {
         const move = { from: step.outputs.recheck.oldRelease, to: step.outputs.stage.releaseId };
+        if (await isRestored(context, step, step.input.platform, move.from)) return;
         await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, fencedCall(step)));
       },
       undo: async (step, context) => {
-        const move = { from: step.outputs.stage.releaseId, to: step.outputs.recheck.oldRelease };
+        const { oldRelease: to } = step.outputs.recheck;
+        const standing = await standingOf(context, step, step.input.platform, to);
+        // Another release is not this restore's to take away, and one that is gone cannot be gone back to.
+        if (standing.is !== 'restored' || !standing.releases.includes(to)) return;
+        const move = { from: standing.releaseId, to };
         await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, fencedCall(step)));
       },
     })
     .step('probe', {
       ...frozenLimits,
       weight: 0.2,
-      run: (step, context) => assertServes(context, step, step.input.platform, step.outputs.recheck.failsOnPurpose),
+      run: async (step, context) => {
+        const { oldRelease, failsOnPurpose } = step.outputs.recheck;
+        await assertRestored(context, step, oldRelease);
+        await assertServes(context, step, step.input.platform, failsOnPurpose);
+      },
     })
     .step('thaw', {
       ...frozenLimits,
       weight: 0.2,
-      run: (step, context) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), fencedCall(step)),
+      run: async (step, context) => {
+        await assertRestored(context, step, step.outputs.recheck.oldRelease);
+        await hostOf(context.siteHosts, step.input.platform).thaw(refOf(step), fencedCall(step));
+      },
       commit: async (tx, step, _output, context) => {
         const { workflowId, input, subject } = step;
         const location = context.backupStorage.locationIn(step.mode);
@@ -107,7 +130,7 @@ function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged>(liv
       weight: 3,
       run: async (step, context) => {
         const { pack_safety_copy: packed } = step.outputs;
-        return 'refused' in packed ? null : verifyWritten(context, step, step.input.safetyCopyId, packed);
+        return 'refused' in packed ? null : verifyCopy(context, step, step.outputs.recheck.oldRelease, packed);
       },
       commit: async (tx, step, kept) => {
         const { pack_safety_copy: packed, recheck } = step.outputs;
@@ -172,6 +195,10 @@ async function provePackable(context: WorkContext, step: CopyStep, releaseId: st
  */
 async function packSafetyCopy(context: WorkContext, step: CopyStep, releaseId: string): Promise<PackedBackup | KeptRelease> {
   const { safetyCopyId: backupId, platform } = step.input;
+  if (!(await isReplacedThere(context, step, releaseId))) {
+    const written = await findWritten(context, step, backupId);
+    return written === null ? lostCopy(step, releaseId) : { ...written, findings: [] };
+  }
   try {
     return await packBackup(context, step, { backupId, platform, releaseId });
   } catch (error) {
@@ -181,6 +208,36 @@ async function packSafetyCopy(context: WorkContext, step: CopyStep, releaseId: s
     const detail = `What was replaced cannot be packed: ${refused.detail}. Its release is kept until the next restore.`;
     return { refused, findings: [{ level: 'WARNING', code: 'safety_copy_not_taken', detail }] };
   }
+}
+
+/** Whether the replaced release is still to be packed. Where it is not, its copy was taken before Drydock's record of that was lost. */
+async function isReplacedThere(context: WorkContext, step: CopyStep, releaseId: string): Promise<boolean> {
+  const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
+  return !isOwnRelease(step, releaseId) && (hosted?.releases.includes(releaseId) ?? false);
+}
+
+/** Nobody can bring the replaced state back, and the site need not wait for it. */
+function lostCopy(step: CopyStep, releaseId: string): KeptRelease {
+  step.log.error({ release_id: releaseId, alarm: true }, 'a replaced release is gone, and no safety copy of it is found');
+  const detail = 'What was replaced is not on the host any more, and no safety copy of it was found.';
+  return { refused: { code: 'superseded', detail }, findings: [{ level: 'WARNING', code: 'safety_copy_not_taken', detail }] };
+}
+
+/** Verifies the safety copy. One that is gone along with the release that it was made of is recorded as failed: nobody could take it again. */
+async function verifyCopy(context: WorkContext, step: CopyStep, releaseId: string, archive: PackedBackup): Promise<KeptBackup | null> {
+  try {
+    return await verifyWritten(context, step, step.input.safetyCopyId, archive);
+  } catch (error) {
+    if (!(error instanceof StepFailure) || (await isReplacedThere(context, step, releaseId))) throw error;
+    step.log.error({ internal: error.message, alarm: true }, 'a safety copy cannot be read, and what it was made of is gone');
+    return null;
+  }
+}
+
+/** Fails for good unless the site serves what this restore has staged. */
+async function assertRestored(context: WorkContext, step: CopyStep, oldRelease: string): Promise<void> {
+  const standing = await standingOf(context, step, step.input.platform, oldRelease);
+  if (standing.is !== 'restored') throw superseded(standing);
 }
 
 function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] | null {

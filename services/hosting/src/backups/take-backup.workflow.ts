@@ -6,7 +6,7 @@ import { hostOf } from '../providers/site-host';
 import { retentionDaysOf } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
 import { defineWorkflow, refOf } from '../sites/work';
-import { discardPacked, movingLimits, packBackup, verifyWritten } from './archive.steps';
+import { discardPacked, movingLimits, packOrFind, verifyWritten } from './archive.steps';
 import { allowanceOf, allowanceWindowStart, expiryOf, refuseBackup } from './backup.rules';
 import { listOnDemand, markCompleted, markFailed, markRunning } from './backup.store';
 import { assertStillAllowed } from './definite-failure';
@@ -36,7 +36,7 @@ export const takeBackupWorkflow = defineWorkflow({
   .step('pack', {
     ...movingLimits,
     weight: 8,
-    run: (step, context) => packBackup(context, step, { ...step.input, releaseId: step.outputs.recheck.releaseId }),
+    run: (step, context) => packOrFind(context, step, { ...step.input, releaseId: step.outputs.recheck.releaseId }),
     undo: (step, context) => discardPacked(context, step, step.input.backupId),
   })
   .step('verify', {

@@ -1,4 +1,4 @@
-import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
+import { type SitePlatform, sitePlatformSchema } from '@drydock/contracts/hosting/sites';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
@@ -55,9 +55,13 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const site = asSite(step);
       const host = hostOf(context.siteHosts, step.input.platform);
       const { url, currentRelease } = await definitely(host.create(refOf(site), step.input.domain, fencedCall(site)));
-      return { url, emptyRelease: currentRelease };
+      // A site that serves anything but its first release came back before, and the record of it was lost.
+      return { url, emptyRelease: host.firstRelease, isLive: currentRelease !== host.firstRelease };
     },
-    undo: (step, context) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(asSite(step)), fencedCall(asSite(step))),
+    undo: async (step, context) => {
+      if (step.outputs.provision?.isLive === true) return;
+      await hostOf(context.siteHosts, step.input.platform).destroy(refOf(asSite(step)), fencedCall(asSite(step)));
+    },
     commit: (tx, step, { url }) => recordUrl(tx, step.input.siteId, url),
   })
   .step('stage', {
@@ -65,10 +69,13 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     weight: 10,
     run: async (step, context) => {
       const { archive, slowsOnPurpose } = step.outputs.recheck;
+      const { emptyRelease: oldRelease } = step.outputs.provision;
       const { platform, backupId: archiveId } = step.input;
+      const live = await findLive(context, asSite(step), platform);
+      if (live !== null) return { releaseId: live, findings: [], isLive: true };
       await assertRoom(context, asSite(step), platform, archive.rawBytes);
       const toStage = { source: context.backupStorage.source(archive.storageKey), archiveId, manifestMac: archive.manifestMac };
-      return stageRelease(context, asSite(step), { platform, slowsOnPurpose }, toStage);
+      return { ...(await stageRelease(context, asSite(step), { platform, slowsOnPurpose, oldRelease }, toStage)), isLive: false };
     },
   })
   .step('switch', {
@@ -78,6 +85,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const site = asSite(step);
       const host = hostOf(context.siteHosts, step.input.platform);
       await host.freeze(refOf(site), freezeTtlMs, fencedCall(site));
+      if ((await findLive(context, site, step.input.platform)) !== null) return;
       const move = { from: step.outputs.provision.emptyRelease, to: step.outputs.stage.releaseId };
       await definitely(host.switchRelease(refOf(site), move, fencedCall(site)));
     },
@@ -85,7 +93,14 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
   .step('probe', {
     ...frozenLimits,
     weight: 0.2,
-    run: (step, context) => assertRebuilt(context, asSite(step), step.input.platform, step.outputs.recheck.failsOnPurpose),
+    run: async (step, context) => {
+      const { platform } = step.input;
+      if ((await findLive(context, asSite(step), platform)) === null)
+        throw fail('superseded', { internal: 'the rebuilt release is not served' });
+      // Its visitors have it already: whatever it answers, it is not taken down again.
+      if (step.outputs.stage.isLive) return { serves: true };
+      return assertRebuilt(context, asSite(step), platform, step.outputs.recheck.failsOnPurpose);
+    },
   })
   .step('thaw', {
     ...frozenLimits,
@@ -113,6 +128,13 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     },
   })
   .build();
+
+/** What the site serves, unless that is still its first and empty release; null too when it is not there. */
+async function findLive(context: WorkContext, step: StepContext<RevivalInput, unknown>, platform: SitePlatform): Promise<string | null> {
+  const host = hostOf(context.siteHosts, platform);
+  const hosted = await host.describe(refOf(step), step.signal);
+  return hosted === null || hosted.currentRelease === host.firstRelease ? null : hosted.currentRelease;
+}
 
 /**
  * Asks the request's rule again, as of its acceptance: the record was taken and the domain reserved by this very workflow, and whether the caller

@@ -3,7 +3,7 @@ import type { StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { assertStillAllowed } from '../backups/definite-failure';
-import { assertRoom, discardStaged, stageRelease } from '../backups/restore.steps';
+import { assertRoom, discardStaged, isRestored, replacedBy, stageRelease } from '../backups/restore.steps';
 import { restoreEnd, switchOver, switchOverInput } from '../backups/switch-over.steps';
 import { withSpan } from '../providers/driver-span';
 import { hostOf, linksOf } from '../providers/site-host';
@@ -44,7 +44,8 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
     ...offsiteLimits,
     weight: 6,
     run: async (step, context) => {
-      const { chain, rawBytes } = step.outputs.recheck;
+      const { chain, rawBytes, oldRelease } = step.outputs.recheck;
+      if (await isRestored(context, step, step.input.platform, oldRelease)) return;
       await assertRoom(context, step, step.input.platform, rawBytes);
       await onStorage(step, attemptsMax, () => withStorage(context, step, (storage) => fetchChain(context, step, storage, chain)));
     },
@@ -54,7 +55,8 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
     ...offsiteLimits,
     weight: 3,
     run: async (step, context) => {
-      const { chain } = step.outputs.recheck;
+      const { chain, oldRelease } = step.outputs.recheck;
+      if (await isRestored(context, step, step.input.platform, oldRelease)) return { at: null };
       await onStorage(step, attemptsMax, () =>
         withStorage(context, step, async (storage) => {
           const links = linksOf(refOf(step), spooledChain(context, step, storage, chain));
@@ -64,16 +66,16 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
       );
       return { at: context.now().toISOString() };
     },
-    commit: (tx, step, { at }) => {
+    commit: async (tx, step, { at }) => {
       const ids = step.outputs.recheck.chain.map(({ id }) => id);
-      return markVerified(tx, ids, new Date(at));
+      if (at !== null) await markVerified(tx, ids, new Date(at));
     },
   })
   .step('stage', {
     ...offsiteLimits,
     weight: 10,
     run: (step, context) => {
-      const { chain, slowsOnPurpose } = step.outputs.recheck;
+      const { chain, ...plan } = step.outputs.recheck;
       const { platform } = step.input;
       return onStorage(step, attemptsMax, () =>
         withStorage(context, step, (storage) => {
@@ -82,7 +84,7 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
           const newest = links.at(-1);
           if (newest === undefined) throw new Error('a chain without archives');
           const toStage = { ...newest, parents: links.slice(0, -1) };
-          return stageRelease(context, step, { platform, slowsOnPurpose }, toStage);
+          return stageRelease(context, step, { ...plan, platform }, toStage);
         }),
       );
     },
@@ -125,7 +127,7 @@ async function recheckOffsite(context: WorkContext, step: StepContext<z.infer<ty
   return {
     chain: chain.map(({ id, archive }) => ({ id, archive })),
     rawBytes: rawBytesOf(chain),
-    oldRelease: hosted.currentRelease,
+    oldRelease: replacedBy(step, hosted),
     retentionDays: retentionDaysOf(site),
     failsOnPurpose: fails,
     slowsOnPurpose: slows,

@@ -10,6 +10,7 @@ export function storageByMode({ live, sandbox }: { live: BackupStorage; sandbox:
     sink: (key) => ofKey(key).sink(key),
     source: (key) => ofKey(key).source(key),
     has: (key) => ofKey(key).has(key),
+    listFinished: (prefix) => ofKey(prefix).listFinished(prefix),
     removeAll: (prefix, keep) => ofKey(prefix).removeAll(prefix, keep),
     lock: (key, until) => ofKey(key).lock(key, until),
     canary: (mode) => of(mode).canary(mode),

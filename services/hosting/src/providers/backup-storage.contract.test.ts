@@ -72,6 +72,15 @@ describe.each(drivers)('the backup storage %s', (_name, open) => {
     expect((await storage.source(key).read('segment-00000000')).toString()).toBe('second');
   });
 
+  it('lists the attempts at a backup that came to their end, and no other', async () => {
+    const prefix = newPrefix();
+    const [whole, another, unfinished] = [attemptKey(prefix, '7'), attemptKey(prefix, '1700000000000'), attemptKey(prefix, '9')];
+    expect(await storage.listFinished(prefix)).toEqual([]);
+    for (const key of [whole, another, unfinished]) await storage.sink(key).write('segment-00000000', Buffer.from('content'));
+    for (const key of [whole, another]) await storage.sink(key).write('manifest', Buffer.from('a manifest'));
+    expect((await storage.listFinished(prefix)).sort()).toEqual([whole, another].sort());
+  });
+
   it('gives back each of many segments, in any order, and an object of the largest size', async () => {
     const key = attemptKey(newPrefix(), '7');
     const contents = [0, 1, 2, 3, 4, 5, 6].map((number) => Buffer.from(`content ${number}`));

@@ -13,25 +13,33 @@ export function localBackupStorage(root: string): BackupStorage {
     assertStorageKey(key);
     return join(root, key);
   };
+  const has = async (key: string): Promise<boolean> => {
+    const found = await stat(join(folderOf(key), manifestName)).catch((error: unknown) => {
+      if (isMissing(error)) return null;
+      throw error;
+    });
+    return found?.isFile() ?? false;
+  };
+  const listNames = (prefix: string): Promise<string[]> =>
+    readdir(folderOf(prefix)).catch((error: unknown) => {
+      if (isMissing(error)) return [];
+      throw error;
+    });
   return {
     locationIn: () => 'worker_host',
     placeIn: () => 'worker_host',
     sink: (key) => folderSink(folderOf(key)),
     source: (key) => folderSource(folderOf(key)),
-    has: async (key) => {
-      const found = await stat(join(folderOf(key), manifestName)).catch((error: unknown) => {
-        if (isMissing(error)) return null;
-        throw error;
-      });
-      return found?.isFile() ?? false;
+    has,
+    listFinished: async (prefix) => {
+      const finished: string[] = [];
+      for (const name of await listNames(prefix)) if (await has(`${prefix}/${name}`)) finished.push(`${prefix}/${name}`);
+      return finished;
     },
     removeAll: async (prefix, keep) => {
       const folder = folderOf(prefix);
-      const names = await readdir(folder).catch((error: unknown) => {
-        if (isMissing(error)) return [];
-        throw error;
-      });
-      for (const name of names) if (`${prefix}/${name}` !== keep) await rm(join(folder, name), { recursive: true, force: true });
+      for (const name of await listNames(prefix))
+        if (`${prefix}/${name}` !== keep) await rm(join(folder, name), { recursive: true, force: true });
       if (keep === undefined) await rm(folder, { recursive: true, force: true });
       return { lockedObjects: 0 };
     },

@@ -69,6 +69,13 @@ export function s3BackupStorage(place: S3Place): S3BackupStorage {
       return readAhead({ read: (name) => readObject(client, bucket, `${folder}/${objectName(name)}`) }, segmentsAhead);
     },
     has: async (key) => (await findObject(client, bucket, `${folderOf(key)}/${manifestName}`)) !== null,
+    listFinished: async (prefix) => {
+      const folder = folderOf(prefix);
+      const manifests = (await versionsBelow(folder)).filter(
+        ({ key, isDeleteMarker }) => !isDeleteMarker && key.endsWith(`/${manifestName}`),
+      );
+      return [...new Set(manifests.map(({ key }) => `${prefix}${key.slice(folder.length, -manifestName.length - 1)}`))];
+    },
     removeAll: async (prefix, keep) => {
       const kept = keep === undefined ? null : `${folderOf(keep)}/`;
       const isKept = (key: string): boolean => kept !== null && key.startsWith(kept);

@@ -29,6 +29,8 @@ export interface BackupStorage extends BackupReader {
   source(storageKey: string): ArchiveSource;
   /** Writes objects; each is durable once its write resolves. The manifest comes last: without it there is no archive. */
   sink(storageKey: string): ArchiveSink;
+  /** Keys of the finished archives in the folder `prefix`, in no order: the attempts at one backup that came to their end. */
+  listFinished(prefix: string): Promise<string[]>;
   /** Removes every archive whose key begins with the folder `prefix`, except `keep` and what is locked. Not there is no error. */
   removeAll(prefix: string, keep?: string): Promise<Removal>;
   /**

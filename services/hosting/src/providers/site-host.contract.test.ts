@@ -27,7 +27,7 @@ describe.each(drivers)('the site host %s', (_name, open) => {
     driver = rig.driver;
   });
   afterAll(async () => {
-    for (const site of made) await driver.destroy(site, call(2 ** 40));
+    for (const site of made) await driver.destroy(site, call(2 ** 52));
     await rig.close();
     rmSync(folder, { recursive: true, force: true });
   });

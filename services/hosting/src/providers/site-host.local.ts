@@ -1,5 +1,5 @@
 import type { SiteHostClient, SiteHostReaderClient } from '@drydock/agent/site/client';
-import type { SiteDescription } from '@drydock/agent/site/protocol';
+import { firstReleaseId, type SiteDescription } from '@drydock/agent/site/protocol';
 import { withSpan } from './driver-span';
 import { translated, unknownAsNull } from './local-errors';
 import { packRelease } from './local-pack';
@@ -43,6 +43,7 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
   const tools = { client, archiveKey };
   return {
     ...localSiteHostReader(client),
+    firstRelease: firstReleaseId,
     readsOnce: true,
     create: async ({ siteId, mode, orgId }, domain, call) =>
       requireHosted(await translated(client.ensureSite(siteId, { domain, mode, organisation_id: orgId }, claimOf(call)))),

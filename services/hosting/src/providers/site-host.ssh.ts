@@ -89,6 +89,7 @@ export function sshSiteHost(hosts: SshHosts, archiveKey: Buffer): SiteHost {
   const movingTools = (site: SiteRef) => ({ ...toolsOf(hosts, site), archiveKey });
   return {
     ...sshSiteHostReader(hosts),
+    firstRelease,
     readsOnce: false,
     create: (site, domain, call) => createSite(hosts, site, domain, call),
     destroy: (site, call) => steer(site, call, { script: 'destroy' }),

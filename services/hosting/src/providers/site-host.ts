@@ -103,6 +103,8 @@ export interface SiteHostReader {
  * repetition can mend are {@link SiteHostError}s; anything else may pass.
  */
 export interface SiteHost extends SiteHostReader {
+  /** What `create` calls the empty release that it makes. */
+  readonly firstRelease: string;
   /** Whether `stage` reads each segment of an archive once: what was read may go at once. */
   readonly readsOnce: boolean;
   /** Folder, role, database, a first empty release, and served at the URL that it resolves with. */

@@ -18,6 +18,7 @@ export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
   const find = ({ siteId, mode }: SiteRef, signal?: AbortSignal) => timelineOf(timelines, mode).findPackage(siteId, signal);
   return {
     ...vendorSiteHostReader,
+    firstRelease: '',
     readsOnce: false,
     describe: async (site, signal) => {
       const found = await find(site, signal);

@@ -1,7 +1,7 @@
 import { sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/hosting/sites';
 import { fencedCall } from '@drydock/workflow/definition/definition';
 import { z } from 'zod';
-import { discardPacked, movingLimits, packBackup, verifyWritten } from '../backups/archive.steps';
+import { discardPacked, findWritten, movingLimits, packOrFind, verifyWritten } from '../backups/archive.steps';
 import { insertBackup, markCompleted, markFailed } from '../backups/backup.store';
 import { moveToDeleted } from '../deleted-sites/deleted-site.store';
 import { findLeftBackup, findNewestBackup, keepBackup } from '../deleted-sites/last-backup.store';
@@ -60,7 +60,12 @@ export const deleteSiteWorkflow = defineWorkflow({
     weight: 8,
     run: async (step, context) => {
       const { releaseId } = step.outputs.inspect;
-      return releaseId === null ? null : packBackup(context, step, { ...step.input, releaseId });
+      if (releaseId === null) return null;
+      const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
+      if (hosted !== null) return packOrFind(context, step, { ...step.input, releaseId });
+      // Destroyed already, by this very work, before Drydock's record of it was lost: its last backup was whole by then.
+      const written = await findWritten(context, step, step.input.backupId);
+      return written === null ? null : { ...written, findings: [] };
     },
     undo: (step, context) => discardPacked(context, step, step.input.backupId),
   })
@@ -75,6 +80,7 @@ export const deleteSiteWorkflow = defineWorkflow({
       const { pack } = step.outputs;
       // No expiry: the deleted site's purge decides how long its last backup is kept.
       if (pack !== null && kept !== null) await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null });
+      else await markFailed(tx, step.input.backupId, 'superseded');
     },
   })
   .pointOfNoReturn()

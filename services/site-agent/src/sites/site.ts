@@ -1,13 +1,14 @@
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { listenStubbornly } from '@drydock/agent/host/listen-stubbornly';
-import type {
-  AppDescription,
-  FreezeAnswer,
-  ProbeAnswer,
-  ReleaseDescription,
-  RestartAnswer,
-  SiteDescription,
+import {
+  type AppDescription,
+  type FreezeAnswer,
+  firstReleaseId,
+  type ProbeAnswer,
+  type ReleaseDescription,
+  type RestartAnswer,
+  type SiteDescription,
 } from '@drydock/agent/site/protocol';
 import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import { pointDurably } from '@drydock/process/durable-file';
@@ -35,7 +36,6 @@ const drainMs = 3_000;
 /** From the switch on nobody sees the new release before it was probed: what is left of the caller's freeze may not last over the wait for the last visitors. */
 const switchFreezeMs = 15_000;
 const portLimitMs = 10_000;
-const firstReleaseId = 'initial';
 
 export interface SiteSurroundings {
   host: string;

@@ -1,0 +1,175 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
+import { succeed, workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { putBack, takeMoment } from '@drydock/service/testing/older-database';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { crashBackends } from '@drydock/testing/crash-scope';
+import { fenceViolations } from '@drydock/testing/ledger';
+import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';
+import { until } from '@drydock/testing/wait';
+import { deletionOf } from '../test/deleted-site';
+import { makeBackup, makeSite } from '../test/hosting-world';
+import { type OffsiteWorld, openOffsiteWorld } from '../test/offsite-world';
+import { fillSite, stateOf } from '../test/site-state';
+
+const { seed, count } = sampleOf('older databases of hosting', { inCi: 2, inChaos: 50 });
+
+/** A site with work on it. */
+interface Work {
+  kind: string;
+  siteId: string;
+  workflowId: string;
+  /** What the site is before the work, and what the work makes of it. */
+  before: string;
+  after: string;
+}
+
+/** What became of a work, as the record that is put back tells it in the end. */
+interface End {
+  status: string;
+  error: string | null;
+  steps: string;
+}
+
+describe('a database that was put back from a backup', () => {
+  let world: OffsiteWorld;
+  let sites: { restored: string; offsite: string; deleted: string; packed: string };
+  const points = new Map<string, { id: string; state: string }>();
+
+  beforeAll(async () => {
+    world = await openOffsiteWorld(crashBackends()[0] ?? 'postgres', callerOf());
+    hire();
+    const [restored, offsite, deleted, packed] = await Promise.all([1, 2, 3, 4].map(() => makeSite(world)));
+    sites = { restored: restored ?? '', offsite: offsite ?? '', deleted: deleted ?? '', packed: packed ?? '' };
+    for (const siteId of Object.values(sites)) await fillSite(world, siteId, 1);
+    points.set(sites.restored, { id: await makeBackup(world, sites.restored), state: await see(sites.restored) });
+    await world.configure(sites.offsite);
+    points.set(sites.offsite, { id: await world.copy(sites.offsite, 'full'), state: await see(sites.offsite) });
+    await succeed(world, 'DELETE', `/v1/sites/${sites.deleted}`);
+  });
+  afterAll(() => world.close());
+
+  const hire = (): void => {
+    for (let number = 0; number < 2; number += 1) world.spawnWorker();
+  };
+  const see = async (siteId: string): Promise<string> => JSON.stringify(await stateOf(world, siteId));
+  const begin = async (target: string, body: object): Promise<string> => {
+    const answer = await world.api.call('POST', target, { body });
+    if (answer.status !== 202) throw new Error(`${target} answered ${answer.text}`);
+    return workflowIdOf(answer);
+  };
+  const pointOf = (siteId: string) => points.get(siteId) ?? { id: '', state: '' };
+
+  /** Four works at once, each on a site of its own. */
+  const beginAll = async (version: number): Promise<Work[]> => {
+    const { restored, offsite, deleted, packed } = sites;
+    for (const siteId of [restored, offsite]) await fillSite(world, siteId, version);
+    const [restoredNow, offsiteNow, packedNow] = [await see(restored), await see(offsite), await see(packed)];
+    const deletion = await deletionOf(world.api, deleted);
+    const [restore, copy, revival, backup] = await Promise.all([
+      begin(`/v1/sites/${restored}/backups/restore`, { backup_id: pointOf(restored).id }),
+      begin(`/v1/sites/${offsite}/offsite/restore`, { copy_id: pointOf(offsite).id }),
+      begin(`/v1/sites/deleted/${deletion}/restore`, {}),
+      begin(`/v1/sites/${packed}/backups`, {}),
+    ]);
+    return [
+      { kind: 'restore', siteId: restored, workflowId: restore, before: restoredNow, after: pointOf(restored).state },
+      { kind: 'offsite', siteId: offsite, workflowId: copy, before: offsiteNow, after: pointOf(offsite).state },
+      { kind: 'revival', siteId: deleted, workflowId: revival, before: '', after: '' },
+      { kind: 'backup', siteId: packed, workflowId: backup, before: packedNow, after: packedNow },
+    ];
+  };
+
+  const stepsDone = async ({ workflowId }: Work): Promise<number> =>
+    (await world.api.rows("SELECT FROM workflow_step WHERE workflow_id = $1 AND status = 'succeeded'", [workflowId])).length;
+  const isIdle = async ({ siteId, workflowId }: Work): Promise<boolean> =>
+    (
+      await world.api.rows("SELECT FROM workflow WHERE (id = $1 OR subject_id = $2) AND status IN ('queued', 'running')", [
+        workflowId,
+        siteId,
+      ])
+    ).length === 0;
+  const over = (works: readonly Work[]): Promise<boolean> =>
+    until(async () => (await Promise.all(works.map(isIdle))).every((yes) => yes), { timeoutMs: 90_000, what: 'the end of all works' });
+  const endOf = async ({ workflowId }: Work): Promise<End> => {
+    const [row] = await world.api.rows<End>(
+      `SELECT status, error ->> 'code' AS error, (SELECT string_agg(name || ' ' || status, ', ' ORDER BY position) FROM workflow_step WHERE workflow_id = id) AS steps
+       FROM workflow WHERE id = $1`,
+      [workflowId],
+    );
+    return row ?? { status: 'unknown', error: null, steps: '' };
+  };
+
+  /** Work of which the older database knows nothing: the safety copy is restored, so that the site is as before. */
+  const beginLater = async ({ siteId }: Work): Promise<void> => {
+    const surface = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
+    const copy = surface.backups.find(({ kind, status }) => kind === 'pre_restore' && status === 'completed');
+    if (copy !== undefined) await begin(`/v1/sites/${siteId}/backups/restore`, { backup_id: copy.id });
+  };
+
+  const judge = async (work: Work, hadLater: boolean): Promise<string> => {
+    const { status, error, steps } = await endOf(work);
+    const told = `${work.kind} ${status} ${error ?? ''} (${steps})`;
+    const site = (await world.api.call('GET', `/v1/sites/${work.siteId}`)).json as { status: string | number };
+    if (work.kind === 'revival') {
+      if (status !== 'succeeded' || site.status !== 'active') throw new Error(`${told}: the site is ${site.status}`);
+    } else {
+      if (site.status !== 'active') throw new Error(`${told}: the site is ${site.status}`);
+      const state = await see(work.siteId);
+      const { before, after } = work;
+      if (state !== before && state !== after) throw new Error(`${told}: the site is neither as before nor as after`);
+      if (!hadLater && status !== 'succeeded') throw new Error(told);
+      if (status === 'succeeded' && state !== after && !hadLater) throw new Error(`${told}: and the site is as before`);
+    }
+    return `${work.kind} ${status}${error === null ? '' : ` ${error}`}`;
+  };
+
+  it(
+    `ends all of its unfinished work without staff, and locks nothing, ${count} times`,
+    async () => {
+      const random = new SeededRandom(seed);
+      const ends = new Map<string, number>();
+      for (let round = 0; round < count; round += 1) {
+        const works = await beginAll(2 + round);
+        const shown = random.pick(works);
+        const reached = random.below(13);
+        await until(async () => (await stepsDone(shown)) >= reached || isIdle(shown), { everyMs: 5, what: 'the moment' });
+        await sleep(random.below(100));
+        const moment = await takeMoment(world.api.postgres.adminUrl);
+        const wayOn = random.pick(['at once', 'soon', 'over', 'over', 'later work', 'later work over'] as const);
+        if (wayOn === 'soon') await sleep(random.below(2_000));
+        if (wayOn.includes('over') || wayOn.includes('later')) await over(works);
+        const [first] = works;
+        const hasLater = wayOn.includes('later') && first !== undefined;
+        if (hasLater) {
+          await beginLater(first);
+          if (wayOn === 'later work') await sleep(random.below(1_500));
+          else await over([first]);
+        }
+        await world.endWorkers();
+        await putBack(world.api.postgres.adminUrl, moment);
+        hire();
+        await over(works);
+        for (const work of works) {
+          const end = await judge(work, hasLater && work === first).catch((error: unknown) => {
+            throw new Error(`round ${round} of seed ${seed}, put back at ${shown.kind} ${reached}, after ${wayOn}: ${String(error)}`);
+          });
+          ends.set(end, (ends.get(end) ?? 0) + 1);
+        }
+        expect(await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'")).toEqual([]);
+        // Nothing is locked: each of the sites takes its next work, and what the records say of archives is true.
+        await Promise.all(works.map(({ siteId }) => makeBackup(world, siteId)));
+        await succeed(world, 'DELETE', `/v1/sites/${sites.deleted}`);
+        const backups = await world.api.rows<{ storage_key: string }>("SELECT storage_key FROM backups WHERE status = 'completed'");
+        expect(backups.filter(({ storage_key: key }) => !existsSync(path.join(world.backupsDir, key, 'manifest')))).toEqual([]);
+        // The allowance of backups is not what is tested.
+        await world.api.rows("UPDATE backups SET kind = 'scheduled' WHERE kind = 'on_demand'");
+      }
+      expect(fenceViolations(world.ledger())).toEqual([]);
+      process.stderr.write(`${[...ends].map(([end, times]) => `${times} × ${end}`).join(', ')}\n`);
+    },
+    60_000 + count * 60_000,
+  );
+});
