@@ -7,7 +7,7 @@ const rowsAtOnce = 1_000;
 
 /** What nobody asks for and nobody waits for. Safe in any number of processes at once. */
 export async function keepHouse(database: KeysDatabase): Promise<void> {
-  await retireExpiredKeys(database.pool);
+  await database.transaction(retireExpiredKeys);
   while ((await purgeIdempotency(database.sql(), rowsAtOnce)) === rowsAtOnce);
 }
 

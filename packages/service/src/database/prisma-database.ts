@@ -1,19 +1,20 @@
-import type { Database, Sql } from './sql';
+import type { Database, InTransaction, Sql } from './sql';
 
 /** The part of a generated Prisma client (or its transaction client) that plain SQL needs. */
 export interface PrismaSql {
   $queryRawUnsafe(text: string, ...values: unknown[]): PromiseLike<unknown>;
 }
 
-interface PrismaRoot<Tx> {
-  $transaction<T>(work: (tx: Tx) => Promise<T>, options?: { maxWait?: number; timeout?: number }): Promise<T>;
+interface PrismaRoot<Client> {
+  $transaction<T>(work: (client: Client) => Promise<T>, options?: { maxWait?: number; timeout?: number }): Promise<T>;
   $disconnect(): Promise<void>;
 }
 
 /** A service's own database: its process opens it once and closes it at its end. */
-export interface PrismaDatabase<Tx> extends Database<Tx> {
+export interface PrismaDatabase<Client> extends Database<InTransaction<Client>> {
   /** The pool, for a look-up that needs no transaction. */
-  pool: Tx;
+  pool: Client;
+  sql(client?: Client): Sql;
   close(): Promise<void>;
 }
 
@@ -28,12 +29,36 @@ const sqlOf = (client: PrismaSql): Sql => ({
 });
 
 /** A Prisma client as a {@link Database}: stores use `tx` as Prisma, packages use `sql(tx)`. */
-export function prismaDatabase<Tx extends PrismaSql>(client: PrismaRoot<Tx> & Tx): PrismaDatabase<Tx> {
+export function prismaDatabase<Client extends PrismaSql>(client: PrismaRoot<Client> & Client): PrismaDatabase<Client> {
   const pool = sqlOf(client);
   return {
-    transaction: (work) => client.$transaction(work, transactionLimits),
+    transaction: (work) => client.$transaction((inside) => work(inside as InTransaction<Client>), transactionLimits),
     sql: (tx) => (tx === undefined ? pool : sqlOf(tx)),
     pool: client,
     close: () => client.$disconnect(),
   };
 }
+
+/** A table whose rows belong to an owner, by Prisma's names: `fields` is its `…ScalarFieldEnum`. Columns have the same names in snake case. */
+export interface OwnedTable<Field extends string> {
+  name: string;
+  fields: Readonly<Record<Field, Field>>;
+}
+
+/**
+ * The owner's row with all its columns, held until the transaction ends: what is decided about it stays true until it is written. Null for another organisation's,
+ * for the other mode's, and for one that is gone. One statement: a row that is read and then locked has changed in between. `Row` is Prisma's own type of it.
+ */
+export async function lockRow<Row extends object>(
+  tx: InTransaction<PrismaSql>,
+  { name, fields }: OwnedTable<Extract<keyof Row, string>>,
+  { orgId, mode }: { orgId: string; mode: string },
+  id: string,
+): Promise<Row | null> {
+  const columns = Object.keys(fields).map((field) => `${columnOf(field)} AS "${field}"`);
+  const text = `SELECT ${columns.join(', ')} FROM ${name} WHERE id = $1::uuid AND org_id = $2::uuid AND mode = $3::mode FOR UPDATE`;
+  const [row] = await sqlOf(tx).query<Row>(text, [id, orgId, mode]);
+  return row ?? null;
+}
+
+const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -7,6 +7,14 @@ export interface Sql {
   query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
 }
 
+declare const inTransaction: unique symbol;
+
+/**
+ * A client within a transaction. A store that writes or locks takes one; a store that only reads takes the client itself, so that it can be given both. Only
+ * `transaction` makes one, and the compiler tells them apart.
+ */
+export type InTransaction<Client> = Client & { readonly [inTransaction]: true };
+
 /**
  * One service's database. `Tx` is what the service's own stores call a transaction (Prisma's client, a pg connection),
  * so that a store and the SQL of workflow or packages/service commit together.

@@ -1,4 +1,4 @@
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import type { Board, BoardColumn, BoardLabel, Owner } from './board.types';
 
 /** Columns, and labels, that a board may have. */
@@ -14,16 +14,16 @@ export async function insertBoard(tx: Tx, owner: Owner, board: { id: string; nam
 }
 
 /** The owner's board, or null: another organisation's and the other mode's are not there. */
-export const findBoard = (tx: Tx, { orgId, mode }: Owner, boardId: string): Promise<Board | null> =>
+export const findBoard = (tx: Reader, { orgId, mode }: Owner, boardId: string): Promise<Board | null> =>
   tx.board.findFirst({ where: { id: boardId, orgId, mode }, include: parts });
 
 /** Whether the board is the owner's, without what is on it. */
-export async function hasBoard(tx: Tx, { orgId, mode }: Owner, boardId: string): Promise<boolean> {
+export async function hasBoard(tx: Reader, { orgId, mode }: Owner, boardId: string): Promise<boolean> {
   return (await tx.board.findFirst({ where: { id: boardId, orgId, mode }, select: { id: true } })) !== null;
 }
 
 /** Newest first, from behind the board `after`. */
-export const listBoards = (tx: Tx, { orgId, mode }: Owner, page: { after: string | null; take: number }): Promise<Board[]> =>
+export const listBoards = (tx: Reader, { orgId, mode }: Owner, page: { after: string | null; take: number }): Promise<Board[]> =>
   tx.board.findMany({
     where: { orgId, mode, ...(page.after === null ? {} : { id: { lt: page.after } }) },
     include: parts,
@@ -53,14 +53,14 @@ export async function insertLabel(tx: Tx, label: Omit<BoardLabel, 'position'>): 
 }
 
 /** Those of the ids that are labels of the board. */
-export async function findLabelIds(tx: Tx, boardId: string, labelIds: readonly string[]): Promise<string[]> {
+export async function findLabelIds(tx: Reader, boardId: string, labelIds: readonly string[]): Promise<string[]> {
   if (labelIds.length === 0) return [];
   const rows = await tx.boardLabel.findMany({ where: { boardId, id: { in: [...labelIds] } }, select: { id: true } });
   return rows.map(({ id }) => id);
 }
 
 /** Columns that the client may see. */
-export async function findClientColumnIds(tx: Tx, boardId: string): Promise<string[]> {
+export async function findClientColumnIds(tx: Reader, boardId: string): Promise<string[]> {
   const rows = await tx.boardColumn.findMany({ where: { boardId, visibility: 'client' }, select: { id: true } });
   return rows.map(({ id }) => id);
 }

@@ -1,6 +1,6 @@
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access/internal-token';
-import type { Tx } from '../database.store';
+import type { Reader } from '../database.store';
 import { findBoard, hasBoard } from './board.store';
 import type { Board, Owner } from './board.types';
 
@@ -12,14 +12,14 @@ interface AboutBoard {
 export const ownerOf = ({ orgId, mode }: Caller): Owner => ({ orgId, mode });
 
 /** The caller's board. Throws the one 404 for whatever else it may be. */
-export async function readBoard(tx: Tx, { caller, params }: AboutBoard): Promise<Board> {
+export async function readBoard(tx: Reader, { caller, params }: AboutBoard): Promise<Board> {
   const board = await findBoard(tx, ownerOf(caller), params.boardId);
   if (board === null) throw problem('board_not_found');
   return board;
 }
 
 /** The same for whoever needs nothing of the board but that it is the caller's. Resolves with its id. */
-export async function requireBoard(tx: Tx, { caller, params }: AboutBoard): Promise<string> {
+export async function requireBoard(tx: Reader, { caller, params }: AboutBoard): Promise<string> {
   if (!(await hasBoard(tx, ownerOf(caller), params.boardId))) throw problem('board_not_found');
   return params.boardId;
 }

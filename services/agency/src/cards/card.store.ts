@@ -1,6 +1,6 @@
 import { findClientColumnIds } from '../boards/board.store';
 import type { Viewer } from '../boards/board.view';
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import type { Prisma } from '../generated/prisma/client';
 import type { Card } from './card.types';
 
@@ -18,7 +18,7 @@ export async function insertCard(tx: Tx, card: NewCard): Promise<void> {
 }
 
 /** The card if it is on that board or in its archive. */
-export async function findCard(tx: Tx, boardId: string, cardId: string): Promise<Card | null> {
+export async function findCard(tx: Reader, boardId: string, cardId: string): Promise<Card | null> {
   const row = await tx.card.findFirst({ where: { id: cardId, boardId }, include: worn });
   return row === null ? null : toCard(row);
 }
@@ -31,7 +31,7 @@ export interface CardPage {
 }
 
 /** Newest first, from behind the card `after`. A card reaches the client when both it and its column are visible to it. */
-export async function listCards(tx: Tx, boardId: string, { isArchived, viewer, after, take }: CardPage): Promise<Card[]> {
+export async function listCards(tx: Reader, boardId: string, { isArchived, viewer, after, take }: CardPage): Promise<Card[]> {
   const seen = viewer === 'agency' ? {} : { visibility: viewer, columnId: { in: await findClientColumnIds(tx, boardId) } };
   const rows = await tx.card.findMany({
     where: { boardId, archivedAt: isArchived ? { not: null } : null, ...seen, ...(after === null ? {} : { id: { lt: after } }) },

@@ -1,7 +1,7 @@
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access/internal-token';
 import { requireBoard } from '../boards/require-board';
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import { findCard } from './card.store';
 import type { Card } from './card.types';
 import { type HeldCard, holdCard } from './place.store';
@@ -20,7 +20,7 @@ export async function holdPlace(tx: Tx, request: AboutCard, otherColumnId?: stri
 }
 
 /** The card as it is now, to be shown. */
-export async function readCard(tx: Tx, { boardId, cardId }: AboutCard['params']): Promise<Card> {
+export async function readCard(tx: Reader, { boardId, cardId }: AboutCard['params']): Promise<Card> {
   const card = await findCard(tx, boardId, cardId);
   if (card === null) throw problem('card_not_found');
   return card;

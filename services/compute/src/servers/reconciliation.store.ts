@@ -1,6 +1,6 @@
 import type { ServerPowerState } from '@drydock/contracts/compute/compute-servers';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 
 export interface SeenMachine {
   machineId: string;
@@ -17,7 +17,7 @@ interface Range {
 }
 
 /** Machines that the range's provider should know, as far as nothing newer than `listedAt` is known of them. */
-export async function listExpected(tx: Tx, { mode, deployTarget }: Range, listedAt: Date): Promise<string[]> {
+export async function listExpected(tx: Reader, { mode, deployTarget }: Range, listedAt: Date): Promise<string[]> {
   const rows = await tx.server.findMany({
     where: { mode, deployTarget, status: 'active', vanishedAt: null, observedAt: { lt: listedAt } },
     select: { machineId: true },

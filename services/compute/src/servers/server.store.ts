@@ -1,6 +1,7 @@
 import type { ServerStatus } from '@drydock/contracts/compute/compute-servers';
-import type { Tx } from '../database.store';
-import type { Server as ServerRow } from '../generated/prisma/client';
+import { lockRow } from '@drydock/service/database/prisma-database';
+import type { Reader, Tx } from '../database.store';
+import { Prisma, type Server as ServerRow } from '../generated/prisma/client';
 import type { Machine } from '../providers/compute-machine.types';
 import type { Owner, Server } from './server.types';
 import { statusesBefore } from './server-transitions';
@@ -30,19 +31,19 @@ export type NewServer = Pick<
 export const insertServer = async (tx: Tx, server: NewServer): Promise<Server> => toServer(await tx.server.create({ data: server }));
 
 /** The owner's server, or null: another organisation's and the other mode's are not there. */
-export async function findServer(tx: Tx, owner: Owner, serverId: string): Promise<Server | null> {
+export async function findServer(tx: Reader, owner: Owner, serverId: string): Promise<Server | null> {
   const row = await tx.server.findFirst({ where: { id: serverId, orgId: owner.orgId, mode: owner.mode } });
   return row === null ? null : toServer(row);
 }
 
 /** The same, held until the transaction ends: what is decided about the server stays true until it is written. */
 export async function lockServer(tx: Tx, owner: Owner, serverId: string): Promise<Server | null> {
-  await tx.$queryRaw`SELECT FROM servers WHERE id = ${serverId}::uuid AND org_id = ${owner.orgId}::uuid AND mode = ${owner.mode}::mode FOR UPDATE`;
-  return findServer(tx, owner, serverId);
+  const row = await lockRow<ServerRow>(tx, { name: 'servers', fields: Prisma.ServerScalarFieldEnum }, owner, serverId);
+  return row === null ? null : toServer(row);
 }
 
 /** Newest first, from behind the server `after`. */
-export async function listServers(tx: Tx, owner: Owner, page: { after: string | null; take: number }): Promise<Server[]> {
+export async function listServers(tx: Reader, owner: Owner, page: { after: string | null; take: number }): Promise<Server[]> {
   const behind = page.after === null ? {} : { id: { lt: page.after } };
   const rows = await tx.server.findMany({
     where: { orgId: owner.orgId, mode: owner.mode, ...behind },
@@ -99,7 +100,7 @@ export async function releaseUnchanged(tx: Tx, serverId: string, powerState: Ser
 }
 
 /** By Postgres' clock, the only one that all processes share. */
-export async function databaseTime(tx: Tx): Promise<Date> {
+export async function databaseTime(tx: Reader): Promise<Date> {
   const [row] = await tx.$queryRaw<{ now: Date }[]>`SELECT clock_timestamp() AS now`;
   if (row === undefined) throw new Error('Postgres did not tell the time');
   return row.now;

@@ -1,5 +1,5 @@
 import type { DatabaseBackupKind } from '@drydock/contracts/databases/database-backups';
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import { nextBackupSequence } from '../databases/database.store';
 import type { Owner } from '../databases/database.types';
 import type { DatabaseBackup as Row } from '../generated/prisma/client';
@@ -29,26 +29,26 @@ export async function insertBackup(tx: Tx, backup: NewBackup): Promise<void> {
   await tx.databaseBackup.createMany({ data: [{ ...backup, sequence, status: 'queued' }], skipDuplicates: true });
 }
 
-export async function findBackup(tx: Tx, databaseId: string, backupId: string): Promise<DatabaseBackup | null> {
+export async function findBackup(tx: Reader, databaseId: string, backupId: string): Promise<DatabaseBackup | null> {
   const row = await tx.databaseBackup.findFirst({ where: { id: backupId, databaseId } });
   return row === null ? null : toBackup(row);
 }
 
 /** The owner's backup of whichever database that has not been deleted. */
-export async function findBackupOf(tx: Tx, { orgId, mode }: Owner, backupId: string): Promise<DatabaseBackup | null> {
+export async function findBackupOf(tx: Reader, { orgId, mode }: Owner, backupId: string): Promise<DatabaseBackup | null> {
   const database = { orgId, mode, status: { not: 'deleted' as const } };
   const row = await tx.databaseBackup.findFirst({ where: { id: backupId, database } });
   return row === null ? null : toBackup(row);
 }
 
 /** The newest completed one; null when there is none. */
-export async function findNewestBackup(tx: Tx, databaseId: string): Promise<DatabaseBackup | null> {
+export async function findNewestBackup(tx: Reader, databaseId: string): Promise<DatabaseBackup | null> {
   const row = await tx.databaseBackup.findFirst({ where: { databaseId, status: 'completed' }, orderBy: { id: 'desc' } });
   return row === null ? null : toBackup(row);
 }
 
 /** Newest first, from behind the backup `after`. */
-export async function listBackups(tx: Tx, databaseId: string, page: { after: string | null; take: number }): Promise<DatabaseBackup[]> {
+export async function listBackups(tx: Reader, databaseId: string, page: { after: string | null; take: number }): Promise<DatabaseBackup[]> {
   const rows = await tx.databaseBackup.findMany({
     where: { databaseId, ...(page.after === null ? {} : { id: { lt: page.after } }) },
     orderBy: { id: 'desc' },

@@ -10,7 +10,7 @@ export const takeBackupWorkflow = defineWorkflow({ kind: 'take_database_backup',
     ...movingLimits,
     weight: 8,
     run: async (step, context) => {
-      await markRunning(context.database.pool, step.input.backupId);
+      await context.database.transaction((tx) => markRunning(tx, step.input.backupId));
       return packBackup(context, step, step.input.backupId);
     },
     undo: (step, context) => discardPacked(context, step, step.input.backupId),

@@ -1,9 +1,10 @@
 import type { DatabaseStatus } from '@drydock/contracts/databases/databases';
-import type { Tx } from '../database.store';
-import type { ManagedDatabase as Row } from '../generated/prisma/client';
+import { lockRow } from '@drydock/service/database/prisma-database';
+import type { Reader, Tx } from '../database.store';
+import { type ManagedDatabase as DatabaseRow, Prisma } from '../generated/prisma/client';
 import type { ManagedDatabase, Owner } from './database.types';
 
-const toDatabase = ({ backupSequence: _sequence, ...row }: Row): ManagedDatabase => row;
+const toDatabase = ({ backupSequence: _sequence, ...row }: DatabaseRow): ManagedDatabase => row;
 
 export type NewDatabase = Omit<ManagedDatabase, 'status' | 'statusDetail' | 'host' | 'port' | 'lastBackupAt' | 'restoreVerifiedAt'>;
 
@@ -15,19 +16,20 @@ export async function insertDatabase(tx: Tx, database: NewDatabase): Promise<Man
 const theirs = ({ orgId, mode }: Owner) => ({ orgId, mode, status: { not: 'deleted' as const } });
 
 /** The owner's database, or null: another organisation's and the other mode's are not there. */
-export async function findDatabase(tx: Tx, owner: Owner, databaseId: string): Promise<ManagedDatabase | null> {
+export async function findDatabase(tx: Reader, owner: Owner, databaseId: string): Promise<ManagedDatabase | null> {
   const row = await tx.managedDatabase.findFirst({ where: { id: databaseId, ...theirs(owner) } });
   return row === null ? null : toDatabase(row);
 }
 
 /** The same, held until the transaction ends: what is decided about the database stays true until it is written. */
 export async function lockDatabase(tx: Tx, owner: Owner, databaseId: string): Promise<ManagedDatabase | null> {
-  await tx.$queryRaw`SELECT 1 FROM managed_databases WHERE id = ${databaseId}::uuid AND org_id = ${owner.orgId}::uuid AND mode = ${owner.mode}::mode FOR UPDATE`;
-  return findDatabase(tx, owner, databaseId);
+  const table = { name: 'managed_databases', fields: Prisma.ManagedDatabaseScalarFieldEnum };
+  const row = await lockRow<DatabaseRow>(tx, table, owner, databaseId);
+  return row === null || row.status === 'deleted' ? null : toDatabase(row);
 }
 
 /** Newest first, from behind the database `after`. */
-export async function listDatabases(tx: Tx, owner: Owner, page: { after: string | null; take: number }): Promise<ManagedDatabase[]> {
+export async function listDatabases(tx: Reader, owner: Owner, page: { after: string | null; take: number }): Promise<ManagedDatabase[]> {
   const rows = await tx.managedDatabase.findMany({
     where: { ...theirs(owner), ...(page.after === null ? {} : { id: { lt: page.after } }) },
     orderBy: { id: 'desc' },

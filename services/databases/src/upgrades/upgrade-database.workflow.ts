@@ -128,7 +128,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
     ...movingLimits,
     weight: 4,
     run: async (step, context) => {
-      await markRunning(context.database.pool, step.input.newBackupId);
+      await context.database.transaction((tx) => markRunning(tx, step.input.newBackupId));
       return packBackup(context, step, step.input.newBackupId);
     },
   })

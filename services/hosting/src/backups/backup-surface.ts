@@ -2,7 +2,7 @@ import { listSiteBackups, type SiteBackupSurface } from '@drydock/contracts/host
 import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { Reader } from '../database.store';
 import type { Site } from '../sites/site.types';
 import type { ListPage } from '../sites/site-list';
 import { siteResourceKey } from '../sites/site-names';
@@ -22,13 +22,13 @@ interface KnownOfSurface {
   unfinished: UnfinishedWorkflow;
 }
 
-export const readSurfaceRows = (tx: Tx, site: Site, { asked }: ListPage): Promise<Backup[]> =>
+export const readSurfaceRows = (tx: Reader, site: Site, { asked }: ListPage): Promise<Backup[]> =>
   listBackups(tx, site.id, { after: asked.after, take: asked.limit + 1 });
 
 /** The surface as `tx` sees it: within a request's transaction, with what it has just accepted. `known` is not read again. */
 export async function readSurface(
   context: Pick<HandlerContext, 'database' | 'proofs'>,
-  tx: Tx,
+  tx: Reader,
   site: Site,
   listPage: ListPage,
   known?: KnownOfSurface,

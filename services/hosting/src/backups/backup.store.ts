@@ -1,5 +1,5 @@
 import type { BackupKind } from '@drydock/contracts/hosting/backups';
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import type { Backup as BackupRow } from '../generated/prisma/client';
 import type { BackupLocation } from '../providers/backup-storage';
 import { nextBackupSequence } from '../sites/site.store';
@@ -52,7 +52,7 @@ export async function insertBackup(tx: Tx, owner: Owner, backup: NewBackup): Pro
 }
 
 /** The backup if it is this site's; null when it is not there or another's. */
-export async function findBackup(tx: Tx, site: Owner & { id: string }, backupId: string): Promise<Backup | null> {
+export async function findBackup(tx: Reader, site: Owner & { id: string }, backupId: string): Promise<Backup | null> {
   const row = await tx.backup.findFirst({ where: { id: backupId, siteId: site.id, orgId: site.orgId, mode: site.mode } });
   if (row === null) return null;
   const [backup = null] = await withSkipped(tx, site.id, [row]);
@@ -60,14 +60,14 @@ export async function findBackup(tx: Tx, site: Owner & { id: string }, backupId:
 }
 
 /** The site's, newest first, behind `after`. */
-export async function listBackups(tx: Tx, siteId: string, { after, take }: { after: string | null; take: number }): Promise<Backup[]> {
+export async function listBackups(tx: Reader, siteId: string, { after, take }: { after: string | null; take: number }): Promise<Backup[]> {
   const where = { siteId, ...(after === null ? {} : { id: { lt: after } }) };
   const rows = await tx.backup.findMany({ where, orderBy: { id: 'desc' }, take });
   return withSkipped(tx, siteId, rows);
 }
 
 /** Most backups have skipped nothing, and a row says so itself. */
-async function withSkipped(tx: Tx, siteId: string, rows: readonly BackupRow[]): Promise<Backup[]> {
+async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[]): Promise<Backup[]> {
   const skipped = rows.some(({ skippedCount }) => skippedCount > 0n)
     ? await listSkippedOfSite(tx, siteId)
     : new Map<string, Backup['skipped']>();
@@ -75,13 +75,13 @@ async function withSkipped(tx: Tx, siteId: string, rows: readonly BackupRow[]): 
 }
 
 /** How much the site's newest completed backup holds, unpacked; null without one. */
-export async function findLastRawBytes(tx: Tx, siteId: string): Promise<number | null> {
+export async function findLastRawBytes(tx: Reader, siteId: string): Promise<number | null> {
   const row = await tx.backup.findFirst({ where: { siteId, status: 'completed' }, orderBy: { id: 'desc' }, select: { rawBytes: true } });
   return row?.rawBytes == null ? null : Number(row.rawBytes);
 }
 
 /** The on-demand backups made after `since`: what the allowance counts. */
-export async function listOnDemand(tx: Tx, siteId: string, since: Date): Promise<Backup[]> {
+export async function listOnDemand(tx: Reader, siteId: string, since: Date): Promise<Backup[]> {
   const rows = await tx.backup.findMany({ where: { siteId, kind: 'on_demand', createdAt: { gt: since } } });
   return rows.map((row) => toBackup(row));
 }

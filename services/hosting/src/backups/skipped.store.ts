@@ -1,5 +1,5 @@
 import { isFrontPageLost, type Skipped, type SkippedPath } from '@drydock/agent/site/skipped-paths';
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import type { Backup } from './backup.types';
 import { sampleSize } from './skipped.view';
 
@@ -25,7 +25,7 @@ const held = ({ path, reason }: SkippedPath): SkippedPath => ({
  * What each of a site's backups has skipped, by the backup's id: how much, and the sample. A backup that skipped nothing is left out. The
  * caller has found the site to be its own.
  */
-export async function listSkippedOfSite(tx: Tx, siteId: string): Promise<Map<string, Backup['skipped']>> {
+export async function listSkippedOfSite(tx: Reader, siteId: string): Promise<Map<string, Backup['skipped']>> {
   const rows = await tx.$queryRaw<{ id: string; count: bigint; path: string; reason: string }[]>`
     SELECT backup.id, skipped_count AS count, path, reason
     FROM backups backup JOIN backup_skipped_paths skipped ON skipped.backup_id = backup.id AND position < ${sampleSize}
@@ -44,7 +44,7 @@ export interface SkippedRow extends SkippedPath {
 }
 
 /** In order, from behind `after`. The caller has found the backup to be its own. */
-export function listSkipped(tx: Tx, backupId: string, { after, take }: { after: number; take: number }): Promise<SkippedRow[]> {
+export function listSkipped(tx: Reader, backupId: string, { after, take }: { after: number; take: number }): Promise<SkippedRow[]> {
   return tx.$queryRaw<SkippedRow[]>`
     SELECT position, path, reason FROM backup_skipped_paths
     WHERE backup_id = ${backupId}::uuid AND position > ${after} ORDER BY position LIMIT ${take}`;

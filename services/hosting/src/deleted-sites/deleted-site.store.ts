@@ -1,4 +1,6 @@
-import type { Tx } from '../database.store';
+import { lockRow } from '@drydock/service/database/prisma-database';
+import type { Reader, Tx } from '../database.store';
+import { Prisma } from '../generated/prisma/client';
 import type { Owner } from '../sites/site.types';
 import { forgetVendorPackage } from '../vendor-snapshots/vendor-package.store';
 import type { DeletedSite } from './deleted-site.types';
@@ -34,17 +36,20 @@ export async function moveToDeleted(tx: Tx, siteId: string, deletion: Deletion):
 }
 
 /** The owner's record, or null: another organisation's and the other mode's are not there. */
-export const findDeletedSite = (tx: Tx, { orgId, mode }: Owner, id: string): Promise<DeletedSite | null> =>
+export const findDeletedSite = (tx: Reader, { orgId, mode }: Owner, id: string): Promise<DeletedSite | null> =>
   tx.deletedSite.findFirst({ where: { id, orgId, mode } });
 
 /** The same, held until the transaction ends: of two that want it one waits and then sees what the other has done. */
 export async function lockDeletedSite(tx: Tx, owner: Owner, id: string): Promise<DeletedSite | null> {
-  await tx.$queryRaw`SELECT id FROM deleted_sites WHERE id = ${id}::uuid AND org_id = ${owner.orgId}::uuid AND mode = ${owner.mode}::mode FOR UPDATE`;
-  return findDeletedSite(tx, owner, id);
+  return lockRow<DeletedSite>(tx, { name: 'deleted_sites', fields: Prisma.DeletedSiteScalarFieldEnum }, owner, id);
 }
 
 /** Newest first, from behind the record `after`. */
-export const listDeletedSites = (tx: Tx, { orgId, mode }: Owner, page: { after: string | null; take: number }): Promise<DeletedSite[]> => {
+export const listDeletedSites = (
+  tx: Reader,
+  { orgId, mode }: Owner,
+  page: { after: string | null; take: number },
+): Promise<DeletedSite[]> => {
   const behind = page.after === null ? {} : { id: { lt: page.after } };
   return tx.deletedSite.findMany({ where: { orgId, mode, ...behind }, orderBy: { id: 'desc' }, take: page.take });
 };

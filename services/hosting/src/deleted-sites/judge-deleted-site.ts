@@ -1,6 +1,6 @@
 import type { DeletedSiteReason } from '@drydock/contracts/hosting/deleted-sites';
 import type { Caller } from '@drydock/service/access/internal-token';
-import type { Tx } from '../database.store';
+import type { Reader } from '../database.store';
 import { isHeld, listHeldDomains } from '../domains/domain.store';
 import { reasonNotRestorable } from './deleted-site.rules';
 import type { DeletedSite } from './deleted-site.types';
@@ -8,7 +8,7 @@ import { isStaff } from './find-deleted-site';
 
 /** Whether `caller` could bring it back now, as `tx` sees the world; '' when they could. */
 export async function judgeDeletedSite(
-  tx: Tx,
+  tx: Reader,
   record: DeletedSite,
   { caller, hasObject, now }: { caller: Caller; hasObject: boolean; now: Date },
 ): Promise<DeletedSiteReason> {

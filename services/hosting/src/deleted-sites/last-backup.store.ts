@@ -1,7 +1,7 @@
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 
 /** The last backup of a deletion that was given up after the site's destruction had begun: only those have no end. Null without one. */
-export async function findLeftBackup(tx: Tx, siteId: string): Promise<string | null> {
+export async function findLeftBackup(tx: Reader, siteId: string): Promise<string | null> {
   const row = await tx.backup.findFirst({
     where: { siteId, status: 'completed', expiresAt: null },
     orderBy: { id: 'desc' },
@@ -11,7 +11,7 @@ export async function findLeftBackup(tx: Tx, siteId: string): Promise<string | n
 }
 
 /** The newest completed backup of the site whose time is not over; null without one. */
-export async function findNewestBackup(tx: Tx, siteId: string, now: Date): Promise<string | null> {
+export async function findNewestBackup(tx: Reader, siteId: string, now: Date): Promise<string | null> {
   const row = await tx.backup.findFirst({
     where: { siteId, status: 'completed', expiresAt: { gt: now } },
     orderBy: { id: 'desc' },

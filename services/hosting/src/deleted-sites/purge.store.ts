@@ -1,4 +1,4 @@
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import { backupFolder } from '../providers/backup-storage';
 import type { Owner } from '../sites/site.types';
 import type { DeletedSite } from './deleted-site.types';
@@ -7,7 +7,7 @@ import type { DeletedSite } from './deleted-site.types';
 export const purgePageSize = 500;
 
 /** Records of this mode that were neither brought back nor purged to the end, oldest first, from behind `after`. */
-export const listUnpurged = (tx: Tx, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
+export const listUnpurged = (tx: Reader, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
   tx.deletedSite.findMany({
     where: { mode, restoredAt: null, dataRemovedAt: null, ...(after === null ? {} : { id: { gt: after } }) },
     orderBy: { id: 'asc' },
@@ -20,7 +20,7 @@ export async function markPurged(tx: Tx, ids: readonly string[], purgedAt: Date)
 }
 
 /** Purged, and their data perhaps still there. */
-export const listToRemove = (tx: Tx, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
+export const listToRemove = (tx: Reader, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
   tx.deletedSite.findMany({
     where: { mode, purgedAt: { not: null }, dataRemovedAt: null, restoredAt: null, ...(after === null ? {} : { id: { gt: after } }) },
     orderBy: { id: 'asc' },
@@ -28,7 +28,7 @@ export const listToRemove = (tx: Tx, mode: Owner['mode'], after: string | null):
   });
 
 /** Folders of every backup of the site of which something may still lie in the storage, those that failed too. */
-export async function listBackupFolders(tx: Tx, siteId: string): Promise<string[]> {
+export async function listBackupFolders(tx: Reader, siteId: string): Promise<string[]> {
   const where = { siteId, purgedAt: null };
   const rows = await tx.backup.findMany({ where, select: { storageKey: true, mode: true, orgId: true, siteId: true, id: true } });
   return rows.map(backupFolder);
@@ -45,4 +45,4 @@ export async function setReason(tx: Tx, id: string, reason: DeletedSite['reason'
   return count === 0 ? null : tx.deletedSite.findUnique({ where: { id } });
 }
 
-export const findRecord = (tx: Tx, id: string): Promise<DeletedSite | null> => tx.deletedSite.findUnique({ where: { id } });
+export const findRecord = (tx: Reader, id: string): Promise<DeletedSite | null> => tx.deletedSite.findUnique({ where: { id } });

@@ -2,7 +2,7 @@ import type { DeletedSiteReason } from '@drydock/contracts/hosting/deleted-sites
 import { type Refusal, refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { Reader } from '../database.store';
 import { offersPlatform } from '../sites/offers-platform';
 import { siteResourceKey } from '../sites/site-names';
 import type { DeletedSite } from './deleted-site.types';
@@ -14,7 +14,7 @@ import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
  */
 export async function refuseRevival(
   context: HandlerContext,
-  tx: Tx,
+  tx: Reader,
   { platform, mode, siteId }: DeletedSite,
   reason: DeletedSiteReason,
 ): Promise<Refusal | null> {

@@ -1,6 +1,6 @@
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import { nextServeCheck } from './serve-check.rules';
 
 export interface WaitingSite {
@@ -15,7 +15,7 @@ export async function waitToServe(tx: Tx, siteId: string, now: Date): Promise<vo
 }
 
 /** Those whose turn has come, who has waited longest first. */
-export async function listWaiting(tx: Tx, mode: Mode, now: Date, take: number): Promise<WaitingSite[]> {
+export async function listWaiting(tx: Reader, mode: Mode, now: Date, take: number): Promise<WaitingSite[]> {
   const rows = await tx.site.findMany({
     where: { mode, status: 'suspended', serveCheckAt: { lte: now } },
     orderBy: { serveCheckAt: 'asc' },

@@ -1,15 +1,15 @@
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import type { Owner } from '../sites/site.types';
 
 /** Since when the site's organisation is known to control its domain; null: it only says so. */
-export async function readProvenAt(tx: Tx, siteId: string): Promise<Date | null> {
+export async function readProvenAt(tx: Reader, siteId: string): Promise<Date | null> {
   const { domainProvenAt } = await tx.site.findUniqueOrThrow({ where: { id: siteId }, select: { domainProvenAt: true } });
   return domainProvenAt;
 }
 
 /** The site that has the domain, whoever's it is. */
-export const findProvenHolder = (tx: Tx, mode: Mode, domain: string): Promise<{ id: string; orgId: string } | null> =>
+export const findProvenHolder = (tx: Reader, mode: Mode, domain: string): Promise<{ id: string; orgId: string } | null> =>
   tx.site.findFirst({
     where: { mode, primaryDomain: domain, holdsDomain: true, domainProvenAt: { not: null } },
     select: { id: true, orgId: true },
@@ -43,7 +43,7 @@ export interface HeldDomains {
   proven: ReadonlySet<string>;
 }
 
-export async function listHeldDomains(tx: Tx, { orgId, mode }: Owner, domains: readonly string[]): Promise<HeldDomains> {
+export async function listHeldDomains(tx: Reader, { orgId, mode }: Owner, domains: readonly string[]): Promise<HeldDomains> {
   const rows = await tx.site.findMany({
     where: { mode, holdsDomain: true, primaryDomain: { in: [...domains] }, OR: [{ orgId }, { domainProvenAt: { not: null } }] },
     select: { primaryDomain: true, orgId: true, domainProvenAt: true },

@@ -1,5 +1,5 @@
 import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import type { OffsiteCopy as CopyRow } from '../generated/prisma/client';
 import { nextBackupSequence } from '../sites/site.store';
 import type { Copy, CopyArchive, Destination } from './offsite.types';
@@ -28,13 +28,13 @@ function toArchive({ objectKey, sizeBytes, rawBytes, manifestSha256, manifestMac
 }
 
 /** All copies at a destination, newest first. */
-export async function listCopies(tx: Tx, { id, siteId, orgId, mode }: Destination): Promise<Copy[]> {
+export async function listCopies(tx: Reader, { id, siteId, orgId, mode }: Destination): Promise<Copy[]> {
   const rows = await tx.offsiteCopy.findMany({ where: { destinationId: id, siteId, orgId, mode }, orderBy: { id: 'desc' } });
   return rows.map(toCopy);
 }
 
 /** One copy of a site, whatever destination it is at; null when it is another's. */
-export async function findCopy(tx: Tx, siteId: string, copyId: string): Promise<Copy | null> {
+export async function findCopy(tx: Reader, siteId: string, copyId: string): Promise<Copy | null> {
   const row = await tx.offsiteCopy.findFirst({ where: { id: copyId, siteId } });
   return row === null ? null : toCopy(row);
 }

@@ -1,4 +1,4 @@
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import type { OffsiteDestination as DestinationRow } from '../generated/prisma/client';
 import type { Owner } from '../sites/site.types';
 import type { Destination } from './offsite.types';
@@ -10,14 +10,14 @@ function toDestination({ credentials, createdAt: _createdAt, state: _state, ...r
 type OwnedSite = Owner & { id: string };
 
 /** Where the site's copies go; null when nothing is configured. */
-export async function findActive(tx: Tx, site: OwnedSite): Promise<Destination | null> {
+export async function findActive(tx: Reader, site: OwnedSite): Promise<Destination | null> {
   const { id: siteId, orgId, mode } = site;
   const row = await tx.offsiteDestination.findFirst({ where: { siteId, orgId, mode, state: 'active' } });
   return row === null ? null : toDestination(row);
 }
 
 /** A destination by its id, if it is the site's and still has its credentials. */
-export async function findUsable(tx: Tx, site: OwnedSite, destinationId: string): Promise<Destination | null> {
+export async function findUsable(tx: Reader, site: OwnedSite, destinationId: string): Promise<Destination | null> {
   const { id: siteId, orgId, mode } = site;
   const row = await tx.offsiteDestination.findFirst({
     where: { id: destinationId, siteId, orgId, mode, state: { in: ['pending', 'active'] } },

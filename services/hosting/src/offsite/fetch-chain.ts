@@ -42,7 +42,7 @@ export const spooledChain = (
 export async function fetchChain(context: WorkContext, step: Step, storage: OffsiteStorage, chain: StoredChain): Promise<void> {
   await removeOrphans(context.offsite.spoolDir, context.now().getTime());
   const seen = await lookAtChain(storage, chain);
-  await recordPresence(context.database.pool, seen, context.now());
+  await context.database.transaction((tx) => recordPresence(tx, seen, context.now()));
   if (seen.missing.length > 0) throw fail('copy_chain_incomplete', { internal: `no manifest of ${seen.missing.join(', ')}` });
   if (seen.altered.length > 0) throw fail('copy_tampered', { internal: `another manifest of ${seen.altered.join(', ')}` });
   const links = spooledChain(context, step, storage, chain);

@@ -18,8 +18,8 @@ export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) => cop
  * is refused anyhow and the storage was not asked. What is missing there is noted in our own rows.
  */
 export async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {
-  const { pool } = context.database;
-  const known = await readOffsiteWorld(context, pool, site);
+  const { database } = context;
+  const known = await readOffsiteWorld(context, database.pool, site);
   const world = { ...known, copies: presumably(known.copies) };
   const copy = findNamed(world.copies, copyId);
   const chain = copy === null ? null : restorableChain(world.copies, copy);
@@ -27,7 +27,7 @@ export async function lookAtStorage(context: HandlerContext, site: Site, copyId:
   const reader = context.offsite.open(world.destination, { signal: AbortSignal.timeout(lookMs) });
   try {
     const seen = await lookAtChain(reader, chain);
-    await recordPresence(pool, seen, now);
+    await database.transaction((tx) => recordPresence(tx, seen, now));
     if (seen.missing.length > 0) return { code: 'copy_chain_incomplete' };
     return seen.altered.length > 0 ? { code: 'copy_tampered' } : null;
   } catch (error) {

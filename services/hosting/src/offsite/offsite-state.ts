@@ -2,7 +2,7 @@ import { getSiteOffsite, type SiteOffsite } from '@drydock/contracts/hosting/off
 import { readWorkflowById } from '@drydock/workflow/store/read-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { Reader } from '../database.store';
 import type { Site } from '../sites/site.types';
 import type { ListPage } from '../sites/site-list';
 import { siteResourceKey } from '../sites/site-names';
@@ -16,7 +16,7 @@ import { findLastRestore } from './restore.store';
 export const copyList = getSiteOffsite.id;
 
 /** What the rules ask about, as `tx` sees it. */
-export async function readOffsiteWorld({ database }: Pick<HandlerContext, 'database'>, tx: Tx, site: Site): Promise<OffsiteWorld> {
+export async function readOffsiteWorld({ database }: Pick<HandlerContext, 'database'>, tx: Reader, site: Site): Promise<OffsiteWorld> {
   const destination = await findActive(tx, site);
   const copies = destination === null ? [] : await listCopies(tx, destination);
   return { site, destination, copies, unfinished: await findUnfinished(database.sql(tx), siteResourceKey(site.id)) };
@@ -25,7 +25,7 @@ export async function readOffsiteWorld({ database }: Pick<HandlerContext, 'datab
 /** SiteOffsite as `tx` sees it: within a request's transaction, with what it has just accepted. */
 export async function readOffsiteState(
   context: Pick<HandlerContext, 'database'>,
-  tx: Tx,
+  tx: Reader,
   site: Site,
   page: ListPage,
 ): Promise<SiteOffsite> {

@@ -1,6 +1,6 @@
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { StoredArchive } from '../backups/backup.types';
-import type { Tx } from '../database.store';
+import type { Reader } from '../database.store';
 import { drilledPlatforms } from './proof.rules';
 
 const dayMs = 24 * 3_600_000;
@@ -16,7 +16,7 @@ export interface DrillChoice {
 }
 
 /** Any recent backup of any customer's site on our own host, every one as likely; null without one. */
-export async function chooseBackup(tx: Tx, mode: Mode, now: Date): Promise<DrillChoice | null> {
+export async function chooseBackup(tx: Reader, mode: Mode, now: Date): Promise<DrillChoice | null> {
   const [row] = await tx.$queryRaw<Array<Omit<DrillChoice, 'origin'> & { siteId: string; orgId: string }>>`
     SELECT b.id AS "backupId", b.site_id AS "siteId", b.org_id AS "orgId",
       jsonb_build_object('storageKey', b.storage_key, 'sizeBytes', b.size_bytes, 'rawBytes', b.raw_bytes,

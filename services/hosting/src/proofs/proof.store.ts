@@ -1,7 +1,7 @@
 import { immutabilityReasonSchema, restoreDrillReasonSchema } from '@drydock/contracts/hosting/backups';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { uuidv7 } from 'uuidv7';
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import type { BackupProofs, ImmutabilityReason, RestoreDrillReason } from './proof.types';
 
 type NewProof = { mode: Mode; place: string; workflowId: string; finishedAt: Date } & (
@@ -15,7 +15,7 @@ export async function recordProof(tx: Tx, proof: NewProof): Promise<void> {
 }
 
 /** What counts for backups at `place`. */
-export async function readProofs(tx: Tx, mode: Mode, place: string): Promise<Omit<BackupProofs, 'isOffsiteEnabled'>> {
+export async function readProofs(tx: Reader, mode: Mode, place: string): Promise<Omit<BackupProofs, 'isOffsiteEnabled'>> {
   const newest = (where: { kind: 'immutability' | 'restore_drill'; place?: string; reason?: string }) =>
     tx.proof.findFirst({ where: { mode, ...where }, orderBy: { finishedAt: 'desc' }, select: { reason: true, finishedAt: true } });
   const [checked, refused, drilled] = await Promise.all([

@@ -1,10 +1,10 @@
-import type { Tx } from '../database.store';
+import type { Reader } from '../database.store';
 import { siteResourceKey } from '../sites/site-names';
 
 const unfinished = ['queued', 'running', 'needs_attention'];
 
 /** Those of the sites that unfinished work holds. */
-export async function findBusySites(tx: Tx, siteIds: readonly string[]): Promise<Set<string>> {
+export async function findBusySites(tx: Reader, siteIds: readonly string[]): Promise<Set<string>> {
   const siteOf = new Map(siteIds.map((siteId) => [siteResourceKey(siteId), siteId]));
   const rows = await tx.workflow.findMany({
     where: { resourceKey: { in: [...siteOf.keys()] }, status: { in: unfinished } },

@@ -1,5 +1,5 @@
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import { findBusySites } from './busy-sites.store';
 
 /** Handled by one sweep; the next one goes on. */
@@ -13,7 +13,7 @@ interface Spent {
 }
 
 /** Leaves out whatever unfinished work on its site may still read. */
-async function withoutBusy<Row extends Spent>(tx: Tx, rows: readonly Row[]): Promise<Row[]> {
+async function withoutBusy<Row extends Spent>(tx: Reader, rows: readonly Row[]): Promise<Row[]> {
   const busy = await findBusySites(
     tx,
     rows.map(({ siteId }) => siteId),
@@ -52,7 +52,7 @@ export interface Leftover extends Spent {
 }
 
 /** Backups that are over, whose data is still there and under no lock. */
-export async function listLeftovers(tx: Tx, mode: Mode, now: Date): Promise<Leftover[]> {
+export async function listLeftovers(tx: Reader, mode: Mode, now: Date): Promise<Leftover[]> {
   const unlocked = { OR: [{ lockedUntil: null }, { lockedUntil: { lte: now } }] };
   const rows = await tx.backup.findMany({
     where: {

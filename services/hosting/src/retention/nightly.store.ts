@@ -1,5 +1,5 @@
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Tx } from '../database.store';
+import type { Reader } from '../database.store';
 import { findBusySites } from './busy-sites.store';
 import type { SiteOfTheNight } from './nightly.rules';
 
@@ -14,7 +14,7 @@ export interface NightlyPage {
 }
 
 /** Sites whose plan has daily backups, page by page. */
-export async function listNightlySites(tx: Tx, mode: Mode, now: Date, after: string | null): Promise<NightlyPage> {
+export async function listNightlySites(tx: Reader, mode: Mode, now: Date, after: string | null): Promise<NightlyPage> {
   const rows = await tx.site.findMany({
     where: { mode, dailyBackups: true, ...(after === null ? {} : { id: { gt: after } }) },
     orderBy: { id: 'asc' },

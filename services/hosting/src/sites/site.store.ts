@@ -1,6 +1,7 @@
 import type { SiteStatus } from '@drydock/contracts/hosting/sites';
-import type { Tx } from '../database.store';
-import type { Site as SiteRow } from '../generated/prisma/client';
+import { lockRow } from '@drydock/service/database/prisma-database';
+import type { Reader, Tx } from '../database.store';
+import { Prisma, type Site as SiteRow } from '../generated/prisma/client';
 import type { Owner, Site } from './site.types';
 import { statusesBefore } from './site-transitions';
 
@@ -22,22 +23,19 @@ export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {
 }
 
 /** The owner's site, or null: another organisation's and the other mode's are not there. */
-export async function findSite(tx: Tx, owner: Owner, siteId: string): Promise<Site | null> {
+export async function findSite(tx: Reader, owner: Owner, siteId: string): Promise<Site | null> {
   const row = await tx.site.findFirst({ where: { id: siteId, orgId: owner.orgId, mode: owner.mode } });
   return row === null ? null : toSite(row);
 }
 
 /** The same, held until the transaction ends: what is decided about the site stays true until it is written. */
 export async function lockSite(tx: Tx, owner: Owner, siteId: string): Promise<Site | null> {
-  const [row] = await tx.$queryRaw<Site[]>`
-    SELECT id, org_id AS "orgId", mode::text, name, primary_domain AS "primaryDomain", platform::text, status::text, url,
-           daily_backups AS "dailyBackups", backup_retention_days AS "backupRetentionDays", created_at AS "createdAt"
-    FROM sites WHERE id = ${siteId}::uuid AND org_id = ${owner.orgId}::uuid AND mode = ${owner.mode}::mode FOR UPDATE`;
-  return row ?? null;
+  const row = await lockRow<SiteRow>(tx, { name: 'sites', fields: Prisma.SiteScalarFieldEnum }, owner, siteId);
+  return row === null ? null : toSite(row);
 }
 
 /** Newest first, from behind the site `after`. */
-export async function listSites(tx: Tx, owner: Owner, page: { after: string | null; take: number }): Promise<Site[]> {
+export async function listSites(tx: Reader, owner: Owner, page: { after: string | null; take: number }): Promise<Site[]> {
   const behind = page.after === null ? {} : { id: { lt: page.after } };
   const rows = await tx.site.findMany({
     where: { orgId: owner.orgId, mode: owner.mode, ...behind },

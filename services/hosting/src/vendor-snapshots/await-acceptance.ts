@@ -32,7 +32,7 @@ export async function awaitAcceptance(context: HandlerContext, site: Site, { wor
     const isTold = problems[code].status === 422 || problems[code].status === 404;
     throw isTold ? problem(code, extra === undefined ? {} : { extra }) : vendorUnavailable();
   }
-  if (waited.state === 'pending' && (await withdrawOrder(database.pool, workflowId))) throw vendorUnavailable();
+  if (waited.state === 'pending' && (await database.transaction((tx) => withdrawOrder(tx, workflowId)))) throw vendorUnavailable();
   return {
     status: 202 as const,
     headers: followHeaders(sitePath(site.id), workflowId),

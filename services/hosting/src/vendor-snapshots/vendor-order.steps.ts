@@ -69,8 +69,7 @@ type Step = StepContext<OrderInput, unknown>;
  * committed before the order goes out, and whoever finds the note looks for the job instead of sending again.
  */
 export async function sendOrder(context: WorkContext, step: Step, order: OrderToSend): Promise<{ jobId: string }> {
-  const { pool } = context.database;
-  const note = await noteSending(pool, step.workflowId, new Date(step.input.sendBy));
+  const note = await context.database.transaction((tx) => noteSending(tx, step.workflowId, new Date(step.input.sendBy)));
   if (note === 'late') throw conclude('start_by_passed', { internal: 'the request no longer waits: nothing is sent' });
   if (note === 'fresh') {
     try {
@@ -90,7 +89,7 @@ async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend,
   }
   if (error.fault === 'refused' || error.fault === 'not_found') throw conclude(await order.explain(), { internal: error.message });
   // Nothing was begun, and there may be time to try again: as often as it takes, for `sendBy` is the end of it.
-  await takeBackNote(context.database.pool, step.workflowId);
+  await context.database.transaction((tx) => takeBackNote(tx, step.workflowId));
   step.log.warn({ err: error }, 'the vendor takes no order now');
   const leftSeconds = (Date.parse(step.input.sendBy) - context.now().getTime()) / 1_000;
   throw retryLater({ seconds: Math.max(1, Math.min(error.retryAfterSeconds, leftSeconds)) });

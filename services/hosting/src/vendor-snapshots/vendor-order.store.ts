@@ -1,4 +1,4 @@
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 
 /** `fresh`: this very call has noted it. `sent`: an earlier attempt has. `late`: it must not be sent any more. */
 export type OrderNote = 'fresh' | 'sent' | 'late';
@@ -27,6 +27,6 @@ export async function withdrawOrder(tx: Tx, workflowId: string): Promise<boolean
   return !(await isOrderSent(tx, workflowId));
 }
 
-export async function isOrderSent(tx: Tx, workflowId: string): Promise<boolean> {
+export async function isOrderSent(tx: Reader, workflowId: string): Promise<boolean> {
   return (await tx.vendorOrder.count({ where: { workflowId, state: 'sent' } })) > 0;
 }

@@ -1,8 +1,8 @@
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import type { Owner } from '../sites/site.types';
 
 /** The vendor's id of the package that the site is; null for any other site. */
-export async function findVendorPackageId(tx: Tx, site: Owner & { id: string }): Promise<string | null> {
+export async function findVendorPackageId(tx: Reader, site: Owner & { id: string }): Promise<string | null> {
   const row = await tx.vendorPackage.findFirst({
     where: { siteId: site.id, orgId: site.orgId, mode: site.mode },
     select: { packageId: true },

@@ -1,4 +1,4 @@
-import type { Tx } from '../database.store';
+import type { Reader } from '../database.store';
 import { Prisma } from '../generated/prisma/client';
 import { isUsable, shownColumns } from './api-key.columns.store';
 import type { ApiKeyRecord, KeyScope } from './api-key.types';
@@ -36,11 +36,11 @@ export const oneOrgQuery = (scope: KeyScope, orgId: string, { after, take }: Lis
   ORDER BY k.id DESC`;
 
 /** Keys of the organisation and all below it, newest first. */
-export const listSubtree = (tx: Tx, scope: KeyScope, page: ListPage): Promise<ApiKeyRecord[]> =>
+export const listSubtree = (tx: Reader, scope: KeyScope, page: ListPage): Promise<ApiKeyRecord[]> =>
   tx.$queryRaw<ApiKeyRecord[]>(subtreeQuery(scope, page));
 
 /** Keys of the one organisation, newest first; null when it is neither the caller's nor below it, or not there at all. */
-export async function listOneOrg(tx: Tx, scope: KeyScope, orgId: string, page: ListPage): Promise<ApiKeyRecord[] | null> {
+export async function listOneOrg(tx: Reader, scope: KeyScope, orgId: string, page: ListPage): Promise<ApiKeyRecord[] | null> {
   const rows = await tx.$queryRaw<Array<ApiKeyRecord | { id: null }>>(oneOrgQuery(scope, orgId, page));
   return rows.length === 0 ? null : rows.filter((row) => row.id !== null);
 }

@@ -1,4 +1,4 @@
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import { Prisma } from '../generated/prisma/client';
 import { allowedByEach, isUsable, shownColumns } from './api-key.columns.store';
 import type { HashedSecret } from './api-key.secret';
@@ -27,7 +27,7 @@ export async function insertApiKey(tx: Tx, key: NewApiKey): Promise<ApiKeyRecord
 }
 
 /** The key, or null: one out of reach, revoked or expired is not there. */
-export async function findApiKey(tx: Tx, scope: KeyScope, keyId: string): Promise<ApiKeyRecord | null> {
+export async function findApiKey(tx: Reader, scope: KeyScope, keyId: string): Promise<ApiKeyRecord | null> {
   const [row] = await tx.$queryRaw<ApiKeyRecord[]>`
     SELECT ${shownColumns} FROM api_key_listings l JOIN api_keys k ON k.id = l.key_id WHERE ${isManaged(scope, keyId)} AND ${isUsable}`;
   return row ?? null;

@@ -2,7 +2,7 @@ import type { AuditEntry } from '@drydock/contracts/keys/audit-log';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { Caller } from '@drydock/service/access/internal-token';
 import { uuidv7 } from 'uuidv7';
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 
 export interface AuditRow {
   id: string;
@@ -43,7 +43,7 @@ export async function storeDelivery(tx: Tx, service: string, entries: readonly (
 }
 
 export const listAudit = (
-  tx: Tx,
+  tx: Reader,
   { orgId, mode }: Pick<Caller, 'orgId' | 'mode'>,
   page: { after: string | null; take: number },
 ): Promise<AuditRow[]> =>

@@ -15,7 +15,7 @@ export const takeDelivery = (database: KeysDatabase, secrets: Readonly<Record<st
     body: auditDeliverySchema,
     handle: async ({ body, issuer }) => {
       if (body.service !== issuer) throw problem('invalid_request', { internal: `${issuer} delivered entries of ${body.service}` });
-      await storeDelivery(database.pool, issuer, body.entries);
+      await database.transaction((tx) => storeDelivery(tx, issuer, body.entries));
       return { status: 204 };
     },
   });

@@ -1,4 +1,4 @@
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import { Prisma } from '../generated/prisma/client';
 import type { OrgRecord } from './org.types';
 
@@ -11,10 +11,10 @@ export async function insertOrg(tx: Tx, org: OrgRecord): Promise<OrgRecord | nul
 }
 
 /** The organisation when it is `rootId` or below it; anybody else's is not there. */
-export const findOrg = (tx: Tx, rootId: string, orgId: string): Promise<OrgRecord | null> =>
+export const findOrg = (tx: Reader, rootId: string, orgId: string): Promise<OrgRecord | null> =>
   tx.org.findFirst({ where: { id: orgId, path: { has: rootId } } });
 
-export const listOrgs = (tx: Tx, rootId: string, page: { after: string | null; take: number }): Promise<OrgRecord[]> =>
+export const listOrgs = (tx: Reader, rootId: string, page: { after: string | null; take: number }): Promise<OrgRecord[]> =>
   tx.org.findMany({
     where: { path: { has: rootId }, ...(page.after === null ? {} : { id: { lt: page.after } }) },
     orderBy: { id: 'desc' },
