@@ -5,7 +5,7 @@ import { permissions } from '@drydock/contracts/platform/permissions';
 import { signRequestToken, tokenKey } from '@drydock/service/access/internal-token';
 import { request } from 'undici';
 import { type DevEnvironment, readDevEnvironment } from './dev-environment';
-import { servicesWithDatabase } from './service-names';
+import { servicesWithDatabase } from './place';
 
 const usage = `usage: npm run dev:call METHOD PATH [BODY]
   SERVICE=hosting names the service where the path alone does not; ORG_ID, KEY_ID and MODE=sandbox change who calls`;

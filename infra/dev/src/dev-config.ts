@@ -1,6 +1,11 @@
 import path from 'node:path';
 import { z } from 'zod';
-import { repoRoot } from './repo-root';
+
+/** The clone's root, from `infra/dev/src` as from `infra/dev/dist`. */
+export const repoRoot = path.resolve(__dirname, '../../..');
+
+/** A path in the clone. */
+export const inRepo = (relative: string): string => path.join(repoRoot, relative);
 
 const environmentSchema = z.object({
   DRYDOCK_PORT: z.coerce.number().int().min(0).max(65_535).default(8080),

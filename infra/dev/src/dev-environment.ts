@@ -2,8 +2,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { isSameProcess, type ProcessProof } from '@drydock/process/process-proof';
 import { z } from 'zod';
+import { writeJsonAtomically } from './data-folder';
 import { readDevConfig } from './dev-config';
-import { writeJsonAtomically } from './write-file-atomically';
 
 const devEnvironmentSchema = z.object({
   owner: z.object({ pid: z.int().positive(), startedTicks: z.string() }),
@@ -25,6 +25,7 @@ export const devDataDir = (service: string): string => path.join(readDevConfig(p
 const fileOf = (service: string): string => path.join(devDataDir(service), 'environment.json');
 
 export function publishDevEnvironment(service: string, environment: DevEnvironment): void {
+  fs.mkdirSync(devDataDir(service), { recursive: true, mode: 0o711 });
   writeJsonAtomically(fileOf(service), environment);
 }
 

@@ -2,11 +2,11 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
-import { readDevConfig } from './dev-config';
+import { proveProcess } from '@drydock/process/process-proof';
+import { inRepo, readDevConfig } from './dev-config';
 import { type DevEnvironment, devDataDir, publishDevEnvironment } from './dev-environment';
-import { type DevStores, startDevStores } from './dev-stores';
-import { inRepo } from './repo-root';
-import { type ServiceWithDatabase, servicesWithDatabase } from './service-names';
+import { type ServiceWithDatabase, servicesWithDatabase } from './place';
+import { openStack, type Stack } from './stack';
 import { stopOnSignal } from './stop-on-signal';
 import { type TypeWatch, watchTypes } from './watch-types';
 
@@ -33,23 +33,28 @@ function watchProgram(service: string, role: string, { environment, workerEnviro
 
 async function run(service: ServiceWithDatabase): Promise<void> {
   const dataDir = devDataDir(service);
+  const roles = fs.existsSync(inRepo(`services/${service}/src/worker.ts`)) ? (['server', 'worker'] as const) : (['server'] as const);
+  const names = roles.map((role) => (role === 'worker' ? `${service}-worker` : service));
   const children: GuardedChild[] = [];
-  let stores: DevStores | undefined;
+  let stack: Stack | undefined;
   let types: TypeWatch | undefined;
   const { isStopping } = stopOnSignal(async () => {
     await types?.stop();
     await Promise.all(children.map((child) => child.stop('SIGTERM', stopTimeoutMs)));
-    await stores?.stop();
+    await stack?.stop();
   });
-  stores = await startDevStores(service, { ...readDevConfig(process.env), dataDir }, say);
-  if (isStopping()) return stores.stop();
+  stack = await openStack({ ...readDevConfig(process.env), dataDir }, say, { names, without: names });
+  await stack.start(() => undefined);
+  if (isStopping()) return stack.stop();
+  const [environment = {}, workerEnvironment = {}] = names.map((name) => stack?.programOf(name).environment);
+  const owner = proveProcess(process.pid) ?? { pid: process.pid, startedTicks: '' };
+  const published: DevEnvironment = { owner, port: stack.programOf(service).port, environment, workerEnvironment };
   const packages = fs.readdirSync(inRepo('packages')).map((name) => inRepo(`packages/${name}/src`));
   const sources = [inRepo(`services/${service}/src`), ...packages.filter((folder) => fs.existsSync(folder))];
   types = watchTypes(service, inRepo(`services/${service}`), sources, say);
-  const roles = fs.existsSync(inRepo(`services/${service}/src/worker.ts`)) ? (['server', 'worker'] as const) : (['server'] as const);
-  for (const role of roles) children.push(await watchProgram(service, role, stores.environment));
-  publishDevEnvironment(service, stores.environment);
-  say(`${service} listens on http://127.0.0.1:${stores.environment.port}; npm run dev:call GET /healthz asks it`);
+  for (const role of roles) children.push(await watchProgram(service, role, published));
+  publishDevEnvironment(service, published);
+  say(`${service} listens on http://127.0.0.1:${published.port}; npm run dev:call GET /healthz asks it`);
   say(`Its data is in ${path.relative(process.cwd(), dataDir)}; Ctrl-C ends it`);
 }
 

@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { startPostgres } from '@drydock/postgres/server/postgres';
-import { inRepo } from './repo-root';
+import { inRepo } from './dev-config';
 
 const run = promisify(execFile);
 

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { openPortBook } from './ports';
+import { openPortBook } from './data-folder';
 
 test('a port is kept over starts, and given up only to a stranger who listens on it', async () => {
   const dataDir = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-ports-'));

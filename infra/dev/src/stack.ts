@@ -1,86 +1,249 @@
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { runMigrations } from '@drydock/postgres/migrate/run-migrations';
+import { ensureServiceDatabases } from '@drydock/postgres/migrate/service-databases';
+import { clusterAccounts } from '@drydock/postgres/server/unprivileged';
 import { detectIsolation, type Isolation } from '@drydock/process/isolation';
-import { claimDataFolder } from './claim-data-folder';
-import { type DataStores, startDataStores } from './data-stores';
-import { openMasterKey } from './derive-secret';
-import type { DevConfig } from './dev-config';
-import { nodeMember } from './node-member';
-import { openPortBook } from './ports';
-import { openProcessTable } from './process-table';
-import { listPrograms, settlePorts, stopOrder } from './programs/domains';
-import type { Surroundings } from './programs/program';
-import type { Step } from './progress';
-import { inRepo } from './repo-root';
-import { servicesWithDatabase } from './service-names';
-import { createSupervisor } from './supervisor';
-import { waitUntilReady } from './wait-until-ready';
+import { siteRolePattern } from '@drydock/site-agent/sites/site-folder';
+import { prepareQueue } from '@drydock/workflow/dispatch/prepare-queue';
+import { claimDataFolder, openMasterKey, openPortBook, openProcessTable } from './data-folder';
+import { type DevConfig, inRepo } from './dev-config';
+import {
+  chooseQueue,
+  type ManagedPostgres,
+  managedNode,
+  managedPostgres,
+  managedRedis,
+  type NodeProgram,
+  openChildLog,
+  readLastLines,
+} from './managed-process';
+import { databaseUrl, type SecretPlace, type ServiceWithDatabase } from './place';
+import { createSupervisor, type Supervisor } from './supervisor';
+import { findPlan, type ProcessPlan, readinessPath, topology, withNeeds } from './topology';
 
-/** The whole of Drydock in processes on this machine. */
+/** Processes of the topology on this machine, with what they need. */
 export interface Stack {
-  /** What brings it up, in order; run them all. */
-  steps: Step[];
+  /** Starts them; `tell` gets the name of each as it becomes ready. */
+  start(tell: (line: string) => void): Promise<void>;
+  /** Addresses and secrets. The databases' are known once it has started. */
+  place: SecretPlace;
+  /** A process of ours as it is run here. */
+  programOf(name: string): NodeProgram;
   processesFile: string;
-  /** @throws before the first steps ran */
-  surroundings(): Surroundings;
   /** What the user should know, once it is up. */
   notes(): string[];
-  /** Stops every process in order; harmless at any time and more than once. */
+  /** Stops every process, each after those that need it; harmless at any time and more than once. */
   stop(): Promise<void>;
 }
 
-/** Claims the data folder and gets ready to start. `say` gets a line whenever something happens that nobody asked for. */
-export async function openStack(config: DevConfig, say: (line: string) => void): Promise<Stack> {
-  await claimDataFolder(config.dataDir, say);
-  const derive = openMasterKey(config.dataDir);
-  const table = openProcessTable(config.dataDir);
-  const supervisor = createSupervisor(table, say);
-  const ports = openPortBook(config.dataDir, say);
-  const logsDir = path.join(config.dataDir, 'logs');
-  let stores: DataStores | undefined;
-  let around: Surroundings | undefined;
-  let stopping: Promise<void> | undefined;
+interface StackOptions {
+  /** Processes to run with all that they need; the whole topology when missing. */
+  names?: readonly string[];
+  /** Of these, processes that the caller runs: what they need is started, and they are not. */
+  without?: readonly string[];
+}
 
-  const surroundings = (): Surroundings => {
-    if (around === undefined) throw new Error('The data stores are not up yet');
-    return around;
+/** Twice what building an index while a site is restored may take (`maintenance_work_mem`), and less than the largest value that Postgres can make. */
+const sitesSessionBytes = 512 * 2 ** 20;
+
+/** Claims the data folder and gets ready to start. `say` gets a line whenever something happens that nobody asked for. */
+export async function openStack(config: DevConfig, say: (line: string) => void, options: StackOptions = {}): Promise<Stack> {
+  const { dataDir, isEphemeral } = config;
+  await claimDataFolder(dataDir, say);
+  const derive = openMasterKey(dataDir);
+  const table = openProcessTable(dataDir);
+  const supervisor = createSupervisor(table, say);
+  const logsDir = path.join(dataDir, 'logs');
+  const queue = chooseQueue(config);
+  const isThere = ({ name }: ProcessPlan): boolean => name !== 'redis' || queue.kind === 'redis-child';
+  const wanted = withNeeds(options.names ?? topology.map(({ name }) => name));
+  const plans = wanted.filter(isThere).filter(({ name }) => !(options.without ?? []).includes(name));
+  const services = [...new Set(wanted.flatMap(({ database }) => database ?? []))];
+  const needsQueue = wanted.some(({ name }) => name === 'redis');
+  const portOf = await settlePorts();
+
+  const clusters = new Map<string, ManagedPostgres>();
+  const clusterOf = (name: string) => {
+    const cluster = clusters.get(name);
+    if (cluster === undefined) throw new Error(`${name} does not run here`);
+    return cluster.server();
   };
+  let redisUrl = queue.kind === 'redis-url' ? queue.url : undefined;
   let isolation: Isolation | undefined;
-  const startStores = async (): Promise<void> => {
-    isolation = await detectIsolation();
-    const portOf = await settlePorts(ports, { gateway: config.port });
-    stores = await startDataStores({ config, supervisor, ports, derive }, servicesWithDatabase);
-    const { dataDir, rateLimitScale, commonEnvironment: common } = config;
-    around = { ...stores, dataDir, portOf, rateLimitScale, derive, common };
+
+  const place: SecretPlace = {
+    isEmbedded: true,
+    addressOf: (name) => `127.0.0.1:${portOf(name)}`,
+    folderOf: (name) => path.join(dataDir, name),
+    sitesSocketFolder: () => clusterOf('sites-postgres').socketFolder ?? '',
+    setting: (variable, fallback = '') => (variable === 'DRYDOCK_RATE_LIMIT_SCALE' ? (config.rateLimitScale ?? fallback) : fallback),
+    derive,
+    adminUrl: (name) => clusterOf(name).adminUrl,
+    queueUrl: () => redisUrl ?? databaseUrl(place, 'queue'),
+    redisUrl: () => redisUrl,
   };
-  const migrate = async (): Promise<void> => {
-    const programs = listPrograms(surroundings());
-    const urls = new Map(programs.map(({ name, environment }) => [name, environment['DATABASE_URL']]));
-    await Promise.all(servicesWithDatabase.map((service) => runMigrations(inRepo(`services/${service}`), urls.get(service) ?? '')));
-  };
-  const startPrograms = async (): Promise<void> => {
-    const programs = listPrograms(surroundings());
-    await Promise.all(programs.map((program) => supervisor.keepRunning(nodeMember(program, logsDir, say))));
-    await Promise.all(programs.map(({ name, port }) => waitUntilReady(supervisor, name, port, path.join(logsDir, `${name}.log`))));
-  };
-  const stopAll = async (): Promise<void> => {
+
+  /** Finds each process its port before the first of them runs, also those that do not run now: others are told where they would be. */
+  async function settlePorts(): Promise<(name: string) => number> {
+    const book = openPortBook(dataDir, say);
+    const ports = new Map<string, number>();
+    for (const { name } of topology.filter(isThere)) {
+      const isGiven = name === 'gateway' && config.port !== 0 && plans.some((plan) => plan.name === name);
+      ports.set(name, isGiven ? await book.insist(name, config.port) : await book.settle(name));
+    }
+    return (name) => {
+      const port = ports.get(name);
+      if (port === undefined) throw new Error(`The topology has no process called ${name}`);
+      return port;
+    };
+  }
+
+  function programOf(name: string): NodeProgram {
+    const { run, environment, secrets } = findPlan(name);
+    if ('store' in run) throw new Error(`${name} is no program of ours`);
+    const own = Object.entries({ ...environment?.(place), ...secrets?.(place) }).filter(([, value]) => value !== '');
+    const { commonEnvironment } = config;
+    return {
+      name,
+      entry: run.entry,
+      flags: run.flags ?? [],
+      port: portOf(name),
+      environment: { ...commonEnvironment, ...Object.fromEntries(own) },
+    };
+  }
+
+  async function startPostgres(name: string): Promise<void> {
+    const log = openChildLog(logsDir, name);
+    const ofSites = { account: clusterAccounts.sites, sessionBytes: sitesSessionBytes, socketOnlyRoles: siteRolePattern };
+    const own = name === 'sites-postgres' ? ofSites : { account: clusterAccounts.services };
+    const cluster = managedPostgres({ name, folder: path.join(dataDir, name), port: portOf(name), isEphemeral, onLog: log.write, ...own });
+    clusters.set(name, cluster);
+    await supervisor.keepRunning(cluster.managed);
+    if (name === 'postgres') await createDatabases();
+  }
+
+  /** Once for all services: two that change the rights of one database at the same time disturb each other. */
+  async function createDatabases(): Promise<void> {
+    const names = needsQueue && queue.kind === 'postgres' ? ([...services, 'queue'] as const) : services;
+    const databases = names.map((name) => ({ name, password: derive(`postgres:${name}`) }));
+    await ensureServiceDatabases(place.adminUrl('postgres'), databases);
+  }
+
+  async function startRedis(): Promise<void> {
+    const log = openChildLog(logsDir, 'redis');
+    const redis = managedRedis({ folder: path.join(dataDir, 'redis'), port: portOf('redis'), isEphemeral, onLog: log.write });
+    await supervisor.keepRunning(redis.managed);
+    redisUrl = redis.url();
+  }
+
+  async function startOne({ name, run }: ProcessPlan, tell: (line: string) => void): Promise<void> {
+    if ('entry' in run) {
+      if (name === 'site-host') isolation = await detectIsolation();
+      await supervisor.keepRunning(managedNode(programOf(name), logsDir, say));
+      return;
+    }
+    await (run.store === 'redis' ? startRedis() : startPostgres(name));
+    tell(name);
+  }
+
+  /**
+   * Walks the graph of needs: each process starts when all that it needs has started, and once at most. A database server has started
+   * when it answers; a program of ours when it is spawned, since programs wait for each other by themselves, as after a restart.
+   */
+  async function start(tell: (line: string) => void): Promise<void> {
+    const starting = new Map<string, Promise<void>>();
+    const once = (key: string, work: () => Promise<unknown>): Promise<void> => {
+      const begun = starting.get(key) ?? work().then(() => undefined);
+      starting.set(key, begun);
+      return begun;
+    };
+    const ready = (name: string): Promise<void> => (name === 'redis' ? once('queue', prepare) : bringUp(findPlan(name)));
+    const prepare = async (): Promise<void> => {
+      if (queue.kind !== 'redis-url') await bringUp(findPlan(queue.kind === 'postgres' ? 'postgres' : 'redis'));
+      await prepareQueue(place.queueUrl());
+    };
+    const migrate = (service: ServiceWithDatabase): Promise<void> =>
+      once(`migrate-${service}`, async () => {
+        await ready('postgres');
+        await runMigrations(inRepo(`services/${service}`), databaseUrl(place, service));
+      });
+    const bringUp = (plan: ProcessPlan): Promise<void> =>
+      once(plan.name, async () => {
+        await Promise.all([...plan.needs.map(ready), ...(plan.database === undefined ? [] : [migrate(plan.database)])]);
+        if (plans.includes(plan)) await startOne(plan, tell);
+      });
+    await Promise.all([...plans.map(bringUp), ...wanted.map(({ name }) => ready(name))]);
+    const programs = plans.filter(({ run }) => 'entry' in run);
+    await Promise.all(
+      programs.map(async ({ name }) => {
+        await waitUntilReady(supervisor, name, portOf(name), path.join(logsDir, `${name}.log`));
+        tell(name);
+      }),
+    );
+  }
+
+  /** The same graph the other way round. */
+  async function stopAll(): Promise<void> {
     supervisor.close();
-    for (const names of stopOrder) await supervisor.stop(names);
-  };
+    const stopping = new Map<string, Promise<void>>();
+    const stopOne = (name: string): Promise<void> => {
+      const begun = stopping.get(name) ?? stopAfterItsUsers(name);
+      stopping.set(name, begun);
+      return begun;
+    };
+    const stopAfterItsUsers = async (name: string): Promise<void> => {
+      await Promise.all(plans.filter(({ needs }) => needs.includes(name)).map((user) => stopOne(user.name)));
+      await supervisor.stop([name]);
+    };
+    await Promise.all(plans.map(({ name }) => stopOne(name)));
+  }
+  let stopped: Promise<void> | undefined;
+
   return {
-    steps: [
-      { title: 'Starting Postgres and the queue', run: startStores },
-      { title: 'Migrating the databases', run: migrate },
-      { title: 'Starting the services', run: startPrograms },
-    ],
+    start,
+    place,
+    programOf,
     processesFile: table.file,
-    surroundings,
-    notes: () => [...(stores?.notes ?? []), ...(isolation === undefined ? [] : [describeIsolation(isolation)])],
+    notes: () => [
+      ...(needsQueue ? [`Queue: ${queue.note}`] : []),
+      ...[...clusters.values()]
+        .map((cluster) => cluster.server())
+        .filter(({ isElsewhere }) => isElsewhere)
+        .map((server) => `Postgres cannot reach this folder as the user it runs as; its data is in ${server.dataDir}`),
+      ...(isolation === undefined ? [] : [describeIsolation(isolation)]),
+    ],
     stop: () => {
-      stopping ??= stopAll();
-      return stopping;
+      stopped ??= stopAll();
+      return stopped;
     },
   };
+}
+
+/** Started with everything else on two cores a process needs 2 to 3 s; this is for slower machines. */
+const readyTimeoutMs = 180_000;
+const deathsMax = 4;
+
+/** Resolves when the process says that it is ready. @throws when it keeps dying or never gets ready, with the end of its log */
+async function waitUntilReady(supervisor: Supervisor, name: string, port: number, logFile: string): Promise<void> {
+  const until = performance.now() + readyTimeoutMs;
+  while (!(await isReady(port))) {
+    const isDying = supervisor.deathsOf(name) >= deathsMax;
+    if (isDying || performance.now() > until) {
+      throw new Error(`${name} ${isDying ? 'keeps dying' : 'is not ready'}. The end of ${logFile}:\n${readLastLines(logFile, 15)}`);
+    }
+    await sleep(50);
+  }
+}
+
+async function isReady(port: number): Promise<boolean> {
+  try {
+    const response = await fetch(`http://127.0.0.1:${port}${readinessPath}`, { signal: AbortSignal.timeout(2000) });
+    await response.arrayBuffer();
+    return response.status === 200;
+  } catch {
+    return false;
+  }
 }
 
 /** How applications are kept apart on this machine. */

@@ -1,4 +1,6 @@
+import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { withDatabase } from '@drydock/postgres/testing/test-cluster';
@@ -6,7 +8,8 @@ import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process
 import { queueBackends } from '@drydock/testing/queue-backends';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
-import { programNames } from './programs/domains';
+import { inRepo } from './dev-config';
+import { topology } from './topology';
 
 const proofsOf = (stack: TestStack): ProcessProof[] =>
   Object.values(stack.processes()).flatMap(({ pid }) => {
@@ -34,8 +37,8 @@ describe.each(queueBackends())('npm start with the queue on %s', (queueBackend) 
   afterAll(() => stack.stop());
 
   test('every process runs, and the demo sites read their databases', async () => {
-    const names = [...programNames, 'postgres', 'sites-postgres'];
-    expect(Object.keys(stack.processes()).sort()).toEqual((queueBackend === 'redis' ? [...names, 'redis'] : names).sort());
+    const names = topology.map(({ name }) => name).filter((name) => name !== 'redis' || queueBackend === 'redis');
+    expect(Object.keys(stack.processes()).sort()).toEqual(names.sort());
     expect(await listSites(stack)).toBe(200);
     const [shop] = stack.demo.sites;
     const page = await (await fetch(shop?.url ?? '')).text();
@@ -103,5 +106,53 @@ describe.each(queueBackends())('npm start with the queue on %s', (queueBackend) 
     const left = proofsOf(again);
     await again.stop();
     expect(left.filter((proof) => isSameProcess(proof))).toEqual([]);
+  });
+});
+
+describe('npm start -- NAME', () => {
+  const startSome = (names: readonly string[], dataDir: string) => {
+    const child = spawn(process.execPath, [inRepo('infra/dev/dist/start.js'), ...names], {
+      env: { ...process.env, CI: '1', DRYDOCK_PORT: '0', DRYDOCK_DATA_DIR: dataDir, DRYDOCK_EPHEMERAL: '1' },
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+    const ready = new Promise<void>((resolve) => child.once('message', () => resolve()));
+    return { child, exited, ready, said: () => said };
+  };
+  let dataDir: string;
+  beforeEach(() => {
+    dataDir = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-some-'));
+    fs.chmodSync(dataDir, 0o711);
+  });
+  afterEach(() => fs.rmSync(dataDir, { recursive: true, force: true }));
+
+  test('starts one service with its database and nothing else, and the command that it shows calls it', async () => {
+    const { child, exited, ready, said } = startSome(['keys'], dataDir);
+    try {
+      await Promise.race([ready, exited]);
+      const running: Record<string, { port: number }> = JSON.parse(fs.readFileSync(path.join(dataDir, 'processes.json'), 'utf8'));
+      expect(Object.keys(running).sort()).toEqual(['keys', 'postgres']);
+      const url = /curl -s (http:\S+)/.exec(said())?.[1] ?? said();
+      expect((await fetch(url)).status).toBe(200);
+      expect(said()).toContain('SERVICE=keys npm run dev:call METHOD PATH');
+      const call = spawnSync(process.execPath, [inRepo('infra/dev/dist/dev-call.js'), 'GET', '/v1/api-keys'], {
+        env: { ...process.env, SERVICE: 'keys', DRYDOCK_DATA_DIR: dataDir },
+        encoding: 'utf8',
+      });
+      expect(call.stderr).toContain('200 from keys');
+    } finally {
+      child.kill('SIGTERM');
+      expect(await exited).toBe(0);
+    }
+    expect(JSON.parse(fs.readFileSync(path.join(dataDir, 'processes.json'), 'utf8'))).toEqual({});
+  });
+
+  test('answers an unknown name with the list of names, and starts nothing', async () => {
+    const { exited, said } = startSome(['kyes'], dataDir);
+    expect(await exited).toBe(1);
+    expect(said()).toMatch(/There is no process "kyes". There are: postgres, .*keys, .*gateway/);
+    expect(fs.readdirSync(dataDir)).toEqual([]);
   });
 });

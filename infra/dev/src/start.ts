@@ -1,30 +1,31 @@
 // `npm start`: the whole of Drydock in processes on this machine, with demo content, until Ctrl-C.
-import { announce } from './announce';
-import { bootstrapKey } from './bootstrap-key';
+// `npm start -- NAME…`: these processes and what they need, without demo content.
+import path from 'node:path';
+import { proveProcess } from '@drydock/process/process-proof';
+import { Listr } from 'listr2';
 import type { Demo } from './demo/demo-file';
+import { demoToolsOf } from './demo/demo-tools';
 import { seedDemo } from './demo/seed-demo';
-import { describeSite } from './describe-site';
 import { type DevConfig, readDevConfig } from './dev-config';
-import { hostingCommand } from './hosting-command';
-import { hetznerAdminOf } from './programs/hetzner-emulator';
-import { s3KeysOf } from './programs/s3-emulator';
-import { vendorAdminOf } from './programs/vendor-emulator';
-import { runSteps } from './progress';
+import { publishDevEnvironment } from './dev-environment';
+import { servicesWithDatabase } from './place';
 import { openStack, type Stack } from './stack';
 import { stopOnSignal } from './stop-on-signal';
+import { findPlan } from './topology';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
-async function main(): Promise<void> {
+async function main(names: readonly string[]): Promise<void> {
   const config = readDevConfig(process.env);
-  const stack = await openStack(config, say);
+  names.forEach(findPlan);
+  const stack = await openStack(config, say, names.length === 0 ? {} : { names });
   const { isStopping } = stopOnSignal(() => {
     say('Stopping …');
     return stack.stop();
   });
   try {
-    const demo = await bringUp(stack, config);
-    process.stdout.write(announce(demo, config.dataDir, stack.notes()));
+    const shown = names.length === 0 ? await startWithDemo(stack, config) : await startSome(stack, config, names);
+    process.stdout.write(`\n${[...shown, ...stack.notes().map((note) => `  ${note}`)].join('\n')}\n\nCtrl-C stops everything.\n`);
     process.send?.('ready'); // to a test that started us
   } catch (error) {
     if (isStopping()) return; // what was under way failed because everything is going away; the signal's handler exits
@@ -34,30 +35,84 @@ async function main(): Promise<void> {
   }
 }
 
-async function bringUp(stack: Stack, config: DevConfig): Promise<Demo> {
+/** Everything, and then the demo content. Returns what is where, with one command that works as it stands. */
+async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]> {
   let demo: Demo | undefined;
   const seed = async (tell: (line: string) => void): Promise<void> => {
-    const around = stack.surroundings();
     demo = await seedDemo({
+      ...demoToolsOf(stack),
       dataDir: config.dataDir,
-      baseUrl: `http://127.0.0.1:${around.portOf('gateway')}`,
+      baseUrl: `http://${stack.place.addressOf('gateway')}`,
       processesFile: stack.processesFile,
       extent: config.demo,
-      describeSite: (siteId) => describeSite(around, siteId),
-      bootstrap: (name) => bootstrapKey(around, name),
-      customerStorage: { live: s3KeysOf('customer', around), sandbox: s3KeysOf('sandboxCustomer', around) },
-      vendor: vendorAdminOf(around),
-      hostingCommand: (verb, deletedSiteId) => hostingCommand(around, verb, deletedSiteId),
-      hetzner: hetznerAdminOf(around),
       say: tell,
     });
   };
-  await runSteps([...stack.steps, { title: 'Demo content', run: seed }]);
+  await runSteps([
+    { title: 'Starting the databases, the queue and the services', run: stack.start },
+    { title: 'Demo content', run: seed },
+  ]);
   if (demo === undefined) throw new Error('No demo content was made');
-  return demo;
+  const shown = path.relative(process.cwd(), config.dataDir) || '.';
+  return [
+    `Drydock is up at ${demo.base_url}`,
+    '',
+    ...demo.sites.map((site) => `  Demo site   ${site.url}`),
+    `  API         ${demo.base_url}/docs`,
+    `  Keys, ids   ${path.join(shown, 'demo.json')}`,
+    `  Processes   ${path.join(shown, 'processes.json')}`,
+    `  Logs        ${path.join(shown, 'logs')}`,
+    '',
+    'Try:',
+    `  curl -s ${demo.base_url}/v1/sites -H 'Authorization: Bearer ${demo.live_key}'`,
+    '',
+  ];
 }
 
-void main().catch((error: unknown) => {
+/** Some processes and what they need. Returns how to call each of them. */
+async function startSome(stack: Stack, config: DevConfig, names: readonly string[]): Promise<string[]> {
+  await runSteps([{ title: `Starting ${names.join(', ')} and what is needed for it`, run: stack.start }]);
+  const isService = (name: string): boolean => servicesWithDatabase.some((service) => service === name);
+  const owner = proveProcess(process.pid) ?? { pid: process.pid, startedTicks: '' };
+  for (const { name, port, environment } of names.filter(isService).map((name) => stack.programOf(name))) {
+    publishDevEnvironment(name, { owner, port, environment, workerEnvironment: {} });
+  }
+  const lines = names.flatMap((name) => [
+    `  ${name} listens on ${stack.place.addressOf(name)}`,
+    ...('entry' in findPlan(name).run ? [`    curl -s http://${stack.place.addressOf(name)}/readyz`] : []),
+    // The gateway would sign the request; this command does it in its place.
+    ...(isService(name) ? [`    SERVICE=${name} npm run dev:call METHOD PATH [BODY]`] : []),
+  ]);
+  return ['Up:', ...lines, `  Logs are in ${path.join(path.relative(process.cwd(), config.dataDir) || '.', 'logs')}`];
+}
+
+/** One thing that takes a while. `tell` shows a line below it while it runs. */
+interface Step {
+  title: string;
+  run(tell: (line: string) => void): Promise<void>;
+}
+
+/** Runs steps in order: a moving list on a terminal, one plain line for each in CI or a pipe. The first that fails ends it. */
+async function runSteps(steps: readonly Step[], output: NodeJS.WriteStream = process.stdout): Promise<void> {
+  if (!output.isTTY || (process.env['CI'] ?? '') !== '') {
+    for (const step of steps) {
+      output.write(`${step.title}\n`);
+      await step.run((line) => output.write(`  ${line}\n`));
+    }
+    return;
+  }
+  const tasks = steps.map((step) => ({
+    title: step.title,
+    task: (_context: unknown, task: { output: string }) =>
+      step.run((line) => {
+        task.output = line;
+      }),
+  }));
+  // signals are the supervisor's: listr2 would end the process at once
+  await new Listr(tasks, { registerSignalListeners: false, rendererOptions: { collapseErrors: false } }).run();
+}
+
+void main(process.argv.slice(2)).catch((error: unknown) => {
   say(error instanceof Error ? error.message : String(error));
   process.exit(1);
 });

@@ -4,10 +4,9 @@ import path from 'node:path';
 import { spawnGuarded } from '@drydock/process/guarded-child';
 import { isSameProcess } from '@drydock/process/process-proof';
 import { until } from '@drydock/testing/wait';
-import { openChildLog } from './child-log';
-import { claimDataFolder } from './claim-data-folder';
-import { openProcessTable } from './process-table';
-import { createSupervisor, type Member, type Running, type Supervisor } from './supervisor';
+import { claimDataFolder, openProcessTable } from './data-folder';
+import { openChildLog } from './managed-process';
+import { createSupervisor, type ManagedProcess, type Running, type Supervisor } from './supervisor';
 
 let dataDir: string;
 let said: string[];
@@ -26,7 +25,7 @@ afterEach(async () => {
   fs.rmSync(dataDir, { recursive: true, force: true });
 });
 
-function member(name: string, script: string): Member {
+function managed(name: string, script: string): ManagedProcess {
   const start = async (): Promise<Running> => {
     const child = await spawnGuarded('/bin/sh', ['-c', script], { stdio: 'ignore', signalOnOrphan: 'SIGKILL' });
     return { port: 1234, proof: child.proof, program: script, exited: child.exited, stop: () => child.stop('SIGTERM', 500) };
@@ -38,7 +37,7 @@ const table = (): Record<string, { pid: number; port: number }> =>
   JSON.parse(fs.readFileSync(path.join(dataDir, 'processes.json'), 'utf8'));
 
 test('whoever is killed is started again at once, and the table says so', async () => {
-  const { proof } = await supervisor.keepRunning(member('sleeper', 'sleep 60'));
+  const { proof } = await supervisor.keepRunning(managed('sleeper', 'sleep 60'));
   expect(table()).toEqual({ sleeper: { pid: proof.pid, port: 1234 } });
   const killedMs = performance.now();
   process.kill(proof.pid, 'SIGKILL');
@@ -48,7 +47,7 @@ test('whoever is killed is started again at once, and the table says so', async 
 });
 
 test('a full disk keeps nobody from being started again, and what is said then ends nobody', async () => {
-  const sleeper = member('sleeper', 'sleep 60');
+  const sleeper = managed('sleeper', 'sleep 60');
   const started: Running[] = [];
   const start = async (): Promise<Running> => {
     const running = await sleeper.start();
@@ -68,7 +67,7 @@ test('a full disk keeps nobody from being started again, and what is said then e
 });
 
 test('whoever keeps dying is started with growing pauses', async () => {
-  await supervisor.keepRunning(member('dying', 'exit 3'));
+  await supervisor.keepRunning(managed('dying', 'exit 3'));
   await until(() => supervisor.deathsOf('dying') >= 3);
   const deaths = supervisor.deathsOf('dying');
   expect(said).toContainEqual(expect.stringMatching(/^dying \(pid \d+\) ended with code 3; starting it again$/));
@@ -76,15 +75,15 @@ test('whoever keeps dying is started with growing pauses', async () => {
 });
 
 test('whoever is stopped stays stopped and out of the table', async () => {
-  const { proof } = await supervisor.keepRunning(member('sleeper', 'sleep 60'));
+  const { proof } = await supervisor.keepRunning(managed('sleeper', 'sleep 60'));
   await supervisor.stop(['sleeper']);
   expect(isSameProcess(proof)).toBe(false);
   expect(table()).toEqual({});
 });
 
 test('a leftover of an earlier run is ended, a stranger with its pid is not', async () => {
-  const leftover = await member('sleeper', 'sleep 61; true').start();
-  const stranger = await member('sleeper', 'sleep 62; true').start();
+  const leftover = await managed('sleeper', 'sleep 61; true').start();
+  const stranger = await managed('sleeper', 'sleep 62; true').start();
   const noted = {
     hosting: { ...leftover.proof, program: 'sleep 61' },
     keys: { ...stranger.proof, startedTicks: '1', program: 'sleep 62' },
@@ -98,14 +97,14 @@ test('a leftover of an earlier run is ended, a stranger with its pid is not', as
 });
 
 test('a data folder on which another supervisor works is refused', async () => {
-  const other = await member('sleeper', 'sleep 63').start();
+  const other = await managed('sleeper', 'sleep 63').start();
   fs.writeFileSync(path.join(dataDir, 'supervisor.json'), JSON.stringify(other.proof));
   await expect(claimDataFolder(dataDir, say)).rejects.toThrow(`already runs on ${dataDir} (pid ${other.proof.pid})`);
   await other.stop();
 });
 
 test('of two starts at the same moment one is refused, though neither has found the other', async () => {
-  const other = await member('sleeper', 'sleep 63').start();
+  const other = await managed('sleeper', 'sleep 63').start();
   const claiming = claimDataFolder(dataDir, say);
   fs.writeFileSync(path.join(dataDir, 'supervisor.json'), JSON.stringify(other.proof));
   await expect(claiming).rejects.toThrow(`already runs on ${dataDir} (pid ${other.proof.pid})`);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChildExit } from '@drydock/process/guarded-child';
 import type { ProcessProof } from '@drydock/process/process-proof';
-import type { ProcessTable } from './process-table';
+import type { ProcessTable } from './data-folder';
 
 /** A process that runs now. */
 export interface Running {
@@ -14,19 +14,19 @@ export interface Running {
 }
 
 /** A process that we want to run. `start` resolves once it is spawned, or, for a server without a /readyz, once it answers. */
-export interface Member {
+export interface ManagedProcess {
   name: string;
   start(): Promise<Running>;
 }
 
 export interface Supervisor {
   /** Resolves when it was started for the first time; from then on it is restarted whenever it dies. @throws when that first start fails */
-  keepRunning(member: Member): Promise<Running>;
-  /** How often a member has died since it was first started. */
+  keepRunning(managed: ManagedProcess): Promise<Running>;
+  /** How often a process has died since it was first started. */
   deathsOf(name: string): number;
   /** From now on nothing is started any more; who is just starting is stopped as soon as it has. */
   close(): void;
-  /** Stops these members, all at once; resolves when they have gone. */
+  /** Stops these processes, all at once; resolves when they have gone. */
   stop(names: readonly string[]): Promise<void>;
 }
 
@@ -45,7 +45,7 @@ interface Kept {
 
 /** Keeps processes running and the process table true. A first death is answered at once, quick ones in a row with growing pauses. */
 export function createSupervisor(table: ProcessTable, say: (line: string) => void): Supervisor {
-  const members = new Map<string, Kept>();
+  const processes = new Map<string, Kept>();
   let isClosed = false;
 
   /** A full disk makes the table untrue until the next change; nobody goes without being started again for it. */
@@ -57,25 +57,25 @@ export function createSupervisor(table: ProcessTable, say: (line: string) => voi
     }
   }
 
-  async function startOnce(member: Member, kept: Kept): Promise<Running> {
-    const running = await member.start();
+  async function startOnce(managed: ManagedProcess, kept: Kept): Promise<Running> {
+    const running = await managed.start();
     kept.running = running;
     if (kept.stopping.signal.aborted) void running.stop();
-    note(() => table.up(member.name, { ...running.proof, program: running.program }, running.port));
+    note(() => table.up(managed.name, { ...running.proof, program: running.program }, running.port));
     return running;
   }
 
-  async function watch(member: Member, kept: Kept, first: Running): Promise<void> {
+  async function watch(managed: ManagedProcess, kept: Kept, first: Running): Promise<void> {
     let running: Running | null = first;
     for (;;) {
       const sinceMs = performance.now();
-      if (running !== null) await noteDeath(member.name, kept, running);
+      if (running !== null) await noteDeath(managed.name, kept, running);
       if (kept.stopping.signal.aborted) return;
       kept.quickDeaths = performance.now() - sinceMs > steadyMs ? 1 : kept.quickDeaths + 1;
       await pauseBeforeRestart(kept);
       if (kept.stopping.signal.aborted) return;
-      running = await startOnce(member, kept).catch((error: unknown) => {
-        say(`${member.name} does not start: ${error instanceof Error ? error.message : String(error)}`);
+      running = await startOnce(managed, kept).catch((error: unknown) => {
+        say(`${managed.name} does not start: ${error instanceof Error ? error.message : String(error)}`);
         return null;
       });
     }
@@ -90,7 +90,7 @@ export function createSupervisor(table: ProcessTable, say: (line: string) => voi
   }
 
   async function stopOne(name: string): Promise<void> {
-    const kept = members.get(name);
+    const kept = processes.get(name);
     if (kept === undefined) return;
     kept.stopping.abort();
     await kept.running?.stop();
@@ -99,19 +99,19 @@ export function createSupervisor(table: ProcessTable, say: (line: string) => voi
   }
 
   return {
-    keepRunning: async (member) => {
+    keepRunning: async (managed) => {
       if (isClosed) throw new Error('Drydock is stopping');
       const kept: Kept = { running: null, deaths: 0, quickDeaths: 0, stopping: new AbortController(), ended: Promise.resolve() };
-      members.set(member.name, kept);
-      const starting = startOnce(member, kept);
-      kept.ended = starting.then((running) => watch(member, kept, running)).catch(() => undefined);
+      processes.set(managed.name, kept);
+      const starting = startOnce(managed, kept);
+      kept.ended = starting.then((running) => watch(managed, kept, running)).catch(() => undefined);
       return starting;
     },
     close: () => {
       isClosed = true;
-      for (const kept of members.values()) kept.stopping.abort();
+      for (const kept of processes.values()) kept.stopping.abort();
     },
-    deathsOf: (name) => members.get(name)?.deaths ?? 0,
+    deathsOf: (name) => processes.get(name)?.deaths ?? 0,
     stop: async (names) => {
       await Promise.all(names.map(stopOne));
     },

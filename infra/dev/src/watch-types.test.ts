@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { until } from '@drydock/testing/wait';
-import { inRepo } from './repo-root';
+import { inRepo } from './dev-config';
 import { watchTypes } from './watch-types';
 
 test('code with a type error is told and never compiled; the last good code stays until it is mended', async () => {

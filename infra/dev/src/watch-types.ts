@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
-import { inRepo } from './repo-root';
+import { inRepo } from './dev-config';
 
 export interface TypeWatch {
   stop(): Promise<void>;

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { writeJsonAtomically } from '../write-file-atomically';
+import { writeJsonAtomically } from '../data-folder';
 
 const demoServerSchema = z.object({
   id: z.string(),

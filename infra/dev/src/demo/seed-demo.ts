@@ -1,5 +1,6 @@
 import { apiOf } from './api';
 import { type Demo, demoSchema, readDemo, writeDemo, writePartial } from './demo-file';
+import type { DemoTools } from './demo-tools';
 import type { Seed, SeedContext } from './seed';
 import { agencySeed } from './seed-agency';
 import { appSeed } from './seed-app';
@@ -11,8 +12,7 @@ import { offsiteSeed } from './seed-offsite';
 import { sitesSeed } from './seed-sites';
 import { vendorSeed } from './seed-vendor';
 
-export interface DemoContext
-  extends Pick<SeedContext, 'describeSite' | 'bootstrap' | 'customerStorage' | 'vendor' | 'hostingCommand' | 'hetzner'> {
+export interface DemoContext extends DemoTools {
   dataDir: string;
   /** The gateway's base URL. */
   baseUrl: string;

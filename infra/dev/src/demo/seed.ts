@@ -1,4 +1,4 @@
-import type { S3Keys } from '../programs/s3-emulator';
+import type { S3Keys } from '../place';
 import type { Api } from './api';
 import type { Demo, PartialDemo } from './demo-file';
 

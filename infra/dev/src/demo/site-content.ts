@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { inRepo } from '../repo-root';
+import { inRepo } from '../dev-config';
 
 /** A little site as it is put up: its files by their path, and SQL that can be run again. */
 export interface DemoSite {

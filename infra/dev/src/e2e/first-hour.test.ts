@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
 import { until } from '@drydock/testing/wait';
-import { repoRoot } from '../repo-root';
+import { repoRoot } from '../dev-config';
 import { type Block, complaintsOf, isParsable, listBlocks, runBlock } from './readme-blocks';
 
 /** What a new user does, as the README says it: by npm, in a folder of the clone, with nothing set up before. */

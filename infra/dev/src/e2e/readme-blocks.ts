@@ -1,7 +1,7 @@
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { repoRoot } from '../repo-root';
+import { repoRoot } from '../dev-config';
 
 /** A block that a reader would paste into a shell: fenced as `sh` in a README or a guide. */
 export interface Block {

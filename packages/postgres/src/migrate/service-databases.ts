@@ -1,5 +1,5 @@
-import { setRolePassword } from '@drydock/postgres/load/transfer-roles';
 import pg from 'pg';
+import { setRolePassword } from '../load/transfer-roles';
 
 /** A service's own database and role. */
 export interface ServiceDatabase {
@@ -31,13 +31,4 @@ async function ensureServiceDatabase(admin: pg.Client, { name, password }: Servi
   const database = await admin.query('SELECT 1 FROM pg_database WHERE datname = $1', [name]);
   if (database.rowCount === 0) await admin.query(`CREATE DATABASE ${identifier} OWNER ${identifier}`);
   await admin.query(`REVOKE ALL ON DATABASE ${identifier} FROM PUBLIC`);
-}
-
-/** The URL by which a service reaches its database on the server of `adminUrl`. */
-export function serviceDatabaseUrl(adminUrl: string, { name, password }: ServiceDatabase): string {
-  const url = new URL(adminUrl);
-  url.username = name;
-  url.password = password;
-  url.pathname = `/${name}`;
-  return url.href;
 }

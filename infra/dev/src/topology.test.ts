@@ -1,20 +1,20 @@
-import { listPrograms } from './domains';
-import type { Surroundings } from './program';
+import type { SecretPlace } from './place';
+import { topology, withNeeds } from './topology';
 
 /** Each secret is the label that it is derived by, so that the test can read what a process holds. */
-const around: Surroundings = {
-  dataDir: '/data',
-  portOf: () => 1,
-  adminUrl: 'postgresql://admin:superuser@127.0.0.1:1/postgres',
-  sitesAdminUrl: 'postgresql://sites:superuser@127.0.0.1:1/postgres',
-  sitesSocketFolder: '/data/sites-postgres/socket',
-  queueUrl: 'redis://127.0.0.1:1',
-  redisUrl: undefined,
-  rateLimitScale: undefined,
+const place: SecretPlace = {
+  isEmbedded: true,
+  addressOf: () => '127.0.0.1:1',
+  folderOf: (name) => `/data/${name}`,
+  sitesSocketFolder: () => '/data/sites-postgres/socket',
+  setting: (_variable, fallback = '') => fallback,
   derive: (label) => `<${label}>`,
-  common: {},
+  adminUrl: (cluster) => `postgresql://admin:superuser@127.0.0.1:1/${cluster}`,
+  queueUrl: () => 'redis://127.0.0.1:1',
+  redisUrl: () => undefined,
 };
-const programs = new Map(listPrograms(around).map(({ name, environment }) => [name, environment]));
+const ours = topology.filter(({ run }) => 'entry' in run);
+const programs = new Map(ours.map(({ name, environment, secrets }) => [name, { ...environment?.(place), ...secrets?.(place) }]));
 
 function secretsOf(program: string): Set<string> {
   const environment = programs.get(program);
@@ -48,4 +48,25 @@ it.each(Object.keys(readersOf))('the worker of %s holds what changes things, so 
 it('only a host process holds a superuser of what it hosts, and nobody the master key', () => {
   const holders = [...programs].filter(([, environment]) => Object.values(environment).some((value) => value.includes('superuser')));
   expect(holders.map(([name]) => name)).toEqual(['site-host']);
+});
+
+it('no secret is among the plain variables, which everybody who may inspect a container can read', () => {
+  const plain = topology.flatMap(({ environment }) => Object.values(environment?.(place) ?? {}));
+  expect(plain.length).toBeGreaterThan(30);
+  expect(plain.filter((value) => /<[^>]+>|superuser/.test(value))).toEqual([]);
+});
+
+it('whoever is named in needs or calls exists, and needs have no circle', () => {
+  const names = new Set(topology.map(({ name }) => name));
+  expect(names.size).toBe(topology.length);
+  for (const { name, needs, calls = [] } of topology) {
+    expect([...needs, ...calls].filter((other) => !names.has(other))).toEqual([]);
+    expect(needs.flatMap((need) => withNeeds([need]).map((plan) => plan.name))).not.toContain(name);
+  }
+});
+
+it('a process is started with what it needs and nothing else', () => {
+  expect(withNeeds(['keys']).map(({ name }) => name)).toEqual(['postgres', 'keys']);
+  expect(withNeeds(['databases', 'keys']).map(({ name }) => name)).toEqual(['postgres', 'redis', 'database-host', 'keys', 'databases']);
+  expect(() => withNeeds(['kyes'])).toThrow('There is no process "kyes". There are: postgres, sites-postgres, redis,');
 });

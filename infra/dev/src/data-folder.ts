@@ -1,0 +1,162 @@
+import { hkdfSync, randomBytes, randomInt } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { makePassableFolder } from '@drydock/postgres/server/unprivileged';
+import { endProcess } from '@drydock/process/end-process';
+import { isPortFree } from '@drydock/process/free-port';
+import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
+import { z } from 'zod';
+
+/** Replaces a file in one step: a reader sees the old content or the new, also after a kill -9. Readable by us alone. */
+function writeFileAtomically(file: string, content: string): void {
+  const unfinished = `${file}.${process.pid}`;
+  fs.writeFileSync(unfinished, content, { mode: 0o600 });
+  fs.renameSync(unfinished, file);
+}
+
+export function writeJsonAtomically(file: string, value: unknown): void {
+  writeFileAtomically(file, `${JSON.stringify(value, null, 2)}\n`);
+}
+
+const supervisorSchema = z.object({ pid: z.int().positive(), startedTicks: z.string() });
+
+/** Orphans were already told to end when their supervisor died; what still runs hangs. */
+const graceMs = 5_000;
+
+/** A supervisor looks again after this time: of two that start at the same moment both find nobody and both write, and the last to write stays. */
+const sameMomentMs = 250;
+
+/**
+ * Makes the data folder ours: refuses while another supervisor works on it, then ends what an earlier one left behind. A process is
+ * ended only when pid, start time and program all match what was noted about it; whatever else has its pid by now is left alone.
+ * Postgres and Redis end their own leftovers (packages/postgres).
+ */
+export async function claimDataFolder(dataDir: string, say: (line: string) => void): Promise<void> {
+  makePassableFolder(dataDir);
+  const file = path.join(dataDir, 'supervisor.json');
+  refuseOther(dataDir, file);
+  const proof = proveProcess(process.pid);
+  if (proof !== null) writeJsonAtomically(file, proof);
+  await sleep(sameMomentMs);
+  refuseOther(dataDir, file);
+  await Promise.all(Object.entries(readNotedProcesses(dataDir)).map(([name, noted]) => endLeftover(name, noted, say)));
+}
+
+function refuseOther(dataDir: string, file: string): void {
+  if (!fs.existsSync(file)) return;
+  const other = supervisorSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8')));
+  if (!isSameProcess(other) || other.pid === process.pid) return;
+  throw new Error(`Drydock already runs on ${dataDir} (pid ${other.pid}). Stop it first, or set DRYDOCK_DATA_DIR and DRYDOCK_PORT.`);
+}
+
+async function endLeftover(name: string, noted: NotedProcess, say: (line: string) => void): Promise<void> {
+  if (noted.program === '' || !isSameProcess(noted, [noted.program])) return;
+  say(`Ending ${name} (pid ${noted.pid}) of an earlier run`);
+  if (!(await endProcess(noted, ['SIGTERM', 'SIGKILL'], graceMs)))
+    throw new Error(`${name} (pid ${noted.pid}) of an earlier run cannot be ended`);
+}
+
+/** A secret as hex for each use, all from one master key. The labels are those of containers too. */
+export type DeriveSecret = (label: string) => string;
+
+/** The master key of this data folder, made at the first start (0600). It stays with the supervisor: no process is given it. */
+export function openMasterKey(dataDir: string): DeriveSecret {
+  const file = path.join(dataDir, 'master.key');
+  if (!fs.existsSync(file)) writeFileAtomically(file, `${randomBytes(32).toString('hex')}\n`);
+  const master = Buffer.from(fs.readFileSync(file, 'utf8').trim(), 'hex');
+  if (master.length !== 32) throw new Error(`${file} is not a key of 32 bytes in hex`);
+  return (label) => Buffer.from(hkdfSync('sha256', master, '', label, 32)).toString('hex');
+}
+
+const proofsSchema = z.record(z.string(), z.object({ pid: z.int().positive(), startedTicks: z.string(), program: z.string() }));
+
+/** What identifies a process of an earlier run: its pid, its start time, and a text that its command line holds. */
+type NotedProcess = ProcessProof & { program: string };
+
+export interface ProcessTable {
+  file: string;
+  up(name: string, process: NotedProcess, port: number): void;
+  down(name: string): void;
+}
+
+const proofsFile = (dataDir: string): string => path.join(dataDir, 'proofs.json');
+
+/**
+ * `<dataDir>/processes.json` says which process of ours has which pid and port right now; whoever is down is not in it.
+ * `proofs.json` beside it holds what the next start needs to recognise a leftover.
+ */
+export function openProcessTable(dataDir: string): ProcessTable {
+  const file = path.join(dataDir, 'processes.json');
+  const running = new Map<string, { pid: number; port: number }>();
+  const proofs = new Map<string, NotedProcess>();
+  const write = (): void => {
+    writeJsonAtomically(proofsFile(dataDir), Object.fromEntries(proofs));
+    writeJsonAtomically(file, Object.fromEntries(running));
+  };
+  write();
+  return {
+    file,
+    up: (name, process, port) => {
+      running.set(name, { pid: process.pid, port });
+      proofs.set(name, process);
+      write();
+    },
+    down: (name) => {
+      running.delete(name);
+      proofs.delete(name);
+      write();
+    },
+  };
+}
+
+/** The processes that an earlier run noted and did not strike out, by name. */
+function readNotedProcesses(dataDir: string): Record<string, NotedProcess> {
+  const file = proofsFile(dataDir);
+  return fs.existsSync(file) ? proofsSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
+}
+
+const portsSchema = z.record(z.string(), z.int());
+
+/** Below the range from which Linux and macOS give ports to outgoing connections, so that none of those takes one between two starts. */
+const firstPort = 20_000;
+const lastPort = 29_999;
+
+export interface PortBook {
+  /** The same port as at the last start; another only when a stranger listens on it by now, which `say` is told. */
+  settle(name: string): Promise<number>;
+  /** Notes a port that was given. @throws when somebody listens on it */
+  insist(name: string, port: number): Promise<number>;
+}
+
+/** Ports by process, kept in `<dataDir>/ports.json`. Call `settle` for processes that are not running yet. */
+export function openPortBook(dataDir: string, say: (line: string) => void): PortBook {
+  const file = path.join(dataDir, 'ports.json');
+  const ports = fs.existsSync(file) ? portsSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
+  const keep = (name: string, port: number): number => {
+    ports[name] = port;
+    writeJsonAtomically(file, ports);
+    return port;
+  };
+  return {
+    settle: async (name) => {
+      const kept = ports[name];
+      if (kept !== undefined && (await isPortFree(kept))) return kept;
+      const port = await findQuietPort(new Set(Object.values(ports)));
+      if (kept !== undefined) say(`Port ${kept} of ${name} is taken by another program; it moves to ${port}`);
+      return keep(name, port);
+    },
+    insist: async (name, port) => {
+      if (!(await isPortFree(port)))
+        throw new Error(`Port ${port} is taken by another program. DRYDOCK_PORT=<another> npm start moves Drydock.`);
+      return keep(name, port);
+    },
+  };
+}
+
+async function findQuietPort(taken: ReadonlySet<number>): Promise<number> {
+  for (;;) {
+    const port = randomInt(firstPort, lastPort + 1);
+    if (!taken.has(port) && (await isPortFree(port))) return port;
+  }
+}

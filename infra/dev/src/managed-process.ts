@@ -1,0 +1,179 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { type PostgresServer, startPostgres } from '@drydock/postgres/server/postgres';
+import { spawnGuarded } from '@drydock/process/guarded-child';
+import { findRedis, startRedis } from '@drydock/process/redis';
+import { z } from 'zod';
+import { type DevConfig, inRepo, repoRoot } from './dev-config';
+import type { ManagedProcess, Running } from './supervisor';
+
+/** One earlier file is kept beside the current one. */
+const logBytesMax = 10 << 20;
+
+interface ChildLog {
+  file: string;
+  write(chunk: string | Buffer): void;
+}
+
+/** Appends to `<folder>/<name>.log`; a file that has grown past 10 MB becomes `<name>.1.log`. What cannot be written is lost. */
+export function openChildLog(folder: string, name: string): ChildLog {
+  fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const file = path.join(folder, `${name}.log`);
+  let bytes = fs.existsSync(file) ? fs.statSync(file).size : 0;
+  return {
+    file,
+    write: (chunk) => {
+      try {
+        if (bytes > logBytesMax) {
+          fs.renameSync(file, path.join(folder, `${name}.1.log`));
+          bytes = 0;
+        }
+        fs.appendFileSync(file, chunk, { mode: 0o600 });
+        bytes += chunk.length;
+      } catch {
+        // A full disk costs these lines. Thrown from where a child's output comes in it would end us, and every process with us.
+      }
+    },
+  };
+}
+
+/** The last lines of a log, for an error message. */
+export function readLastLines(file: string, linesMax: number): string {
+  if (!fs.existsSync(file)) return '(it wrote no log)';
+  return fs.readFileSync(file, 'utf8').trimEnd().split('\n').slice(-linesMax).join('\n');
+}
+
+/** pino's level of `error`; `fatal` is above it. */
+const errorLevel = 50;
+const quietMs = 60_000;
+
+const entrySchema = z.looseObject({ level: z.number(), msg: z.string().default('') });
+
+/**
+ * Picks the errors out of a process' log for the terminal: the message alone, and the same message once a minute.
+ * Feed it the process' output as it comes.
+ */
+function createErrorSummary(name: string, say: (line: string) => void): (chunk: string) => void {
+  let rest = '';
+  const lastSaidMs = new Map<string, number>();
+  return (chunk) => {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      const message = readError(line);
+      if (message === null || performance.now() - (lastSaidMs.get(message) ?? -quietMs) < quietMs) continue;
+      lastSaidMs.set(message, performance.now());
+      say(`${name}: ${message}`);
+    }
+  };
+}
+
+function readError(line: string): string | null {
+  if (!line.startsWith('{')) return null;
+  try {
+    const entry = entrySchema.parse(JSON.parse(line));
+    return entry.level >= errorLevel ? entry.msg : null;
+  } catch {
+    return null; // a line that is no log entry of ours
+  }
+}
+
+export interface NodeProgram {
+  name: string;
+  /** Built entry point, relative to the clone's root. */
+  entry: string;
+  port: number;
+  /** Node's own. */
+  flags: readonly string[];
+  environment: Readonly<Record<string, string>>;
+}
+
+/** Beyond the 25 s that a process of ours allows itself to hand over its work. */
+const stopTimeoutMs = 28_000;
+
+/** A process of ours: Node with the telemetry preload, its own environment and nothing of ours, its output in `<logsDir>/<name>.log`. */
+export function managedNode(program: NodeProgram, logsDir: string, say: (line: string) => void): ManagedProcess {
+  const { name, port } = program;
+  const entry = inRepo(program.entry);
+  const start = async (): Promise<Running> => {
+    const log = openChildLog(logsDir, name);
+    const summarise = createErrorSummary(name, say);
+    const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
+    const child = await spawnGuarded(process.execPath, [...program.flags, '--require', preload, '--enable-source-maps', entry], {
+      cwd: repoRoot,
+      env: { ...program.environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: String(port) },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      signalOnOrphan: 'SIGTERM',
+    });
+    for (const stream of [child.process.stdout, child.process.stderr]) {
+      stream?.on('data', (chunk: Buffer) => {
+        log.write(chunk);
+        summarise(chunk.toString());
+      });
+    }
+    return { port, proof: child.proof, program: entry, exited: child.exited, stop: () => child.stop('SIGTERM', stopTimeoutMs) };
+  };
+  return { name, start };
+}
+
+export interface ManagedPostgres {
+  managed: ManagedProcess;
+  /** The server of the last start. @throws before the first */
+  server(): PostgresServer;
+}
+
+/** An embedded Postgres as a supervised process: the same folder, port and password at every start. */
+export function managedPostgres(options: {
+  name: string;
+  folder: string;
+  port: number;
+  isEphemeral: boolean;
+  /** Where we are root. */
+  account: number;
+  sessionBytes?: number;
+  socketOnlyRoles?: string;
+  onLog: (text: string) => void;
+}): ManagedPostgres {
+  let server: PostgresServer | undefined;
+  const start = async (): Promise<Running> => {
+    server = await startPostgres(options);
+    const { port, proof, exited, stop } = server;
+    return { port, proof, program: '', exited, stop };
+  };
+  return {
+    managed: { name: options.name, start },
+    server: () => {
+      if (server === undefined) throw new Error(`${options.name} was not started yet`);
+      return server;
+    },
+  };
+}
+
+/** Which queue this start uses: a Redis of the user's, a private one of ours, or tables in our Postgres. */
+type QueueChoice = ({ kind: 'redis-url'; url: string } | { kind: 'redis-child' } | { kind: 'postgres' }) & { note: string };
+
+/**
+ * REDIS_URL, else a Valkey or Redis on the PATH, else Postgres; QUEUE_BACKEND forces one of the two backends.
+ * @throws when Redis is forced and there is none
+ */
+export function chooseQueue(config: Pick<DevConfig, 'queueBackend' | 'redisUrl'>): QueueChoice {
+  if (config.queueBackend === 'postgres') return { kind: 'postgres', note: 'Postgres' };
+  if (config.redisUrl !== undefined) return { kind: 'redis-url', url: config.redisUrl, note: 'Redis at REDIS_URL' };
+  if (findRedis() !== null) return { kind: 'redis-child', note: 'a private Redis or Valkey' };
+  if (config.queueBackend === 'redis') throw new Error('QUEUE_BACKEND=redis needs REDIS_URL, or valkey-server or redis-server on the PATH');
+  return { kind: 'postgres', note: 'Postgres' };
+}
+
+/** The private Redis as a supervised process. `onUrl` gets its URL, the same at every start. */
+export function managedRedis(options: { folder: string; port: number; isEphemeral: boolean; onLog: (text: string) => void }): {
+  managed: ManagedProcess;
+  url: () => string;
+} {
+  let url = '';
+  const start = async (): Promise<Running> => {
+    const server = await startRedis(options);
+    url = server.url;
+    return { port: server.port, proof: server.proof, program: '', exited: server.exited, stop: () => server.stop() };
+  };
+  return { managed: { name: 'redis', start }, url: () => url };
+}

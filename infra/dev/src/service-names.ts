@@ -1,3 +1,0 @@
-/** Services with a database of their own. */
-export const servicesWithDatabase = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
-export type ServiceWithDatabase = (typeof servicesWithDatabase)[number];

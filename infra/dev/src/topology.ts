@@ -1,0 +1,369 @@
+// Every process of Drydock, once: its command, what it needs, its environment, its secrets, its network and its limits.
+// `npm start`, `npm run dev`, docker-compose.yml, the secrets of containers and the list of databases all come from here.
+
+import {
+  accountList,
+  buckets,
+  computeTargets,
+  embeddedOr,
+  hostingEnvironment,
+  keysUrl,
+  type Place,
+  queuedSecrets,
+  type SecretPlace,
+  type ServiceWithDatabase,
+  s3KeysOf,
+  serviceSecrets,
+  servicesWithDatabase,
+  urlOf,
+  type Variables,
+} from './place';
+
+/**
+ * Networks of containers. A process listens in its own and joins those of the processes that it needs or calls.
+ * `stores` has no way out to the internet.
+ */
+export type Network = 'edge' | 'services' | 'stores' | 'sites' | 'managed' | 'clouds';
+
+export interface ProcessPlan {
+  name: string;
+  /** Built entry point with Node's own flags before it, or the server that the place brings. */
+  run: { flags?: readonly string[]; entry: string } | { store: 'postgres' | 'redis' };
+  /** What is started with it and before it, and stopped after it. */
+  needs: readonly string[];
+  /** What it calls as well, but can start and be useful without. */
+  calls?: readonly string[];
+  /** The service whose database it uses; created and migrated before it starts. */
+  database?: ServiceWithDatabase;
+  /** Only `npm start` runs it: it stands in for something that an operator has. */
+  isEmbeddedOnly?: true;
+  network: Network;
+  /** Volumes that it writes, or, with `:ro`, only reads. Each is a folder in the data folder of `npm start`. */
+  volumes?: readonly string[];
+  /** Memory of its container, in MB. */
+  memoryMb: number;
+  environment?(place: Place): Variables;
+  /** Variables whose value is a secret or holds one. '' stands for a secret that the operator brings. */
+  secrets?(place: SecretPlace): Variables;
+}
+
+/** The path that says whether a process of ours can do its work; `/healthz` says only that it runs. */
+export const readinessPath = '/readyz';
+
+const dataStores: readonly ProcessPlan[] = [
+  {
+    name: 'postgres',
+    run: { store: 'postgres' },
+    needs: [],
+    network: 'stores',
+    memoryMb: 1_024,
+    secrets: (place) => ({ POSTGRES_PASSWORD: place.derive('postgres:admin') }),
+  },
+  {
+    name: 'sites-postgres',
+    run: { store: 'postgres' },
+    needs: [],
+    network: 'sites',
+    memoryMb: 2_048,
+    secrets: (place) => ({ POSTGRES_PASSWORD: place.derive('postgres:sites') }),
+  },
+  {
+    name: 'redis',
+    run: { store: 'redis' },
+    needs: [],
+    network: 'stores',
+    memoryMb: 512,
+    // A line of its configuration: Valkey reads no secret from a file by itself, and a command line is readable by all.
+    secrets: (place) => ({ REDIS_CONFIG: `requirepass ${place.derive('redis')}` }),
+  },
+];
+
+/** Things of customers, and the emulators of providers. */
+const hosts: readonly ProcessPlan[] = [
+  {
+    name: 's3-stand-in',
+    run: { entry: 'packages/emulators/dist/s3/s3-server.js' },
+    needs: [],
+    isEmbeddedOnly: true,
+    network: 'clouds',
+    memoryMb: 256,
+    environment: (place) => ({
+      STATE_DIR: place.folderOf('s3'),
+      BUCKETS: JSON.stringify(Object.values(buckets).map((name) => ({ name, hasObjectLock: name === buckets.backups }))),
+    }),
+    secrets: (place) => ({
+      ADMIN_TOKEN: place.derive('s3-stand-in:admin'),
+      ACCOUNTS: JSON.stringify([
+        ...(['backups', 'customer', 'sandboxCustomer'] as const).map((owner) => {
+          const { accessKeyId, secretAccessKey, bucket } = s3KeysOf(owner, place);
+          return { accessKeyId, secretAccessKey, buckets: [bucket] };
+        }),
+        {
+          accessKeyId: 'drydock-backups-reader',
+          secretAccessKey: place.derive('s3-stand-in:backups:reader'),
+          buckets: [buckets.backups],
+          mayRead: false,
+          mayWrite: false,
+          mayDelete: false,
+        },
+      ]),
+    }),
+  },
+  {
+    name: 'vendor-stand-in',
+    run: { entry: 'packages/emulators/dist/vendor/vendor-server.js' },
+    needs: [],
+    isEmbeddedOnly: true,
+    network: 'clouds',
+    memoryMb: 256,
+    // Its jobs take three seconds here, minutes at a real vendor.
+    environment: (place) => ({ STATE_DIR: place.folderOf('vendor'), JOB_SECONDS: '3' }),
+    secrets: (place) => ({
+      ACCOUNT_KEYS: accountList(place, 'vendor-stand-in'),
+      ACCOUNT_READER_KEYS: accountList(place, 'vendor-stand-in', ':reader'),
+      ADMIN_TOKEN: place.derive('vendor-stand-in:admin'),
+    }),
+  },
+  {
+    name: 'hetzner-stand-in',
+    run: { entry: 'packages/emulators/dist/hetzner/hetzner-server.js' },
+    needs: [],
+    network: 'clouds',
+    volumes: ['hetzner'],
+    memoryMb: 256,
+    environment: (place) => ({ STATE_DIR: place.folderOf('hetzner'), ACTION_SPEED: '4' }),
+    secrets: (place) => ({
+      PROJECT_TOKENS: accountList(place, 'hetzner-stand-in'),
+      PROJECT_READER_TOKENS: accountList(place, 'hetzner-stand-in', ':reader'),
+      ADMIN_TOKEN: place.derive('hetzner-stand-in:admin'),
+    }),
+  },
+  {
+    name: 'proxmox-stand-in',
+    run: { entry: 'packages/emulators/dist/proxmox/proxmox-server.js' },
+    needs: [],
+    network: 'clouds',
+    volumes: ['proxmox'],
+    memoryMb: 256,
+    environment: (place) => ({ STATE_DIR: place.folderOf('proxmox'), TASK_SPEED: '4' }),
+    secrets: (place) => ({
+      API_TOKENS: accountList(place, 'proxmox-stand-in'),
+      API_READER_TOKENS: accountList(place, 'proxmox-stand-in', ':reader'),
+      ADMIN_TOKEN: place.derive('proxmox-stand-in:admin'),
+    }),
+  },
+  {
+    name: 'site-host',
+    run: { entry: 'services/site-agent/dist/server.js' },
+    needs: ['sites-postgres'],
+    network: 'sites',
+    volumes: ['sites'],
+    memoryMb: 2_048,
+    environment: (place) => ({ SITES_DIR: place.folderOf('sites'), SITES_DATABASE_SOCKET: place.sitesSocketFolder() }),
+    secrets: (place) => ({
+      SITE_HOST_SECRET: place.derive('site-host'),
+      SITE_HOST_READER_SECRET: place.derive('site-host:reader'),
+      SITES_DATABASE_URL: place.adminUrl('sites-postgres'),
+    }),
+  },
+  {
+    name: 'database-host',
+    run: { entry: 'services/database-agent/dist/server.js' },
+    needs: [],
+    network: 'managed',
+    volumes: ['databases'],
+    memoryMb: 4_096,
+    environment: (place) => ({ DATABASES_DIR: place.folderOf('databases') }),
+    secrets: (place) => ({
+      DATABASE_HOST_SECRET: place.derive('database-host'),
+      DATABASE_HOST_READER_SECRET: place.derive('database-host:reader'),
+    }),
+  },
+];
+
+const services: readonly ProcessPlan[] = [
+  {
+    name: 'keys',
+    run: { entry: 'services/keys/dist/server.js' },
+    needs: ['postgres'],
+    database: 'keys',
+    network: 'services',
+    memoryMb: 512,
+    environment: keysUrl,
+    // It takes the audit entries of every other service.
+    secrets: (place) => ({
+      ...serviceSecrets('keys', place),
+      AUDIT_TOKEN_SECRETS: JSON.stringify(
+        Object.fromEntries(servicesWithDatabase.filter((name) => name !== 'keys').map((name) => [name, place.derive(`audit:${name}`)])),
+      ),
+    }),
+  },
+  {
+    // It looks at the site host, into the bucket and at the vendor, each by a credential that can change nothing.
+    name: 'hosting',
+    run: { entry: 'services/hosting/dist/server.js' },
+    needs: ['postgres', 'redis', 'site-host', 's3-stand-in', 'vendor-stand-in'],
+    calls: ['keys'],
+    database: 'hosting',
+    network: 'services',
+    volumes: ['backups:ro'],
+    memoryMb: 512,
+    environment: (place) => ({
+      ...hostingEnvironment(place),
+      // Nobody's name servers know the demo's domains.
+      DOMAIN_PROOF: place.isEmbedded ? 'skipped' : place.setting('DOMAIN_PROOF', 'required'),
+    }),
+    secrets: (place) => ({
+      ...queuedSecrets('hosting', place),
+      SITE_HOST_READER_SECRET: place.derive('site-host:reader'),
+      BACKUPS_S3_READER_ACCESS_KEY_ID: embeddedOr(place, 'drydock-backups-reader'),
+      BACKUPS_S3_READER_SECRET_ACCESS_KEY: embeddedOr(place, place.derive('s3-stand-in:backups:reader')),
+      VENDOR_READER_KEY: embeddedOr(place, place.derive('vendor-stand-in:live:reader')),
+      ...(place.isEmbedded ? { VENDOR_SANDBOX_READER_KEY: place.derive('vendor-stand-in:sandbox:reader') } : {}),
+    }),
+  },
+  {
+    // Only the worker opens archives.
+    name: 'hosting-worker',
+    run: { entry: 'services/hosting/dist/worker.js' },
+    needs: ['postgres', 'redis', 'site-host', 's3-stand-in', 'vendor-stand-in'],
+    calls: ['keys'],
+    database: 'hosting',
+    network: 'services',
+    volumes: ['backups', 'spool'],
+    memoryMb: 1_024,
+    // glibc keeps an arena per thread: two are enough for the archive's threads and save about 13 MB. It asks the kernel for each
+    // buffer over 128 kB and gives it back at once: kept, they cost a fifth less of an extraction's time.
+    environment: (place) => ({
+      ...hostingEnvironment(place),
+      SPOOL_DIR: place.folderOf('spool'),
+      MALLOC_ARENA_MAX: '2',
+      MALLOC_MMAP_THRESHOLD_: '16777216',
+      MALLOC_TRIM_THRESHOLD_: '33554432',
+    }),
+    secrets: (place) => ({
+      ...queuedSecrets('hosting', place),
+      SITE_HOST_SECRET: place.derive('site-host'),
+      ARCHIVE_KEY: place.derive('archive'),
+      BACKUPS_S3_ACCESS_KEY_ID: embeddedOr(place, buckets.backups),
+      BACKUPS_S3_SECRET_ACCESS_KEY: embeddedOr(place, place.derive('s3-stand-in:backups')),
+      VENDOR_KEY: embeddedOr(place, place.derive('vendor-stand-in:live')),
+      ...(place.isEmbedded ? { VENDOR_SANDBOX_KEY: place.derive('vendor-stand-in:sandbox') } : {}),
+    }),
+  },
+  {
+    name: 'compute',
+    run: { entry: 'services/compute/dist/server.js' },
+    needs: ['postgres', 'redis', 'hetzner-stand-in', 'proxmox-stand-in'],
+    calls: ['keys'],
+    database: 'compute',
+    network: 'services',
+    memoryMb: 512,
+    environment: keysUrl,
+    secrets: (place) => ({
+      ...queuedSecrets('compute', place),
+      COMPUTE_READER_TARGETS: embeddedOr(place, computeTargets(place, 'live', 'reader')),
+      SANDBOX_COMPUTE_READER_TARGETS: computeTargets(place, 'sandbox', 'reader'),
+    }),
+  },
+  {
+    // Only the worker has tokens that change machines.
+    name: 'compute-worker',
+    run: { entry: 'services/compute/dist/worker.js' },
+    needs: ['postgres', 'redis', 'hetzner-stand-in', 'proxmox-stand-in'],
+    calls: ['keys'],
+    database: 'compute',
+    network: 'services',
+    memoryMb: 512,
+    environment: keysUrl,
+    secrets: (place) => ({
+      ...queuedSecrets('compute', place),
+      COMPUTE_TARGETS: embeddedOr(place, computeTargets(place, 'live', 'driver')),
+      SANDBOX_COMPUTE_TARGETS: computeTargets(place, 'sandbox', 'driver'),
+    }),
+  },
+  {
+    name: 'agency',
+    run: { entry: 'services/agency/dist/server.js' },
+    needs: ['postgres'],
+    calls: ['keys'],
+    database: 'agency',
+    network: 'services',
+    memoryMb: 512,
+    environment: keysUrl,
+    secrets: (place) => serviceSecrets('agency', place),
+  },
+  {
+    name: 'databases',
+    run: { entry: 'services/databases/dist/server.js' },
+    needs: ['postgres', 'redis', 'database-host'],
+    calls: ['keys'],
+    database: 'databases',
+    network: 'services',
+    memoryMb: 512,
+    environment: (place) => ({ ...keysUrl(place), DATABASE_HOST_URL: urlOf(place, 'database-host') }),
+    secrets: (place) => ({ ...queuedSecrets('databases', place), DATABASE_HOST_READER_SECRET: place.derive('database-host:reader') }),
+  },
+  {
+    // Only the worker opens archives, and changes what is on the host.
+    name: 'databases-worker',
+    run: { entry: 'services/databases/dist/worker.js' },
+    needs: ['postgres', 'redis', 'database-host'],
+    calls: ['keys'],
+    database: 'databases',
+    network: 'services',
+    volumes: ['database-backups'],
+    memoryMb: 1_024,
+    environment: (place) => ({
+      ...keysUrl(place),
+      DATABASE_HOST_URL: urlOf(place, 'database-host'),
+      BACKUPS_DIR: place.folderOf('database-backups'),
+    }),
+    secrets: (place) => ({
+      ...queuedSecrets('databases', place),
+      DATABASE_HOST_SECRET: place.derive('database-host'),
+      ARCHIVE_KEY: place.derive('archive:databases'),
+    }),
+  },
+  {
+    name: 'gateway',
+    // Requests live for a millisecond: room for them to die young takes a fifth off what each costs. At most 192 MB.
+    run: { flags: ['--max-semi-space-size=64'], entry: 'services/gateway/dist/server.js' },
+    needs: [...servicesWithDatabase, 'redis'],
+    network: 'edge',
+    memoryMb: 512,
+    environment: (place) => ({
+      ...Object.fromEntries(servicesWithDatabase.map((service) => [`${service.toUpperCase()}_URL`, urlOf(place, service)])),
+      DRYDOCK_RATE_LIMIT_SCALE: place.setting('DRYDOCK_RATE_LIMIT_SCALE', '1'),
+    }),
+    // It signs its calls to each service with that service's own secret.
+    secrets: (place) => ({
+      ...Object.fromEntries(
+        servicesWithDatabase.map((service) => [`${service.toUpperCase()}_TOKEN_SECRET`, place.derive(`internal-token:${service}`)]),
+      ),
+      REDIS_URL: place.redisUrl() ?? '',
+    }),
+  },
+];
+
+export const topology: readonly ProcessPlan[] = [...dataStores, ...hosts, ...services];
+
+/** @throws with the list of names */
+export function findPlan(name: string): ProcessPlan {
+  const plan = topology.find((each) => each.name === name);
+  if (plan === undefined) throw new Error(`There is no process "${name}". There are: ${topology.map((each) => each.name).join(', ')}.`);
+  return plan;
+}
+
+/** These processes and, transitively, all that they need; in the order of the topology. */
+export function withNeeds(names: readonly string[]): ProcessPlan[] {
+  const found = new Set<ProcessPlan>();
+  const add = (name: string): void => {
+    const plan = findPlan(name);
+    if (found.has(plan)) return;
+    found.add(plan);
+    plan.needs.forEach(add);
+  };
+  names.forEach(add);
+  return topology.filter((plan) => found.has(plan));
+}
