@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process';
-import path from 'node:path';
 import { promisify } from 'node:util';
 import { createSiteHostClient } from '@drydock/agent/site/client';
 import { readSiteOnDisk } from '@drydock/site-agent/sites/site-on-disk';
