@@ -10,6 +10,7 @@ import {
   type LoadDumpJob,
   loadDumpJobSchema,
   loadDumpResultSchema,
+  tryDumpResultSchema,
   type UpgradeJudgement,
   upgradeJobSchema,
   type VerifyDumpJob,
@@ -103,7 +104,15 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
       lock: () => 'verify_dump',
       organisation: ({ org_id }) => org_id,
       run: ({ thingId, jobId, spec, channel, signal, progress }) =>
-        verifyDump(databases, { thingId, jobId, spec }, { channel, signal, progress, result: verifyDumpResultSchema }),
+        verifyDump(databases, { kind: 'verify_dump', thingId, jobId, spec }, { channel, signal, progress, result: verifyDumpResultSchema }),
+    }),
+    try_dump: jobKind({
+      spec: verifyDumpJobSchema,
+      hasChannel: true,
+      lock: () => 'verify_dump',
+      organisation: ({ org_id }) => org_id,
+      run: ({ thingId, jobId, spec, channel, signal, progress }) =>
+        verifyDump(databases, { kind: 'try_dump', thingId, jobId, spec }, { channel, signal, progress, result: tryDumpResultSchema }),
     }),
   };
 }
@@ -139,14 +148,14 @@ async function loadDump<Result>(
 /** The scratch instance is removed whatever happens. */
 async function verifyDump<Result>(
   databases: HostedDatabases,
-  { thingId, jobId, spec }: { thingId: string; jobId: string; spec: VerifyDumpJob },
+  { kind, thingId, jobId, spec }: { kind: 'verify_dump' | 'try_dump'; thingId: string; jobId: string; spec: VerifyDumpJob },
   running: Running<Result>,
 ): Promise<Result> {
   const { scratches } = databases.known(thingId);
   extensionsOf(spec.major);
   const scratch = await scratches.make(jobId, spec.major);
   try {
-    return await runSetup({ kind: 'verify_dump', database_id: thingId, scratch, archive: spec }, running);
+    return await runSetup({ kind, database_id: thingId, scratch, archive: spec }, running);
   } finally {
     await scratches.drop(jobId);
   }

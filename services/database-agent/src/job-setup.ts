@@ -51,6 +51,7 @@ export const verifySetupSchema = z.strictObject({
   scratch: scratchSchema,
   archive: verifyDumpJobSchema,
 });
+export const trialSetupSchema = verifySetupSchema.extend({ kind: z.literal('try_dump') });
 export const loadSetupSchema = z.strictObject({
   kind: z.literal('load_dump'),
   move: moveSchema,
@@ -61,6 +62,7 @@ export const setupSchema = z.discriminatedUnion('kind', [
   precheckSetupSchema,
   dumpSetupSchema,
   verifySetupSchema,
+  trialSetupSchema,
   loadSetupSchema,
 ]);
 
@@ -68,5 +70,6 @@ export type StageSetup = z.infer<typeof stageSetupSchema>;
 export type PrecheckSetup = z.infer<typeof precheckSetupSchema>;
 export type DumpSetup = z.infer<typeof dumpSetupSchema>;
 export type VerifySetup = z.infer<typeof verifySetupSchema>;
+export type TrialSetup = z.infer<typeof trialSetupSchema>;
 export type LoadSetup = z.infer<typeof loadSetupSchema>;
 export type Setup = z.infer<typeof setupSchema>;

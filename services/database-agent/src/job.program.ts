@@ -1,5 +1,5 @@
 import { remoteArchives } from '@drydock/agent/archives/archive-channel';
-import type { DumpResult, LoadDumpResult, VerifyDumpResult } from '@drydock/agent/database/protocol';
+import type { DumpResult, LoadDumpResult, TryDumpResult, VerifyDumpResult } from '@drydock/agent/database/protocol';
 import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs/job-program';
 import { JobProblem } from '@drydock/agent/jobs/job-protocol';
 import { decodeKeys } from '@drydock/archive/format/archive-keys';
@@ -10,7 +10,7 @@ import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
 import { qualify } from '@drydock/postgres/dump/list-tables';
 import type { DumpManifest } from '@drydock/postgres/dump/manifest';
 import { sectionsInTurn } from '@drydock/postgres/dump/sections-in-turn';
-import { loadDatabase } from '@drydock/postgres/load/load-database';
+import { loadDatabase, tryDump } from '@drydock/postgres/load/load-database';
 import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '@drydock/postgres/load/transfer-roles';
 import { openSession } from '@drydock/postgres/session/session';
 import { isPermanentSqlState, sqlStateOf, TransferError } from '@drydock/postgres/session/transfer-error';
@@ -32,6 +32,7 @@ import {
   type Setup,
   type StageSetup,
   setupSchema,
+  type TrialSetup,
   type VerifySetup,
 } from './job-setup';
 import { withServer } from './own-database';
@@ -57,6 +58,7 @@ const carryOut: { [Kind in Setup['kind']]: (setup: Extract<Setup, { kind: Kind }
   precheck: lookAhead,
   dump,
   verify_dump: verifyDump,
+  try_dump: trySchemaOf,
   load_dump: loadDump,
 };
 
@@ -65,6 +67,7 @@ async function run(given: unknown, context: ProgramContext): Promise<unknown> {
   if (setup.kind === 'stage') return carryOut.stage(setup, context);
   if (setup.kind === 'precheck') return carryOut.precheck(setup, context);
   if (setup.kind === 'load_dump') return carryOut.load_dump(setup, context);
+  if (setup.kind === 'try_dump') return carryOut.try_dump(setup, context);
   return setup.kind === 'dump' ? carryOut.dump(setup, context) : carryOut.verify_dump(setup, context);
 }
 
@@ -107,22 +110,41 @@ async function dump({ database, archive, ...setup }: DumpSetup, { openChannel, p
   }
 }
 
-/** Into the scratch instance; the counts are compared by the load, the row is read as a customer would. */
-async function verifyDump(
-  { archive, scratch, ...setup }: VerifySetup,
-  { openChannel, progress }: ProgramContext,
-): Promise<VerifyDumpResult> {
+/** What an archive holds, section by section, and whoever makes the roles that its policies name in the scratch instance. */
+const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, archives: ReturnType<typeof remoteArchives>) => {
+  const expected = { archiveId: archive.archive_id, siteId: setup.database_id, orgId: archive.org_id, manifestMac: archive.manifest_mac };
+  const chain = [{ source: archives.source(0), expected }];
+  return {
+    url: scratch.url,
+    sections: sectionsInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root })),
+    makeRoles: (roles: string[]) => withServer(scratch.admin_url, (server) => makeMentionedRoles(server, roles)),
+  };
+};
+
+/** Many more say no more: a table that cannot be made fails everything that is about it. */
+const refusedMax = 20;
+
+/** The schema alone, into the scratch instance. */
+async function trySchemaOf(setup: TrialSetup, { openChannel }: ProgramContext): Promise<TryDumpResult> {
   const archives = remoteArchives(openChannel());
   try {
-    const expected = { archiveId: archive.archive_id, siteId: setup.database_id, orgId: archive.org_id, manifestMac: archive.manifest_mac };
-    const chain = [{ source: archives.source(0), expected }];
+    const { tables, findings } = await tryDump(sectionsOf(setup, archives));
+    const refused = findings.filter(({ kind }) => kind === 'refused').slice(0, refusedMax);
+    return { tables: tables.length, refused: refused.map(({ object, reason }) => ({ object, reason })) };
+  } finally {
+    archives.end();
+  }
+}
+
+/** Into the scratch instance; the counts are compared by the load, the row is read as a customer would. */
+async function verifyDump(setup: VerifySetup, { openChannel, progress }: ProgramContext): Promise<VerifyDumpResult> {
+  const archives = remoteArchives(openChannel());
+  try {
     const manifest = await loadDatabase({
-      url: scratch.url,
-      sections: sectionsInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root })),
-      makeRoles: (roles) => withServer(scratch.admin_url, (server) => makeMentionedRoles(server, roles)),
+      ...sectionsOf(setup, archives),
       onProgress: ({ tablesLoaded, tablesTotal }) => progress(tablesLoaded / Math.max(tablesTotal, 1)),
     });
-    return { ...countsOf(manifest), read_from: await readAsClient(scratch, manifest) };
+    return { ...countsOf(manifest), read_from: await readAsClient(setup.scratch, manifest) };
   } finally {
     archives.end();
   }
@@ -149,7 +171,9 @@ async function loadDump({ archive, move }: LoadSetup, { openChannel, progress }:
         onProgress: ({ tablesLoaded, tablesTotal }) => progress(tablesLoaded / Math.max(tablesTotal, 1)),
       });
       const readFrom = await readOneRow(await stage.loader(owner), manifest);
-      return { ...countsOf(manifest), read_from: readFrom, findings: manifest.findings };
+      // `refused` is a trial's alone.
+      const findings = manifest.findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
+      return { ...countsOf(manifest), read_from: readFrom, findings };
     });
   } finally {
     archives.end();

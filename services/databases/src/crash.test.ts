@@ -217,6 +217,27 @@ describe('every step survives its crash', () => {
   );
 
   it(
+    'try_database_backup',
+    () =>
+      crash('try_database_backup', {
+        start: async () => {
+          const { id, url } = await backedUp();
+          const [backup] = await world.api.rows<{ id: string }>('SELECT id FROM database_backups WHERE database_id = $1', [id]);
+          void world.api.call('POST', `/v1/databases/${id}/backups/${backup?.id}/restore/preflight`, { body: {} });
+          return { databaseId: id, url, workflowId: await workflowOf(world.api, id, 'try_database_backup') };
+        },
+        judge: async ({ databaseId, url }) => {
+          if ((await rowsOf(url)) !== 3) throw new Error('the database has changed');
+          const [row] = await world.api.rows<{ proof: object | null }>('SELECT proof FROM database_backups WHERE database_id = $1', [
+            databaseId,
+          ]);
+          return row?.proof == null ? 'old' : 'new';
+        },
+      }),
+    crashLimitMs,
+  );
+
+  it(
     'retire_old_instance',
     () =>
       crash('retire_old_instance', {

@@ -7,6 +7,7 @@ import { deleteDatabaseWorkflow } from './databases/delete-database.workflow';
 import type { WorkContext } from './databases/work';
 import { createFromBackupWorkflow } from './restores/create-from-backup.workflow';
 import { restoreDatabaseWorkflow } from './restores/restore-database.workflow';
+import { tryBackupWorkflow } from './restores/try-backup.workflow';
 import { endAbandonedUpgradeWorkflow } from './upgrades/end-abandoned-upgrade.workflow';
 import { retireOldInstanceWorkflow } from './upgrades/retire-old-instance.workflow';
 import { upgradeDatabaseWorkflow } from './upgrades/upgrade-database.workflow';
@@ -22,4 +23,5 @@ export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   retireOldInstanceWorkflow,
   restoreDatabaseWorkflow,
   createFromBackupWorkflow,
+  tryBackupWorkflow,
 ];

@@ -22,6 +22,7 @@ export interface HostingWorld extends ServiceWorld {
   host: SiteHostClient;
   sitesDir: string;
   backupsDir: string;
+  archiveKey: Buffer;
   /** What the site host was asked to change, and whether it did. */
   ledger(): LedgerEntry[];
 }
@@ -33,7 +34,7 @@ export async function openWorld(backend: QueueBackend, caller: Caller, more: Rec
   chmodSync(folder, 0o711);
   const [sitesDir, backupsDir] = [path.join(folder, 'sites'), path.join(folder, 'backups')];
   mkdirSync(sitesDir);
-  const [siteHostSecret, readerSecret] = [newSecret(), newSecret()];
+  const [siteHostSecret, readerSecret, archiveKey] = [newSecret(), newSecret(), newSecret()];
   const site = await composeSiteHost({
     SERVICE_NAME: 'site-host',
     HOST: '127.0.0.1',
@@ -59,13 +60,14 @@ export async function openWorld(backend: QueueBackend, caller: Caller, more: Rec
       SITE_HOST_READER_SECRET: readerSecret,
       ...more,
     },
-    workers: { SITE_HOST_SECRET: siteHostSecret, ARCHIVE_KEY: newSecret() },
+    workers: { SITE_HOST_SECRET: siteHostSecret, ARCHIVE_KEY: archiveKey },
   });
   return {
     ...world,
     host,
     sitesDir,
     backupsDir,
+    archiveKey: Buffer.from(archiveKey, 'hex'),
     placeOf: (siteId) => readSiteOnDisk(sitesDir, siteId, '127.0.0.1'),
     ledger: () => readLedger(path.join(sitesDir, 'ledger.ndjson')),
     close: async () => {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -66,3 +67,9 @@ export async function runSql(url: string, sql: string): Promise<void> {
     await client.end();
   }
 }
+
+const bindSocket = 'socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, sockaddr_un($ARGV[0])) or die';
+
+/** A path that no archive holds. It is too long for the call unless the folder is entered first. */
+export const makeSocket = (file: string): Buffer =>
+  execFileSync('perl', ['-MSocket', '-e', bindSocket, path.basename(file)], { cwd: path.dirname(file) });

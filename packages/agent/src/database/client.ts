@@ -18,6 +18,8 @@ import {
   type LoadDumpResult,
   loadDumpResultSchema,
   type PrepareTarget,
+  type TryDumpResult,
+  tryDumpResultSchema,
   type UpgradeComparison,
   type UpgradeJudgement,
   type UpgradeStage,
@@ -64,6 +66,8 @@ export interface DatabaseHostClient {
   dump(databaseId: string, wanted: ArchiveWanted<DumpJob>, claim: Claim): Promise<DumpResult>;
   /** An archive into an instance that lives for this alone. Throws a JobProblem. */
   verifyDump(databaseId: string, wanted: ArchiveWanted<VerifyDumpJob>, claim: Claim): Promise<VerifyDumpResult>;
+  /** The schema of an archive into an instance that lives for this alone. Throws a JobProblem. */
+  tryDump(databaseId: string, wanted: ArchiveWanted<VerifyDumpJob>, claim: Claim): Promise<TryDumpResult>;
   /** An archive into the empty target of a move by the path `restore`: a job. Null when that has been switched to already. Throws a JobProblem. */
   loadDump(databaseId: string, wanted: ArchiveWanted<LoadDumpJob>, claim: Claim): Promise<LoadDumpResult | null>;
   close(): Promise<void>;
@@ -127,6 +131,7 @@ export function createDatabaseHostClient(address: ControlAddress): DatabaseHostC
     abandonUpgrade: upgrade('abandon', nothing),
     dump: archive('dump', dumpResultSchema),
     verifyDump: archive('verify_dump', verifyDumpResultSchema),
+    tryDump: archive('try_dump', tryDumpResultSchema),
     loadDump: archive('load_dump', loadDumpResultSchema.nullable()),
     close,
   };

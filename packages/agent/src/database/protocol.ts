@@ -110,6 +110,11 @@ export const dumpResultSchema = z.object({
   raw_bytes: z.number(),
 });
 export const verifyDumpJobSchema = z.strictObject({ ...archiveFields, manifest_mac: z.string(), major: majorSchema });
+/** The schema alone, on trial. `refused`: the statements that Postgres does not take, the first twenty of them. */
+export const tryDumpResultSchema = z.object({
+  tables: z.int(),
+  refused: z.array(z.object({ object: z.string(), reason: z.string() })),
+});
 export const verifyDumpResultSchema = z.object({ tables: z.int(), rows: z.number(), read_from: z.string().nullable() });
 export const loadDumpJobSchema = z.strictObject({
   ...archiveFields,
@@ -152,6 +157,7 @@ export type DumpJob = z.infer<typeof dumpJobSchema>;
 export type DumpResult = z.infer<typeof dumpResultSchema>;
 export type VerifyDumpJob = z.infer<typeof verifyDumpJobSchema>;
 export type VerifyDumpResult = z.infer<typeof verifyDumpResultSchema>;
+export type TryDumpResult = z.infer<typeof tryDumpResultSchema>;
 export type LoadDumpJob = z.infer<typeof loadDumpJobSchema>;
 export type LoadDumpResult = z.infer<typeof loadDumpResultSchema>;
 export type UpgradeJudgement = z.infer<typeof judgementSchema>;

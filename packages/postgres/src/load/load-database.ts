@@ -29,16 +29,20 @@ export interface LoadRequest {
   onProgress?: (progress: LoadProgress) => void;
   /** How long Postgres may keep us waiting in all, besides what the dump's size allows. */
   baseMs?: number;
+  /** A trial: the schema alone, and a statement that Postgres refuses is a finding; the others run all the same. The rows are not read. */
+  isTrial?: boolean;
 }
 
-/** Something of the dump that the database does not have now, though all else is there. */
+/** Something of the dump that the database does not have now, though all else is there. `refused`: in a trial alone, since a load ends with it. */
 export interface LoadFinding {
-  kind: 'not_validated' | 'not_restored';
+  kind: 'not_validated' | 'not_restored' | 'refused';
   object: string;
   reason: string;
 }
 
 export type LoadResult = DumpManifest & { findings: LoadFinding[] };
+/** A trial knows of tables, and of no row. */
+export type TrialResult = TablesFile & { findings: LoadFinding[] };
 
 const schemaBytesMax = 64 * 1024 * 1024;
 /** A third connection gained nothing on two cores. */
@@ -86,6 +90,35 @@ class Load {
 
   async run(): Promise<LoadResult> {
     const { reader, client } = this;
+    const { head, pre, post } = await this.makeTables();
+    const checks = await takeOffChecks(client);
+    const copied = await this.fillTables(head);
+    await this.loadSequences();
+    const largeObjects = await this.loadObjects();
+    const manifest = await readJson(await reader.expect(sectionPaths.manifest), manifestSchema);
+    await reader.expectEnd();
+    compareCounts(head, manifest, copied, largeObjects);
+    await this.execute(post.filter((statement) => !isPrivilege(statement)));
+    for (const check of checks) await this.putBack(check);
+    await this.restorePrivileges([...pre, ...post].filter(isPrivilege));
+    await this.restoreProperties();
+    // It calls the functions of indexes, which may want a path that it does not give them; then there are only no statistics.
+    await this.spend('statistics', runStatement(client, 'analyze')).catch(ignorePermanent);
+    return { ...manifest, findings: this.findings };
+  }
+
+  /** What {@link run} does, but for the rows and what is about them. */
+  async tryOut(): Promise<TrialResult> {
+    const { head, pre, post } = await this.makeTables();
+    await this.execute(post.filter((statement) => !isPrivilege(statement)));
+    await this.restorePrivileges([...pre, ...post].filter(isPrivilege));
+    await this.restoreProperties();
+    return { ...head, findings: this.findings };
+  }
+
+  /** Everything before the rows. The whole schema has been judged before its first statement runs. */
+  private async makeTables(): Promise<{ head: TablesFile; pre: SqlStatement[]; post: SqlStatement[] }> {
+    const { reader, client } = this;
     await checkTarget(client);
     const head = await readJson(await reader.expect(sectionPaths.tables), tablesSchema);
     const pre = await readStatements(reader, sectionPaths.schemaPre);
@@ -101,20 +134,7 @@ class Load {
     await this.learnRoles(head, all);
     if (this.properties?.has_public === false) await this.spend('schema public', runStatement(client, 'drop schema public'));
     await this.execute(pre.filter((statement) => !isPrivilege(statement)).sort((a, b) => orderOf(a) - orderOf(b)));
-    const checks = await takeOffChecks(client);
-    const copied = await this.fillTables(head);
-    await this.loadSequences();
-    const largeObjects = await this.loadObjects();
-    const manifest = await readJson(await reader.expect(sectionPaths.manifest), manifestSchema);
-    await reader.expectEnd();
-    compareCounts(head, manifest, copied, largeObjects);
-    await this.execute(post.filter((statement) => !isPrivilege(statement)));
-    for (const check of checks) await this.putBack(check);
-    await this.restorePrivileges(all.filter(isPrivilege));
-    await this.restoreProperties();
-    // It calls the functions of indexes, which may want a path that it does not give them; then there are only no statistics.
-    await this.spend('statistics', runStatement(client, 'analyze')).catch(ignorePermanent);
-    return { ...manifest, findings: this.findings };
+    return { head, pre, post };
   }
 
   /** Any answer of Postgres: its time counts. */
@@ -157,7 +177,7 @@ class Load {
       } catch (error) {
         // Only a superuser publishes all tables, or those of a schema.
         if (isPublication(statement) && isPermanent(error)) this.note('not_restored', object, error);
-        else throw asTransferError('statement_failed', object, error, { object });
+        else this.refuse(object, error);
       }
     }
   }
@@ -224,9 +244,7 @@ class Load {
           this.findings.push({ kind: 'not_restored', object: dumped.slice(0, 200), reason: 'its role is not here' });
         continue;
       }
-      await this.spend(object, runStatement(this.client, text)).catch((error: unknown) => {
-        throw asTransferError('statement_failed', object, error, { object });
-      });
+      await this.spend(object, runStatement(this.client, text)).catch((error: unknown) => this.refuse(object, error));
     }
   }
 
@@ -239,6 +257,12 @@ class Load {
         this.note('not_restored', object, error);
       });
     }
+  }
+
+  /** A statement that Postgres refuses ends a load. A trial goes on, so as to name all of them. */
+  private refuse(object: string, error: unknown): void {
+    if (this.request.isTrial !== true || !isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
+    this.note('refused', object, error);
   }
 
   private note(kind: LoadFinding['kind'], object: string, error: unknown): void {
@@ -275,7 +299,13 @@ async function endBackends({ url, role }: LoadRequest, sessions: readonly Sessio
  * The whole schema is judged before its first statement runs. After an error half a database may be there: drop it, it was never anyone's.
  * Throws {@link TransferError}, or the signal's reason.
  */
-export async function loadDatabase(request: LoadRequest): Promise<LoadResult> {
+export const loadDatabase = (request: LoadRequest): Promise<LoadResult> => withLoad(request, (load) => load.run());
+
+/** Makes the schema of a dump on trial, in an empty database that is there for this alone. Throws as {@link loadDatabase} does, but for statements that Postgres refuses. */
+export const tryDump = (request: Omit<LoadRequest, 'isTrial'>): Promise<TrialResult> =>
+  withLoad({ ...request, isTrial: true }, (load) => load.tryOut());
+
+async function withLoad<T>(request: LoadRequest, work: (load: Load) => Promise<T>): Promise<T> {
   const { url, role, signal, baseMs = defaultBaseMs } = request;
   const reader = new SectionReader(request.sections);
   const sessions: Session[] = [];
@@ -286,7 +316,7 @@ export async function loadDatabase(request: LoadRequest): Promise<LoadResult> {
   });
   try {
     for (let opened = 0; opened < connections; opened++) sessions.push(await openSession(url, { purpose: 'load', role, signal }));
-    return await new Load(request, reader, sessions, budget).run();
+    return await work(new Load(request, reader, sessions, budget));
   } catch (error) {
     signal?.throwIfAborted();
     throw stalled ?? error;

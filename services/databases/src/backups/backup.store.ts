@@ -3,16 +3,16 @@ import type { Reader, Tx } from '../database.store';
 import { nextBackupSequence } from '../databases/database.store';
 import type { Owner } from '../databases/database.types';
 import type { DatabaseBackup as Row } from '../generated/prisma/client';
-import type { DatabaseBackup, StoredArchive } from './backup.types';
+import { type BackupProof, type DatabaseBackup, proofSchema, type StoredArchive } from './backup.types';
 
 function toBackup(row: Row): DatabaseBackup {
-  const { storageKey, sizeBytes, rawBytes, manifestMac, checksumSha256, sequence, errorCode: _code, ...rest } = row;
+  const { storageKey, sizeBytes, rawBytes, manifestMac, checksumSha256, sequence, errorCode: _code, proof, ...rest } = row;
   // A check of the table makes them all present or all absent.
   const isStored = storageKey !== null && sizeBytes !== null && manifestMac !== null && checksumSha256 !== null;
   const archive = isStored
     ? { storageKey, sizeBytes: Number(sizeBytes), rawBytes: rawBytes === null ? null : Number(rawBytes), manifestMac, checksumSha256 }
     : null;
-  return { ...rest, sequence: Number(sequence), archive };
+  return { ...rest, sequence: Number(sequence), archive, proof: proof === null ? null : proofSchema.parse(proof) };
 }
 
 export interface NewBackup {
@@ -67,6 +67,11 @@ export async function markCompleted(tx: Tx, backupId: string, archive: StoredArc
     data: { status: 'completed', ...archive, completedAt },
   });
   if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
+}
+
+/** What its last load has shown. */
+export async function recordProof(tx: Tx, backupId: string, proof: BackupProof): Promise<void> {
+  await tx.databaseBackup.updateMany({ where: { id: backupId }, data: { proof } });
 }
 
 /** Does nothing to a backup that has completed. */

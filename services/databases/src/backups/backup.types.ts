@@ -1,4 +1,5 @@
 import type { DatabaseBackupKind } from '@drydock/contracts/databases/database-backups';
+import { z } from 'zod';
 
 export interface StoredArchive {
   storageKey: string;
@@ -9,6 +10,16 @@ export interface StoredArchive {
   checksumSha256: string;
 }
 
+/** What the last load of a backup has shown. `content`: all of it was loaded, and its counts compared; `schema`: its schema alone, on trial. */
+export const proofSchema = z.strictObject({
+  of: z.enum(['content', 'schema']),
+  major: z.int(),
+  at: z.iso.datetime(),
+  /** Statements that Postgres did not take. */
+  refused: z.array(z.strictObject({ object: z.string(), reason: z.string() })),
+});
+export type BackupProof = z.infer<typeof proofSchema>;
+
 export interface DatabaseBackup {
   id: string;
   databaseId: string;
@@ -18,6 +29,8 @@ export interface DatabaseBackup {
   sequence: number;
   /** Null until it is completed. */
   archive: StoredArchive | null;
+  /** Null: it has never been loaded. */
+  proof: BackupProof | null;
   createdAt: Date;
   completedAt: Date | null;
 }

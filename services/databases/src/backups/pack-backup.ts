@@ -7,7 +7,7 @@ import { refOf, type WorkContext } from '../databases/work';
 import { backupPrefix } from '../providers/backup-storage';
 import { translated } from '../providers/database-errors';
 import type { UpgradeName } from '../providers/database-provider';
-import { findBackup, markCompleted } from './backup.store';
+import { findBackup, markCompleted, recordProof } from './backup.store';
 import type { StoredArchive } from './backup.types';
 
 type Step = StepContext<unknown, unknown>;
@@ -67,15 +67,19 @@ export async function proveRestorable(
   return readFrom !== null;
 }
 
-/** The backup is there, and, where a row was read back, proven. */
-export async function completeBackup(
+/** The backup is there. */
+export async function completeBackup(tx: Tx, databaseId: string, backupId: string, archive: StoredArchive, at: Date): Promise<void> {
+  await markCompleted(tx, backupId, archive, at);
+  await recordBackup(tx, databaseId, at);
+}
+
+/** All of the backup was loaded into this major. The database's own proof needs a row that was read back besides. */
+export async function recordLoad(
   tx: Tx,
   databaseId: string,
   backupId: string,
-  archive: StoredArchive,
-  { at, isProven }: { at: Date; isProven: boolean },
+  { at, major, isProven }: { at: string; major: number; isProven: boolean },
 ): Promise<void> {
-  await markCompleted(tx, backupId, archive, at);
-  await recordBackup(tx, databaseId, at);
-  if (isProven) await recordVerified(tx, databaseId, at);
+  await recordProof(tx, backupId, { of: 'content', major, at, refused: [] });
+  if (isProven) await recordVerified(tx, databaseId, new Date(at));
 }

@@ -22,8 +22,7 @@ export const takeBackupWorkflow = defineWorkflow({ kind: 'take_database_backup',
       await definitely(verifyPacked(context, step, step.input.backupId, step.outputs.pack));
       return { at: context.now().toISOString() };
     },
-    commit: (tx, step, { at }) =>
-      completeBackup(tx, step.subject.id, step.input.backupId, step.outputs.pack, { at: new Date(at), isProven: false }),
+    commit: (tx, step, { at }) => completeBackup(tx, step.subject.id, step.input.backupId, step.outputs.pack, new Date(at)),
   })
   .onEnd({ failed: (tx, run, { code }) => markFailed(tx, run.input.backupId, code) })
   .build();

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { recordVerified } from '../databases/database.store';
 import { defineWorkflow, refOf } from '../databases/work';
 import { findNewestBackup } from './backup.store';
-import { movingLimits, proveRestorable } from './pack-backup';
+import { movingLimits, proveRestorable, recordLoad } from './pack-backup';
 
 export const verifyScheduleOf = (databaseId: string): string => `verify_restore:${databaseId}`;
 
@@ -12,13 +11,14 @@ export const verifyRestoreWorkflow = defineWorkflow({ kind: 'verify_database_res
     ...movingLimits,
     run: async (step, context) => {
       const backup = await findNewestBackup(context.database.pool, refOf(step).databaseId);
-      if (backup === null || backup.archive === null) return { provedAt: null };
+      if (backup === null || backup.archive === null) return null;
       const { id: backupId, archive, engineVersion } = backup;
-      const isProven = await proveRestorable(context, step, { backupId, archive, major: Number(engineVersion) });
-      return { provedAt: isProven ? context.now().toISOString() : null };
+      const major = Number(engineVersion);
+      const isProven = await proveRestorable(context, step, { backupId, archive, major });
+      return { backupId, major, isProven, at: context.now().toISOString() };
     },
-    commit: async (tx, step, { provedAt }) => {
-      if (provedAt !== null) await recordVerified(tx, step.subject.id, new Date(provedAt));
+    commit: async (tx, step, loaded) => {
+      if (loaded !== null) await recordLoad(tx, step.subject.id, loaded.backupId, loaded);
     },
   })
   .build();

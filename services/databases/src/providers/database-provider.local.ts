@@ -13,7 +13,7 @@ import type {
   Upgrade,
   UpgradeName,
 } from './database-provider';
-import { type LocalTools, packDatabase, stageRestore, verifyRestore } from './local-backup';
+import { type LocalTools, packDatabase, stageRestore, trySchema, verifyRestore } from './local-backup';
 import { createTarget, readPlan } from './local-upgrade';
 
 function toHosted(description: DatabaseDescription): HostedDatabase {
@@ -64,6 +64,7 @@ export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
     pack: (database, archive, call, replacedBy) =>
       translated(packDatabase(tools, database, archive, call, replacedBy), { isPacking: true }),
     verifyRestore: (database, major, archive, call) => translated(verifyRestore(tools, database, major, archive, call)),
+    trySchema: (database, major, archive, call) => translated(trySchema(tools, database, major, archive, call)),
     stageRestore: (database, restore, call) => translated(stageRestore(tools, database, restore, call)),
     createTarget: (database, upgrade, call) => translated(createTarget(client, database, upgrade, call)),
     ...localMoves(client),
@@ -73,7 +74,10 @@ export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
 /** The stages between two instances. */
 function localMoves(
   client: DatabaseHostClient,
-): Omit<DatabaseProvider, keyof DatabaseReader | 'create' | 'destroy' | 'pack' | 'verifyRestore' | 'stageRestore' | 'createTarget'> {
+): Omit<
+  DatabaseProvider,
+  keyof DatabaseReader | 'create' | 'destroy' | 'pack' | 'verifyRestore' | 'trySchema' | 'stageRestore' | 'createTarget'
+> {
   const wantedOf = ({ upgradeId }: UpgradeName, { progress }: FencedCall & Partial<FencedCallWithProgress>) => ({
     jobId: randomUUID(),
     upgradeId,

@@ -108,6 +108,12 @@ export interface VerifiedRestore {
   readFrom: string | null;
 }
 
+/** What Postgres takes of a backup's schema. `refused`: the statements that it does not take, the first twenty of them. */
+export interface TriedSchema {
+  tables: number;
+  refused: readonly { object: string; reason: string }[];
+}
+
 /** One move to a newer major. `upgradeId` is the workflow's id: the same at every repetition. */
 export interface Upgrade {
   upgradeId: string;
@@ -184,6 +190,9 @@ export interface DatabaseProvider extends DatabaseReader {
    * removed again. DatabaseProviderError `archive_refused` when it is not what it must be, `no_space`.
    */
   verifyRestore(database: DatabaseRef, major: number, archive: ArchiveToVerify, call: FencedCallWithProgress): Promise<VerifiedRestore>;
+
+  /** The schema of an archive, without a row, into a scratch instance of this major, which is removed again. Refusals as of `verifyRestore`. */
+  trySchema(database: DatabaseRef, major: number, archive: ArchiveToVerify, call: FencedCallWithProgress): Promise<TriedSchema>;
 
   /**
    * The backup as a whole instance beside the serving one, with the serving one's roles; the counts compared and a row read back. It begins again from empty. Then `cutover` puts it

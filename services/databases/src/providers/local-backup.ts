@@ -11,6 +11,7 @@ import type {
   PackedArchive,
   Restore,
   StagedRestore,
+  TriedSchema,
   UpgradeName,
   VerifiedRestore,
 } from './database-provider';
@@ -46,18 +47,39 @@ export async function packDatabase(
 
 /** Into a scratch instance of the host's, which is removed whatever happens. The host is given the keys of this archive once its manifest was found to be the right one. */
 export async function verifyRestore(
-  { client, archiveKey }: LocalTools,
+  tools: LocalTools,
+  database: DatabaseRef,
+  major: number,
+  archive: ArchiveToVerify,
+  call: FencedCallWithProgress,
+): Promise<VerifiedRestore> {
+  const wanted = await jobOf(tools, database, major, archive, call);
+  const { tables, rows, read_from: readFrom } = await tools.client.verifyDump(database.databaseId, wanted, claimOf(call));
+  return { tables, rows, readFrom };
+}
+
+/** The schema alone, into a scratch instance as well. */
+export async function trySchema(
+  tools: LocalTools,
+  database: DatabaseRef,
+  major: number,
+  archive: ArchiveToVerify,
+  call: FencedCallWithProgress,
+): Promise<TriedSchema> {
+  return tools.client.tryDump(database.databaseId, await jobOf(tools, database, major, archive, call), claimOf(call));
+}
+
+async function jobOf(
+  { archiveKey }: LocalTools,
   { databaseId, orgId }: DatabaseRef,
   major: number,
   { source, archiveId, manifestMac }: ArchiveToVerify,
   call: FencedCallWithProgress,
-): Promise<VerifiedRestore> {
+) {
   const expected = { archiveId, siteId: databaseId, orgId, manifestMac };
   const keys = encodeKeys(await deriveKeysOf({ source, expected }, archiveKey));
   const spec = { org_id: orgId, archive_id: archiveId, keys, manifest_mac: manifestMac, major };
-  const wanted = { jobId: randomUUID(), spec, served: { sources: [source] }, onProgress: (share: number) => call.progress(share) };
-  const { tables, rows, read_from: readFrom } = await client.verifyDump(databaseId, wanted, claimOf(call));
-  return { tables, rows, readFrom };
+  return { jobId: randomUUID(), spec, served: { sources: [source] }, onProgress: (share: number) => call.progress(share) };
 }
 
 /** A target instance, and the archive into it. */

@@ -1,27 +1,48 @@
 import type { preflightDatabaseBackupRestore as endpoint } from '@drydock/contracts/databases/database-backups';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import type { Finding } from '@drydock/contracts/platform/preflight';
+import type { HandlerRequest, ReadHandlers } from '@drydock/service/http/route';
 import { problemOf } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { findBackup } from '../backups/backup.store';
+import type { DatabaseBackup } from '../backups/backup.types';
 import type { HandlerContext } from '../context';
+import type { ManagedDatabase } from '../databases/database.types';
 import { databaseResourceKey } from '../databases/database-names';
 import { readDatabase } from '../databases/find-database';
 import { viewPreflight } from './preflight-restore.view';
 import { refuseRestore } from './restore.rules';
+import { suffices, tryBackup } from './try-backup.workflow';
 
-/** What a restore would do, with the very rule that it asks. Reads only; a host that does not answer is a finding, not a failure. */
+/**
+ * What a restore would do, with the very rule that it asks. Nothing of the database changes; what no proof is on record for is loaded on trial, beside it. A host that does
+ * not answer is a finding, not a failure.
+ */
 export const preflightRestore = (context: HandlerContext) =>
   ({
     read: async (request) => {
       const { now, params, requestId } = request;
       const { database, provider } = context;
       const managed = await readDatabase(context, request);
-      const backup = params.backupId === '' ? null : await findBackup(database.pool, managed.id, params.backupId);
+      const readBackup = async () => (params.backupId === '' ? null : findBackup(database.pool, managed.id, params.backupId));
+      const trial = await tryIfNeeded(context, request, managed, await readBackup());
+      const backup = await readBackup();
       const unfinished = await findUnfinished(database.sql(), databaseResourceKey(managed.id));
       const refusal = refuseRestore({ managed, unfinished }, backup);
       const { id: databaseId, orgId, mode } = managed;
       const hosted = await provider.describe({ databaseId, orgId, mode }).catch(() => null);
-      const facts = { managed, backup, freeBytes: hosted?.freeBytes ?? null, now };
+      const facts = { managed, backup, freeBytes: hosted?.freeBytes ?? null, trial, now };
       return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId)) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;
+
+/** Null where nothing can be restored, or enough is on record. */
+async function tryIfNeeded(
+  context: HandlerContext,
+  request: Pick<HandlerRequest<typeof endpoint>, 'caller' | 'requestId' | 'now'>,
+  managed: ManagedDatabase,
+  backup: DatabaseBackup | null,
+): Promise<Finding | null> {
+  if (backup === null || refuseRestore({ managed, unfinished: null }, backup) !== null) return null;
+  if (suffices(backup.proof, Number(managed.engineVersion), request.now)) return null;
+  return tryBackup(context, request, managed, backup);
+}

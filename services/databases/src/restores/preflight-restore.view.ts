@@ -1,4 +1,4 @@
-import type { Preflight } from '@drydock/contracts/platform/preflight';
+import type { Finding, Preflight } from '@drydock/contracts/platform/preflight';
 import type { DatabaseBackup } from '../backups/backup.types';
 import type { ManagedDatabase } from '../databases/database.types';
 import { databasePath } from '../databases/database-names';
@@ -10,6 +10,8 @@ export interface RestoreFacts {
   backup: DatabaseBackup | null;
   /** On the database's host; null when it does not answer. */
   freeBytes: number | null;
+  /** Why nothing came of a trial load; null where none was needed, or what it found is on record. */
+  trial: Finding | null;
   now: Date;
 }
 
@@ -35,8 +37,10 @@ export function viewPreflight(facts: RestoreFacts, refusal: Preflight['refusal']
   };
 }
 
-function findingsOf({ managed, backup, freeBytes }: RestoreFacts, needed: number | null, ageSeconds: number): Preflight['findings'] {
-  const findings: Array<Preflight['findings'][number] | false> = [
+function findingsOf({ managed, backup, freeBytes, trial }: RestoreFacts, needed: number | null, ageSeconds: number): Finding[] {
+  const findings: Array<Finding | false> = [
+    ...(trial === null ? [] : [trial]),
+    ...proofFindings(backup, managed.engineVersion),
     ageSeconds > oldAfterSeconds && {
       level: 'WARNING',
       code: 'old_backup',
@@ -58,4 +62,22 @@ function findingsOf({ managed, backup, freeBytes }: RestoreFacts, needed: number
       freeBytes < needed && { level: 'ERROR', code: 'storage_full', detail: `${needed} bytes are needed and ${freeBytes} are free.` },
   ];
   return findings.filter((finding) => finding !== false);
+}
+
+/** What the last load of the backup into this version has shown; nothing where there was none. */
+function proofFindings(backup: DatabaseBackup | null, version: string): Finding[] {
+  if (backup === null || backup.proof === null || String(backup.proof.major) !== version) return [];
+  const { of, at, refused } = backup.proof;
+  if (refused.length === 0) {
+    const loaded = of === 'content' ? 'All of the backup' : 'The schema of the backup';
+    const rest = of === 'content' ? ' and its rows were counted' : '; the restore itself proves the rows before anything is replaced';
+    return [{ level: 'INFO', code: 'backup_proven', detail: `${loaded} was loaded into ${version} at ${at}${rest}.` }];
+  }
+  const remedy =
+    version === backup.engineVersion
+      ? 'Choose another backup, or mend the object in the database and take a new one'
+      : `Make a database of ${backup.engineVersion} from the backup, and change or drop the object there`;
+  return refused.map(({ object, reason }): Finding => {
+    return { level: 'ERROR', code: 'statement_refused', detail: `${object} cannot be made in ${version}: ${reason}. ${remedy}.` };
+  });
 }

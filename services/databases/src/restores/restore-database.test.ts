@@ -19,6 +19,8 @@ const backUp = (id: string, caller = world.caller) =>
   succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, { body: {}, caller });
 const restorePath = (id: string, backupId: string): string => `/v1/databases/${id}/backups/${backupId}/restore`;
 const restore = (id: string, backupId: string) => succeed<ManagedDatabase>(world, 'POST', restorePath(id, backupId), { body: {} });
+const preflight = async (id: string, backupId: string) =>
+  (await world.api.call('POST', `${restorePath(id, backupId)}/preflight`, { body: {} })).json as Preflight;
 const backupsOf = async (id: string) =>
   ((await world.api.call('GET', `/v1/databases/${id}/backups`)).json as { data: DatabaseBackup[] }).data;
 const textsOf = async (url: string) => (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
@@ -46,12 +48,11 @@ it('a restore brings back rows, sequences and rights behind the same address; ro
 
   await query(url, "UPDATE notes SET text = 'broken'; REVOKE SELECT ON notes FROM reader; CREATE TABLE later AS SELECT 1 AS n");
   await query(url, `ALTER ROLE reader PASSWORD 'the-second-password'; ALTER DATABASE ${first.database_name} RESET work_mem`);
-  const { json } = await world.api.call('POST', `${restorePath(id, backup.id)}/preflight`, { body: {} });
-  expect(json as Preflight).toMatchObject({
+  expect(await preflight(id, backup.id)).toMatchObject({
     refusal: null,
     point: { id: backup.id },
     space: { needed_bytes: expect.any(Number), free_bytes: expect.any(Number) },
-    findings: [],
+    findings: [{ level: 'INFO', code: 'backup_proven', detail: expect.stringContaining('The schema of the backup was loaded into 16') }],
     undo: false,
   });
   expect(await restore(id, backup.id)).toMatchObject({ id, status: 'provisioning' });
@@ -86,8 +87,17 @@ it('a backup of 16 goes into a 17 that serves, and one that 17 does not take cha
   await query(url, 'CREATE VIEW checkpoints AS SELECT checkpoints_timed FROM pg_stat_bgwriter');
   const bad = await backUp(id);
   await query(url, 'DROP VIEW checkpoints');
+  expect((await preflight(id, bad.id)).findings).toMatchObject([{ level: 'INFO', code: 'backup_proven' }]);
   await succeed(world, 'POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '17' } });
 
+  const refused = {
+    level: 'ERROR',
+    code: 'statement_refused',
+    detail: expect.stringMatching(
+      /^view public\.checkpoints cannot be made in 17: .*checkpoints_timed.* Make a database of 16 from the backup/,
+    ),
+  };
+  expect(await preflight(id, bad.id)).toMatchObject({ refusal: null, findings: [refused, { code: 'older_major' }] });
   const accepted = await world.api.call('POST', restorePath(id, bad.id), { body: {} });
   expect(await ended(world, accepted.headers['location'])).toMatchObject({
     status: 'failed',
@@ -97,9 +107,9 @@ it('a backup of 16 goes into a 17 that serves, and one that 17 does not take cha
   expect((await backupsOf(id)).map(({ kind }) => kind)).toEqual(['upgrade', 'upgrade', 'on_demand', 'on_demand']);
 
   await query(url, 'TRUNCATE notes');
-  const preflight = (await world.api.call('POST', `${restorePath(id, good.id)}/preflight`, { body: {} })).json as Preflight;
-  expect(preflight.findings.map(({ code }) => code)).toEqual(['older_major']);
+  expect((await preflight(id, good.id)).findings.map(({ code }) => code)).toEqual(['backup_proven', 'older_major']);
   await restore(id, good.id);
+  expect((await preflight(id, good.id)).findings[0]?.detail).toMatch(/^All of the backup was loaded into 17/);
   expect([await majorOf(url), await textsOf(url)]).toEqual(['17', ['one', 'two', 'three']]);
 });
 

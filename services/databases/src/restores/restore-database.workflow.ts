@@ -4,7 +4,7 @@ import { timeOfId } from '@drydock/contracts/platform/values';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
-import { findBackup, insertBackup, markFailed } from '../backups/backup.store';
+import { findBackup, insertBackup, markFailed, recordProof } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';
 import { completeBackup, discardPacked, movingLimits, packBackup, verifyPacked, verifyStored } from '../backups/pack-backup';
 import { changeStatus, findDatabase } from '../databases/database.store';
@@ -77,7 +77,11 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       const work = context.provider.stageRestore(refOf(step), restore, call);
       const staged = await definitely(work, 'content_not_loaded');
       if (failsRestore) throw fail('database_restore_failed', { internal: 'as the label of the sandbox database asks' });
-      return { tables: staged?.tables ?? 0, findings: findingsOfRestore(staged) };
+      return { tables: staged?.tables ?? 0, findings: findingsOfRestore(staged), at: context.now().toISOString() };
+    },
+    commit: (tx, step, { at }) => {
+      const proof = { of: 'content' as const, major: step.outputs.recheck.major, at, refused: [] };
+      return recordProof(tx, step.input.backupId, proof);
     },
     // Takes back everything up to the cutover.
     undo: (step, context) => context.provider.abandon(refOf(step), { upgradeId: step.workflowId }, fencedCall(step)),
@@ -105,8 +109,7 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       await definitely(verifyPacked(context, step, step.input.safetyCopyId, step.outputs.pack_safety_copy));
       return { at: context.now().toISOString() };
     },
-    commit: (tx, step, { at }) =>
-      completeBackup(tx, step.subject.id, step.input.safetyCopyId, step.outputs.pack_safety_copy, { at: new Date(at), isProven: false }),
+    commit: (tx, step, { at }) => completeBackup(tx, step.subject.id, step.input.safetyCopyId, step.outputs.pack_safety_copy, new Date(at)),
   })
   .step('finish', {
     timeoutSeconds: 1_800,

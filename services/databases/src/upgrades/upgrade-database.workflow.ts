@@ -3,7 +3,7 @@ import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, markRunning } from '../backups/backup.store';
-import { completeBackup, discardPacked, movingLimits, packBackup, proveRestorable, verifyPacked } from '../backups/pack-backup';
+import { completeBackup, discardPacked, movingLimits, packBackup, proveRestorable, recordLoad, verifyPacked } from '../backups/pack-backup';
 import { changeStatus, findDatabase, recordVersion } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';
 import { sandboxBehaviour } from '../databases/sandbox.rules';
@@ -61,8 +61,11 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const proof = { backupId: input.backupId, major: Number(input.fromVersion), archive: outputs.back_up };
       return { isProven: await proveRestorable(context, step, proof), at: context.now().toISOString() };
     },
-    commit: (tx, step, { isProven, at }) =>
-      completeBackup(tx, step.subject.id, step.input.backupId, step.outputs.back_up, { at: new Date(at), isProven }),
+    commit: async (tx, step, { isProven, at }) => {
+      const { backupId, fromVersion } = step.input;
+      await completeBackup(tx, step.subject.id, backupId, step.outputs.back_up, new Date(at));
+      await recordLoad(tx, step.subject.id, backupId, { at, major: Number(fromVersion), isProven });
+    },
   })
   .step('create_target', {
     timeoutSeconds: 120,
@@ -139,8 +142,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       await definitely(verifyPacked(context, step, step.input.newBackupId, step.outputs.back_up_new));
       return { at: context.now().toISOString() };
     },
-    commit: (tx, step, { at }) =>
-      completeBackup(tx, step.subject.id, step.input.newBackupId, step.outputs.back_up_new, { at: new Date(at), isProven: false }),
+    commit: (tx, step, { at }) => completeBackup(tx, step.subject.id, step.input.newBackupId, step.outputs.back_up_new, new Date(at)),
   })
   .onEnd({
     succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),

@@ -15,7 +15,7 @@ import { findBackup, findLastRawBytes } from './backup.store';
 import type { KeptBackup, StoredArchive } from './backup.types';
 import { definitely } from './definite-failure';
 import { replaceSkipped } from './skipped.store';
-import { findingsOfSkipped, sampleSize } from './skipped.view';
+import { findingsOfSkipped, summarise } from './skipped.view';
 
 /** Steps that move every byte of a site: 4 TB, the most an archive may hold, at 200 MB/s; failures that may pass are tried more often, since much is lost. */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
@@ -57,7 +57,7 @@ export async function packBackup(context: WorkContext, step: Step, { backupId, p
   const { manifestMac, checksumSha256, sizeBytes, rawBytes, skipped } = packed;
   await database.transaction((tx) => replaceSkipped(tx, backupId, skipped));
   if (skipped.count > 0) step.log.warn({ skipped: skipped.count }, 'some paths cannot be in a backup');
-  const findings = findingsOfSkipped({ count: skipped.count, sample: skipped.paths.slice(0, sampleSize) });
+  const findings = findingsOfSkipped(summarise(skipped));
   return { storageKey, manifestMac, checksumSha256, sizeBytes, rawBytes, findings };
 }
 

@@ -1,7 +1,7 @@
-import type { SkippedPath } from '@drydock/agent/site/skipped-paths';
 import type { BackupKind, BackupStatus } from '@drydock/contracts/hosting/backups';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { BackupLocation } from '../providers/backup-storage';
+import type { SkippedSummary } from './skipped.view';
 
 /** Where a completed backup lies and what its archive must be; any other archive in its place is refused. */
 export interface StoredArchive {
@@ -34,7 +34,7 @@ export interface Backup {
   /** Null until it has completed. */
   archive: StoredArchive | null;
   errorCode: string;
-  skipped: { count: number; sample: SkippedPath[] };
+  skipped: SkippedSummary;
   createdAt: Date;
   completedAt: Date | null;
   /** Null: kept as long as the deleted site that needs it. */

@@ -1,8 +1,7 @@
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import type { Site } from '../sites/site.types';
 import { sitePath } from '../sites/site-names';
-import type { Backup } from './backup.types';
-import { findingsOfSkipped } from './skipped.view';
+import { findingsOfSkipped, type SkippedSummary } from './skipped.view';
 import { hasSpace, neededBytes } from './space.rules';
 
 type Finding = Preflight['findings'][number];
@@ -16,7 +15,7 @@ export interface PreflightFacts {
   /** On the site's host; null when it does not answer. */
   freeBytes: number | null;
   /** What the point does not hold; left out for a point that knows of no such thing. */
-  skipped?: Backup['skipped'];
+  skipped?: SkippedSummary;
   /** The archive should lie in our storage and does not. */
   isMissing: boolean;
 }

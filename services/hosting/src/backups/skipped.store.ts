@@ -1,11 +1,10 @@
 import { isFrontPageLost, type Skipped, type SkippedPath } from '@drydock/agent/site/skipped-paths';
 import type { Reader, Tx } from '../database.store';
-import type { Backup } from './backup.types';
-import { sampleSize } from './skipped.view';
+import { type SkippedSummary, sampleSize } from './skipped.view';
 
 /** Records what an attempt at a backup has skipped, in place of what an earlier attempt has. */
 export async function replaceSkipped(tx: Tx, backupId: string, { count, paths }: Skipped): Promise<void> {
-  const list = JSON.stringify(paths.map(held));
+  const list = JSON.stringify(paths.map(storable));
   await tx.$executeRaw`DELETE FROM backup_skipped_paths WHERE backup_id = ${backupId}::uuid`;
   await tx.$executeRaw`
     INSERT INTO backup_skipped_paths (backup_id, position, path, reason)
@@ -16,7 +15,7 @@ export async function replaceSkipped(tx: Tx, backupId: string, { count, paths }:
 }
 
 /** Postgres holds no NUL and no half of a surrogate pair. */
-const held = ({ path, reason }: SkippedPath): SkippedPath => ({
+export const storable = ({ path, reason }: SkippedPath): SkippedPath => ({
   path: Buffer.from(path).toString().replaceAll('\0', '\ufffd'),
   reason,
 });
@@ -25,12 +24,12 @@ const held = ({ path, reason }: SkippedPath): SkippedPath => ({
  * What each of a site's backups has skipped, by the backup's id: how much, and the sample. A backup that skipped nothing is left out. The
  * caller has found the site to be its own.
  */
-export async function listSkippedOfSite(tx: Reader, siteId: string): Promise<Map<string, Backup['skipped']>> {
+export async function listSkippedOfSite(tx: Reader, siteId: string): Promise<Map<string, SkippedSummary>> {
   const rows = await tx.$queryRaw<{ id: string; count: bigint; path: string; reason: string }[]>`
     SELECT backup.id, skipped_count AS count, path, reason
     FROM backups backup JOIN backup_skipped_paths skipped ON skipped.backup_id = backup.id AND position < ${sampleSize}
     WHERE site_id = ${siteId}::uuid AND skipped_count > 0 ORDER BY backup.id, position`;
-  const found = new Map<string, Backup['skipped']>();
+  const found = new Map<string, SkippedSummary>();
   for (const { id, count, path, reason } of rows) {
     const ofBackup = found.get(id) ?? { count: Number(count), sample: [] };
     ofBackup.sample.push({ path, reason });

@@ -1,13 +1,18 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { pack } from '@drydock/archive/pack/pack';
+import { directoryRoot, streamRoot } from '@drydock/archive/pack/pack-roots';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
+import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
-import { fillSite } from '../../test/site-state';
+import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
+import { fillSite, makeSocket } from '../../test/site-state';
+import { localBackupStorage } from '../providers/backup-storage.local';
 
 let world: HostingWorld;
 beforeAll(async () => {
@@ -16,18 +21,14 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const bindSocket = 'socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, sockaddr_un($ARGV[0])) or die';
-/** Its path is too long for the call unless the folder is entered first. */
-const socket = (file: string) => execFileSync('perl', ['-MSocket', '-e', bindSocket, path.basename(file)], { cwd: path.dirname(file) });
-
 it('a backup tells what it does not hold: itself, page by page, in the preflight and on the workflow', async () => {
   const siteId = await makeSite(world);
   await fillSite(world, siteId, 1);
   const { filesDir } = await world.placeOf(siteId);
   mkdirSync(path.join(filesDir, 'sockets'));
-  for (let number = 10; number < 22; number += 1) socket(path.join(filesDir, 'sockets', String(number)));
+  for (let number = 10; number < 22; number += 1) makeSocket(path.join(filesDir, 'sockets', String(number)));
   rmSync(path.join(filesDir, 'index.html'));
-  socket(path.join(filesDir, 'index.html'));
+  makeSocket(path.join(filesDir, 'index.html'));
   const accepted = await world.api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
   const view = await ended(world, accepted.headers['location']);
   const findings = [
@@ -46,6 +47,66 @@ it('a backup tells what it does not hold: itself, page by page, in the preflight
   expect([...first.data, ...second.data].map((skipped) => skipped.path)).toEqual(expected);
   const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, { body: { backup_id: backup?.id } });
   expect((preflight.json as Preflight).findings).toMatchObject(findings);
+});
+
+/** More than ext4 keeps of one file, and less than what a file system in memory does. */
+const attribute = ['-n', 'user.large', '-v', 'x'.repeat(20_000)];
+const takesAttribute = (folder: string): boolean => {
+  const file = path.join(folder, `drydock-attribute-${process.pid}`);
+  writeFileSync(file, '');
+  const { status } = spawnSync('setfattr', [...attribute, file], { stdio: 'ignore' });
+  rmSync(file);
+  return status === 0;
+};
+const inMemory = '/dev/shm';
+const differ = existsSync(inMemory) && takesAttribute(inMemory) && !takesAttribute(tmpdir());
+
+/** Puts an archive of another folder in the place of a backup's. */
+async function replaceArchive(siteId: string, backupId: string, folder: string): Promise<void> {
+  const [row] = await world.api.rows<{ storage_key: string; sequence: string }>('SELECT storage_key, sequence FROM backups WHERE id = $1', [
+    backupId,
+  ]);
+  const storageKey = `${row?.storage_key}-other`;
+  const { databaseUrl } = await world.placeOf(siteId);
+  const packed = await pack({
+    roots: [directoryRoot('files', folder), streamRoot('database', dumpDatabase({ url: databaseUrl }))],
+    sink: localBackupStorage(world.backupsDir).sink(storageKey),
+    key: world.archiveKey,
+    identity: { archiveId: backupId, siteId, orgId: world.caller.orgId, sequence: Number(row?.sequence) },
+    createdAt: new Date(),
+  });
+  await world.api.rows('UPDATE backups SET storage_key = $2, manifest_mac = $3, checksum_sha256 = $4, size_bytes = $5 WHERE id = $1', [
+    backupId,
+    storageKey,
+    packed.manifestMac,
+    packed.manifestSha256,
+    packed.sizeBytes,
+  ]);
+}
+
+const itWith = differ ? it : it.skip;
+itWith('what the host does not take of a path is a finding of the restore, which names the path', async () => {
+  const siteId = await makeSite(world);
+  await fillSite(world, siteId, 1);
+  const backupId = await makeBackup(world, siteId);
+  const folder = mkdtempSync(path.join(inMemory, 'drydock-'));
+  try {
+    writeFileSync(path.join(folder, 'index.html'), 'whole');
+    writeFileSync(path.join(folder, 'large'), 'content');
+    execFileSync('setfattr', [...attribute, path.join(folder, 'large')]);
+    await replaceArchive(siteId, backupId, folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  const accepted = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
+  const detail = expect.stringMatching(
+    /^The backup holds more than the host could restore: large \(the file system did not take its extended attributes/,
+  );
+  expect(await ended(world, accepted.headers['location'])).toMatchObject({
+    status: 'succeeded',
+    findings: [{ level: 'WARNING', code: 'paths_not_restored_whole', detail }],
+  });
+  expect(readFileSync(path.join((await world.placeOf(siteId)).filesDir, 'large'), 'utf8')).toBe('content');
 });
 
 it('a backup that holds everything says so, and shows its list to nobody else', async () => {

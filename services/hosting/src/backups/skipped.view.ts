@@ -1,11 +1,21 @@
-import { isFrontPageLost, type Skipped, type SkippedPath } from '@drydock/agent/site/skipped-paths';
+import { isFrontPageLost, type Skipped } from '@drydock/agent/site/skipped-paths';
 import type { Finding } from '@drydock/contracts/platform/preflight';
+import { z } from 'zod';
 
 /** How many of a backup's skipped paths are shown with it. */
 export const sampleSize = 10;
 
-/** What to tell of the paths that a backup does not hold: nothing when there are none. */
-export function findingsOfSkipped({ count, sample }: { count: number; sample: readonly SkippedPath[] }): Finding[] {
+/** What is shown with a backup or a copy, and told by a preflight of it. */
+export const skippedSummarySchema = z.strictObject({
+  count: z.int(),
+  sample: z.array(z.strictObject({ path: z.string(), reason: z.string() })),
+});
+export type SkippedSummary = z.infer<typeof skippedSummarySchema>;
+
+export const summarise = ({ count, paths }: Skipped): SkippedSummary => ({ count, sample: paths.slice(0, sampleSize) });
+
+/** What to tell of the paths that a backup or a copy does not hold: nothing when there are none. */
+export function findingsOfSkipped({ count, sample }: SkippedSummary): Finding[] {
   const [first] = sample;
   if (first === undefined) return [];
   const paths = count === 1 ? 'One path is' : `${count} paths are`;

@@ -11,7 +11,7 @@ import { until } from '@drydock/testing/wait';
 import { deletionOf } from '../../test/deleted-site';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { stopClock, succeedPlatformWork } from '../../test/platform-work';
-import { fillSite, runSql, stateOf } from '../../test/site-state';
+import { fillSite, makeSocket, runSql, stateOf } from '../../test/site-state';
 import { checkServingWorkflow } from './check-serving.workflow';
 
 let world: HostingWorld;
@@ -39,10 +39,16 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
   const siteId = await makeSite(world);
   await fillSite(world, siteId, 1);
   const before = await stateOf(world, siteId);
+  makeSocket(path.join((await world.placeOf(siteId)).filesDir, 'socket'));
   const id = await deletedSite(siteId);
   expect(await read(id)).toMatchObject({ restorable: true, reason: 'customer', deleted_by: world.caller.keyId });
   const space = { needed_bytes: expect.any(Number) };
-  expect((await world.api.call('POST', `/v1/sites/deleted/${id}/restore/preflight`)).json).toMatchObject({ refusal: null, space });
+  const findings = [{ level: 'WARNING', code: 'paths_skipped', detail: expect.stringContaining('socket (a socket or a device)') }];
+  expect((await world.api.call('POST', `/v1/sites/deleted/${id}/restore/preflight`)).json).toMatchObject({
+    refusal: null,
+    space,
+    findings,
+  });
   await succeed(world, 'POST', `/v1/sites/deleted/${id}/restore`);
   expect(await siteOf(siteId)).toMatchObject({ id: siteId, status: 'active' });
   const after = await stateOf(world, siteId);

@@ -2,10 +2,12 @@ import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
 import { verifyArchive } from '@drydock/archive/read/verify-archive';
 import { offsiteCopyKindSchema } from '@drydock/contracts/hosting/offsite';
 import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
+import type { Finding } from '@drydock/contracts/platform/preflight';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { assertStillAllowed } from '../backups/definite-failure';
+import { findingsOfSkipped, type SkippedSummary, summarise } from '../backups/skipped.view';
 import { attemptKey } from '../providers/backup-storage';
 import { withSpan } from '../providers/driver-span';
 import { copyFolder, OffsiteError } from '../providers/offsite-storage';
@@ -28,6 +30,13 @@ type CopyInput = z.infer<typeof input>;
 /** What the copy continues, full one first; empty for a full one. JSON, as a checkpoint keeps it. */
 type ParentChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
 
+/** `findings`: the engine shows them as the workflow's findings. */
+interface PackedCopy {
+  archive: CopyArchive;
+  skipped: SkippedSummary;
+  findings: Finding[];
+}
+
 /** Files and database of the current release, in full or what differs, into the customer's storage: packed, read back and verified. */
 export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckCopy(context, step) })
@@ -42,11 +51,12 @@ export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input 
     weight: 3,
     run: async (step, context) => {
       const { recheck, pack } = step.outputs;
-      await onStorage(step, offsiteLimits.attemptsMax, () => verifyCopy(context, step, pack, recheck.parents));
+      await onStorage(step, offsiteLimits.attemptsMax, () => verifyCopy(context, step, pack.archive, recheck.parents));
       return { at: context.now().toISOString() };
     },
     commit: async (tx, step, { at }) => {
-      await markCopied(tx, step.input.copyId, step.outputs.pack, new Date(at));
+      const { archive, skipped } = step.outputs.pack;
+      await markCopied(tx, step.input.copyId, archive, skipped, new Date(at));
       await recordOutcome(tx, step.input.destinationId, '');
     },
   })
@@ -87,7 +97,7 @@ function packCopy(
   context: WorkContext,
   step: Step,
   { releaseId, parents }: { releaseId: string; parents: ParentChain },
-): Promise<CopyArchive> {
+): Promise<PackedCopy> {
   return withStorage(context, step, async (storage) => {
     const { copyId, platform } = step.input;
     const site = refOf(step);
@@ -109,9 +119,11 @@ function packCopy(
       ...fencedCall(step),
       progress: step.progress,
     });
-    const { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes, skipped } = packed;
+    const { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes } = packed;
+    const skipped = summarise(packed.skipped);
     if (skipped.count > 0) step.log.warn({ skipped: skipped.count }, 'some paths cannot be in a copy');
-    return { objectKey, manifestMac, manifestSha256, sizeBytes, rawBytes };
+    const stored = { objectKey, manifestMac, manifestSha256, sizeBytes, rawBytes };
+    return { archive: stored, skipped, findings: findingsOfSkipped(skipped) };
   });
 }
 

@@ -1,11 +1,13 @@
 import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
+import { storable } from '../backups/skipped.store';
+import { type SkippedSummary, skippedSummarySchema } from '../backups/skipped.view';
 import type { Reader, Tx } from '../database.store';
 import type { OffsiteCopy as CopyRow } from '../generated/prisma/client';
 import { nextBackupSequence } from '../sites/site.store';
 import type { Copy, CopyArchive, Destination } from './offsite.types';
 
 function toCopy(row: CopyRow): Copy {
-  const { id, destinationId, kind, status, parentId, sequence, createdAt, completedAt, verifiedAt, missingAt } = row;
+  const { id, destinationId, kind, status, parentId, sequence, skipped, createdAt, completedAt, verifiedAt, missingAt } = row;
   return {
     id,
     destinationId,
@@ -14,6 +16,7 @@ function toCopy(row: CopyRow): Copy {
     parentId,
     sequence: Number(sequence),
     archive: toArchive(row),
+    skipped: skipped === null ? { count: 0, sample: [] } : skippedSummarySchema.parse(skipped),
     createdAt,
     completedAt,
     verifiedAt,
@@ -56,8 +59,10 @@ export async function insertCopy(tx: Tx, { id: destinationId, siteId, orgId, mod
   });
 }
 
-export async function markCopied(tx: Tx, copyId: string, archive: CopyArchive, at: Date): Promise<void> {
-  const data = { status: 'completed' as const, ...archive, completedAt: at, verifiedAt: at };
+export async function markCopied(tx: Tx, copyId: string, archive: CopyArchive, skipped: SkippedSummary, at: Date): Promise<void> {
+  const sample = skipped.sample.map((path) => ({ ...storable(path) }));
+  const told = { count: skipped.count, sample };
+  const data = { status: 'completed' as const, ...archive, skipped: told, completedAt: at, verifiedAt: at };
   const { count } = await tx.offsiteCopy.updateMany({ where: { id: copyId, status: { in: ['running', 'completed'] } }, data });
   if (count !== 1) throw new Error(`copy ${copyId} cannot be completed`);
 }

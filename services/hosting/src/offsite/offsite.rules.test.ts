@@ -10,6 +10,7 @@ const copyOf = (id: string, parentId: string | null, sequence: number, change: P
   parentId,
   sequence,
   archive: { objectKey: id, sizeBytes: 1, rawBytes: 1, manifestSha256: id, manifestMac: id },
+  skipped: { count: 0, sample: [] },
   createdAt: at,
   completedAt: at,
   verifiedAt: at,

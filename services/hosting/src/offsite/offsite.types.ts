@@ -1,5 +1,6 @@
 import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
 import type { Mode } from '@drydock/contracts/platform/values';
+import type { SkippedSummary } from '../backups/skipped.view';
 import type { OffsiteCredentials, OffsitePlace, OffsiteReader, OffsiteStorage, OpenOptions } from '../providers/offsite-storage';
 
 /** A customer's place for copies of one site. */
@@ -33,6 +34,8 @@ export interface Copy {
   parentId: string | null;
   sequence: number;
   archive: CopyArchive | null;
+  /** Of the whole site as the copy found it, also of an increment. */
+  skipped: SkippedSummary;
   createdAt: Date;
   completedAt: Date | null;
   verifiedAt: Date | null;

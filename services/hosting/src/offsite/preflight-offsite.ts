@@ -24,7 +24,14 @@ export const preflightOffsite = (context: HandlerContext) =>
       const chain = copy === null ? null : restorableChain(world.copies, copy);
       const refusal = refuseRestore(world, copy) ?? storageRefusal;
       const rawBytes = chain === null ? null : rawBytesOf(chain);
-      const facts = { site, point: copy, rawBytes, freeBytes: hosted?.freeBytes ?? null, isMissing: false };
+      const facts = {
+        site,
+        point: copy,
+        rawBytes,
+        freeBytes: hosted?.freeBytes ?? null,
+        isMissing: false,
+        ...(copy !== null && { skipped: copy.skipped }),
+      };
       return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

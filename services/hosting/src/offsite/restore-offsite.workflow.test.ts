@@ -6,7 +6,7 @@ import { callerOf } from '@drydock/service/testing/service-api';
 import { queueBackends } from '@drydock/testing/queue-backends';
 import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';
-import { fillSite, runSql, stateOf } from '../../test/site-state';
+import { fillSite, makeSocket, runSql, stateOf } from '../../test/site-state';
 
 describe.each(queueBackends())('copies in the customer’s own storage, with the queue on %s', (backend) => {
   let world: OffsiteWorld;
@@ -57,6 +57,22 @@ describe.each(queueBackends())('copies in the customer’s own storage, with the
     expect(backups.map(({ kind, status }) => `${kind} ${status}`)).toEqual(Array(3).fill('pre_restore completed'));
     expect((await world.stateOf(siteId)).restore).toMatchObject({ copy_id: full, phase: 'done', progress: 100, error_code: '' });
     expect(readdirSync(world.spoolDir)).toEqual([]);
+  });
+
+  it('a copy tells what it does not hold: on its workflow and in the preflight, of an increment too', async () => {
+    const siteId = await makeSite(world);
+    await world.configure(siteId);
+    const { filesDir } = await world.placeOf(siteId);
+    makeSocket(path.join(filesDir, 'socket'));
+    const findings = [{ level: 'WARNING', code: 'paths_skipped', detail: expect.stringContaining('socket (a socket or a device)') }];
+    for (const kind of ['full', 'incremental']) {
+      const accepted = await world.api.call('POST', `/v1/sites/${siteId}/offsite/copies`, { body: { kind } });
+      expect(await ended(world, accepted.headers['location'])).toMatchObject({ status: 'succeeded', findings });
+    }
+    for (const { id } of (await world.stateOf(siteId)).copies) {
+      const preflight = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore/preflight`, { body: { copy_id: id } });
+      expect(preflight.json).toMatchObject({ refusal: null, point: { id }, findings });
+    }
   });
 
   it('answers 202 with the workflow and the state, and where to follow it', async () => {

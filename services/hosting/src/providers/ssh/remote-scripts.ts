@@ -42,10 +42,16 @@ claim
 discard "$site"
 drop_role
 `,
-  /** A file that changes or goes while it is read, or that another account has closed, is no failure: the site goes on serving. */
-  readFiles: `
+  /**
+   * A file that changes or goes while it is read, or that another account has closed, is no failure: the site goes on serving. tar would put devices in, which an ordinary
+   * account cannot make again: each is told as tar tells a socket, and left out by its name as a pattern.
+   */
+  readFiles: String.raw`
 cd "$site/releases/$release/files"
-tar --create --format=posix --numeric-owner --sparse --xattrs --xattrs-include='user.*' --acls --ignore-failed-read --file=- . || [ $? -eq 1 ]
+devices() { find . \( -type b -o -type c \) -print0 2>/dev/null || :; }
+devices | tr '\n\0' '?\n' | sed 's/^/tar: /; s/$/: device ignored/' >&2
+devices | sed -z 's/[][*?\\]/\\&/g; s/^/--exclude=/' | xargs -0 -x sh -c 'tar "$@" . || [ $? -eq 1 ]' sh --anchored --wildcards \
+  --create --format=posix --numeric-owner --sparse --xattrs --xattrs-include='user.*' --acls --ignore-failed-read --file=-
 `,
   /** $1 database. */
   readDatabase: `

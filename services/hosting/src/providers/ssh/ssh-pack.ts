@@ -20,9 +20,9 @@ const guessedBytes = 64 * 2 ** 20;
 
 /** The path that a line of the host's tar says is not in it, or not as it was at one moment; null for any other line. */
 export function skippedIn(line: string): SkippedPath | null {
-  const [, path, word] = /^tar: \.\/(.+): (socket ignored|file changed as we read it|Warning: Cannot .+)$/.exec(line) ?? [];
+  const [, path, word] = /^tar: \.\/(.+): (socket ignored|device ignored|file changed as we read it|Warning: Cannot .+)$/.exec(line) ?? [];
   if (path === undefined || word === undefined) return null;
-  if (word === 'socket ignored') return { path, reason: 'a socket or a device' };
+  if (word.endsWith(' ignored')) return { path, reason: 'a socket or a device' };
   return { path, reason: word.startsWith('file changed') ? changedWhileRead : word.replace('Warning: ', '') };
 }
 

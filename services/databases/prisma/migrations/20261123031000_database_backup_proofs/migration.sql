@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "database_backups" ADD COLUMN     "proof" JSONB;

@@ -1,0 +1,116 @@
+import type { Finding } from '@drydock/contracts/platform/preflight';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { fencedCall } from '@drydock/workflow/definition/definition';
+import { readStartBy } from '@drydock/workflow/http/accept-workflow';
+import { cancelUnclaimed, findUnfinished, startWorkflow } from '@drydock/workflow/store/start-workflow';
+import { watchWorkflow } from '@drydock/workflow/store/watch-workflow';
+import { z } from 'zod';
+import { findBackup, recordProof } from '../backups/backup.store';
+import type { BackupProof, DatabaseBackup } from '../backups/backup.types';
+import type { HandlerContext } from '../context';
+import type { ManagedDatabase } from '../databases/database.types';
+import { databaseResourceKey, databaseSubject } from '../databases/database-names';
+import { definitely } from '../databases/definite-failure';
+import { defineWorkflow, refOf } from '../databases/work';
+
+/*
+ * The trial that a preflight makes: the schema of a backup, without a row, into an empty instance that lives for this alone. A worker makes it, since no other process has
+ * the key of the archives. It holds the database meanwhile, as all that works on its host does, so that a restore which is asked for at the same moment is told
+ * `operation_in_progress`; it is given a minute, once.
+ */
+
+const trialSeconds = 60;
+/** How long a preflight waits for a trial. One that takes longer goes on, and the next preflight waits for it again or shows what it has found. */
+const waitMs = 12_000;
+/** How long what failed is shown without another trial: a role or an extension may be there now. */
+const failureKeptMs = 3_600_000;
+
+export const tryBackupWorkflow = defineWorkflow({
+  kind: 'try_database_backup',
+  input: z.strictObject({ backupId: z.uuid(), major: z.int() }),
+})
+  .step('load_schema', {
+    timeoutSeconds: trialSeconds,
+    attemptsMax: 1,
+    run: async (step, { database, provider, backupStorage, now }) => {
+      const { backupId, major } = step.input;
+      const backup = await findBackup(database.pool, step.subject.id, backupId);
+      if (backup === null || backup.archive === null) return null;
+      const { storageKey, manifestMac } = backup.archive;
+      const archive = { source: backupStorage.source(storageKey), archiveId: backupId, manifestMac };
+      const call = { ...fencedCall(step), progress: step.progress };
+      const { refused } = await definitely(provider.trySchema(refOf(step), major, archive, call), 'content_not_loaded');
+      return { of: 'schema' as const, major, at: now().toISOString(), refused: [...refused] };
+    },
+    commit: async (tx, step, proof) => {
+      if (proof !== null) await recordProof(tx, step.input.backupId, proof);
+    },
+  })
+  .build();
+
+/** Whether a proof says what a restore into this major would meet. One without a failure does so for ever: the archive does not change. */
+export function suffices(proof: BackupProof | null, major: number, now: Date): boolean {
+  if (proof === null || proof.major !== major) return false;
+  return proof.refused.length === 0 || now.getTime() - Date.parse(proof.at) < failureKeptMs;
+}
+
+interface Asking {
+  caller: Pick<Caller, 'keyId'>;
+  requestId: string;
+}
+
+/** Has the backup tried, or waits for the trial that runs. Resolves with why nothing came of it; null once it is over, and what it found is on record. */
+export async function tryBackup(
+  context: HandlerContext,
+  { caller, requestId }: Asking,
+  managed: ManagedDatabase,
+  backup: DatabaseBackup,
+): Promise<Finding | null> {
+  const { database, listener } = context;
+  const { id: databaseId, orgId, mode } = managed;
+  const resourceKey = databaseResourceKey(databaseId);
+  const running = await findUnfinished(database.sql(), resourceKey);
+  if (running !== null && running.kind !== tryBackupWorkflow.kind) return unproven('something else is being done to the database');
+  const started = await database.transaction(async (tx) =>
+    startWorkflow(database.sql(tx), {
+      kind: tryBackupWorkflow.kind,
+      definition: tryBackupWorkflow,
+      resourceKey,
+      subject: databaseSubject(databaseId),
+      orgId,
+      mode,
+      input: { backupId: backup.id, major: Number(managed.engineVersion) },
+      startBy: await readStartBy(database.sql(tx)),
+      actorKeyId: caller.keyId,
+      requestId,
+    }),
+  );
+  const { workflowId } = started;
+  if (started.started) context.enqueue({ workflowId, orgId }, 'interactive');
+  let isClaimed = false;
+  for await (const { view } of watchWorkflow(database.sql(), workflowId, { listener, signal: AbortSignal.timeout(waitMs) })) {
+    if (view.status === 'succeeded') return started.started ? null : outcomeOfOther(context, managed, backup.id);
+    if (view.status === 'failed') return failureOf(view.error);
+    isClaimed = view.status === 'running';
+  }
+  if (!isClaimed && (await cancelUnclaimed(database, workflowId))) return unproven('nobody was there to do it');
+  return unproven('it has not ended yet; ask again in a moment');
+}
+
+/** The trial that was waited for may have been of another backup. */
+async function outcomeOfOther({ database }: HandlerContext, managed: ManagedDatabase, backupId: string): Promise<Finding | null> {
+  const backup = await findBackup(database.pool, managed.id, backupId);
+  const isKnown = suffices(backup?.proof ?? null, Number(managed.engineVersion), new Date());
+  return isKnown ? null : unproven('another backup of the database was being tried; ask again');
+}
+
+const unproven = (reason: string): Finding => ({
+  level: 'WARNING',
+  code: 'backup_not_proven',
+  detail: `It is not known whether the backup can be loaded: no trial load could be made now, since ${reason}.`,
+});
+
+function failureOf(error: { code: string; detail?: string | undefined } | null): Finding {
+  const isOfBackup = error !== null && /^(backup|database|version)_/.test(error.code);
+  return isOfBackup ? { level: 'ERROR', code: error.code, detail: error.detail ?? error.code } : unproven('it took too long or failed');
+}
