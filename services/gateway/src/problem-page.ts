@@ -25,7 +25,7 @@ export function problemPage(wanted: string, accept: string | undefined): Page {
   const entry = entryOf(code);
   if (wantsJson(accept)) return jsonPage(entry);
   const again = entry.transient
-    ? 'It may pass by waiting: the same request can be sent again, after the seconds in Retry-After where there are any.'
+    ? 'The answer is decided anew each time: the same request can be sent again, after the seconds in Retry-After where there are any.'
     : 'Sending the same request again gives the same answer.';
   const example = JSON.stringify(problem(code).body('0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44'), null, 2);
   return htmlPage(

@@ -92,14 +92,16 @@ suite('the site host %s', (name, open) => {
     expect(account.uid === 0 ? lost.filter((line) => !/: (owner|gone)/.test(line)) : lost).toEqual([]);
   });
 
-  it.each(trees)('brings back the files of Debian’s package %s', async (tree) => {
-    const { before, after, packed, account } = await throughHost(rig, storage, (directory, owner) =>
-      copyTree(path.join(corpus, tree), directory, owner),
-    );
-    expect(before.size).toBeGreaterThan(100);
-    expect(differences(kept(before, account, name), after)).toEqual([]);
-    expect(packed.skipped.count).toBe(0);
-  });
+  // Without any a table of tests is an error.
+  if (trees.length > 0)
+    it.each(trees)('brings back the files of Debian’s package %s', async (tree) => {
+      const { before, after, packed, account } = await throughHost(rig, storage, (directory, owner) =>
+        copyTree(path.join(corpus, tree), directory, owner),
+      );
+      expect(before.size).toBeGreaterThan(100);
+      expect(differences(kept(before, account, name), after)).toEqual([]);
+      expect(packed.skipped.count).toBe(0);
+    });
 
   it(`brings back any tree (${count} of DRYDOCK_SEED=${seed})`, async () => {
     await fc.assert(
