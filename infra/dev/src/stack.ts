@@ -40,7 +40,7 @@ export interface Stack {
 interface StackOptions {
   /** Processes to run with all that they need; the whole topology when missing. */
   names?: readonly string[];
-  /** Of these, processes that the caller runs: what they need is started, and they are not. */
+  /** The caller runs these itself: what they need is started, and they are not. */
   without?: readonly string[];
 }
 

@@ -29,7 +29,7 @@ export interface ProcessPlan {
   name: string;
   /** Built entry point with Node's own flags before it, or the server that the place brings. */
   run: { flags?: readonly string[]; entry: string } | { store: 'postgres' | 'redis' };
-  /** What is started with it and before it, and stopped after it. */
+  /** These are started before it, and stopped after it. */
   needs: readonly string[];
   /** What it calls as well, but can start and be useful without. */
   calls?: readonly string[];

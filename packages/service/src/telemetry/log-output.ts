@@ -41,7 +41,7 @@ function createLogOutput(service: string, stream: Writable): LogOutput {
     if (held.length >= flushCharacters) flush();
     else timer ??= setTimeout(flush, flushMs);
   };
-  // Whoever read the lines has gone: that is no reason to end.
+  // The reader has gone: that is no reason to end.
   stream.on('error', () => undefined);
   process.once('exit', flush);
   return {

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { listFiles, readText, root } from './source-files';
+import { isTest, listFiles, readText, root, sourceFiles } from './source-files';
 
 /** Targets of Markdown links and pictures that are files of ours. */
 const relativeTargets = (text: string): string[] =>
@@ -17,5 +17,15 @@ describe('documentation', () => {
     );
     expect(pages.length).toBeGreaterThan(0);
     expect(dead).toEqual([]);
+  });
+
+  it('has a runbook for each alarm, and no other', () => {
+    const alarms = sourceFiles
+      .filter((file) => !isTest(file))
+      .flatMap(({ text }) => [...text.matchAll(/\balarm: (?!string)('?\w+'?)/g)].map((match) => match[1] ?? ''));
+    const pages = listFiles('docs/runbooks/*.md').map((page) => path.basename(page, '.md'));
+    expect([...new Set(alarms)].sort()).toEqual(pages.map((page) => `'${page}'`).sort());
+    const overview = relativeTargets(readText('docs/operating.md')).filter((target) => target.startsWith('runbooks/'));
+    expect(overview.toSorted()).toEqual(pages.map((page) => `runbooks/${page}.md`).sort());
   });
 });

@@ -15,7 +15,7 @@ export interface RelayOptions<Tx> {
   log: Log;
   leaseSeconds: number;
   onFailed: OnFailed<Tx>;
-  /** Of every workflow that this worker knows. */
+  /** The kinds of all workflows that this worker knows. */
   kinds: readonly string[];
   /** Whether this worker reports for its whole service. */
   isReporter(): Promise<boolean>;

@@ -5,7 +5,7 @@ import { z } from 'zod';
 /** How many of a backup's skipped paths are shown with it. */
 export const sampleSize = 10;
 
-/** What is shown with a backup or a copy, and told by a preflight of it. */
+/** A backup, a copy and their preflights show this. */
 export const skippedSummarySchema = z.strictObject({
   count: z.int(),
   sample: z.array(z.strictObject({ path: z.string(), reason: z.string() })),

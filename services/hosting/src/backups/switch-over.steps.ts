@@ -204,7 +204,7 @@ async function packSafetyCopy(context: WorkContext, step: CopyStep, releaseId: s
   } catch (error) {
     const refused = refusedContent(error, step);
     if (refused === null) throw error;
-    step.log.error({ release_id: releaseId, internal: String(error), alarm: true }, 'a replaced release cannot be packed and is kept');
+    step.log.error({ release_id: releaseId, internal: String(error), alarm: 'safety_copy_failed' }, 'a replaced release cannot be packed and is kept');
     const detail = `What was replaced cannot be packed: ${refused.detail}. Its release is kept until the next restore.`;
     return { refused, findings: [{ level: 'WARNING', code: 'safety_copy_not_taken', detail }] };
   }
@@ -218,7 +218,7 @@ async function isReplacedThere(context: WorkContext, step: CopyStep, releaseId: 
 
 /** Nobody can bring the replaced state back, and the site need not wait for it. */
 function lostCopy(step: CopyStep, releaseId: string): KeptRelease {
-  step.log.error({ release_id: releaseId, alarm: true }, 'a replaced release is gone, and no safety copy of it is found');
+  step.log.error({ release_id: releaseId, alarm: 'safety_copy_failed' }, 'a replaced release is gone, and no safety copy of it is found');
   const detail = 'What was replaced is not on the host any more, and no safety copy of it was found.';
   return { refused: { code: 'superseded', detail }, findings: [{ level: 'WARNING', code: 'safety_copy_not_taken', detail }] };
 }
@@ -229,7 +229,7 @@ async function verifyCopy(context: WorkContext, step: CopyStep, releaseId: strin
     return await verifyWritten(context, step, step.input.safetyCopyId, archive);
   } catch (error) {
     if (!(error instanceof StepFailure) || (await isReplacedThere(context, step, releaseId))) throw error;
-    step.log.error({ internal: error.message, alarm: true }, 'a safety copy cannot be read, and what it was made of is gone');
+    step.log.error({ internal: error.message, alarm: 'safety_copy_failed' }, 'a safety copy cannot be read, and what it was made of is gone');
     return null;
   }
 }

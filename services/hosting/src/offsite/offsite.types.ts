@@ -34,7 +34,7 @@ export interface Copy {
   parentId: string | null;
   sequence: number;
   archive: CopyArchive | null;
-  /** Of the whole site as the copy found it, also of an increment. */
+  /** It covers the whole site as the copy found it, also for an increment. */
   skipped: SkippedSummary;
   createdAt: Date;
   completedAt: Date | null;

@@ -20,6 +20,9 @@ interface Planted {
   controlUntil: string;
 }
 
+/** What a storage that has Object Lock must not do. The other reasons say that the check itself could not be made, and are shown with each backup. */
+const brokenPromises: ReadonlySet<ImmutabilityReason> = new Set(['delete_succeeded', 'retention_too_short']);
+
 type Finding<T> = { reason: ''; found: T } | { reason: Exclude<ImmutabilityReason, ''>; found: null };
 
 const found = <T>(value: T): Finding<T> => ({ reason: '', found: value });
@@ -45,6 +48,7 @@ export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutabil
     run: async (step, context) => {
       const planted = step.outputs.positive_control;
       const reason = planted.reason === '' ? await attack(canaryOf(context, step.mode), planted.found.canary) : planted.reason;
+      if (brokenPromises.has(reason)) step.log.error({ alarm: 'immutability_lost', reason }, 'the storage does not keep backups as it promised');
       return { reason, finishedAt: context.now().toISOString() };
     },
     commit: (tx, { workflowId, mode }, { reason, finishedAt: at }, context) => {

@@ -26,6 +26,6 @@ export async function compareRestored(
 }
 
 function differs(step: StepContext<unknown, unknown>, what: object): 'content_mismatch' {
-  step.log.error({ ...what, alarm: true }, 'a restored site is not what was backed up');
+  step.log.error({ ...what, alarm: 'restore_drill_failed' }, 'a restored site is not what was backed up');
   return 'content_mismatch';
 }

@@ -45,7 +45,7 @@ export async function restoreOnDrillSite(
 }
 
 function refused(step: Step, backupId: string, internal: string): 'restore_failed' {
-  step.log.error({ backup_id: backupId, internal, alarm: true }, 'a restore drill was refused');
+  step.log.error({ backup_id: backupId, internal, alarm: 'restore_drill_failed' }, 'a restore drill was refused');
   return 'restore_failed';
 }
 
