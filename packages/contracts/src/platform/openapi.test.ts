@@ -85,4 +85,10 @@ describe('docs/openapi.json', () => {
     const key = ajv.compile({ $ref: 'https://drydock.test/openapi#/components/schemas/PageMeta' });
     expect([key({ next_cursor: null, has_more: false, limit: 50 }), key({ next_cursor: null })]).toEqual([true, false]);
   });
+
+  it('gives each endpoint a path and an operation id of its own', () => {
+    const keys = endpoints.map((endpoint) => `${endpoint.method} ${endpoint.path}`);
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(new Set(endpoints.map((endpoint) => endpoint.id)).size).toBe(endpoints.length);
+  });
 });

@@ -5,6 +5,24 @@ const parameter = /\{([^}]+)\}/g;
 /** `/v1/sites/{siteId}` as Express writes it. */
 export const patternOf = (path: string): string => path.replaceAll(parameter, ':$1');
 
+/**
+ * Throws unless `mounted` is each endpoint of `promised` that belongs to the service, once, and nothing else: a service must not start with an endpoint that the
+ * contract promises and that nobody answers.
+ */
+export function assertMounted(
+  service: string,
+  mounted: readonly Pick<EndpointDefinition, 'id'>[],
+  promised: readonly Pick<EndpointDefinition, 'id' | 'service'>[],
+): void {
+  const left = promised.filter((endpoint) => endpoint.service === service).map(({ id }) => id);
+  for (const { id } of mounted) {
+    const at = left.indexOf(id);
+    if (at < 0) throw new Error(`${service} mounts ${id}, which is not its own or is mounted already`);
+    left.splice(at, 1);
+  }
+  if (left.length > 0) throw new Error(`${service} does not mount ${left.join(', ')}`);
+}
+
 /** The path with `params` in the place of its parameters. */
 export const pathWith = (path: string, params: Readonly<Record<string, string>>): string =>
   path.replaceAll(parameter, (_placeholder, name: string) => encodeURIComponent(params[name] ?? ''));

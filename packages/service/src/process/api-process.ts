@@ -1,4 +1,6 @@
+import { endpoints } from '@drydock/contracts/platform/endpoints';
 import type { Database } from '../database/sql';
+import { assertMounted } from '../http/route-table';
 import { createService, type Service, type ServiceOptions } from '../http/service';
 import type { ServiceConfig } from './config-fields';
 import { databaseReady, type Foundation } from './foundation';
@@ -28,6 +30,11 @@ export function composeApiProcess<Tx>(
   config: Pick<ServiceConfig, 'HOST' | 'PORT' | 'INTERNAL_TOKEN_SECRET'>,
   { beside = {}, ...served }: ApiOptions<Tx>,
 ): ApiProcess {
+  assertMounted(
+    served.name,
+    served.routes.map(({ endpoint }) => endpoint),
+    endpoints,
+  );
   const service = createService({
     ...served,
     database,
