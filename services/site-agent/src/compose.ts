@@ -33,6 +33,7 @@ export async function composeSiteHost(
     `site-host ${createHash('sha256').update(sitesDir).digest('hex').slice(0, 16)}`,
   );
   lifetime.onClose('sites cluster', () => cluster.close());
+  await cluster.waitForServer();
   await cluster.endPredecessors();
   await cluster.closeCommonDatabases();
   if (!(await cluster.closesPortToSites()))

@@ -7,6 +7,7 @@ import { runSql } from '@drydock/postgres/testing/run-sql';
 import { z } from 'zod';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { siteRolePattern } from '../sites/site-folder';
+import { SitesCluster } from './sites-cluster';
 
 /*
  * The network of a box is that of the machine, so an application reaches the port of the sites' cluster. It may know every name and password: its own are in its environment.
@@ -107,4 +108,22 @@ test('nobody but the server’s account enters the folder of the socket, and the
   const rules = path.resolve(__dirname, '../../../../infra/postgres/sites-pg_hba.conf');
   const written = readFileSync(path.join(cluster.dataDir, '../pg_hba.conf'), 'utf8');
   expect(readFileSync(rules, 'utf8')).toBe(written);
+});
+
+test('a host that starts before its Postgres waits for it, and does not wait with a wrong password', async () => {
+  const options = { folder: path.join(folder, 'late'), isEphemeral: true };
+  const first = await startPostgres(options);
+  const { adminUrl } = first;
+  await first.stop();
+  const early = new SitesCluster(adminUrl, null, 'early');
+  const waiting = early.waitForServer();
+  const late = await startPostgres({ ...options, port: Number(new URL(adminUrl).port) });
+  await waiting;
+  await early.close();
+  const wrongUrl = new URL(adminUrl);
+  wrongUrl.password = 'wrong';
+  const wrong = new SitesCluster(wrongUrl.href, null, 'wrong');
+  await expect(wrong.waitForServer()).rejects.toMatchObject({ code: '28P01' });
+  await wrong.close();
+  await late.stop();
 });

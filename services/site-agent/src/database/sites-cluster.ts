@@ -1,6 +1,8 @@
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { loginUrl, setRolePassword } from '@drydock/postgres/load/transfer-roles';
 import { sessionStartupOptions } from '@drydock/postgres/session/session';
+import { classifyDatabaseError } from '@drydock/service/database/database-error';
 import pg from 'pg';
 import { z } from 'zod';
 import { TransferAccess } from '../releases/transfer-access';
@@ -14,6 +16,8 @@ const keptSessions = 20;
 const refusedCode = '28000';
 /** Duplicate object: a role that an earlier, interrupted attempt has made. */
 const duplicateCode = '42710';
+/** Postgres may recover for this long after the machine has crashed. */
+const recoveryMs = 60_000;
 
 /** As `net.connect` takes it. */
 export type SitesAddress = { path: string } | { host: string; port: number };
@@ -55,6 +59,21 @@ export class SitesCluster {
   get address(): SitesAddress {
     const port = Number(this.url.port || 5432);
     return this.socketFolder === null ? { host: this.url.hostname, port } : { path: path.join(this.socketFolder, `.s.PGSQL.${port}`) };
+  }
+
+  /** Resolves once the server takes statements. Throws its last answer after a minute, and at once what does not pass by waiting. */
+  async waitForServer(): Promise<void> {
+    const endsAtMs = performance.now() + recoveryMs;
+    for (;;) {
+      try {
+        await this.admin.query('select 1');
+        return;
+      } catch (error) {
+        const isRefused = error instanceof pg.DatabaseError && error.code?.startsWith('28');
+        if (isRefused || classifyDatabaseError(error) !== 'unavailable' || performance.now() > endsAtMs) throw error;
+        await sleep(500);
+      }
+    }
   }
 
   /**
