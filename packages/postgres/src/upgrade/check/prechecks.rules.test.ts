@@ -1,4 +1,4 @@
-import { type Facts, judgeUpgrade } from './prechecks.rules';
+import { type Facts, judgeUpgrade, remedyFor } from './prechecks.rules';
 
 const quiet: Facts = {
   fromMajor: 16,
@@ -45,4 +45,12 @@ test('a table without a key goes online unless its changes could not be found ag
   expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 100, changes: 5 }] }).path).toBe('logical');
   expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, changes: 5 }] })).toMatchObject({ path: 'offline', pauseSeconds: 25 });
   expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 0, cannotCompare: true }] }).path).toBe('offline');
+});
+
+test.each([
+  ['function unaccent(text) does not exist', 'search_path'],
+  ['text search dictionary "unaccent" does not exist', 'search_path'],
+  ['column "buffers_backend" does not exist', 'Change or drop it first'],
+])('what to do about: %s', (reason, advice) => {
+  expect(remedyFor(reason)).toContain(advice);
 });

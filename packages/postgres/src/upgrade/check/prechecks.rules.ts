@@ -184,3 +184,9 @@ export function judgeUpgrade(facts: Facts): Judgement {
     pauseSeconds: reasons.length > 0 ? Math.ceil(facts.sizeBytes / offlineBytesPerSecond) + 2 : 0,
   };
 }
+
+/** Indexes and generated columns call functions with an empty search path, from version 17 on also while they are made. */
+export const remedyFor = (reason: string): string =>
+  /^(function|text search (dictionary|configuration)|type|relation|operator) .* does not exist/.test(reason)
+    ? 'If a function of yours names it without its schema, give that function its own path: ALTER FUNCTION … SET search_path = …. Else change or drop the object first.'
+    : 'Change or drop it first; other objects may need the same name or function.';

@@ -3,7 +3,7 @@ import { syncRoles } from '../copy/roles';
 import { planSchema } from '../copy/schema-statements';
 import { type FailedStatement, type Part, runPart, storePlan } from '../plan-store';
 import { type Move, withStage } from '../session';
-import type { Finding } from './prechecks.rules';
+import { type Finding, remedyFor } from './prechecks.rules';
 
 /** Before and after roles are made members of each other, as in `copySchema`. */
 const parts: readonly (readonly Part[])[] = [
@@ -31,4 +31,4 @@ export async function trySchema(move: Move): Promise<Finding[]> {
 }
 
 const sentenceOf = ({ object, reason }: FailedStatement['error']): string =>
-  `${object ?? 'A statement'} cannot be made in the new version: ${reason}. Change or drop it first; other objects may need the same name or function.`;
+  `${object ?? 'A statement'} cannot be made in the new version: ${reason}. ${remedyFor(reason)}`;
