@@ -74,7 +74,7 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
   let raising: Promise<unknown> | undefined;
   /** Before the first claim: the database may have been put back from a backup while no worker ran. */
   const raiseOnce = async (): Promise<void> => {
-    raising ??= raiseFences(database.sql());
+    raising ??= raiseFences(database);
     await raising.catch((error: unknown) => {
       raising = undefined;
       throw error;

@@ -51,7 +51,7 @@ export const isOutOfReach = <Context, Tx>(
  * claim is really a zombie's loses nothing: what it writes next is refused by the database.
  */
 export async function outnumberHosts<Context, Tx>({ runner }: Pick<Execution<Context, Tx>, 'runner'>, error: unknown): Promise<void> {
-  if (isFenceRefused(error)) await raiseFences(runner.database.sql());
+  if (isFenceRefused(error)) await raiseFences(runner.database);
 }
 
 /** Hooks that write a few rows fail by a bug or by a Postgres that is away: five times with pauses tells one from the other. */

@@ -193,3 +193,27 @@ function assertRefusal(error: unknown): void {
   if (error instanceof Error && (error.name === 'LeaseLost' || ('code' in error && error.code === 'workflow_not_waiting'))) return;
   throw error;
 }
+
+test('workers that raise the fences at the same moment never give out a number twice, nor a lower one later', async () => {
+  const postgres = await testPostgres({ sql: workflowTables });
+  const pool = new Pool({ ...poolConfig(postgres.url), max: 12 });
+  pool.on('error', () => undefined);
+  const { transaction, sql } = pgDatabase(pool);
+  const nextFence = async (): Promise<bigint> =>
+    BigInt((await sql().query<{ next: string }>(`SELECT nextval('workflow_fence')::text AS next`))[0]?.next ?? '');
+  await Promise.all(Array.from({ length: 12 }, nextFence)); // every connection is open
+  for (let round = 0; round < 60; round += 1) {
+    await sql().query(`SELECT setval('workflow_fence', 1)`);
+    const given = await Promise.all(
+      Array.from({ length: 12 }, async () => {
+        await states.raiseFences({ transaction, sql });
+        return [await nextFence(), await nextFence()];
+      }),
+    );
+    const all = given.flat();
+    expect(new Set(all).size).toBe(all.length);
+    for (const [first, second] of given) expect((second ?? 0n) > (first ?? 0n)).toBe(true);
+  }
+  await pool.end();
+  await postgres.close();
+});

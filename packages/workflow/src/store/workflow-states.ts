@@ -1,5 +1,5 @@
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Sql } from '@drydock/service/database/sql';
+import type { Database, Sql } from '@drydock/service/database/sql';
 import { LeaseLost, type WorkflowProblem } from '../definition/step-error';
 import type {
   CancelledRow,
@@ -168,7 +168,12 @@ const claimSql = `
  * higher fences since and would refuse its claims, or take one for another of the same number. The milliseconds since 1970 are beyond every earlier number: each
  * start of a worker begins there at the least, and claims are far fewer than 1,000 a second. Raising harms no claim, so anybody may do it at any time.
  */
-export const raiseFences = (sql: Sql): Promise<unknown> => sql.query(raiseFencesSql);
+export const raiseFences = <Tx>(database: Database<Tx>): Promise<unknown> =>
+  database.transaction(async (tx) => {
+    // One after the other: two that have read the same number would set it twice, the later of them back below claims of between.
+    await database.sql(tx).query(`SELECT pg_advisory_xact_lock(hashtextextended('workflow_fence', 0))::text`);
+    return database.sql(tx).query(raiseFencesSql);
+  });
 
 // Only from far below: a claim that counts up meanwhile must not be counted back.
 const raiseFencesSql = `

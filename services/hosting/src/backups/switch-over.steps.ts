@@ -204,7 +204,10 @@ async function packSafetyCopy(context: WorkContext, step: CopyStep, releaseId: s
   } catch (error) {
     const refused = refusedContent(error, step);
     if (refused === null) throw error;
-    step.log.error({ release_id: releaseId, internal: String(error), alarm: 'safety_copy_failed' }, 'a replaced release cannot be packed and is kept');
+    step.log.error(
+      { release_id: releaseId, internal: String(error), alarm: 'safety_copy_failed' },
+      'a replaced release cannot be packed and is kept',
+    );
     const detail = `What was replaced cannot be packed: ${refused.detail}. Its release is kept until the next restore.`;
     return { refused, findings: [{ level: 'WARNING', code: 'safety_copy_not_taken', detail }] };
   }
@@ -229,7 +232,10 @@ async function verifyCopy(context: WorkContext, step: CopyStep, releaseId: strin
     return await verifyWritten(context, step, step.input.safetyCopyId, archive);
   } catch (error) {
     if (!(error instanceof StepFailure) || (await isReplacedThere(context, step, releaseId))) throw error;
-    step.log.error({ internal: error.message, alarm: 'safety_copy_failed' }, 'a safety copy cannot be read, and what it was made of is gone');
+    step.log.error(
+      { internal: error.message, alarm: 'safety_copy_failed' },
+      'a safety copy cannot be read, and what it was made of is gone',
+    );
     return null;
   }
 }

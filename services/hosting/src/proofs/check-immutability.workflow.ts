@@ -48,7 +48,8 @@ export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutabil
     run: async (step, context) => {
       const planted = step.outputs.positive_control;
       const reason = planted.reason === '' ? await attack(canaryOf(context, step.mode), planted.found.canary) : planted.reason;
-      if (brokenPromises.has(reason)) step.log.error({ alarm: 'immutability_lost', reason }, 'the storage does not keep backups as it promised');
+      if (brokenPromises.has(reason))
+        step.log.error({ alarm: 'immutability_lost', reason }, 'the storage does not keep backups as it promised');
       return { reason, finishedAt: context.now().toISOString() };
     },
     commit: (tx, { workflowId, mode }, { reason, finishedAt: at }, context) => {
