@@ -14,6 +14,7 @@ process.chdir(root);
 const commands = {
   start: { program: 'infra/dev/dist/start.js', needs: ['install', 'build'] },
   test: { program: 'infra/dev/dist/run-tests.js', needs: ['install', 'build'] },
+  'test:all': { program: 'infra/dev/dist/run-tests.js', args: ['--all'], needs: ['install', 'build'] },
   check: { program: 'infra/dev/dist/run-tests.js', args: ['--checks-only'], needs: ['install', 'build'] },
   build: { needs: ['install', 'build'] },
   bench: { program: 'infra/bench/dist/bench.js', needs: ['install', 'build'] },

@@ -1,5 +1,6 @@
-// `npm test`: format, lint, types, import rules, then every test. Ends in `N passed, N failed`, where each check counts as one.
-// `npm test -- --as-root` runs only the tests that an ordinary user's run leaves out or cannot prove.
+// `npm test`: format, lint, types, import rules, then the tests, the long ones left out. `npm run test:all` leaves out none; `npm run chaos` takes hours.
+// Each ends in `N passed, N failed`, where each check counts as one.
+// `npm run test:all -- --as-root` runs only the tests that an ordinary user's run leaves out or cannot prove.
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -65,32 +66,44 @@ function filesForRoot(): string[] {
 const asksWhoRuns = /\b(getuid\?\.\(\)|detectIsolation|isRoot|canMountSmallDisk)/;
 
 /** jest in a process of its own; its own report goes to the terminal as it comes. */
-async function runJest(args: string[]): Promise<{ passed: number; failed: number; skipped: number }> {
+async function runJest(args: string[], scope: string): Promise<{ passed: number; failed: number; skipped: number; crashCases: number }> {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-jest-'));
   const report = path.join(folder, 'report.json');
+  const crashCases = path.join(folder, 'crash-cases');
+  fs.writeFileSync(crashCases, '');
+  const env = { ...process.env, DRYDOCK_TESTS: scope, DRYDOCK_CRASH_CASES: crashCases };
   try {
-    const child = spawn('jest', ['--json', `--outputFile=${report}`, '--forceExit', ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
+    const child = spawn('jest', ['--json', `--outputFile=${report}`, '--forceExit', ...args], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env,
+    });
     const code = await new Promise<number>((resolve) => child.on('close', (status) => resolve(status ?? 1)));
-    if (!fs.existsSync(report)) return { passed: 0, failed: 1, skipped: 0 };
+    if (!fs.existsSync(report)) return { passed: 0, failed: 1, skipped: 0, crashCases: 0 };
     const counts = reportSchema.parse(JSON.parse(fs.readFileSync(report, 'utf8')));
     const failed = counts.numFailedTests + counts.numRuntimeErrorTestSuites;
-    return { passed: counts.numPassedTests, failed: failed === 0 && code !== 0 ? 1 : failed, skipped: counts.numPendingTests };
+    return {
+      passed: counts.numPassedTests,
+      failed: failed === 0 && code !== 0 ? 1 : failed,
+      skipped: counts.numPendingTests,
+      crashCases: fs.readFileSync(crashCases, 'utf8').split('\n').length - 1,
+    };
   } finally {
     fs.rmSync(folder, { recursive: true, force: true });
   }
 }
 
 async function main(args: string[]): Promise<number> {
-  const flags = new Set<string>(args.filter((arg) => ['--checks-only', '--chaos', '--as-root'].includes(arg)));
+  const flags = new Set<string>(args.filter((arg) => ['--checks-only', '--all', '--chaos', '--as-root'].includes(arg)));
   const jestArgs = args.filter((arg) => !flags.has(arg));
   if (flags.has('--as-root')) {
-    if (process.getuid?.() !== 0) throw new Error('npm test -- --as-root is for root: an ordinary user runs npm test');
+    if (process.getuid?.() !== 0) throw new Error('--as-root is for root: an ordinary user runs npm run test:all');
     jestArgs.push('--runTestsByPath', ...filesForRoot());
   }
-  if (flags.has('--chaos')) process.env['DRYDOCK_CHAOS'] = 'full';
+  const scope = flags.has('--chaos') ? 'chaos' : flags.has('--all') ? 'all' : 'quick';
   const checked = flags.has('--chaos') || jestArgs.length > 0 ? { passed: 0, failed: 0 } : await runChecks();
-  const tested = await runJest(flags.has('--checks-only') ? ['packages/testing/src/conventions'] : jestArgs);
+  const tested = await runJest(flags.has('--checks-only') ? ['packages/testing/src/conventions'] : jestArgs, scope);
   const failed = checked.failed + tested.failed;
+  if (tested.crashCases > 0) write(`${tested.crashCases} crash cases were run`);
   write(`${checked.passed + tested.passed} passed, ${failed} failed${tested.skipped > 0 ? `, ${tested.skipped} skipped` : ''}`);
   return failed === 0 ? 0 : 1;
 }

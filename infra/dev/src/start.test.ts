@@ -5,7 +5,7 @@ import path from 'node:path';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { withDatabase } from '@drydock/postgres/testing/test-cluster';
 import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { queueBackends } from '@drydock/testing/scope';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import { inRepo } from './dev-config';

@@ -1,10 +1,14 @@
 import type { ChildProcess } from 'node:child_process';
+import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CrashCase, type CrashDefinition, type CrashProfile, crashCases, inFewRuns } from './crash-case';
 import { createFaultTokens, type FaultTokens } from './fault-tokens';
 import { fenceViolations, type LedgerEntry, repetitionViolations } from './ledger';
 import { until } from './wait';
 import { keepWorkers, type WorkerCrew } from './worker-crew';
+
+/** A file that gets a line for each case that held, for the run's last lines to tell their number. */
+const countedIn = process.env['DRYDOCK_CRASH_CASES'];
 
 /** What the record says of a run. */
 export interface CrashLook {
@@ -67,7 +71,9 @@ export async function crashEveryStep<Run extends { workflowId: string }>(
       try {
         const state = await runCase(crashCase, fixture, tokens, crew);
         const ms = Math.round(performance.now() - startedMs);
-        report.cases.push(...(crashCase.names ?? [crashCase.name]).map((name) => ({ name, ms, state })));
+        const names = crashCase.names ?? [crashCase.name];
+        report.cases.push(...names.map((name) => ({ name, ms, state })));
+        if (countedIn !== undefined) appendFileSync(countedIn, names.map((name) => `${name}\n`).join(''));
       } catch (error) {
         failures.push({ name: crashCase.name, error });
         tokens.clear();

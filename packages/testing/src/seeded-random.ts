@@ -1,3 +1,4 @@
+import { isChaos } from './scope';
 /** Random choices that come again with the same seed. */
 export class SeededRandom {
   private state: number;
@@ -50,7 +51,6 @@ export interface Sample {
  * The seed is printed. DRYDOCK_SEED and DRYDOCK_CASES repeat a run.
  */
 export function sampleOf(what: string, { inCi, inChaos }: { inCi: number; inChaos: number }): Sample {
-  const isChaos = process.env['DRYDOCK_CHAOS'] === 'full';
   const seed = Number(process.env['DRYDOCK_SEED'] ?? (isChaos ? Date.now() % 2 ** 32 : 1));
   const count = Number(process.env['DRYDOCK_CASES'] ?? (isChaos ? inChaos : inCi));
   process.stderr.write(`${what}: ${count} cases of DRYDOCK_SEED=${seed}\n`);

@@ -2,8 +2,8 @@ import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/cr
 import { ended, workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import type { CrashFixture } from '@drydock/testing/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
 import { providerEntries } from '@drydock/testing/ledger';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { type ComputeWorld, openWorld } from '../test/compute-world';
 import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { crashBackends } from '@drydock/testing/crash-scope';
+import { crashBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { type ComputeWorld, openWorld } from '../test/compute-world';
 import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';

@@ -1,7 +1,7 @@
 import type { Caller } from '@drydock/service/access/internal-token';
 import type { CallOptions } from '@drydock/service/testing/service-api';
 import { openServiceWorld, type ServiceWorld } from '@drydock/service/testing/service-world';
-import type { QueueBackend } from '@drydock/testing/queue-backends';
+import type { QueueBackend } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { compute, rangeSettings } from './compute-api';
 import { type GivenServer, givenServer } from './given-server';

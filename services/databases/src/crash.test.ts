@@ -4,7 +4,7 @@ import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/cr
 import { succeed, workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import type { CrashFixture, CrashLook } from '@drydock/testing/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
 import { lookAt, workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../test/databases-world';
 import { workflows } from './workflows';

@@ -5,7 +5,7 @@ import type { CreatedDatabase, ManagedDatabase } from '@drydock/contracts/databa
 import type { Caller } from '@drydock/service/access/internal-token';
 import { succeed } from '@drydock/service/testing/follow-workflow';
 import { openServiceWorld, type ServiceWorld } from '@drydock/service/testing/service-world';
-import type { QueueBackend } from '@drydock/testing/queue-backends';
+import type { QueueBackend } from '@drydock/testing/scope';
 import { newSecret } from '@drydock/testing/secret';
 import pg from 'pg';
 import { type DatabaseHostProcess, startDatabaseHost } from './database-host-process';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/crash-in-world';
 import { callerOf } from '@drydock/service/testing/service-api';
 import type { CrashFixture } from '@drydock/testing/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
 import { uuidv7 } from 'uuidv7';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../test/hosting-world';
 import { isHosted, lookAtAuditedRun, oldOrNew, type SiteRun, type TwoStates } from '../test/site-run';

@@ -11,7 +11,7 @@ import { openServiceWorld, type ServiceWorld } from '@drydock/service/testing/se
 import { composeSiteHost } from '@drydock/site-agent/compose';
 import { readSiteOnDisk, type SitePlace } from '@drydock/site-agent/sites/site-on-disk';
 import { type LedgerEntry, readLedger } from '@drydock/testing/ledger';
-import type { QueueBackend } from '@drydock/testing/queue-backends';
+import type { QueueBackend } from '@drydock/testing/scope';
 import { newSecret } from '@drydock/testing/secret';
 import { uuidv7 } from 'uuidv7';
 import { hosting } from './hosting-api';

@@ -6,7 +6,7 @@ import type { SiteOffsite } from '@drydock/contracts/hosting/offsite';
 import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
 import type { Caller } from '@drydock/service/access/internal-token';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
-import type { QueueBackend } from '@drydock/testing/queue-backends';
+import type { QueueBackend } from '@drydock/testing/scope';
 import { type HostingWorld, openWorld } from './hosting-world';
 
 export const bucket = 'customer-copies';

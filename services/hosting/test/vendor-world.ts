@@ -2,7 +2,7 @@ import type { VendorSnapshotSurface } from '@drydock/contracts/hosting/vendor-sn
 import type { Caller } from '@drydock/service/access/internal-token';
 import { auditedOf } from '@drydock/service/testing/audit-log';
 import type { ServiceAnswer } from '@drydock/service/testing/call-service';
-import type { QueueBackend } from '@drydock/testing/queue-backends';
+import type { QueueBackend } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { type HostingWorld, makeSite, openWorld } from './hosting-world';
 import { openVendor, type TestVendor, vendorContent } from './vendor';

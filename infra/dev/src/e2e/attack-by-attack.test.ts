@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { isChaos } from '@drydock/testing/scope';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
@@ -11,8 +12,7 @@ import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant
  * Each attack by itself, by nothing but keys, sites and databases. It belongs to `npm run chaos`; the packages have a part of each in every
  * run. Copied over an older version's folder, it tells which of them succeed there: docs/security.md lists that.
  */
-const isFull = process.env['DRYDOCK_CHAOS'] === 'full';
-const inChaos = isFull ? test : test.skip;
+const inChaos = isChaos ? test : test.skip;
 jest.setTimeout(900_000);
 
 const secret = 'what only the owner of this machine may read';
@@ -27,7 +27,7 @@ let canary: string;
 let rungs: string;
 
 beforeAll(async () => {
-  if (!isFull) return;
+  if (!isChaos) return;
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-attacks-'));
   fs.chmodSync(folder, 0o711);
   [canary, rungs] = [path.join(folder, 'canary'), path.join(folder, 'rungs')];
@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await stack?.stop();
-  if (isFull) fs.rmSync(folder, { recursive: true, force: true });
+  if (isChaos) fs.rmSync(folder, { recursive: true, force: true });
 });
 
 const isSuper = 'select rolsuper from pg_catalog.pg_roles where rolname = current_user';

@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { isChaos } from '@drydock/testing/scope';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
@@ -11,7 +12,6 @@ import { put, Tenant, type TenantSite } from './tenant';
  * What one customer can do to the running whole by its API keys, its site and its databases. docs/security.md says which of these succeeded at which version; to see it,
  * copy this folder over that version's.
  */
-const isFull = process.env['DRYDOCK_CHAOS'] === 'full';
 jest.setTimeout(900_000);
 
 let stack: TestStack;
@@ -63,11 +63,11 @@ const giveUpMs = 90_000;
 
 test('while one organisation does its worst it is refused, and no call of another one fails', async () => {
   const pidOfHost = stack.processes()['site-host']?.pid;
-  const seconds = isFull ? 60 : 0;
-  const backups = isFull ? 20 : 1;
+  const seconds = isChaos ? 60 : 0;
+  const backups = isChaos ? 20 : 1;
   // Two rounds of 20 backups are four of each site, and a site has five a day.
-  const neighbour = await Neighbour.prepare(victim, isFull ? 10 : 1);
-  const worst = await prepareAttacker(stack, attacker, isFull ? 4 : 2);
+  const neighbour = await Neighbour.prepare(victim, isChaos ? 10 : 1);
+  const worst = await prepareAttacker(stack, attacker, isChaos ? 4 : 2);
   const during = (isOver: () => boolean | Promise<boolean>) => {
     const startedMs = performance.now();
     const isEnough = async (rounds: number): Promise<boolean> => {
@@ -77,7 +77,7 @@ test('while one organisation does its worst it is refused, and no call of anothe
     return neighbour.measure(isEnough, backups);
   };
   try {
-    const quiet = isFull ? await during(() => true) : {};
+    const quiet = isChaos ? await during(() => true) : {};
     await worst.start();
     const attacked = await during(async () => missingOf(await worst.tally()).length === 0);
     expect({ failures: failuresOf(attacked), notRefused: missingOf(await worst.tally()) }).toEqual({ failures: [], notRefused: [] });
@@ -86,7 +86,7 @@ test('while one organisation does its worst it is refused, and no call of anothe
     put(newcomer, 'index.html', '<?sql select 7 ?>');
     expect(await (await fetch(newcomer.url)).text()).toBe('7');
     expect(stack.processes()['site-host']?.pid).toBe(pidOfHost);
-    if (!isFull) return;
+    if (!isChaos) return;
     process.stdout.write(reportOf(quiet, attacked, await worst.tally()));
     for (const location of worst.restores) {
       const restore = await attacker.follow(location, 300_000);

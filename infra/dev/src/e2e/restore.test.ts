@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
 import { problemSchema } from '@drydock/contracts/platform/problems';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { isChaos, queueBackends } from '@drydock/testing/scope';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import { Redis } from 'ioredis';
@@ -12,10 +12,9 @@ import { digestSite, disturbSite, fillSite, type Place, samplePage, sizes, write
 const queueUrlOf = (stack: TestStack): string =>
   /(?:^|\0)QUEUE_URL=([^\0]+)/.exec(fs.readFileSync(`/proc/${stack.processes()['hosting']?.pid}/environ`, 'utf8'))?.[1] ?? '';
 
-const isFull = process.env['DRYDOCK_CHAOS'] === 'full';
-const size = isFull ? sizes.full : sizes.short;
+const size = isChaos ? sizes.full : sizes.short;
 /** A second is the promise; beside other suites on two cores only the chaos run can hold a clock to it. */
-const gapMsMax = isFull ? 1_000 : 10_000;
+const gapMsMax = isChaos ? 1_000 : 10_000;
 
 const [firstBackend] = queueBackends();
 

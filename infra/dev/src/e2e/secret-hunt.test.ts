@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { managedDatabaseSchema } from '@drydock/contracts/databases/databases';
 import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
 import { mintedApiKeySchema } from '@drydock/contracts/keys/api-keys';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { isChaos, queueBackends } from '@drydock/testing/scope';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
@@ -11,8 +11,7 @@ import { Customer } from './customer';
 import { huntSecrets, type KnownSecret, knownSecrets, placesOf } from './secret-hunt';
 
 /** With everything that the demo has; in every run keys, sites and their restores. */
-const isFull = process.env['DRYDOCK_CHAOS'] === 'full';
-const backends = isFull ? queueBackends() : queueBackends().slice(0, 1);
+const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
 
 describe.each(backends)('after every operation has been used, queue on %s', (queueBackend) => {
   let collector: Collector;
@@ -24,7 +23,7 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
 
   beforeAll(async () => {
     collector = await startCollector();
-    stack = await startStack({ queueBackend, otlpEndpoint: collector.url, environment: { DRYDOCK_DEMO: isFull ? 'whole' : 'sites' } });
+    stack = await startStack({ queueBackend, otlpEndpoint: collector.url, environment: { DRYDOCK_DEMO: isChaos ? 'whole' : 'sites' } });
     customer = new Customer(stack.demo.base_url, stack.demo.live_key);
   });
   afterAll(async () => {

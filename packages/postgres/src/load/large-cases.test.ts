@@ -1,3 +1,4 @@
+import { isChaos } from '@drydock/testing/scope';
 import { createOwnedDatabase } from '../../test/databases';
 import { dumpDatabase } from '../dump/dump-database';
 import { fingerprintDatabase } from '../dump/fingerprint-database';
@@ -6,7 +7,6 @@ import { loadDatabase } from './load-database';
 
 /* What is large in one way or another goes through dump and load, in memory that does not grow with it. CI takes the widest table; `npm run chaos` all. */
 
-const isChaos = process.env['DRYDOCK_CHAOS'] === 'full';
 const mb = 2 ** 20;
 
 interface LargeCase {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { isChaos } from '@drydock/testing/scope';
 import { sampleOf } from '@drydock/testing/seeded-random';
 import { createOwnedDatabase, dumpedStatements, runAsAdmin } from '../../test/databases';
 import { oddSchema } from '../../test/odd-schemas';
@@ -11,7 +12,7 @@ import { loadDatabase } from './load-database';
 /* Generated schemas, several in one database, through dump and load. What pg_dump says of both, with privileges, and every row are the same. */
 
 const { seed, count } = sampleOf('odd schemas', { inCi: 8, inChaos: 1_000 });
-const perDatabase = process.env['DRYDOCK_CHAOS'] === 'full' ? 20 : 4;
+const perDatabase = isChaos ? 20 : 4;
 const batches = Array.from({ length: Math.ceil(count / perDatabase) }, (_, number) => number);
 
 const suffix = randomBytes(4).toString('hex');
@@ -34,7 +35,7 @@ test.each(batches)(`generated schemas come out as they went in (seed ${seed}, da
       }
     }
   });
-  if (process.env['DRYDOCK_CHAOS'] === 'full') process.stderr.write(`database ${batch}: ${made} statements, ${failed.length} refused\n`);
+  if (isChaos) process.stderr.write(`database ${batch}: ${made} statements, ${failed.length} refused\n`);
   // The generator makes what Postgres takes, but for a few of its pairs, and what builds on these.
   expect(failed.slice(8 + made / 25)).toEqual([]);
   await runSql(source.url, `select lo_from_bytea(${batch + 1}, 'x')`);

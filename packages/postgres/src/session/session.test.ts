@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { isChaos } from '@drydock/testing/scope';
 import { createOwnedDatabase, runAsAdmin } from '../../test/databases';
 import { runSql, withClient } from '../testing/run-sql';
 import { MessageMeter } from './message-meter';
@@ -22,7 +23,6 @@ async function withSession<T>(
 const raise = (level: string, bytes: number): string =>
   `do $$ begin set local client_min_messages = notice; raise ${level} '%', pg_catalog.repeat('x', ${bytes}); end $$`;
 
-const isChaos = process.env['DRYDOCK_CHAOS'] === 'full';
 /** Beyond 512 MB the driver's parser throws inside of its socket's handler; below, it only fills the memory. */
 const noticeBytes = isChaos ? 600_000_000 : 100_000_000;
 

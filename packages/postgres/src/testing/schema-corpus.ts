@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { isChaos } from '@drydock/testing/scope';
 
 /** The schema of a real program, as the statements that a client sends. */
 export interface RealSchema {
@@ -32,7 +33,7 @@ export function listRealSchemas(): RealSchema[] {
       .replace(ownerStatement, '');
     return { name: path.basename(file, '.sql'), sql };
   });
-  return process.env['DRYDOCK_CHAOS'] === 'full' ? schemas : schemas.filter(({ name }) => inCi.includes(name));
+  return isChaos ? schemas : schemas.filter(({ name }) => inCi.includes(name));
 }
 
 /**

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isChaos } from '@drydock/testing/scope';
 import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';
 import { until } from '@drydock/testing/wait';
 import type pg from 'pg';
@@ -26,7 +27,7 @@ import { withDatabase } from './session';
  */
 
 const { seed, count } = sampleOf('hostile schemas', { inCi: 12, inChaos: 500 });
-const perDatabase = process.env['DRYDOCK_CHAOS'] === 'full' ? 25 : 6;
+const perDatabase = isChaos ? 25 : 6;
 const batches = Array.from({ length: Math.ceil(count / perDatabase) }, (_, number) => number);
 
 let servers: TwoServers;

@@ -1,3 +1,4 @@
+import { isChaos } from '@drydock/testing/scope';
 import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
 import { dumpSchema } from '../dump/dump-schema';
 import { splitStatements } from '../load/split-statements';
@@ -11,7 +12,7 @@ import { finishTarget } from './finish';
 import { withDatabase } from './session';
 
 /** An upgrade takes seconds: CI takes two of those that a dump is tested with. */
-const schemas = listRealSchemas().slice(0, process.env['DRYDOCK_CHAOS'] === 'full' ? undefined : 2);
+const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
 
 /** From 18 on NOT NULL is a constraint with a name of its own, which a dump tells where the name is not the usual one. */
 const notNullName = / CONSTRAINT \S+ NOT NULL/g;

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import type { QueueBackend } from '@drydock/testing/queue-backends';
+import type { QueueBackend } from '@drydock/testing/scope';
 import type { Caller } from '../access/internal-token';
 import { type ServiceApi, startServiceApi, type TestedService } from './service-api';
 import { testQueue } from './test-queue';

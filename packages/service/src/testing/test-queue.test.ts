@@ -1,4 +1,4 @@
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { queueBackends } from '@drydock/testing/scope';
 import { testQueue } from './test-queue';
 
 test.each(queueBackends())('a queue of the test’s own on %s', async (backend) => {

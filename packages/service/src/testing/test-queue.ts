@@ -1,6 +1,6 @@
 import { testPostgres } from '@drydock/postgres/testing/postgres';
-import type { QueueBackend } from '@drydock/testing/queue-backends';
 import { testRedis } from '@drydock/testing/redis';
+import type { QueueBackend } from '@drydock/testing/scope';
 import { runMigrations } from 'bullmq';
 import pg from 'pg';
 

@@ -1,4 +1,4 @@
-import { type QueueBackend, queueBackends } from '@drydock/testing/queue-backends';
+import { type QueueBackend, queueBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { announceDue, createListener } from '../store/listener';

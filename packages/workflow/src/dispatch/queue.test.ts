@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { findRedis, startRedis } from '@drydock/process/redis';
-import { type QueueBackend, queueBackends } from '@drydock/testing/queue-backends';
+import { type QueueBackend, queueBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { createPostgresBackend, Queue } from 'bullmq';
 import { Redis } from 'ioredis';

@@ -1,6 +1,6 @@
 import { crashEveryStep } from '@drydock/testing/crash-every-step';
 import { readLedger } from '@drydock/testing/ledger';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { isChaos, queueBackends } from '@drydock/testing/scope';
 import { readWorkflowById } from '../store/read-workflow';
 import { currentText, ledgerFile, leftovers } from '../testing/box';
 import { refillBox } from '../testing/refill-box';
@@ -16,8 +16,8 @@ describe('refill_box, killed, frozen, repeated and failed at every step', () => 
   afterAll(() => world.close());
 
   it('leaves the box OLD or NEW, and says which', async () => {
-    const profile = process.env['DRYDOCK_CHAOS'] === 'full' ? 'full' : 'short';
-    const only = process.env['DRYDOCK_CHAOS_ONLY'];
+    const profile = isChaos ? 'full' : 'short';
+    const only = process.env['DRYDOCK_TESTS_ONLY'];
     const report = await crashEveryStep(
       refillBox,
       {

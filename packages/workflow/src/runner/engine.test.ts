@@ -1,5 +1,5 @@
 import { workflowSchema } from '@drydock/contracts/platform/workflows';
-import { type QueueBackend, queueBackends } from '@drydock/testing/queue-backends';
+import { type QueueBackend, queueBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
 import { type WorkflowDefinition, workflowsFor } from '../definition/definition';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { queueBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
 import { conclude } from '../definition/step-error';

@@ -1,4 +1,4 @@
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { queueBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';

@@ -7,7 +7,7 @@ import { pgDatabase } from '@drydock/service/database/pg-database';
 import { poolConfig } from '@drydock/service/database/pool';
 import type { Database } from '@drydock/service/database/sql';
 import { type TestQueue, testQueue } from '@drydock/service/testing/test-queue';
-import type { QueueBackend } from '@drydock/testing/queue-backends';
+import type { QueueBackend } from '@drydock/testing/scope';
 import { Pool, type PoolClient } from 'pg';
 import { uuidv7 } from 'uuidv7';
 import type { Log, WorkflowDefinition } from '../definition/definition';

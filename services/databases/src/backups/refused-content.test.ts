@@ -1,11 +1,11 @@
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { serviceBackends } from '@drydock/testing/scope';
 import { type DatabasesWorld, makeDatabase, openWorld, query } from '../../test/databases-world';
 
 let world: DatabasesWorld;
 beforeAll(async () => {
-  world = await openWorld(queueBackends()[0] ?? 'postgres', callerOf());
+  world = await openWorld(serviceBackends()[0] ?? 'postgres', callerOf());
   world.spawnWorker();
 });
 afterAll(() => world.close());

@@ -3,13 +3,13 @@ import type { CreatedDatabase, ManagedDatabase } from '@drydock/contracts/databa
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { serviceBackends } from '@drydock/testing/scope';
 import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
 
 let world: DatabasesWorld;
 jest.setTimeout(180_000);
 beforeAll(async () => {
-  world = await openWorld(queueBackends()[0] ?? 'postgres', callerOf());
+  world = await openWorld(serviceBackends()[0] ?? 'postgres', callerOf());
   world.spawnWorker();
 });
 afterAll(() => world.close());

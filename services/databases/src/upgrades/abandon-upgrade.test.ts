@@ -4,14 +4,14 @@ import type { WorkflowView } from '@drydock/contracts/platform/workflows';
 import { ended, succeed, workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { createFaultTokens } from '@drydock/testing/fault-tokens';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { serviceBackends } from '@drydock/testing/scope';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type DatabasesWorld, type Made, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
 
 let world: DatabasesWorld;
 jest.setTimeout(180_000);
 beforeAll(async () => {
-  world = await openWorld(queueBackends()[0] ?? 'postgres', callerOf());
+  world = await openWorld(serviceBackends()[0] ?? 'postgres', callerOf());
 });
 afterAll(() => world.close());
 

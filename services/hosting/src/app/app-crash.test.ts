@@ -1,6 +1,6 @@
 import { crashEveryStepInWorld } from '@drydock/service/testing/crash-in-world';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { crashBackends, crashScope } from '@drydock/testing/crash-scope';
+import { crashBackends, crashScope } from '@drydock/testing/scope';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { processOf, putApp } from '../../test/site-app';

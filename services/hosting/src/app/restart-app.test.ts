@@ -4,7 +4,7 @@ import { auditedOf } from '@drydock/service/testing/audit-log';
 import { ended, workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { withoutRequestId } from '@drydock/service/testing/problem';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { crashBackends } from '@drydock/testing/crash-scope';
+import { crashBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';

@@ -3,12 +3,12 @@ import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { serviceBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, runSql, stateOf } from '../../test/site-state';
 
-describe.each(queueBackends())('a restore, with the queue on %s', (backend) => {
+describe.each(serviceBackends())('a restore, with the queue on %s', (backend) => {
   let world: HostingWorld;
   beforeAll(async () => {
     world = await openWorld(backend, callerOf());

@@ -3,7 +3,7 @@ import { crashEveryStepInWorld } from '@drydock/service/testing/crash-in-world';
 import { succeed, viewOf, workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import type { CrashLook } from '@drydock/testing/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { deletionOf, givenDeletedSite } from '../../test/deleted-site';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';

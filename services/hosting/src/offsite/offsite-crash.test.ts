@@ -4,7 +4,7 @@ import { auditRowsOf } from '@drydock/service/testing/audit-log';
 import { crashEveryStepInWorld, type WorldFixture } from '@drydock/service/testing/crash-in-world';
 import { callerOf } from '@drydock/service/testing/service-api';
 import type { CrashFixture } from '@drydock/testing/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld } from '../../test/offsite-world';

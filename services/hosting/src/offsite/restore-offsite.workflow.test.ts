@@ -3,12 +3,12 @@ import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { serviceBackends } from '@drydock/testing/scope';
 import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';
 import { fillSite, makeSocket, runSql, stateOf } from '../../test/site-state';
 
-describe.each(queueBackends())('copies in the customer’s own storage, with the queue on %s', (backend) => {
+describe.each(serviceBackends())('copies in the customer’s own storage, with the queue on %s', (backend) => {
   let world: OffsiteWorld;
   beforeAll(async () => {
     world = await openOffsiteWorld(backend, callerOf());

@@ -3,7 +3,7 @@ import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
 import { auditedOf } from '@drydock/service/testing/audit-log';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { serviceBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { makeSite } from '../../test/hosting-world';
@@ -16,7 +16,7 @@ const fixed = (status: number, body: string) => ({ kind: 'fixed' as const, statu
 describe('a customer’s storage that misbehaves', () => {
   let world: OffsiteWorld;
   beforeAll(async () => {
-    world = await openOffsiteWorld(queueBackends()[0] ?? 'postgres', callerOf());
+    world = await openOffsiteWorld(serviceBackends()[0] ?? 'postgres', callerOf());
     world.spawnWorker();
   });
   afterEach(() => world.s3.faults.clear());

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { isChaos, serviceBackends } from '@drydock/testing/scope';
 import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';
 import { fillSite, type SiteState, stateOf } from '../../test/site-state';
@@ -41,7 +41,7 @@ describe('a chain that was altered at its destination', () => {
   let copies: string[];
   let before: SiteState;
   beforeAll(async () => {
-    world = await openOffsiteWorld(queueBackends()[0] ?? 'postgres', callerOf());
+    world = await openOffsiteWorld(serviceBackends()[0] ?? 'postgres', callerOf());
     world.spawnWorker();
     siteId = await makeSite(world);
     await world.configure(siteId);
@@ -86,7 +86,7 @@ describe('a chain that was altered at its destination', () => {
       changes.map(([what, change], column) => ({ case: [name, what, change] as const, row, column })),
     );
     // CI takes a third, spread over objects and places alike; chaos takes them all.
-    const taken = all.filter(({ row, column }) => process.env['DRYDOCK_CHAOS'] !== undefined || (at + row + column) % 3 === 0);
+    const taken = all.filter(({ row, column }) => isChaos || (at + row + column) % 3 === 0);
     it.each(taken.map(({ case: example }) => example))(
       'by its %s with %s is refused before a byte of it is used',
       async (name, _what, change) => {

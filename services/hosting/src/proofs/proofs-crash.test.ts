@@ -5,7 +5,7 @@ import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/cr
 import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import type { CrashFixture } from '@drydock/testing/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { givenBackup, givenSite } from '../../test/hosting-api';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { serviceBackends } from '@drydock/testing/scope';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { namesIn, stopClock, succeedPlatformWork } from '../../test/platform-work';
 import { fillSite } from '../../test/site-state';
@@ -34,7 +34,7 @@ const drill = async (): Promise<string | undefined> =>
 
 const keyOf = (accessKeyId: string) => ({ accessKeyId, secretAccessKey: 'a secret of tests' });
 beforeAll(async () => {
-  const [backend] = queueBackends();
+  const [backend] = serviceBackends();
   if (backend === undefined) throw new Error('no queue');
   world = await openWorld(backend, callerOf());
   await stopClock(world.api);

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { isChaos } from '@drydock/testing/scope';
 import { sampleOf } from '@drydock/testing/seeded-random';
 import fc from 'fast-check';
 import { openLocalRig, type SiteHostRig } from '../../test/site-host-rig';
@@ -19,7 +20,6 @@ import { localBackupStorage } from './backup-storage.local';
  * differ is in `kept`, which docs/what-a-backup-keeps.md explains.
  */
 
-const isChaos = process.env['DRYDOCK_CHAOS'] === 'full';
 const isRoot = process.getuid?.() === 0;
 jest.setTimeout(isChaos ? 7_200_000 : 120_000);
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { serviceBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { type GivenBackup, givenBackup, givenSite } from '../../test/hosting-api';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
@@ -11,7 +11,7 @@ import { sweepBackupsWorkflow } from './sweep-backups.workflow';
 
 let world: HostingWorld;
 beforeAll(async () => {
-  const [backend] = queueBackends();
+  const [backend] = serviceBackends();
   if (backend === undefined) throw new Error('no queue');
   world = await openWorld(backend, callerOf());
   await stopClock(world.api);

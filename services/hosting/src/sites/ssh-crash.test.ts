@@ -3,7 +3,7 @@ import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/cr
 import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import type { CrashFixture } from '@drydock/testing/crash-every-step';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { lookAtRun, oldOrNew, type SiteRun, type TwoStates } from '../../test/site-run';
 import { describeOnHost, openSshRig, type SshRig } from '../../test/ssh-host';

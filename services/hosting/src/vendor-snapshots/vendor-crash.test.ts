@@ -1,7 +1,7 @@
 import { crashEveryStepInWorld } from '@drydock/service/testing/crash-in-world';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/crash-scope';
 import { providerEntries } from '@drydock/testing/ledger';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { lookAtRun, type SiteRun } from '../../test/site-run';
 import { vendorContent } from '../../test/vendor';

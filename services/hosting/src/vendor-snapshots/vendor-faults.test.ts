@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { queueBackends } from '@drydock/testing/queue-backends';
+import { serviceBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
@@ -19,7 +19,7 @@ import {
   type VendorWorld,
 } from '../../test/vendor-world';
 
-const [backend = 'postgres'] = queueBackends();
+const [backend = 'postgres'] = serviceBackends();
 let world: VendorWorld;
 let worker: ChildProcess;
 beforeAll(async () => {

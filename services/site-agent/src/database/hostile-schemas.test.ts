@@ -5,6 +5,7 @@ import { Canaries } from '@drydock/postgres/testing/canaries';
 import { hostileSchema, hostileSettings, trapStatements } from '@drydock/postgres/testing/hostile-schemas';
 import { runSql, withClient } from '@drydock/postgres/testing/run-sql';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
+import { isChaos } from '@drydock/testing/scope';
 import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';
 import { packSite, stageSite, type TestArchive } from '../../test/archives';
 import { claim, clearHost, type Filled, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
@@ -16,7 +17,7 @@ import { fillVersion, readPage } from '../../test/versions';
  */
 
 const { seed, count } = sampleOf('hostile schemas of sites', { inCi: 3, inChaos: 500 });
-const perSite = process.env['DRYDOCK_CHAOS'] === 'full' ? 10 : 6;
+const perSite = isChaos ? 10 : 6;
 const batches = Array.from({ length: Math.ceil(count / perSite) }, (_, number) => number);
 
 const { adminUrl } = readSharedCluster();

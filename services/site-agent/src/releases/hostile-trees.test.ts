@@ -7,6 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { exportTar } from '@drydock/archive/read/export-tar';
+import { isChaos } from '@drydock/testing/scope';
 import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';
 import { until } from '@drydock/testing/wait';
 import { archiveKey, packSite, stageSite, type TestArchive } from '../../test/archives';
@@ -20,7 +21,7 @@ import { fillVersion } from '../../test/versions';
  */
 
 const { seed, count } = sampleOf('hostile trees', { inCi: 12, inChaos: 500 });
-const perSite = process.env['DRYDOCK_CHAOS'] === 'full' ? 10 : 6;
+const perSite = isChaos ? 10 : 6;
 const batches = Array.from({ length: Math.ceil(count / perSite) }, (_, number) => number);
 const isRoot = process.getuid?.() === 0;
 const secret = 'a canary of this machine';

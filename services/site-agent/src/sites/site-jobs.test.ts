@@ -7,12 +7,13 @@ import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { exportTar } from '@drydock/archive/read/export-tar';
 import { runSql } from '@drydock/postgres/testing/run-sql';
+import { isChaos } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { archiveKey, packSite, stageSite, type TestArchive } from '../../test/archives';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { fillVersion, readPage } from '../../test/versions';
 
-const attempts = process.env['DRYDOCK_CHAOS'] === 'full' ? 200 : 5;
+const attempts = isChaos ? 200 : 5;
 // When to give up on two hundred backups or restores, one after the other.
 jest.setTimeout(900_000);
 const secret = 'the master key of this machine';

@@ -1,0 +1,68 @@
+/// <reference types="jest" />
+import { findRedis } from '@drydock/process/redis';
+import { z } from 'zod';
+import type { CrashOptions } from './crash-every-step';
+
+/**
+ * How much is run, by DRYDOCK_TESTS. `quick`: `npm test`, every promise once. `all`: `npm run test:all`, as CI runs it, and a suite that is run by itself. `effects`: with
+ * the effects of the longest workflows too. `chaos`: `npm run chaos`, hours of everything.
+ */
+const scope = z.enum(['quick', 'all', 'effects', 'chaos']).parse(process.env['DRYDOCK_TESTS'] ?? 'all');
+export const isQuick = scope === 'quick';
+export const isChaos = scope === 'chaos';
+
+/** A test that `npm test` leaves to `npm run test:all`, for it takes long and another shows the same promise in small. */
+export const longTest = isQuick ? test.skip : test;
+/** Such tests together, with what is made for them. */
+export const describeLong = isQuick ? describe.skip : describe;
+
+export type QueueBackend = 'redis' | 'postgres';
+
+/**
+ * The queue backends that tests run over, for `describe.each(queueBackends())`: both, or only Postgres where no Redis or Valkey is on the PATH (and says so), or the one
+ * that QUEUE_BACKEND names.
+ */
+export function queueBackends(): QueueBackend[] {
+  const forced = process.env['QUEUE_BACKEND'];
+  if (forced === 'redis' || forced === 'postgres') return [forced];
+  if (findRedis() !== null) return ['redis', 'postgres'];
+  process.stderr.write('No redis-server or valkey-server on the PATH: the queue is tested on Postgres only\n');
+  return ['postgres'];
+}
+
+/** The backends of a service's own suites: the queue's own suites run on each of them always. */
+export const serviceBackends = (): QueueBackend[] => (isQuick ? queueBackends().slice(0, 1) : queueBackends());
+
+/** The backends that a service's crashes run on: the engine's own run on all of them. */
+export const crashBackends = (): QueueBackend[] => (isChaos ? queueBackends() : queueBackends().slice(0, 1));
+
+/** Milliseconds for all cases of one workflow. */
+export const crashLimitMs = isChaos ? 3_600_000 : 400_000;
+
+interface CrashScope {
+  /** Steps whose doubled or late effect would be the worst: repeated, and frozen past their lease, in CI as well. */
+  delicate?: readonly string[];
+  /** A prepared run passes such a case's point too, or the case cannot be met in time. */
+  never?: RegExp;
+  /** All that CI takes of a workflow too long for more. */
+  onlyInCi?: RegExp;
+  /** Somebody waits for it so shortly that more than one death in a run makes it come too late. */
+  isHasty?: boolean;
+}
+
+/** The crash cases of a workflow: everything in chaos, hours in all; the `effects` otherwise; their deaths in one run, and nothing that waits for a lease, in `quick`. */
+export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: CrashScope = {}): CrashOptions {
+  const isDelicate = (name: string): boolean => delicate.some((step) => name.includes(`.${step}.`));
+  const isEffect = (name: string): boolean => !/^(?:stop|repeat) /.test(name) || isDelicate(name);
+  const isWanted = (name: string): boolean => {
+    if (isChaos) return true;
+    if (scope === 'effects') return isEffect(name);
+    return onlyInCi?.test(name) ?? isEffect(name);
+  };
+  return {
+    inFewRuns: !isChaos && scope !== 'effects' && !isHasty,
+    profile: isChaos ? 'full' : 'effects',
+    // Every workflow passes the last point, also those that prepare a run.
+    only: (name) => !name.includes('finish.before') && never?.test(name) !== true && isWanted(name),
+  };
+}
