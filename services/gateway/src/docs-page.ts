@@ -3,22 +3,20 @@ import { endpoints } from '@drydock/contracts/platform/endpoints';
 import { schemaOf } from '@drydock/contracts/platform/json-schema';
 import { buildOpenApi } from '@drydock/contracts/platform/openapi';
 import { problems } from '@drydock/contracts/platform/problems';
-import { escapeHtml, htmlPage, jsonPage, type Page } from './page';
+import { escapeHtml, htmlPage, jsonPage, keepPage, type Page } from './page';
 
 let openApi: Page | undefined;
 let docs: Page | undefined;
 
-/** Made at the first request for it, since most gateways are never asked, and as bytes: however many ask, there is one of it. */
-const bytesOf = ({ text, ...page }: Page): Page => ({ ...page, text: Buffer.from(text) });
-
+/** Made at the first request for it, since most gateways are never asked. */
 export function openApiPage(): Page {
-  openApi ??= bytesOf(jsonPage(buildOpenApi(endpoints)));
+  openApi ??= keepPage(jsonPage(buildOpenApi(endpoints)));
   return openApi;
 }
 
 /** The same document for people: one page, without scripts, so that it works behind any firewall and content policy. */
 export function docsPage(): Page {
-  docs ??= bytesOf(htmlPage('API', renderDocs()));
+  docs ??= keepPage(htmlPage('API', renderDocs()));
   return docs;
 }
 

@@ -1,19 +1,59 @@
+import { createHash } from 'node:crypto';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { type Exchange, headOf } from './exchange';
 
 export interface Page {
   status: number;
   contentType: 'application/json' | 'text/html; charset=utf-8';
   text: string | Buffer;
+  /** Of a page that is the same for everybody. */
+  kept?: { etag: string; br: Buffer; gzip: Buffer };
+}
+
+/** A large page that is the same for everybody: compressed once, and named by its content, so that a client which has it gets 304. */
+export function keepPage({ text, ...page }: Page): Page {
+  const bytes = Buffer.from(text);
+  const etag = `W/"${createHash('sha256').update(bytes).digest('base64url').slice(0, 27)}"`;
+  const br = brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } });
+  return { ...page, text: bytes, kept: { etag, br, gzip: gzipSync(bytes) } };
 }
 
 /** Nothing from elsewhere, no script, in nobody's frame. */
 const contentPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-export function sendPage(exchange: Exchange, { status, contentType, text }: Page, isClosing: boolean): void {
-  const own = ['Content-Type', contentType, 'Content-Length', String(Buffer.byteLength(text)), 'Cache-Control', 'no-store'];
-  own.push('X-Content-Type-Options', 'nosniff', 'Vary', 'Accept', 'Content-Security-Policy', contentPolicy);
-  exchange.response.writeHead(status, headOf(exchange, isClosing, own));
-  exchange.response.end(exchange.request.method === 'HEAD' ? undefined : text);
+export function sendPage(exchange: Exchange, page: Page, isClosing: boolean): void {
+  const { method, headers } = exchange.request;
+  const kept = page.kept;
+  const own = ['Content-Security-Policy', contentPolicy, 'X-Content-Type-Options', 'nosniff', 'Vary', 'Accept, Accept-Encoding'];
+  own.push('Cache-Control', kept === undefined ? 'no-store' : 'no-cache');
+  if (kept !== undefined) own.push('ETag', kept.etag);
+  if (kept !== undefined && namesEtag(headers['if-none-match'], kept.etag)) {
+    exchange.response.writeHead(304, headOf(exchange, isClosing, own));
+    exchange.response.end();
+    return;
+  }
+  const encoding = kept === undefined ? undefined : encodingFor(headers['accept-encoding']);
+  const body = encoding === undefined ? page.text : (kept?.[encoding] ?? page.text);
+  own.push('Content-Type', page.contentType, 'Content-Length', String(Buffer.byteLength(body)));
+  if (encoding !== undefined) own.push('Content-Encoding', encoding);
+  exchange.response.writeHead(page.status, headOf(exchange, isClosing, own));
+  exchange.response.end(method === 'HEAD' ? undefined : body);
+}
+
+/** Whether `If-None-Match` names the page; compared weakly, as RFC 9110 has it. */
+const namesEtag = (given: string | undefined, etag: string): boolean =>
+  (given ?? '').split(',').some((one) => one.trim() === '*' || `W/${one.trim().replace(/^W\//, '')}` === etag);
+
+/** The smaller one of those that the client takes. */
+function encodingFor(accepted: string | string[] | undefined): 'br' | 'gzip' | undefined {
+  const taken = String(accepted ?? '')
+    .toLowerCase()
+    .split(',')
+    .flatMap((one) => {
+      const [name = '', ...parameters] = one.split(';').map((part) => part.trim());
+      return parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter)) ? [] : [name];
+    });
+  return (['br', 'gzip'] as const).find((name) => taken.includes(name));
 }
 
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };

@@ -42,8 +42,25 @@ describe('the pages of the API', () => {
     const response = await get('/docs');
     const text = await response.text();
     for (const { id } of endpoints) expect(text).toContain(`id="${id}"`);
-    expect(text).not.toMatch(/<script|src=|https?:\/\/(?!json-schema)/);
+    expect(text).not.toMatch(/<script|src=|href="\w+:|url\(|@import/);
     expect(response.headers.get('content-security-policy')).toContain("default-src 'none'");
+  });
+
+  it.each(['/openapi.json', '/docs'])('%s comes compressed to whoever takes it so, and not again to whoever has it', async (path) => {
+    const plain = await (await fetch(bench.url + path, { headers: { 'accept-encoding': 'identity' } })).text();
+    for (const [accepted, encoding] of [
+      ['gzip, br', 'br'],
+      ['gzip;q=0.5, br;q=0', 'gzip'],
+      ['identity', null],
+    ] as const) {
+      const response = await fetch(bench.url + path, { headers: { 'accept-encoding': accepted } });
+      expect([accepted, response.headers.get('content-encoding')]).toEqual([accepted, encoding]);
+      // fetch has unpacked it.
+      expect(await response.text()).toBe(plain);
+      const etag = response.headers.get('etag') ?? '';
+      const again = await fetch(bench.url + path, { headers: { 'accept-encoding': accepted, 'if-none-match': `"other", ${etag}` } });
+      expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([304, etag, '']);
+    }
   });
 
   it('/ leads to them, for people and for programs', async () => {

@@ -13,17 +13,23 @@ export const labelColourSchema = z
 export type LabelColour = z.infer<typeof labelColourSchema>;
 
 export const boardLabelSchema = z
-  .strictObject({ id: uuidSchema, board_id: uuidSchema, name: z.string(), colour: labelColourSchema, position: z.int().min(0) })
+  .strictObject({
+    id: uuidSchema.describe('The label.'),
+    board_id: uuidSchema.describe('The board that it belongs to.'),
+    name: z.string().describe('As the agency calls it.'),
+    colour: labelColourSchema.describe('Of the label palette.'),
+    position: z.int().min(0).describe("Place in the board's label order, counted from 0."),
+  })
   .meta({ id: 'AgencyBoardLabel' });
 export type BoardLabel = z.infer<typeof boardLabelSchema>;
 
 export const boardColumnSchema = z
   .strictObject({
-    id: uuidSchema,
-    board_id: uuidSchema,
-    name: z.string(),
-    visibility: boardVisibilitySchema,
-    position: z.int().min(0),
+    id: uuidSchema.describe('The column.'),
+    board_id: uuidSchema.describe('The board that it belongs to.'),
+    name: z.string().describe('As the agency calls it.'),
+    visibility: boardVisibilitySchema.describe('Who may see it. A client sees a card only when its column is client visible too.'),
+    position: z.int().min(0).describe('Place from the left, counted from 0.'),
   })
   .meta({ id: 'AgencyBoardColumn' });
 export type BoardColumn = z.infer<typeof boardColumnSchema>;
@@ -31,11 +37,11 @@ export type BoardColumn = z.infer<typeof boardColumnSchema>;
 /** Columns from left to right, labels in the board's label order. */
 export const boardSchema = z
   .strictObject({
-    id: uuidSchema,
-    name: z.string(),
-    columns: z.array(boardColumnSchema),
-    labels: z.array(boardLabelSchema),
-    created_at: timestampSchema,
+    id: uuidSchema.describe('The board.'),
+    name: z.string().describe('As the agency calls it.'),
+    columns: z.array(boardColumnSchema).describe('From left to right.'),
+    labels: z.array(boardLabelSchema).describe("In the board's label order. A client's view has none."),
+    created_at: timestampSchema.describe('When it was created.'),
   })
   .meta({ id: 'AgencyBoard' });
 export type Board = z.infer<typeof boardSchema>;
@@ -44,7 +50,7 @@ export type Board = z.infer<typeof boardSchema>;
 export const boardViewSchema = z.enum(['agency', 'client']);
 export const viewQuery = { view: boardViewSchema.default('agency').meta({ description: 'client: what the client sees' }) };
 
-export const boardId = { schema: idSchema, notFound: 'board_not_found' } as const;
+export const boardId = { schema: idSchema.describe('The board.'), notFound: 'board_not_found' } as const;
 const tags = ['Agency boards'] as const;
 const boards = '/v1/agency/boards';
 
@@ -68,7 +74,7 @@ export const createBoard = endpoint({
   path: boards,
   summary: 'Create a board without columns',
   permissions: ['agency.boards.manage'],
-  body: z.strictObject({ name: text(200) }),
+  body: z.strictObject({ name: text(200).describe('1 to 200 characters, none of them a control character.') }),
   example: { name: 'Relaunch' },
   response: { status: 201, schema: boardSchema },
   problems: [],
@@ -97,7 +103,10 @@ export const createBoardColumn = endpoint({
   summary: 'Add a column at the right',
   permissions: ['agency.boards.manage'],
   params: { boardId },
-  body: z.strictObject({ name: text(200), visibility: boardVisibilitySchema.default('internal') }),
+  body: z.strictObject({
+    name: text(200).describe('1 to 200 characters, none of them a control character.'),
+    visibility: boardVisibilitySchema.default('internal').describe('Who may see it.'),
+  }),
   example: { name: 'In review', visibility: 'client' },
   response: { status: 201, schema: boardColumnSchema },
   problems: ['board_full'],
@@ -111,7 +120,7 @@ export const getBoardColumn = endpoint({
   path: `${boards}/{boardId}/columns/{columnId}`,
   summary: 'One column',
   permissions: ['agency.boards.view'],
-  params: { boardId, columnId: { schema: idSchema, notFound: 'board_column_not_found' } },
+  params: { boardId, columnId: { schema: idSchema.describe('The column.'), notFound: 'board_column_not_found' } },
   response: { status: 200, schema: boardColumnSchema },
   problems: [],
   tags,
@@ -125,7 +134,10 @@ export const createBoardLabel = endpoint({
   summary: "Add a label at the end of the board's label order",
   permissions: ['agency.boards.manage'],
   params: { boardId },
-  body: z.strictObject({ name: text(100), colour: labelColourSchema }),
+  body: z.strictObject({
+    name: text(100).describe('1 to 100 characters, none of them a control character.'),
+    colour: labelColourSchema.describe('Of the label palette.'),
+  }),
   example: { name: 'Urgent', colour: 'red' },
   response: { status: 201, schema: boardLabelSchema },
   problems: ['board_full'],
@@ -139,7 +151,7 @@ export const getBoardLabel = endpoint({
   path: `${boards}/{boardId}/labels/{labelId}`,
   summary: 'One label',
   permissions: ['agency.boards.view'],
-  params: { boardId, labelId: { schema: idSchema, notFound: 'board_label_not_found' } },
+  params: { boardId, labelId: { schema: idSchema.describe('The label.'), notFound: 'board_label_not_found' } },
   response: { status: 200, schema: boardLabelSchema },
   problems: [],
   tags,

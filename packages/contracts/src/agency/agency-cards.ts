@@ -6,21 +6,21 @@ import { boardId, boardLabelSchema, boardVisibilitySchema, labelColourSchema, vi
 /** interface.md 2.7. `position` counts the cards of the column from 0; that of an archived card is where it was. */
 export const cardSchema = z
   .strictObject({
-    id: uuidSchema,
-    board_id: uuidSchema,
-    column_id: uuidSchema,
-    title: z.string(),
-    body: z.string(),
-    visibility: boardVisibilitySchema,
-    position: z.int().min(0),
-    assignee_id: z.string().nullable(),
-    due_at: timestampSchema.nullable(),
-    created_by_client: z.boolean(),
-    archived_at: timestampSchema.nullable(),
-    cover_colour: z.union([labelColourSchema, z.literal('')]),
-    labels: z.array(boardLabelSchema),
-    created_at: timestampSchema,
-    updated_at: timestampSchema,
+    id: uuidSchema.describe('The card.'),
+    board_id: uuidSchema.describe('The board that it is on.'),
+    column_id: uuidSchema.describe('The column that it is in, or was in when it was archived.'),
+    title: z.string().describe('One line.'),
+    body: z.string().describe('Text with line breaks; empty where none was given.'),
+    visibility: boardVisibilitySchema.describe('Who may see it. A client sees a card only when its column is client visible too.'),
+    position: z.int().min(0).describe('Place in the column, counted from 0. That of an archived card is where it was.'),
+    assignee_id: z.string().nullable().describe("Whoever works on it, in the agency's own words; null for nobody."),
+    due_at: timestampSchema.nullable().describe('When it is due; null for never.'),
+    created_by_client: z.boolean().describe('Whether the client raised it.'),
+    archived_at: timestampSchema.nullable().describe('When it was archived; null while it is on the board.'),
+    cover_colour: z.union([labelColourSchema, z.literal('')]).describe('Colour band across its top; empty for none.'),
+    labels: z.array(boardLabelSchema).describe("In the board's label order. A client's view has none."),
+    created_at: timestampSchema.describe('When it was created.'),
+    updated_at: timestampSchema.describe('When it was last changed.'),
   })
   .meta({ id: 'AgencyBoardCard' });
 export type Card = z.infer<typeof cardSchema>;
@@ -40,17 +40,17 @@ const dueSchema = z.iso
   .refine(isInFourDigitYears, 'must be in the years 1 to 9999')
   .meta({ description: 'RFC 3339, in any offset; answered in UTC' });
 const fields = {
-  title: text(500),
-  body: paragraphs(20_000),
-  visibility: boardVisibilitySchema,
-  assignee_id: text(200).nullable(),
-  due_at: dueSchema.nullable(),
-  cover_colour: z.union([labelColourSchema, z.literal('')]),
-  label_ids: z.array(idSchema).max(cardLabelsMax),
+  title: text(500).describe('One line of 1 to 500 characters.'),
+  body: paragraphs(20_000).describe('Text of up to 20,000 characters, line breaks included.'),
+  visibility: boardVisibilitySchema.describe('Who may see it.'),
+  assignee_id: text(200).nullable().describe("Whoever works on it, in the agency's own words of up to 200 characters; null for nobody."),
+  due_at: dueSchema.nullable().describe('When it is due, as RFC 3339 in any offset; answered in UTC. Null for never.'),
+  cover_colour: z.union([labelColourSchema, z.literal('')]).describe('Colour band across its top; empty for none.'),
+  label_ids: z.array(idSchema).max(cardLabelsMax).describe('Labels of the board, up to 50.'),
 };
 
 const newCardSchema = z.strictObject({
-  column_id: idSchema,
+  column_id: idSchema.describe('A column of the board. The card goes to its end.'),
   title: fields.title,
   body: fields.body.default(''),
   visibility: fields.visibility.default('internal'),
@@ -60,9 +60,15 @@ const newCardSchema = z.strictObject({
   label_ids: fields.label_ids.default([]),
 });
 
-const changeCardSchema = z.strictObject({ column_id: idSchema, ...fields, position: z.int().min(0).max(1_000_000) }).partial();
+const changeCardSchema = z
+  .strictObject({
+    column_id: idSchema.describe('A column of the board, to move the card to.'),
+    ...fields,
+    position: z.int().min(0).max(1_000_000).describe('Place in the column, counted from 0; one behind the last card is the end.'),
+  })
+  .partial();
 
-const cardId = { schema: idSchema, notFound: 'card_not_found' } as const;
+const cardId = { schema: idSchema.describe('The card.'), notFound: 'card_not_found' } as const;
 const tags = ['Agency boards'] as const;
 const cards = '/v1/agency/boards/{boardId}/cards';
 
@@ -74,7 +80,10 @@ export const listCards = endpoint({
   summary: "The board's cards, newest first: those on it, or with archived=true those in the archive",
   permissions: ['agency.boards.view'],
   params: { boardId },
-  query: pageQuerySchema.extend({ ...viewQuery, archived: z.enum(['true', 'false']).default('false') }),
+  query: pageQuerySchema.extend({
+    ...viewQuery,
+    archived: z.enum(['true', 'false']).default('false').describe('true lists the archive in place of the board.'),
+  }),
   response: { status: 200, schema: pageOf(cardSchema) },
   problems: [],
   tags,

@@ -19,15 +19,17 @@ export type ServerPowerState = z.infer<typeof powerStateSchema>;
 /** How the machine is paid for (decisions.md 3): ahead by a subscription, or per started hour. In the sandbox nothing is: `status` is none. */
 export const computeServerBillingSchema = z
   .strictObject({
-    mode: z.enum(['term', 'metered']),
-    currency: z.string(),
-    amount_minor: z.int().min(0),
-    interval: z.enum(['month', 'hour']),
-    subscription_id: z.string().nullable(),
-    term_months: z.int().nullable(),
-    started_hours: z.int().nullable(),
-    charged_until: timestampSchema.nullable(),
-    status: z.enum(['active', 'past_due', 'cancelled', 'none']),
+    mode: z.enum(['term', 'metered']).describe('term is paid ahead by a subscription, metered by the started hour.'),
+    currency: z.string().describe('Three letters of ISO 4217.'),
+    amount_minor: z.int().min(0).describe("Price of one interval in the currency's smallest unit, such as cents."),
+    interval: z.enum(['month', 'hour']).describe('What amount_minor pays for.'),
+    subscription_id: z.string().nullable().describe('The subscription that pays for a term; null for a metered machine.'),
+    term_months: z.int().nullable().describe('Months of the term; null for a metered machine.'),
+    started_hours: z.int().nullable().describe('Hours begun so far; null for a machine on a term.'),
+    charged_until: timestampSchema.nullable().describe('End of the last hour or term that was charged; null before the first charge.'),
+    status: z
+      .enum(['active', 'past_due', 'cancelled', 'none'])
+      .describe('How payment stands. none in the sandbox, where nothing is charged.'),
   })
   .meta({ id: 'ComputeServerBilling' });
 export type ComputeServerBilling = z.infer<typeof computeServerBillingSchema>;
@@ -35,33 +37,32 @@ export type ComputeServerBilling = z.infer<typeof computeServerBillingSchema>;
 /** interface.md 2.6, in its extended form everywhere */
 export const computeServerSchema = z
   .strictObject({
-    /** Also its provisioning workflow's id, and the machine's name at the provider. */
-    id: uuidSchema,
-    name: z.string(),
-    deploy_target: z.string(),
-    plan_code: z.string(),
-    provider: z.string(),
-    spec: z.string(),
-    zone: z.string(),
-    status: serverStatusSchema,
-    message: z.string(),
-    vendor_status: z.string(),
-    power_state: powerStateSchema,
-    addresses: z.array(z.string()),
-    optimisation: z.string(),
-    term_months: z.int().nullable(),
-    renews_at: z.null(),
-    created_at: z.string(),
-    operable: z.boolean(),
-    image: z.string(),
-    suspended: z.boolean(),
-    suspension_reason: z.string(),
-    capabilities: z.array(z.string()),
-    billing: computeServerBillingSchema,
-    login_user: z.string(),
-    blueprint: z.enum(['', 'docker', 'k3s', 'k3s_argocd']),
-    cluster_id: z.string(),
-    cluster_role: z.enum(['', 'server', 'agent']),
+    id: uuidSchema.describe("Also the id of its provisioning workflow, and the machine's name at the provider."),
+    name: z.string().describe("The customer's own name for it."),
+    deploy_target: z.string().describe('The compute range that it belongs to.'),
+    plan_code: z.string().describe('The plan that was bought; empty when ordered by size.'),
+    provider: z.string().describe('The provider that runs it.'),
+    spec: z.string().describe("The size that the machine has now, in the provider's word."),
+    zone: z.string().describe("The data centre, in the provider's word."),
+    status: serverStatusSchema.describe('How the order stands.'),
+    message: z.string().describe('Why the order failed; empty unless status is failed.'),
+    vendor_status: z.string().describe("The provider's own word, as it is. For staff, not for showing to customers."),
+    power_state: powerStateSchema.describe('What the machine does now.'),
+    addresses: z.array(z.string()).describe('Public IP addresses. An empty list means that the provider has stated none.'),
+    optimisation: z.string().describe('Profile that its software was tuned for; empty for none.'),
+    term_months: z.int().nullable().describe('Months of the term that it was bought on; null where there is none.'),
+    renews_at: z.null().describe('Always null: no provider publishes a date.'),
+    created_at: z.string().describe('When it was ordered.'),
+    operable: z.boolean().describe('Whether the customer may act on the machine now.'),
+    image: z.string().describe("The provider's image that it was built from."),
+    suspended: z.boolean().describe('Whether Drydock has stopped it. This is not its power state.'),
+    suspension_reason: z.string().describe('Why it is suspended, as staff wrote it; empty in good standing.'),
+    capabilities: z.array(z.string()).describe('What its provider can do, such as compute:snapshots.'),
+    billing: computeServerBillingSchema.describe('How it is paid for.'),
+    login_user: z.string().describe('The account to sign in as over ssh.'),
+    blueprint: z.enum(['', 'docker', 'k3s', 'k3s_argocd']).describe('Software that was installed at its first boot; empty for none.'),
+    cluster_id: z.string().describe('The cluster that it is a node of; empty for none.'),
+    cluster_role: z.enum(['', 'server', 'agent']).describe('Its role in that cluster; empty for none.'),
   })
   .meta({ id: 'ComputeServer' });
 export type ComputeServerView = z.infer<typeof computeServerSchema>;
@@ -71,7 +72,7 @@ const codeSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/);
 /** By name. A number would be an image's id, and some of those are other customers' snapshots. */
 const imageSchema = z.string().regex(/^[A-Za-z][A-Za-z0-9._-]{0,62}$/);
 
-export const serverId = { schema: idSchema, notFound: 'server_not_found' } as const;
+export const serverId = { schema: idSchema.describe('The server.'), notFound: 'server_not_found' } as const;
 const tags = ['Servers'] as const;
 
 export const listComputeServers = endpoint({
@@ -96,13 +97,13 @@ export const orderComputeServer = endpoint({
   permissions: ['sites.create'],
   body: z
     .strictObject({
-      name: text(200),
-      deploy_target: codeSchema,
-      plan_code: codeSchema.optional(),
-      spec: codeSchema.optional(),
-      image: imageSchema,
-      zone: codeSchema,
-      term_months: z.int().min(1).max(60).optional(),
+      name: text(200).describe("The customer's own name for it, 1 to 200 characters."),
+      deploy_target: codeSchema.describe('A compute range of the installation.'),
+      plan_code: codeSchema.optional().describe('A plan of the range. Give either this or spec.'),
+      spec: codeSchema.optional().describe('A size of the provider, such as cpx11. Give either this or plan_code.'),
+      image: imageSchema.describe('Name of an image of the provider, such as ubuntu-24.04.'),
+      zone: codeSchema.describe('A data centre of the provider, such as fsn1.'),
+      term_months: z.int().min(1).max(60).optional().describe('Buys a term of 1 to 60 months. Left out: charged by the started hour.'),
     })
     .refine((order) => (order.plan_code === undefined) !== (order.spec === undefined), {
       path: ['plan_code'],
@@ -136,7 +137,7 @@ export const rebuildComputeServer = endpoint({
   summary: 'Overwrite the disk with an image of the provider; there is no undo',
   permissions: ['sites.view', 'sites.delete'],
   params: { serverId },
-  body: z.strictObject({ image: imageSchema }),
+  body: z.strictObject({ image: imageSchema.describe('Name of an image of the provider, such as debian-12.') }),
   example: { image: 'debian-12' },
   response: { status: 202, schema: computeServerSchema },
   problems: ['operation_in_progress', 'needs_attention', 'server_not_operable', 'rebuild_unsupported', 'rebuild_protected'],

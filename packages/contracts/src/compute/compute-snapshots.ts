@@ -7,18 +7,21 @@ import { computeServerSchema, serverId } from './compute-servers';
 /** `id` is the provider's; empty only in the answer to an order whose number the provider has not told yet. */
 export const serverSnapshotSchema = z
   .strictObject({
-    id: z.string(),
-    description: z.string(),
-    status: z.enum(['creating', 'available', 'unavailable']),
-    created_at: timestampSchema,
-    size_gb: z.number().min(0).nullable(),
+    id: z.string().describe("The provider's own id. Empty only in the answer to an order whose number the provider has not told yet."),
+    description: z.string().describe('As it was given.'),
+    status: z.enum(['creating', 'available', 'unavailable']).describe('Only an available one can be rolled back to.'),
+    created_at: timestampSchema.describe('When the provider took it.'),
+    size_gb: z.number().min(0).nullable().describe('Size at the provider in GB (10^9 bytes); null while it is not known.'),
   })
   .meta({ id: 'ServerSnapshot' });
 export type ServerSnapshot = z.infer<typeof serverSnapshotSchema>;
 
 /** The snapshot is named and not owned, so whatever it is told apart by, one that is not this server's is 422 and never 404. */
 const snapshotId = {
-  schema: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
+  schema: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
+    .describe("The provider's own id of the snapshot."),
   notNamed: 'snapshot_not_on_server',
 } as const;
 const path = '/v1/compute/servers/{serverId}/snapshots';
@@ -57,7 +60,7 @@ export const takeServerSnapshot = endpoint({
   summary: 'Take a snapshot of the disk; it can be rolled back to once its status is available',
   permissions: ['sites.view', 'sites.create'],
   params: { serverId },
-  body: z.strictObject({ description: text(200).optional() }),
+  body: z.strictObject({ description: text(200).optional().describe('1 to 200 characters, to tell it apart by.') }),
   example: { description: 'before the relaunch' },
   response: { status: 202, schema: serverSnapshotSchema },
   problems: ['operation_in_progress', 'needs_attention', 'server_not_operable', 'snapshots_unsupported'],

@@ -10,14 +10,13 @@ export type DatabaseBackupKind = z.infer<typeof databaseBackupKindSchema>;
 
 export const databaseBackupSchema = z
   .strictObject({
-    id: uuidSchema,
-    kind: databaseBackupKindSchema,
-    status: z.enum(['queued', 'running', 'completed', 'failed']),
-    /** The version of the instance that the backup was taken from. */
-    engine_version: z.string(),
-    size_bytes: z.int().min(0).nullable(),
-    created_at: timestampSchema,
-    completed_at: timestampSchema.nullable(),
+    id: uuidSchema.describe('The backup.'),
+    kind: databaseBackupKindSchema.describe('upgrade was taken before or after an upgrade; pre_restore is what a restore has replaced.'),
+    status: z.enum(['queued', 'running', 'completed', 'failed']).describe('Only a completed one can be restored.'),
+    engine_version: z.string().describe('Major of the instance that it was taken from.'),
+    size_bytes: z.int().min(0).nullable().describe('Bytes of the archive, compressed; null until it is completed.'),
+    created_at: timestampSchema.describe('When it was asked for.'),
+    completed_at: timestampSchema.nullable().describe('When it ended; null before.'),
   })
   .meta({ id: 'DatabaseBackup' });
 export type DatabaseBackup = z.infer<typeof databaseBackupSchema>;
@@ -54,7 +53,7 @@ export const takeDatabaseBackup = endpoint({
   tags,
 });
 
-const backupId = { schema: idSchema, notNamed: 'backup_not_found' } as const;
+const backupId = { schema: idSchema.describe('The backup.'), notNamed: 'backup_not_found' } as const;
 
 /** Destructive. A database's backups do not expire. */
 export const restoreDatabaseBackup = endpoint({

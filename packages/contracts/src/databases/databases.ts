@@ -9,71 +9,90 @@ export type DatabaseStatus = z.infer<typeof databaseStatusSchema>;
 
 export const managedDatabaseBillingSchema = z
   .strictObject({
-    subscription_id: z.string(),
-    status: z.enum(['active', 'past_due', 'cancelled']),
-    currency: z.string(),
-    amount_minor: z.int().min(0),
-    interval: z.literal('month'),
-    current_period_end: timestampSchema,
-    cancel_at_period_end: z.boolean(),
+    subscription_id: z.string().describe('The subscription that pays for it.'),
+    status: z.enum(['active', 'past_due', 'cancelled']).describe('How payment stands.'),
+    currency: z.string().describe('Three letters of ISO 4217.'),
+    amount_minor: z.int().min(0).describe("Price of a month in the currency's smallest unit, such as cents."),
+    interval: z.literal('month').describe('What amount_minor pays for.'),
+    current_period_end: timestampSchema.describe('Until when it is paid.'),
+    cancel_at_period_end: z.boolean().describe('Whether the subscription ends then.'),
   })
   .meta({ id: 'ManagedDatabaseBilling' });
 
 /** interface.md 2.8 */
 export const managedDatabaseSchema = z
   .strictObject({
-    id: z.string(),
-    label: z.string(),
-    engine: databaseEngineSchema,
-    engine_version: z.string(),
-    engine_label: z.string(),
-    size: z.string(),
-    status: databaseStatusSchema,
-    status_detail: z.string(),
-    /** Empty until the instance is available; the same for ever then. TLS is required. */
-    host: z.string(),
-    port: z.int(),
-    database_name: z.string(),
-    username: z.string(),
-    high_availability: z.boolean(),
-    vcpu: z.int(),
-    ram_gb: z.int(),
-    storage_gb: z.int(),
-    tls_required: z.literal(true),
-    created_at: timestampSchema,
-    last_backup_at: timestampSchema.nullable(),
-    order_line_id: z.string().nullable(),
-    billing: managedDatabaseBillingSchema.nullable(),
-    restore_verified_at: timestampSchema.nullable(),
+    id: z.string().describe('The database.'),
+    label: z.string().describe("The customer's own name for it; never sent to the infrastructure."),
+    engine: databaseEngineSchema.describe('The engine that runs it.'),
+    engine_version: z.string().describe("The engine's major. The patch level cannot be chosen."),
+    engine_label: z.string().describe('Engine and version as people read them.'),
+    size: z.string().describe('A size code of the catalogue.'),
+    status: databaseStatusSchema.describe('How the instance stands. Data can be reached while it is available.'),
+    status_detail: z.string().describe('Why a failed instance failed; empty otherwise.'),
+    host: z.string().describe('Empty until the instance is available; the same for ever then.'),
+    port: z.int().describe('TCP port; 0 until the instance is available.'),
+    database_name: z.string().describe('Name to connect to.'),
+    username: z.string().describe("The owner's role."),
+    high_availability: z.boolean().describe('Whether a standby takes over by itself.'),
+    vcpu: z.int().describe('Virtual CPUs.'),
+    ram_gb: z.int().describe('Memory in GB.'),
+    storage_gb: z.int().describe('Disk in GB.'),
+    tls_required: z.literal(true).describe('Always true: a connection without TLS is refused.'),
+    created_at: timestampSchema.describe('When it was ordered.'),
+    last_backup_at: timestampSchema.nullable().describe('When a backup last completed; null if never.'),
+    order_line_id: z.string().nullable().describe('The line of the paid order that it fulfils; null where there is none.'),
+    billing: managedDatabaseBillingSchema.nullable().describe('The subscription that pays for it; null where none does.'),
+    restore_verified_at: timestampSchema
+      .nullable()
+      .describe('When a backup of it was last restored on trial and read back over a client connection; null if never.'),
   })
   .meta({ id: 'ManagedDatabase' });
 export type ManagedDatabase = z.infer<typeof managedDatabaseSchema>;
 
 /** With its password, which is shown by the creating call alone. */
-export const createdDatabaseSchema = managedDatabaseSchema.extend({ password: z.string() }).meta({ id: 'CreatedDatabase' });
+export const createdDatabaseSchema = managedDatabaseSchema
+  .extend({ password: z.string().describe("The owner's password. Shown by this answer only.") })
+  .meta({ id: 'CreatedDatabase' });
 export type CreatedDatabase = z.infer<typeof createdDatabaseSchema>;
 
-const offeredVersionSchema = z.strictObject({
-  version: z.string(),
-  label: z.string(),
-  /** Majors that a database of this one can be moved to in one step. */
-  upgradable_to: z.array(z.string()),
-  /** The day from which nobody mends it any more. */
-  end_of_life: z.iso.date(),
-});
+const offeredVersionSchema = z
+  .strictObject({
+    version: z.string().describe('The major.'),
+    label: z.string().describe('The major as people read it.'),
+    upgradable_to: z.array(z.string()).describe('Majors that a database of this one can be moved to in one step.'),
+    end_of_life: z.iso.date().describe('The day from which nobody mends it any more, as YYYY-MM-DD.'),
+  })
+  .meta({ id: 'DatabaseVersion' });
 
-export const databaseSizeSchema = z.strictObject({ code: z.string(), vcpu: z.int(), ram_gb: z.int(), storage_gb: z.int() });
+export const databaseSizeSchema = z
+  .strictObject({
+    code: z.string().describe('The size, as an order names it.'),
+    vcpu: z.int().describe('Virtual CPUs.'),
+    ram_gb: z.int().describe('Memory in GB.'),
+    storage_gb: z.int().describe('Disk in GB.'),
+  })
+  .meta({ id: 'DatabaseSize' });
 export type DatabaseSize = z.infer<typeof databaseSizeSchema>;
 
 export const databaseCatalogueSchema = z
   .strictObject({
-    engines: z.array(z.strictObject({ engine: databaseEngineSchema, versions: z.array(offeredVersionSchema) })),
-    sizes: z.array(databaseSizeSchema),
+    engines: z
+      .array(
+        z
+          .strictObject({
+            engine: databaseEngineSchema.describe('The engine, as an order names it.'),
+            versions: z.array(offeredVersionSchema).describe('Its majors that are offered, oldest first.'),
+          })
+          .meta({ id: 'DatabaseEngineOffer' }),
+      )
+      .describe('Engines that are offered here.'),
+    sizes: z.array(databaseSizeSchema).describe('Sizes that are offered, smallest first.'),
   })
   .meta({ id: 'DatabaseCatalogue' });
 export type DatabaseCatalogue = z.infer<typeof databaseCatalogueSchema>;
 
-export const databaseId = { schema: idSchema, notFound: 'database_not_found' } as const;
+export const databaseId = { schema: idSchema.describe('The database.'), notFound: 'database_not_found' } as const;
 const tags = ['Databases'] as const;
 
 export const getDatabaseCatalogue = endpoint({
@@ -109,14 +128,19 @@ export const createDatabase = endpoint({
   summary: 'Create a database; it is provisioning until its instance answers. The password is shown here alone',
   permissions: ['databases.manage'],
   body: z.strictObject({
-    label: text(200),
-    engine: databaseEngineSchema,
-    engine_version: z.string().max(32),
-    size: z.string().max(32),
-    high_availability: z.boolean().default(false),
-    from: z.strictObject({ backup_id: idSchema }).optional().meta({
-      description: "Begins with what this backup of a database of the organisation's holds; engine_version is the backup's or a newer one",
-    }),
+    label: text(200).describe("The customer's own name for it, 1 to 200 characters."),
+    engine: databaseEngineSchema.describe('An engine of the catalogue.'),
+    engine_version: z.string().max(32).describe('A major of the catalogue.'),
+    size: z.string().max(32).describe('A size code of the catalogue.'),
+    high_availability: z.boolean().default(false).describe('A standby that takes over by itself.'),
+    from: z
+      .strictObject({ backup_id: idSchema.describe('A completed backup of a database of the organisation.') })
+      .meta({ id: 'DatabaseOrigin' })
+      .optional()
+      .meta({
+        description:
+          "Begins with what this backup of a database of the organisation's holds; engine_version is the backup's or a newer one",
+      }),
   }),
   example: { label: 'Shop', engine: 'postgres', engine_version: '16', size: 'small' },
   response: { status: 202, schema: createdDatabaseSchema },

@@ -15,28 +15,52 @@ export const onDemandLimit = 5;
 export const immutableDays = 30;
 
 /** `reason` is for people. `changed while it was read`, and what names a part that was left out, mean that the path itself is in the backup. */
-export const skippedPathSchema = z.strictObject({ path: z.string(), reason: z.string() }).meta({ id: 'SkippedPath' });
+export const skippedPathSchema = z
+  .strictObject({
+    path: z.string().describe("Path below the site's folder; bytes that are no UTF-8 are shown as U+FFFD."),
+    reason: z
+      .string()
+      .describe('Why, for people. `changed while it was read`, and a part that was left out, mean that the path itself is in the backup.'),
+  })
+  .meta({ id: 'SkippedPath' });
 
 export const siteBackupSchema = z
   .strictObject({
-    id: uuidSchema,
-    site_id: uuidSchema,
-    kind: backupKindSchema,
-    status: backupStatusSchema,
-    restorable: z.boolean(),
-    /** `files` is false when the site's front page, such as index.php, is not among them. */
-    includes: z.strictObject({ files: z.boolean(), database: z.boolean() }),
-    /** Paths that are not in it, or not as they were at one moment: how many, and up to ten of them, a front page first. */
-    skipped: z.strictObject({ count: z.int().min(0), sample: z.array(skippedPathSchema).max(10) }),
-    size_bytes: z.int().min(0).nullable(),
-    /** The SHA-256 of the archive's manifest, which in turn covers every byte of the archive. */
-    checksum_sha256: z.string().nullable(),
-    location: z.enum(['object_storage', 'worker_host']),
-    created_at: timestampSchema,
-    completed_at: timestampSchema.nullable(),
-    expires_at: timestampSchema.nullable(),
-    locked_until: timestampSchema.nullable(),
-    error_code: z.string(),
+    id: uuidSchema.describe('The backup.'),
+    site_id: uuidSchema.describe('The site.'),
+    kind: backupKindSchema.describe("pre_restore is what a restore has replaced; drill is the platform's own test."),
+    status: backupStatusSchema.describe('Only a completed one can be restored.'),
+    restorable: z.boolean().describe('Whether it can be restored: it is completed and has not expired.'),
+    includes: z
+      .strictObject({
+        files: z.boolean().describe("False when the site's front page, such as index.php, is not among them."),
+        database: z.boolean().describe("Whether it holds the site's database."),
+      })
+      .meta({ id: 'SiteBackupContents' })
+      .describe('What it holds.'),
+    skipped: z
+      .strictObject({
+        count: z.int().min(0).describe('How many.'),
+        sample: z
+          .array(skippedPathSchema)
+          .max(10)
+          .describe('Up to ten of them, a front page first. The whole list has an endpoint of its own.'),
+      })
+      .meta({ id: 'SkippedPaths' })
+      .describe('Paths that are not in it, or not as they were at one moment.'),
+    size_bytes: z.int().min(0).nullable().describe('Bytes of the archive, compressed; null until it is completed.'),
+    checksum_sha256: z
+      .string()
+      .nullable()
+      .describe(
+        "SHA-256 of the archive's manifest in hexadecimal, which in turn covers every byte of the archive; null until it is completed.",
+      ),
+    location: z.enum(['object_storage', 'worker_host']).describe('Where it is kept. worker_host is the machine that took it.'),
+    created_at: timestampSchema.describe('When it was asked for.'),
+    completed_at: timestampSchema.nullable().describe('When it ended; null before.'),
+    expires_at: timestampSchema.nullable().describe('When it is deleted; null for never.'),
+    locked_until: timestampSchema.nullable().describe('Until when nobody can delete or change it; null where the storage locks nothing.'),
+    error_code: z.string().describe('Why it failed, as a code of /problems; empty otherwise.'),
   })
   .meta({ id: 'SiteBackup' });
 export type SiteBackup = z.infer<typeof siteBackupSchema>;
@@ -71,33 +95,36 @@ export const restoreDrillReasonSchema = z.enum([
 /** interface.md 2.2 */
 export const siteBackupSurfaceSchema = z
   .strictObject({
-    site_id: uuidSchema,
-    /** A page of them, newest first. */
-    backups: z.array(siteBackupSchema),
-    page: pageMetaSchema,
-    can_backup: z.boolean(),
-    in_progress: z.boolean(),
-    on_demand_backups: z.literal(true),
-    unsupported_reason: unsupportedReasonSchema,
-    on_demand_limit: z.int(),
-    on_demand_used: z.int(),
-    on_demand_remaining: z.int(),
-    on_demand_next_at: timestampSchema.nullable(),
-    daily_backups: z.boolean(),
-    retention_days: z.int(),
-    offsite_enabled: z.boolean(),
-    immutable: z.boolean(),
-    immutable_days: z.literal(immutableDays),
-    immutability_verified_at: timestampSchema.nullable(),
-    immutability_reason: immutabilityReasonSchema,
-    restore_drill_passed: z.boolean(),
-    restore_drill_at: timestampSchema.nullable(),
-    restore_drill_reason: restoreDrillReasonSchema,
+    site_id: uuidSchema.describe('The site.'),
+    backups: z.array(siteBackupSchema).describe('A page of them, newest first.'),
+    page: pageMetaSchema.describe('Where the list of backups goes on.'),
+    can_backup: z.boolean().describe('Whether a backup would be accepted now.'),
+    in_progress: z.boolean().describe('Whether a backup or a restore is running. Poll while it is true.'),
+    on_demand_backups: z.literal(true).describe('Always true: every plan includes them.'),
+    unsupported_reason: unsupportedReasonSchema.describe("Why the site's platform cannot be backed up at all; empty when it can."),
+    on_demand_limit: z.int().describe('On-demand backups that a site may take in any 24 hours.'),
+    on_demand_used: z.int().describe('On-demand backups of the last 24 hours. Failed ones do not count.'),
+    on_demand_remaining: z.int().describe('How many may be taken now.'),
+    on_demand_next_at: timestampSchema.nullable().describe('When the next one may be taken; null while on_demand_remaining is above 0.'),
+    daily_backups: z.boolean().describe('Whether the plan takes one every night.'),
+    retention_days: z.int().describe('Days for which a backup is kept.'),
+    offsite_enabled: z.boolean().describe('Whether backups are kept in object storage. Otherwise each stays on the machine that took it.'),
+    immutable: z
+      .boolean()
+      .describe('Whether it was proven lately, by a delete that was refused, that nobody can delete or change a backup.'),
+    immutable_days: z.literal(immutableDays).describe('Days for which nobody can delete or change a backup.'),
+    immutability_verified_at: timestampSchema.nullable().describe('When a delete was last tried and refused; null if never.'),
+    immutability_reason: immutabilityReasonSchema.describe('Why immutability is not proven; empty when it is.'),
+    restore_drill_passed: z
+      .boolean()
+      .describe('Whether the weekly drill, which restores a stored backup onto a site of the platform, passed lately.'),
+    restore_drill_at: timestampSchema.nullable().describe('When the last drill ended, whatever its outcome; null if never.'),
+    restore_drill_reason: restoreDrillReasonSchema.describe('Why restores are not proven; empty when they are.'),
   })
   .meta({ id: 'SiteBackupSurface' });
 export type SiteBackupSurface = z.infer<typeof siteBackupSurfaceSchema>;
 
-const restoreBody = z.strictObject({ backup_id: idSchema });
+const restoreBody = z.strictObject({ backup_id: idSchema.describe('A backup of this site, of status completed.') });
 const restoreProblems = [
   'operation_in_progress',
   'needs_attention',
@@ -130,7 +157,7 @@ export const listSiteBackupSkipped = endpoint({
   path: '/v1/sites/{siteId}/backups/{backupId}/skipped',
   summary: 'The paths that a backup does not hold, or not as they were at one moment; up to 10,000 are listed',
   permissions: ['sites.view'],
-  params: { siteId, backupId: { schema: idSchema, notFound: 'site_backup_not_found' } },
+  params: { siteId, backupId: { schema: idSchema.describe('The backup.'), notFound: 'site_backup_not_found' } },
   query: pageQuerySchema,
   response: { status: 200, schema: pageOf(skippedPathSchema) },
   problems: [],

@@ -14,25 +14,29 @@ export type DeletedSiteReason = z.infer<typeof deletedSiteReasonSchema>;
 /** interface.md 2.5 */
 export const deletedSiteSchema = z
   .strictObject({
-    id: uuidSchema,
-    site_id: uuidSchema,
-    org_id: uuidSchema,
-    primary_domain: z.string(),
-    reason: deleteReasonSchema,
-    deleted_at: timestampSchema,
-    deleted_by: z.string().nullable(),
-    purge_due_at: timestampSchema.nullable(),
-    purged_at: timestampSchema.nullable(),
-    restored_at: timestampSchema.nullable(),
-    /** For the key that asks: abuse_hold does not keep staff from it. */
-    restorable: z.boolean(),
-    reason_code: deletedSiteReasonSchema,
+    id: uuidSchema.describe("The record of the deletion. This is not the site's id."),
+    site_id: uuidSchema.describe('The site that it was.'),
+    org_id: uuidSchema.describe('The organisation that it belonged to.'),
+    primary_domain: z.string().describe('The domain that it was served under.'),
+    reason: deleteReasonSchema.describe('Why it was deleted. One that was deleted for abuse is restored by staff only.'),
+    deleted_at: timestampSchema.describe('When it was deleted. Its data is kept until it is purged.'),
+    deleted_by: z.string().nullable().describe('Id of the key that deleted it; null where no key did.'),
+    purge_due_at: timestampSchema
+      .nullable()
+      .describe('When its last backup is deleted, after which it cannot come back; null where nothing is due.'),
+    purged_at: timestampSchema.nullable().describe('When its data was deleted for good; null while it is kept.'),
+    restored_at: timestampSchema.nullable().describe('When it was restored; null if never.'),
+    restorable: z.boolean().describe('Whether this key could restore it now. Its backup was looked up in the storage.'),
+    reason_code: deletedSiteReasonSchema.describe('Why it cannot be restored; empty when it can.'),
   })
   .meta({ id: 'DeletedSite' });
 export type DeletedSiteView = z.infer<typeof deletedSiteSchema>;
 
-const deletedSiteId = { schema: idSchema, notFound: 'deleted_site_not_found' } as const;
-const workflowId = { schema: idSchema, notFound: 'workflow_not_found' } as const;
+const deletedSiteId = {
+  schema: idSchema.describe("The record of the deletion, which is not the site's id."),
+  notFound: 'deleted_site_not_found',
+} as const;
+const workflowId = { schema: idSchema.describe('The workflow.'), notFound: 'workflow_not_found' } as const;
 const path = '/v1/sites/deleted/{deletedSiteId}';
 const tags = ['Deleted sites'] as const;
 

@@ -9,17 +9,14 @@ export type OffsiteCopyKind = z.infer<typeof offsiteCopyKindSchema>;
 
 export const offsiteCopySchema = z
   .strictObject({
-    id: z.string(),
-    kind: offsiteCopyKindSchema,
-    /** The full copy that its chain begins with. */
-    base_id: z.string().nullable(),
-    /** Every copy that is needed to restore it, the full one first. */
-    depends_on: z.array(z.string()),
-    created_at: timestampSchema,
-    size_bytes: z.int().min(0),
-    status: z.enum(['completed', 'failed', 'incomplete_chain']),
-    /** When every HMAC of it was last compared. */
-    verified_at: timestampSchema.nullable(),
+    id: z.string().describe('The copy.'),
+    kind: offsiteCopyKindSchema.describe('An incremental one holds what changed since the copy before it.'),
+    base_id: z.string().nullable().describe('The full copy that its chain begins with; null for a full one.'),
+    depends_on: z.array(z.string()).describe('Every copy that is needed to restore it, the full one first.'),
+    created_at: timestampSchema.describe('When it was taken.'),
+    size_bytes: z.int().min(0).describe('Bytes in the bucket.'),
+    status: z.enum(['completed', 'failed', 'incomplete_chain']).describe('One of incomplete_chain lacks a copy that it depends on.'),
+    verified_at: timestampSchema.nullable().describe('When every HMAC of it was last compared; null if never.'),
   })
   .meta({ id: 'SiteOffsiteCopy' });
 export type OffsiteCopyView = z.infer<typeof offsiteCopySchema>;
@@ -27,39 +24,58 @@ export type OffsiteCopyView = z.infer<typeof offsiteCopySchema>;
 export const offsiteRestorePhaseSchema = z.enum(['queued', 'fetching', 'verifying', 'staging', 'switching', 'done', 'failed']);
 export type OffsiteRestorePhase = z.infer<typeof offsiteRestorePhaseSchema>;
 
-export const offsiteRestoreSchema = z.strictObject({
-  workflow_id: uuidSchema,
-  copy_id: z.string(),
-  phase: offsiteRestorePhaseSchema,
-  progress: z.int().min(0).max(100),
-  started_at: timestampSchema,
-  finished_at: timestampSchema.nullable(),
-  error_code: z.string(),
-});
+export const offsiteRestoreSchema = z
+  .strictObject({
+    workflow_id: uuidSchema.describe('The workflow that restores it.'),
+    copy_id: z.string().describe('The copy that is restored.'),
+    phase: offsiteRestorePhaseSchema.describe('What is being done.'),
+    progress: z.int().min(0).max(100).describe('Percent that is done.'),
+    started_at: timestampSchema.describe('When the call was accepted.'),
+    finished_at: timestampSchema.nullable().describe('When it ended; null before.'),
+    error_code: z.string().describe('Why it failed, as a code of /problems; empty otherwise.'),
+  })
+  .meta({ id: 'OffsiteRestore' });
 
 export const offsiteEncryptionScheme = 'aes-256-ctr+hmac-sha256';
 
 export const siteOffsiteSchema = z
   .strictObject({
-    configured: z.boolean(),
+    configured: z.boolean().describe('Whether a bucket has been named.'),
     destination: z
-      .strictObject({ kind: z.literal('s3'), endpoint: z.string(), region: z.string(), bucket: z.string(), prefix: z.string() })
-      .nullable(),
-    encryption: z.strictObject({ scheme: z.literal(offsiteEncryptionScheme), key_id: z.string() }).nullable(),
-    in_progress: z.boolean(),
-    last_copy_at: timestampSchema.nullable(),
-    last_error_code: z.string(),
-    /** A page of them, newest first. */
-    copies: z.array(offsiteCopySchema),
-    page: pageMetaSchema,
-    restore: offsiteRestoreSchema.nullable(),
+      .strictObject({
+        kind: z.literal('s3').describe('The protocol of the storage.'),
+        endpoint: z.string().describe('Origin of the storage, such as https://s3.example.com.'),
+        region: z.string().describe("The bucket's region."),
+        bucket: z.string().describe("The bucket's name."),
+        prefix: z.string().describe('Folders below which the copies are; empty for the whole bucket.'),
+      })
+      .meta({ id: 'OffsiteDestination' })
+      .nullable()
+      .describe('The bucket that copies go to; null where none has been named. Its credentials are in no answer.'),
+    encryption: z
+      .strictObject({
+        scheme: z.literal(offsiteEncryptionScheme).describe('The cipher and the authentication.'),
+        key_id: z.string().describe('Names the key, without telling it.'),
+      })
+      .meta({ id: 'OffsiteEncryption' })
+      .nullable()
+      .describe('How copies are encrypted; null where no bucket has been named.'),
+    in_progress: z.boolean().describe('Whether a copy or a restore is running. Poll while it is true.'),
+    last_copy_at: timestampSchema.nullable().describe('When a copy last completed; null if never.'),
+    last_error_code: z.string().describe('Why the last copy failed, as a code of /problems; empty when it did not.'),
+    copies: z.array(offsiteCopySchema).describe('A page of them, newest first.'),
+    page: pageMetaSchema.describe('Where the list of copies goes on.'),
+    restore: offsiteRestoreSchema.nullable().describe('The newest restore of a copy; null if there was none.'),
   })
   .meta({ id: 'SiteOffsite' });
 export type SiteOffsite = z.infer<typeof siteOffsiteSchema>;
 
 /** interface.md 2.4 */
 export const offsiteRestoreResultSchema = z
-  .strictObject({ workflow_id: uuidSchema, state: siteOffsiteSchema })
+  .strictObject({
+    workflow_id: uuidSchema.describe('The workflow that restores the copy.'),
+    state: siteOffsiteSchema.describe("The site's copies, with this restore."),
+  })
   .meta({ id: 'OffsiteRestoreResult' });
 
 const withoutSpaces = (maxLength: number) => z.string().regex(new RegExp(`^[\\x21-\\x7e]{1,${maxLength}}$`));
@@ -76,22 +92,28 @@ const endpointSchema = withoutSpaces(300).transform((text, context) => {
 
 /** `write-only`: the secret is in no answer. */
 const destinationBody = z.strictObject({
-  endpoint: endpointSchema,
-  region: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/),
-  bucket: z.string().regex(/^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/),
-  /** Folders, such as `sites/shop`; '' is the whole bucket. */
+  endpoint: endpointSchema.describe('https://host or https://host:port of an S3 storage, up to 300 characters.'),
+  region: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9-]{0,62}$/)
+    .describe("The bucket's region, such as eu-central-1."),
+  bucket: z
+    .string()
+    .regex(/^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/)
+    .describe("The bucket's name; the bucket must be there."),
   prefix: z
     .string()
     .max(200)
     .regex(/^(?:[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*\/?)?$/)
     .transform((prefix) => prefix.replace(/\/$/, ''))
-    .default(''),
-  access_key_id: withoutSpaces(256),
-  secret_access_key: withoutSpaces(512),
+    .default('')
+    .describe('Folders below which the copies go, such as sites/shop. Left out: the whole bucket.'),
+  access_key_id: withoutSpaces(256).describe('Of an account that may list, read, write and delete below the prefix.'),
+  secret_access_key: withoutSpaces(512).describe('Of the same account. It is stored encrypted and is in no answer.'),
 });
 
 /** Any text may be named; what is no copy of this site answers like one that does not exist. */
-const restoreBody = z.strictObject({ copy_id: z.string().min(1).max(255) });
+const restoreBody = z.strictObject({ copy_id: z.string().min(1).max(255).describe('A copy of this site, of status completed.') });
 const stateProblems = ['operation_in_progress', 'needs_attention', 'platform_unsupported', 'site_not_ready'] as const;
 const restoreProblems = [
   'offsite_not_configured',
@@ -168,7 +190,7 @@ export const takeSiteOffsiteCopy = endpoint({
   summary: "Copy the site into the customer's own storage: all of it, or what changed since the last copy",
   permissions: ['hosting.backup.manage'],
   params: { siteId },
-  body: z.strictObject({ kind: offsiteCopyKindSchema }),
+  body: z.strictObject({ kind: offsiteCopyKindSchema.describe('incremental needs a full copy before it.') }),
   example: { kind: 'full' },
   response: { status: 202, schema: siteOffsiteSchema },
   problems: ['offsite_not_configured', 'copy_chain_incomplete', ...stateProblems],

@@ -5,19 +5,24 @@ import { siteId } from './sites';
 
 export const siteAppSchema = z
   .strictObject({
-    site_id: uuidSchema,
-    has_app: z.boolean(),
-    /** Counts the processes that the application has had: a restart has taken effect when it is greater than before. */
-    generation: z.int().min(0),
-    last_restart_at: timestampSchema.nullable(),
-    /** A restart is refused while it is true. */
-    in_progress: z.boolean(),
+    site_id: uuidSchema.describe('The site.'),
+    has_app: z.boolean().describe('Whether the site has an application.'),
+    generation: z
+      .int()
+      .min(0)
+      .describe('Counts the processes that the application has had. A restart has taken effect when it is greater than before.'),
+    last_restart_at: timestampSchema.nullable().describe('When a restart was last asked for; null if never.'),
+    in_progress: z.boolean().describe('Whether other work is running on the site. A restart is refused while it is true.'),
   })
   .meta({ id: 'SiteApp' });
 export type SiteApp = z.infer<typeof siteAppSchema>;
 
 export const appRestartSchema = z
-  .strictObject({ site_id: uuidSchema, restarted_at: timestampSchema, takes_effect: z.literal('next_request') })
+  .strictObject({
+    site_id: uuidSchema.describe('The site.'),
+    restarted_at: timestampSchema.describe('When the restart was recorded.'),
+    takes_effect: z.literal('next_request').describe('The next request is answered by a fresh process.'),
+  })
   .meta({ id: 'AppRestart' });
 export type AppRestart = z.infer<typeof appRestartSchema>;
 

@@ -6,14 +6,27 @@ import { siteId } from './sites';
 /** `proofs`: either one is enough. The value is the organisation's own for this domain and does not change. */
 export const siteDomainSchema = z
   .strictObject({
-    site_id: uuidSchema,
-    domain: z.string(),
-    status: z.enum(['unproven', 'proven']),
-    proven_at: timestampSchema.nullable(),
-    proofs: z.strictObject({
-      dns: z.strictObject({ type: z.literal('TXT'), name: z.string(), value: z.string() }),
-      http: z.strictObject({ url: z.string(), content: z.string() }),
-    }),
+    site_id: uuidSchema.describe('The site.'),
+    domain: z.string().describe('The domain that it is served under.'),
+    status: z.enum(['unproven', 'proven']).describe('A domain that is not proven gives way to whoever proves it.'),
+    proven_at: timestampSchema.nullable().describe('When its proof was seen; null before.'),
+    proofs: z
+      .strictObject({
+        dns: z
+          .strictObject({
+            type: z.literal('TXT').describe('The type of the record.'),
+            name: z.string().describe('The name of the record.'),
+            value: z.string().describe('The text of the record.'),
+          })
+          .meta({ id: 'DnsProof' })
+          .describe('A DNS record to publish.'),
+        http: z
+          .strictObject({ url: z.string().describe('Where it must be found.'), content: z.string().describe('What it must hold.') })
+          .meta({ id: 'HttpProof' })
+          .describe('A file to serve.'),
+      })
+      .meta({ id: 'DomainProofs' })
+      .describe("Either one is enough. The value is the organisation's own for this domain and does not change."),
   })
   .meta({ id: 'SiteDomain' });
 export type SiteDomain = z.infer<typeof siteDomainSchema>;

@@ -4,7 +4,7 @@ import { idSchema, pageOf, pageQuerySchema } from '../platform/values';
 import { workflowSchema } from '../platform/workflows';
 import { siteId } from './sites';
 
-const workflowId = { schema: idSchema, notFound: 'workflow_not_found' } as const;
+const workflowId = { schema: idSchema.describe('The workflow.'), notFound: 'workflow_not_found' } as const;
 const tags = ['Workflows'] as const;
 
 export const listSiteWorkflows = endpoint({

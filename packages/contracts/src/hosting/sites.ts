@@ -10,19 +10,24 @@ export type SitePlatform = z.infer<typeof sitePlatformSchema>;
 /** Days a plan may keep backups; more is clamped, not refused (interface.md 8.2). */
 export const retentionDaysMax = 90;
 
-const planSchema = z.strictObject({ daily_backups: z.boolean(), backup_retention_days: z.int().min(1).max(3650) });
+const planSchema = z
+  .strictObject({
+    daily_backups: z.boolean().describe('Whether a backup is taken every night.'),
+    backup_retention_days: z.int().min(1).max(3650).describe('Days for which backups are kept; more than 90 counts as 90.'),
+  })
+  .meta({ id: 'SitePlan' });
 
 export const siteSchema = z
   .strictObject({
-    id: uuidSchema,
-    org_id: uuidSchema,
-    name: z.string(),
-    primary_domain: z.string(),
-    platform: sitePlatformSchema,
-    status: siteStatusSchema,
-    url: z.string(),
-    plan: planSchema,
-    created_at: timestampSchema,
+    id: uuidSchema.describe('The site.'),
+    org_id: uuidSchema.describe('The organisation that it belongs to.'),
+    name: z.string().describe("The customer's own name for it."),
+    primary_domain: z.string().describe('The domain that it is served under.'),
+    platform: sitePlatformSchema.describe("What serves it: a host of Drydock's own, a host over ssh, or a vendor's panel."),
+    status: siteStatusSchema.describe('How the site stands. restoring is being overwritten.'),
+    url: z.string().describe('Where it is served now.'),
+    plan: planSchema.describe('What its plan includes.'),
+    created_at: timestampSchema.describe('When it was created.'),
   })
   .meta({ id: 'Site' });
 export type SiteView = z.infer<typeof siteSchema>;
@@ -34,7 +39,7 @@ const domainSchema = z
   .transform((domain) => domain.toLowerCase())
   .pipe(z.string().regex(/^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/));
 
-export const siteId = { schema: idSchema, notFound: 'site_not_found' } as const;
+export const siteId = { schema: idSchema.describe('The site.'), notFound: 'site_not_found' } as const;
 const tags = ['Sites'] as const;
 
 export const listSites = endpoint({
@@ -58,10 +63,10 @@ export const createSite = endpoint({
   summary: 'Create a site; it is provisioning until its host serves it',
   permissions: ['sites.create'],
   body: z.strictObject({
-    name: text(200),
-    primary_domain: domainSchema,
-    platform: sitePlatformSchema.default('local'),
-    plan: planSchema.default({ daily_backups: true, backup_retention_days: 30 }),
+    name: text(200).describe("The customer's own name for it, 1 to 200 characters."),
+    primary_domain: domainSchema.describe('A host name of two labels or more, up to 253 characters; stored in lower case.'),
+    platform: sitePlatformSchema.default('local').describe('What serves it.'),
+    plan: planSchema.default({ daily_backups: true, backup_retention_days: 30 }).describe('What its plan includes.'),
   }),
   example: { name: 'Shop', primary_domain: 'shop.example.com', plan: { daily_backups: true, backup_retention_days: 30 } },
   response: { status: 202, schema: siteSchema },

@@ -9,15 +9,22 @@ export type VendorScope = z.infer<typeof vendorScopeSchema>;
 /** One timeline: the website's, a database's or a mailbox's. */
 export const siteVendorSnapshotItemSchema = z
   .strictObject({
-    /** '' for the website. */
-    item_id: z.string(),
-    name: z.string(),
-    /** The platform reports this timeline as broken. */
-    dead: z.boolean(),
-    restorable: z.boolean(),
-    in_progress: z.boolean(),
-    /** Newest first. `timestamp` is an opaque handle: send it back exactly as it stands here. */
-    points: z.array(z.strictObject({ timestamp: z.string(), taken_at: timestampSchema, kind: z.enum(['automatic', 'manual']) })),
+    item_id: z.string().describe('The database or the mailbox; empty for the website.'),
+    name: z.string().describe('As the platform calls it.'),
+    dead: z.boolean().describe('Whether the platform reports this timeline as broken.'),
+    restorable: z.boolean().describe('Whether a restore of it would be accepted now.'),
+    in_progress: z.boolean().describe('Whether a snapshot or a restore of it is running.'),
+    points: z
+      .array(
+        z
+          .strictObject({
+            timestamp: z.string().describe('Opaque handle of the point. Send it back exactly as it stands here.'),
+            taken_at: timestampSchema.describe('The moment whose state it holds.'),
+            kind: z.enum(['automatic', 'manual']).describe('Who asked for it.'),
+          })
+          .meta({ id: 'VendorSnapshotPoint' }),
+      )
+      .describe('Newest first.'),
   })
   .meta({ id: 'SiteVendorSnapshotItem' });
 export type SiteVendorSnapshotItem = z.infer<typeof siteVendorSnapshotItemSchema>;
@@ -25,16 +32,16 @@ export type SiteVendorSnapshotItem = z.infer<typeof siteVendorSnapshotItemSchema
 /** interface.md 2.3 */
 export const vendorSnapshotSurfaceSchema = z
   .strictObject({
-    available: z.boolean(),
-    permitted: z.boolean(),
-    pro: z.boolean(),
-    attached: z.boolean(),
-    can_back_up: z.boolean(),
-    has_dead_web: z.boolean(),
-    in_progress: z.boolean(),
-    web: siteVendorSnapshotItemSchema.nullable(),
-    databases: z.array(siteVendorSnapshotItemSchema),
-    mailboxes: z.array(siteVendorSnapshotItemSchema),
+    available: z.boolean().describe("Whether the site's platform keeps timelines at all."),
+    permitted: z.boolean().describe('Whether the package includes them. An upgrade of the package answers a false.'),
+    pro: z.boolean().describe('Whether the package has the paid tier.'),
+    attached: z.boolean().describe('Whether a storage for timelines is attached to the package.'),
+    can_back_up: z.boolean().describe('Whether a snapshot would be accepted now.'),
+    has_dead_web: z.boolean().describe("Whether the platform reports the website's timeline as broken."),
+    in_progress: z.boolean().describe('Whether a snapshot or a restore is running. Poll while it is true.'),
+    web: siteVendorSnapshotItemSchema.nullable().describe("The website's timeline; null when the platform holds none."),
+    databases: z.array(siteVendorSnapshotItemSchema).describe('The timeline of each database.'),
+    mailboxes: z.array(siteVendorSnapshotItemSchema).describe('The timeline of each mailbox.'),
   })
   .meta({ id: 'VendorSnapshotSurface' });
 export type VendorSnapshotSurface = z.infer<typeof vendorSnapshotSurfaceSchema>;
@@ -65,7 +72,10 @@ export const takeSiteVendorSnapshot = endpoint({
   summary: 'Have the platform take a snapshot of the website or of one database now',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
-  body: z.strictObject({ scope: vendorScopeSchema, item_id: itemIdSchema.optional() }),
+  body: z.strictObject({
+    scope: vendorScopeSchema.describe('web is the website. A mailbox cannot be snapshotted on demand.'),
+    item_id: itemIdSchema.optional().describe('The database. Left out for the website.'),
+  }),
   example: { scope: 'web' },
   response: { status: 202, schema: vendorSnapshotSurfaceSchema },
   problems: [
@@ -90,10 +100,10 @@ export const restoreSiteVendorSnapshot = endpoint({
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: z.strictObject({
-    scope: vendorScopeSchema,
-    timestamp: z.string().min(1).max(255),
-    item_id: itemIdSchema.optional(),
-    temp_mailbox: z.boolean().optional(),
+    scope: vendorScopeSchema.describe('What is rolled back.'),
+    timestamp: z.string().min(1).max(255).describe('A point of the timeline, exactly as its list has it.'),
+    item_id: itemIdSchema.optional().describe('The database or the mailbox. Left out for the website.'),
+    temp_mailbox: z.boolean().optional().describe('Restores a mailbox beside the live one. Only with scope mailbox.'),
   }),
   example: { scope: 'database', timestamp: '20261121T031500Z-4711', item_id: 'shop_db' },
   response: { status: 202, schema: vendorSnapshotSurfaceSchema },

@@ -5,22 +5,28 @@ import { idSchema, modeSchema, pageOf, pageQuerySchema, text, timestampSchema, u
 /** interface.md 2.1. `token` is in the creating answer only. */
 export const apiKeySchema = z
   .strictObject({
-    id: uuidSchema,
-    name: z.string(),
-    prefix: z.string(),
-    scopes: z.array(z.string()),
-    sandbox: z.boolean(),
-    last_used_at: timestampSchema.nullable(),
-    revoked_at: timestampSchema.nullable(),
-    created_at: timestampSchema,
+    id: uuidSchema.describe("The key's record. This is no part of the token."),
+    name: z.string().describe('As it was given when the key was minted.'),
+    prefix: z.string().describe('Public part of the token, to tell keys apart by.'),
+    scopes: z.array(z.string()).describe('Permissions that the key may exercise, where its organisation holds them.'),
+    sandbox: z
+      .boolean()
+      .describe('Whether it is a test key: it reaches the sandbox only, where nothing is charged and no machine is ordered.'),
+    last_used_at: timestampSchema.nullable().describe('When it last authenticated a request, to the minute; null if never.'),
+    revoked_at: timestampSchema.nullable().describe('Always null: a revoked key is in no list and cannot be fetched.'),
+    created_at: timestampSchema.describe('When it was minted.'),
   })
   .meta({ id: 'ApiKey' });
 export type ApiKey = z.infer<typeof apiKeySchema>;
 
-export const mintedApiKeySchema = apiKeySchema.extend({ token: z.string() }).meta({ id: 'MintedApiKey' });
+export const mintedApiKeySchema = apiKeySchema
+  .extend({
+    token: z.string().describe('The whole token, `dd_<live|test>_<prefix>_<secret>`. Shown by this answer only; nobody can read it again.'),
+  })
+  .meta({ id: 'MintedApiKey' });
 export type MintedApiKey = z.infer<typeof mintedApiKeySchema>;
 
-const keyId = { schema: idSchema, notFound: 'api_key_not_found' } as const;
+const keyId = { schema: idSchema.describe("The key's record, which is no part of its token."), notFound: 'api_key_not_found' } as const;
 const tags = ['API keys'] as const;
 
 export const createApiKey = endpoint({
@@ -32,10 +38,14 @@ export const createApiKey = endpoint({
   permissions: ['apikeys.manage'],
   quota: 'mint',
   body: z.strictObject({
-    name: text(200),
-    scopes: z.array(z.string().max(100)).max(100).default([]),
-    sandbox: z.boolean().default(false),
-    org_id: idSchema.nullable().default(null),
+    name: text(200).describe('1 to 200 characters, to tell keys apart by.'),
+    scopes: z
+      .array(z.string().max(100))
+      .max(100)
+      .default([])
+      .describe('Permissions to grant; each must be held by the caller. GET /v1/permissions lists them.'),
+    sandbox: z.boolean().default(false).describe('Mints a test key, which reaches the sandbox only.'),
+    org_id: idSchema.nullable().default(null).describe("An organisation below the caller's own. Null: the caller's own."),
   }),
   example: { name: 'deploy', scopes: ['sites.view', 'hosting.backup.manage'], sandbox: false },
   response: { status: 201, schema: mintedApiKeySchema },
@@ -50,7 +60,9 @@ export const listApiKeys = endpoint({
   path: '/v1/api-keys',
   summary: 'List the keys that the caller can manage, as metadata only',
   permissions: ['apikeys.manage'],
-  query: pageQuerySchema.extend({ org_id: idSchema.optional() }),
+  query: pageQuerySchema.extend({
+    org_id: idSchema.optional().describe("Keys of this organisation only. Left out: of the caller's own and all below it."),
+  }),
   response: { status: 200, schema: pageOf(apiKeySchema) },
   problems: ['org_out_of_scope'],
   tags,
@@ -94,7 +106,14 @@ export const rotateApiKey = endpoint({
   permissions: ['apikeys.manage'],
   quota: 'mint',
   params: { keyId },
-  body: z.strictObject({ grace_seconds: z.int().min(0).max(graceSecondsMax).default(3600) }),
+  body: z.strictObject({
+    grace_seconds: z
+      .int()
+      .min(0)
+      .max(graceSecondsMax)
+      .default(3600)
+      .describe('Seconds for which the old token works on, up to 604,800 (7 days).'),
+  }),
   example: { grace_seconds: 3600 },
   response: { status: 201, schema: mintedApiKeySchema },
   problems: ['scope_not_held'],
@@ -112,10 +131,13 @@ export const getMe = endpoint({
     status: 200,
     schema: z
       .strictObject({
-        key: apiKeySchema,
-        org: z.strictObject({ id: uuidSchema, name: z.string() }),
-        scopes: z.array(z.string()),
-        mode: modeSchema,
+        key: apiKeySchema.describe('The calling key.'),
+        org: z
+          .strictObject({ id: uuidSchema.describe('The organisation.'), name: z.string().describe("The organisation's name.") })
+          .meta({ id: 'KeyOrg' })
+          .describe('Its organisation.'),
+        scopes: z.array(z.string()).describe('What the key may do now: its scopes that its organisation and all above it hold.'),
+        mode: modeSchema.describe('live, or sandbox for a test key.'),
       })
       .meta({ id: 'Me' }),
   },
@@ -131,7 +153,18 @@ export const listPermissions = endpoint({
   summary: 'Every permission there is, and whether the calling key may exercise it',
   permissions: [],
   query: pageQuerySchema,
-  response: { status: 200, schema: pageOf(z.strictObject({ key: z.string(), meaning: z.string(), held: z.boolean() })) },
+  response: {
+    status: 200,
+    schema: pageOf(
+      z
+        .strictObject({
+          key: z.string().describe('The permission, as scopes name it.'),
+          meaning: z.string().describe('What it allows.'),
+          held: z.boolean().describe('Whether the calling key may exercise it.'),
+        })
+        .meta({ id: 'ListedPermission' }),
+    ),
+  },
   problems: [],
   tags,
 });

@@ -4,13 +4,13 @@ import { pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '../platfor
 
 export const auditEntrySchema = z
   .strictObject({
-    id: uuidSchema,
-    org_id: uuidSchema,
-    actor_key_id: uuidSchema.nullable(),
-    action: z.string(),
-    target: z.string(),
-    workflow_id: uuidSchema.nullable(),
-    at: timestampSchema,
+    id: uuidSchema.describe('The entry.'),
+    org_id: uuidSchema.describe('The organisation that the target belongs to.'),
+    actor_key_id: uuidSchema.nullable().describe('The key that made the call; null where the clock or staff began the work.'),
+    action: z.string().describe('What was done, such as backup.take.'),
+    target: z.string().describe('The path of what was acted on, such as /v1/sites/{siteId}.'),
+    workflow_id: uuidSchema.nullable().describe('The workflow that does it; null where the call did it at once.'),
+    at: timestampSchema.describe('When it was accepted.'),
   })
   .meta({ id: 'AuditEntry' });
 export type AuditEntry = z.infer<typeof auditEntrySchema>;

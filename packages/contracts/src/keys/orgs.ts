@@ -5,11 +5,11 @@ import { idSchema, pageOf, pageQuerySchema, text, timestampSchema, uuidSchema } 
 
 export const orgSchema = z
   .strictObject({
-    id: uuidSchema,
-    parent_id: uuidSchema.nullable(),
-    name: z.string(),
-    permissions: z.array(permissionSchema),
-    created_at: timestampSchema,
+    id: uuidSchema.describe('The organisation.'),
+    parent_id: uuidSchema.nullable().describe('The organisation above it; null at the top.'),
+    name: z.string().describe("The organisation's name."),
+    permissions: z.array(permissionSchema).describe('All that a key of it, or of one below it, may ever hold.'),
+    created_at: timestampSchema.describe('When it was created.'),
   })
   .meta({ id: 'Org' });
 export type Org = z.infer<typeof orgSchema>;
@@ -37,9 +37,9 @@ export const createOrg = endpoint({
   summary: "Create an organisation below the caller's",
   permissions: ['orgs.manage'],
   body: z.strictObject({
-    name: text(200),
+    name: text(200).describe('1 to 200 characters, none of them a control character.'),
     parent_id: idSchema.nullable().default(null).meta({ description: "Default: the caller's own organisation" }),
-    permissions: z.array(permissionSchema).max(100),
+    permissions: z.array(permissionSchema).max(100).describe('All that a key of it may ever hold; each must be held by the caller.'),
   }),
   example: { name: 'Reseller', permissions: ['apikeys.manage', 'sites.view'] },
   response: { status: 201, schema: orgSchema },
@@ -47,7 +47,7 @@ export const createOrg = endpoint({
   tags,
 });
 
-const orgId = { schema: idSchema, notFound: 'org_not_found' } as const;
+const orgId = { schema: idSchema.describe('The organisation.'), notFound: 'org_not_found' } as const;
 
 export const getOrg = endpoint({
   id: 'getOrg',
@@ -70,7 +70,14 @@ export const updateOrg = endpoint({
   summary: 'Change the name or the permissions; a right that is taken away is gone in the whole subtree at once',
   permissions: ['orgs.manage'],
   params: { orgId },
-  body: z.strictObject({ name: text(200).optional(), permissions: z.array(permissionSchema).max(100).optional() }),
+  body: z.strictObject({
+    name: text(200).optional().describe('1 to 200 characters, none of them a control character.'),
+    permissions: z
+      .array(permissionSchema)
+      .max(100)
+      .optional()
+      .describe('The new list, whole. A right that is left out is gone in the whole subtree at once.'),
+  }),
   example: { name: 'Reseller Ltd' },
   response: { status: 200, schema: orgSchema },
   problems: ['sandbox_key', 'org_permission_not_held'],

@@ -15,7 +15,15 @@ const isObject = (value: unknown): value is JsonSchema => typeof value === 'obje
 export function schemaOf(schema: z.ZodType, io: 'input' | 'output', components: SchemaComponents = new Map()): JsonSchema {
   const { $schema: _dialect, $defs: definitions = {}, ...own } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
   for (const [id, definition] of Object.entries(definitions)) addComponent(components, id, pointToComponents(definition));
-  return pointToComponents(own);
+  const { id, ...named } = own;
+  return typeof id === 'string' ? nameSchema(id, pointToComponents(named), components) : pointToComponents(own);
+}
+
+/** Makes `schema` a component called `id`, unless it refers to one already; gives the reference. */
+export function nameSchema(id: string, schema: JsonSchema, components: SchemaComponents): JsonSchema {
+  if ('$ref' in schema) return schema;
+  addComponent(components, id, schema);
+  return { $ref: `${componentPrefix}${id}` };
 }
 
 function addComponent(components: SchemaComponents, id: string, schema: JsonSchema): void {

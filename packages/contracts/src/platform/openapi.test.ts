@@ -18,6 +18,14 @@ function referencesIn(value: unknown): string[] {
   );
 }
 
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Every object of the document, with its place. */
+function visit(value: unknown, look: (node: Record<string, unknown>, at: string) => void, at = '#'): void {
+  if (isRecord(value)) look(value, at);
+  if (typeof value === 'object' && value !== null) for (const [name, member] of Object.entries(value)) visit(member, look, `${at}/${name}`);
+}
+
 const resolve = (reference: string): unknown =>
   reference
     .replace(/^#\//, '')
@@ -33,6 +41,25 @@ describe('docs/openapi.json', () => {
     const refused = endpoints.filter(({ body, example }) => body !== undefined && !body.strict().safeParse(example).success);
     expect(refused.map(({ id }) => id)).toEqual([]);
     expect(endpoints.filter(({ body, example }) => body === undefined && example !== undefined)).toEqual([]);
+  });
+
+  it('describes every field and every parameter', () => {
+    const silent: string[] = [];
+    visit(document, (node, at) => {
+      for (const [name, field] of Object.entries(isRecord(node['properties']) ? node['properties'] : {}))
+        if (!isRecord(field) || typeof field['description'] !== 'string') silent.push(`${at}.${name}`);
+      const parameters = Array.isArray(node['parameters']) ? node['parameters'] : [];
+      for (const { name, description } of parameters) if (typeof description !== 'string') silent.push(`${at} ${name}`);
+    });
+    expect(silent).toEqual([]);
+  });
+
+  it('names every object, so that a generated client has a type for it', () => {
+    const unnamed: string[] = [];
+    visit(document, (node, at) => {
+      if (isRecord(node['properties']) && !/^#\/components\/schemas\/\w+$/.test(at)) unnamed.push(at);
+    });
+    expect(unnamed).toEqual([]);
   });
 
   it('says that limit is an integer, wherever there is one', () => {

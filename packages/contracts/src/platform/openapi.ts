@@ -1,6 +1,7 @@
 import { type EndpointDefinition, problemCodesOf } from './endpoint';
-import { type JsonSchema, type SchemaComponents, schemaOf } from './json-schema';
-import { answerHeaders, headerComponents, idempotencyKeyParameter, lastEventIdParameter } from './openapi-headers';
+import { type JsonSchema, nameSchema, type SchemaComponents, schemaOf } from './json-schema';
+import { answerHeaders, headerComponents, idempotencyKeyParameter, lastEventIdParameter, transportHeaders } from './openapi-headers';
+import { problem } from './problem';
 import { type ProblemCode, problemSchema, problems } from './problems';
 
 export interface OpenApiDocument {
@@ -10,14 +11,40 @@ export interface OpenApiDocument {
   readonly [member: string]: unknown;
 }
 
-const transportAnswers = `Before everything else, and documented here once: what is malformed as HTTP is answered 400 \`malformed_request\`, a request that does not
-arrive in time 408 \`request_timeout\`, and more than 100 headers or 16 KiB of them 431 \`headers_too_large\`. Each is a problem with an \`X-Request-Id\`. A path that
-does not exist is 404 \`route_not_found\`, a method that it does not take 405 \`method_not_allowed\`. A header that is not documented is ignored.`;
+const introduction = `Send your key as \`Authorization: Bearer dd_…\`. Every error is a problem (RFC 9457) with a stable \`code\` and a sentence that says what to do.
+
+A path that does not exist is answered 404 \`route_not_found\`, a method that it does not take 405 \`method_not_allowed\`. A request may have 100 headers and 16 KiB of them.
+A header that is not documented is ignored.`;
+
+/** What any request can be answered with before its endpoint is known: it is malformed as HTTP, does not arrive in time, or its headers are too many. */
+const transportCodes = ['malformed_request', 'request_timeout', 'headers_too_large'] as const;
+
+/** In the order of the document. An endpoint with a tag that is not here fails the build of the document. */
+const tagDescriptions: Readonly<Record<string, string>> = {
+  'API keys': 'Keys are minted once, listed as metadata, rotated and revoked.',
+  Organisations: 'Organisations form a tree; a right that is taken away is gone in the whole subtree.',
+  'Audit log': 'What was accepted, and by which key.',
+  Sites: 'Sites, their domains, and how many of them an organisation may have.',
+  Backups: 'Backups of a site, and the restore that overwrites the site with one.',
+  'Vendor snapshots': "Timelines that a site's hosting platform keeps by itself.",
+  'Offsite copies': "Copies of a site in the customer's own storage.",
+  'Deleted sites': 'Sites that were deleted and can come back.',
+  Applications: 'The application of a site.',
+  Servers: 'Servers at a provider.',
+  'Server snapshots': "The provider's snapshots of a server, and the rollback that overwrites its disk with one.",
+  'Agency boards': 'Boards with columns, labels and cards, and the archive of cards.',
+  Databases: 'Managed databases, their backups, restores and upgrades.',
+  Workflows: 'Long work: its steps, its progress as an event stream, and how it ended.',
+};
 
 /** The OpenAPI 3.1 document of `endpoints`: whatever the gateway, the services and the tests know of them, and nothing else. */
 export function buildOpenApi(endpoints: readonly EndpointDefinition[]): OpenApiDocument {
   const components: SchemaComponents = new Map();
   schemaOf(problemSchema, 'output', components);
+  const tags = [...new Set(endpoints.flatMap(({ tags: own }) => own))];
+  const unknown = tags.filter((name) => tagDescriptions[name] === undefined);
+  if (unknown.length > 0) throw new Error(`no description of the tags ${unknown.join(', ')}`);
+  const answered = [...new Set([...transportCodes, ...endpoints.flatMap(problemCodesOf)])].sort();
   const paths: Record<string, Record<string, JsonSchema>> = {};
   for (const endpoint of endpoints) {
     paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operationOf(endpoint, components) };
@@ -28,15 +55,18 @@ export function buildOpenApi(endpoints: readonly EndpointDefinition[]): OpenApiD
       title: 'Drydock',
       version: '1',
       summary: 'The control plane of a hosting company',
-      description: transportAnswers,
-      license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
+      description: introduction,
+      contact: { name: 'Support of this installation' },
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
     security: [{ apiKey: [] }],
-    tags: [...new Set(endpoints.flatMap(({ tags }) => tags))].map((name) => ({ name })),
+    tags: Object.entries(tagDescriptions).flatMap(([name, description]) => (tags.includes(name) ? [{ name, description }] : [])),
     paths,
     components: {
       schemas: Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
+      responses: Object.fromEntries(transportCodes.map((code) => [code, problemAnswer([code], transportHeaders)])),
+      examples: Object.fromEntries(answered.map((code) => [code, { summary: problems[code].title, value: exampleOf(code) }])),
       headers: headerComponents,
       securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'dd_<live|test>_<prefix>_<secret>' } },
     },
@@ -58,7 +88,9 @@ function operationOf(endpoint: EndpointDefinition, components: SchemaComponents)
       : {
           requestBody: {
             required: !body.safeParse({}).success,
-            content: { 'application/json': { schema: schemaOf(body, 'input', components), example } },
+            content: {
+              'application/json': { schema: nameSchema(`${nameOf(id)}Request`, schemaOf(body, 'input', components), components), example },
+            },
           },
         }),
     responses: responsesOf(endpoint, components),
@@ -67,16 +99,14 @@ function operationOf(endpoint: EndpointDefinition, components: SchemaComponents)
 
 function parametersOf(endpoint: EndpointDefinition, components: SchemaComponents): JsonSchema[] {
   const path = Object.entries(endpoint.params ?? {}).map(([name, { schema }]) => ({
-    name,
+    ...described(name, schemaOf(schema, 'input', components)),
     in: 'path',
     required: true,
-    schema: schemaOf(schema, 'input', components),
   }));
   const query = Object.entries(endpoint.query?.shape ?? {}).map(([name, schema]) => ({
-    name,
+    ...described(name, schemaOf(schema, 'input', components)),
     in: 'query',
     required: !schema.safeParse(undefined).success,
-    schema: schemaOf(schema, 'input', components),
   }));
   const headers = [
     ...(endpoint.idempotency === 'accepted' ? [idempotencyKeyParameter] : []),
@@ -84,6 +114,12 @@ function parametersOf(endpoint: EndpointDefinition, components: SchemaComponents
   ];
   return [...path, ...query, ...headers];
 }
+
+/** The description is the parameter's, not its schema's. */
+const described = (name: string, { description, ...schema }: JsonSchema): JsonSchema => ({ name, description, schema });
+
+/** An operation's name as that of a type. */
+const nameOf = (operationId: string): string => operationId.charAt(0).toUpperCase() + operationId.slice(1);
 
 /** Every status with the codes that it can mean; 503 is `default`, since it can happen to every call. */
 function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents): JsonSchema {
@@ -99,7 +135,8 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
     .sort(([a], [b]) => a - b)
     .map(([code, codes]) => [code === 503 ? 'default' : String(code), refusal(endpoint, code, codes)]);
   const over = contentType === 'text/event-stream' ? { '204': nothingMore(endpoint) } : {};
-  return { [String(status)]: success, ...over, ...Object.fromEntries(refusals) };
+  const transport = transportCodes.map((code) => [problems[code].status, { $ref: `#/components/responses/${code}` }]);
+  return { [String(status)]: success, ...over, ...Object.fromEntries(transport), ...Object.fromEntries(refusals) };
 }
 
 const nothingMore = (endpoint: EndpointDefinition): JsonSchema => ({
@@ -107,13 +144,19 @@ const nothingMore = (endpoint: EndpointDefinition): JsonSchema => ({
   headers: answerHeaders(endpoint, 204),
 });
 
-const refusal = (endpoint: EndpointDefinition, status: number, codes: readonly ProblemCode[]): JsonSchema => ({
+const refusal = (endpoint: EndpointDefinition, status: number, codes: readonly ProblemCode[]): JsonSchema =>
+  problemAnswer(codes, answerHeaders(endpoint, status));
+
+const problemAnswer = (codes: readonly ProblemCode[], headers: JsonSchema): JsonSchema => ({
   description: codes.map((code) => `\`${code}\`: ${problems[code].title}`).join('. '),
-  headers: answerHeaders(endpoint, status),
+  headers,
   content: {
     'application/problem+json': {
-      schema: { allOf: [{ $ref: '#/components/schemas/Problem' }, { properties: { code: { enum: [...codes] } } }] },
+      schema: { $ref: '#/components/schemas/Problem' },
+      examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
     },
   },
   'x-problem-codes': [...codes],
 });
+
+const exampleOf = (code: ProblemCode): JsonSchema => ({ ...problem(code).body('req_5f0c1e8a44b1') });

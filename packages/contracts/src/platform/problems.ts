@@ -195,18 +195,26 @@ export type ProblemCodeOf<Status extends number> = {
 export const problemCodes = Object.keys(problems).filter((code): code is ProblemCode => code in problems);
 
 /** One field that was wrong: `pointer` is a JSON pointer into the body, or `?name` for a query parameter. */
-export const problemFieldSchema = z.strictObject({ pointer: z.string(), code: z.string(), detail: z.string() });
+export const problemFieldSchema = z
+  .strictObject({
+    pointer: z
+      .string()
+      .describe('JSON Pointer (RFC 6901) to the field of the body, or `?name` for a parameter; empty for the request itself.'),
+    code: z.string().describe('Stable name of what is wrong with it.'),
+    detail: z.string().describe('What is wrong with it, for people.'),
+  })
+  .meta({ id: 'ProblemField' });
 
 /** RFC 9457 with our members; the 422s of some endpoints add members of their own (`workflow_id`, `reason_code`, `dependency`). */
 export const problemSchema = z
   .looseObject({
-    type: z.string(),
-    title: z.string(),
-    status: z.int(),
-    detail: z.string(),
-    code: z.enum(problemCodes),
-    request_id: z.string(),
-    errors: z.array(problemFieldSchema).optional(),
+    type: z.string().describe('Path of the page about the code.'),
+    title: z.string().describe('The code in words; the same for every request.'),
+    status: z.int().describe('HTTP status of the answer.'),
+    detail: z.string().describe('What is wrong with this request and what to do next, for people.'),
+    code: z.enum(problemCodes).describe('Stable name of the problem. Decide by it.'),
+    request_id: z.string().describe('X-Request-Id of the answer. Tell it to support.'),
+    errors: z.array(problemFieldSchema).optional().describe('The fields that are wrong.'),
   })
   .meta({ id: 'Problem' });
 export type ProblemBody = z.infer<typeof problemSchema>;

@@ -3,14 +3,20 @@ import { endpoint } from './endpoint';
 import { idSchema, uuidSchema } from './values';
 
 /** How many an organisation may have in its mode, and how many it has. What failed or was deleted does not count. */
-export const quotaSchema = z.strictObject({ org_id: uuidSchema, limit: z.int().min(0), used: z.int().min(0) }).meta({ id: 'Quota' });
+export const quotaSchema = z
+  .strictObject({
+    org_id: uuidSchema.describe('The organisation.'),
+    limit: z.int().min(0).describe('How many it may have in this mode.'),
+    used: z.int().min(0).describe('How many it has. What failed or was deleted does not count.'),
+  })
+  .meta({ id: 'Quota' });
 export type Quota = z.infer<typeof quotaSchema>;
 
 const body = z.strictObject({
   limit: z.int().min(0).max(1_000_000).nullable().meta({ description: 'Null: what every organisation may have' }),
 });
 const response = { status: 200, schema: quotaSchema } as const;
-const orgId = { schema: idSchema, notFound: 'org_not_found', isAnybodys: true } as const;
+const orgId = { schema: idSchema.describe('The organisation.'), notFound: 'org_not_found', isAnybodys: true } as const;
 
 export const getSiteQuota = endpoint({
   id: 'getSiteQuota',

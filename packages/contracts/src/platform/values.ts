@@ -49,8 +49,22 @@ export const pageQuerySchema = z.strictObject({
 
 /** Where a list goes on. `next_cursor` is opaque and lasts 72 hours. */
 export const pageMetaSchema = z
-  .strictObject({ next_cursor: z.string().nullable(), has_more: z.boolean(), limit: z.int().min(1).max(100) })
+  .strictObject({
+    next_cursor: z
+      .string()
+      .nullable()
+      .describe('Send it as cursor for the next page; null on the last one. It is opaque and lasts 72 hours.'),
+    has_more: z.boolean().describe('Whether there is a next page.'),
+    limit: z.int().min(1).max(100).describe('Items that a page holds at most.'),
+  })
   .meta({ id: 'PageMeta' });
 export type PageMeta = z.infer<typeof pageMetaSchema>;
 
-export const pageOf = <Item extends z.ZodType>(item: Item) => z.strictObject({ data: z.array(item), page: pageMetaSchema });
+/** Its name is the item's: a page of `Site` is a `SitePage`. Throws for an item without a name. */
+export const pageOf = <Item extends z.ZodType>(item: Item) => {
+  const name = item.meta()?.id;
+  if (name === undefined) throw new Error('the items of a page have no name');
+  return z
+    .strictObject({ data: z.array(item).describe('Items of this page.'), page: pageMetaSchema.describe('Where the list goes on.') })
+    .meta({ id: `${name}Page` });
+};

@@ -8,30 +8,34 @@ export type WorkflowStatus = z.infer<typeof workflowStatusSchema>;
 
 export const workflowStepSchema = z
   .strictObject({
-    name: z.string(),
-    status: z.enum(['pending', 'running', 'succeeded', 'failed', 'undone']),
-    attempts: z.int().min(0),
-    started_at: timestampSchema.nullable(),
-    finished_at: timestampSchema.nullable(),
+    name: z.string().describe('The step, as docs of its workflow name it.'),
+    status: z.enum(['pending', 'running', 'succeeded', 'failed', 'undone']).describe('undone means that its effect was taken back.'),
+    attempts: z.int().min(0).describe('How often it was begun.'),
+    started_at: timestampSchema.nullable().describe('When it was first begun; null before.'),
+    finished_at: timestampSchema.nullable().describe('When it ended; null before.'),
   })
   .meta({ id: 'WorkflowStep' });
 
 /** Long work as a client sees it. `error` is set once the status is failed or needs_attention, or staff have abandoned it. */
 export const workflowSchema = z
   .strictObject({
-    id: uuidSchema,
-    kind: z.string(),
-    subject: z.strictObject({ type: z.string(), id: z.string() }),
-    status: workflowStatusSchema,
-    created_at: timestampSchema,
-    started_at: timestampSchema.nullable(),
-    finished_at: timestampSchema.nullable(),
-    progress: z.int().min(0).max(100),
-    steps: z.array(workflowStepSchema),
-    error: problemSchema.nullable(),
-    /** What its steps have found that does not fail it, such as paths that a backup does not hold. */
-    findings: z.array(findingSchema),
-    trace_id: z.string().nullable(),
+    id: uuidSchema.describe('The workflow.'),
+    kind: z.string().describe('The kind of work, such as restore_site_backup.'),
+    subject: z
+      .strictObject({ type: z.string().describe('The kind of resource, such as site.'), id: z.string().describe("The resource's id.") })
+      .meta({ id: 'WorkflowSubject' })
+      .describe('The resource that it works on. No other work begins on it meanwhile.'),
+    status: workflowStatusSchema.describe('succeeded and failed are final. needs_attention waits for staff.'),
+    created_at: timestampSchema.describe('When the call was accepted.'),
+    started_at: timestampSchema.nullable().describe('When its first step was begun; null before.'),
+    finished_at: timestampSchema.nullable().describe('When it ended; null before.'),
+    progress: z.int().min(0).max(100).describe('Percent that is done.'),
+    steps: z.array(workflowStepSchema).describe('In the order in which they are done.'),
+    error: problemSchema
+      .nullable()
+      .describe('Why it failed, once status is failed or needs_attention, or once staff have abandoned it; null otherwise.'),
+    findings: z.array(findingSchema).describe('News that does not fail it, such as paths that a backup does not hold.'),
+    trace_id: z.string().nullable().describe('The OpenTelemetry trace, 32 hexadecimal digits; null where tracing is off.'),
   })
   .meta({ id: 'Workflow' });
 export type WorkflowView = z.infer<typeof workflowSchema>;
