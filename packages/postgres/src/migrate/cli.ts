@@ -1,12 +1,29 @@
+import { readVariable } from '@drydock/process/secret-file';
+import { z } from 'zod';
 import { createMigration, deployMigrations, findPendingSql } from './migrate';
+import { ensureServiceDatabases } from './service-databases';
 
-const usage =
-  'usage: cli.js deploy|pending|create SERVICE_DIR [NAME]   (DATABASE_URL in the environment; for pending and create an admin URL)';
+const usage = `usage: cli.js deploy|pending|create SERVICE_DIR [NAME]   (DATABASE_URL; for pending and create an admin URL)
+       cli.js databases                                  (ADMIN_DATABASE_URL, and DATABASES as [{"name", "password"}])
+Settings are environment variables, or files that NAME_FILE names.`;
+
+const databasesSchema = z.array(z.strictObject({ name: z.string().regex(/^[a-z_]+$/), password: z.string().min(16) })).min(1);
+
+/** Makes the roles and databases that are missing, in an empty cluster as beside data that is there. */
+async function createDatabases(): Promise<string[]> {
+  const adminUrl = readVariable(process.env, 'ADMIN_DATABASE_URL');
+  const databases = readVariable(process.env, 'DATABASES');
+  if (adminUrl === undefined || databases === undefined) throw new Error(usage);
+  const wanted = databasesSchema.parse(JSON.parse(databases));
+  await ensureServiceDatabases(adminUrl, wanted);
+  return wanted.map(({ name }) => name);
+}
 
 /** Always a process of its own: jest's sandbox cannot import the engine's ESM glue, and the engine keeps state in its module. */
 async function main(command: string | undefined, serviceDir: string | undefined, name: string | undefined): Promise<unknown> {
-  // in the environment, since a command line is readable by every user of the machine
-  const databaseUrl = process.env['DATABASE_URL'];
+  if (command === 'databases') return createDatabases();
+  // Never an argument, because a command line is readable by every user of the machine.
+  const databaseUrl = readVariable(process.env, 'DATABASE_URL');
   if (serviceDir === undefined || databaseUrl === undefined) throw new Error(usage);
   if (command === 'deploy') return deployMigrations(serviceDir, databaseUrl);
   if (command === 'pending') return findPendingSql(serviceDir, databaseUrl);

@@ -122,3 +122,32 @@ test('a migration that fails says why, is not taken for applied, and is applied 
   fs.writeFileSync(path.join(broken, 'migration.sql'), 'CREATE TABLE mended (id int);');
   expect(await runMigrations(serviceDir, ownerUrl)).toEqual(['29990101000000_broken']);
 });
+
+test('the databases of services are made by a job, by secrets in files; run again, it keeps their rows and sets new passwords', async () => {
+  const write = (name: string, content: string): string => {
+    fs.writeFileSync(path.join(serviceDir, name), content);
+    return path.join(serviceDir, name);
+  };
+  const make = (names: readonly string[], password: string) => {
+    const databases = JSON.stringify(names.map((name) => ({ name, password })));
+    const env = { ADMIN_DATABASE_URL_FILE: write('admin', server.adminUrl), DATABASES_FILE: write('databases', databases) };
+    return run(process.execPath, [cli, 'databases'], { env });
+  };
+  const ask = async (user: string, password: string, database: string, sql: string): Promise<unknown[]> => {
+    const client = new pg.Client({ connectionString: `postgresql://${user}:${password}@127.0.0.1:${server.port}/${database}` });
+    await client.connect();
+    try {
+      return (await client.query(sql)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  const [before, after] = ['a'.repeat(32), 'b'.repeat(32)];
+  await make(['boats', 'docks'], before);
+  await ask('boats', before, 'boats', 'CREATE TABLE kept AS SELECT 1 AS number');
+  await make(['boats', 'docks', 'cranes'], after);
+  expect(await ask('boats', after, 'boats', 'SELECT number FROM kept')).toEqual([{ number: 1 }]);
+  await expect(ask('boats', before, 'boats', 'SELECT 1')).rejects.toThrow('password authentication failed');
+  await expect(ask('boats', after, 'docks', 'SELECT 1')).rejects.toThrow('permission denied for database');
+  expect(await ask('cranes', after, 'cranes', 'SELECT 1 AS number')).toEqual([{ number: 1 }]);
+});

@@ -1,4 +1,12 @@
+import { execFile } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
 import { z } from 'zod';
+import { startChildService } from '../../test/child-service';
+import { tokenSecret } from '../../test/fixture';
+import { startTestDatabase, type TestDatabase } from '../../test/postgres';
 import { describeConfig, readConfig } from './config';
 import { secretField, serviceFields } from './config-fields';
 import { deriveKey } from './secrets';
@@ -44,4 +52,57 @@ test('sub-keys differ by label and need a whole secret', () => {
   expect(deriveKey(environment.SERVICE_SECRET, 'a')).toEqual(deriveKey(environment.SERVICE_SECRET, 'a'));
   expect(deriveKey(environment.SERVICE_SECRET, 'a').equals(deriveKey(environment.SERVICE_SECRET, 'b'))).toBe(false);
   expect(() => deriveKey('abcd', 'a')).toThrow(/32 bytes/);
+});
+
+describe('a secret in a file, as containers are given them', () => {
+  const { SERVICE_SECRET, ...others } = environment;
+  let db: TestDatabase;
+  let folder: string;
+  beforeAll(async () => {
+    db = await startTestDatabase('CREATE TABLE things (id uuid PRIMARY KEY, name text NOT NULL)');
+    folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-secrets-'));
+  });
+  afterAll(async () => {
+    fs.rmSync(folder, { recursive: true, force: true });
+    await db.close();
+  });
+  const write = (name: string, content: string): string => {
+    fs.writeFileSync(path.join(folder, name), content);
+    return path.join(folder, name);
+  };
+
+  test('is the value of the variable that NAME_FILE names, without the end of its line', () => {
+    const file = write('good', `${SERVICE_SECRET}\n`);
+    expect(readConfig(shape, { ...others, SERVICE_SECRET_FILE: file })).toMatchObject({ SERVICE_SECRET });
+  });
+
+  test('is refused beside the variable itself, and where the file cannot be read; an empty file counts as not set', () => {
+    const read = (given: Record<string, string>) => () => readConfig(shape, { ...others, ...given });
+    expect(read({ SERVICE_SECRET, SERVICE_SECRET_FILE: write('both', SERVICE_SECRET) })).toThrow('SERVICE_SECRET_FILE are both set');
+    expect(read({ SERVICE_SECRET_FILE: path.join(folder, 'none') })).toThrow('SERVICE_SECRET_FILE names a file that cannot be read');
+    expect(read({ SERVICE_SECRET_FILE: write('empty', '\n') })).toThrow('SERVICE_SECRET is not set');
+    expect(read({ SERVICE_SECRET, EXTRA_FILE: write('optional', '') })().EXTRA).toBeUndefined();
+  });
+
+  test('lets a process serve that has no secret in its environment', async () => {
+    const files = {
+      INTERNAL_TOKEN_SECRET: '',
+      INTERNAL_TOKEN_SECRET_FILE: write('token', `${tokenSecret}\n`),
+      DATABASE_URL_FILE: write('database', db.url),
+    };
+    const service = await startChildService(files);
+    expect((await service.post('by-files')).status).toBe(201);
+    const readable = fs.readFileSync(`/proc/${service.child.pid}/environ`, 'utf8');
+    expect(readable).toContain('DATABASE_URL_FILE=');
+    for (const secret of [tokenSecret, db.url]) expect(readable).not.toContain(secret);
+    service.child.kill('SIGTERM');
+    expect(await service.gone).toBe(0);
+  });
+
+  test('is struck out of what leaves the process, as one of the environment is', async () => {
+    const script = `console.log(require('./dist/telemetry/redact.js').redact('it is ${tokenSecret}.'))`;
+    const env = { SERVICE_SECRET_FILE: write('logged', tokenSecret), OTHER_SECRET_FILE: path.join(folder, 'none') };
+    const { stdout } = await promisify(execFile)(process.execPath, ['-e', script], { env, cwd: path.join(__dirname, '../..') });
+    expect(stdout).toBe('it is [redacted].\n');
+  });
 });

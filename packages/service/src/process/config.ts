@@ -1,3 +1,4 @@
+import { readVariable, SecretFileError } from '@drydock/process/secret-file';
 import { z } from 'zod';
 
 /** A process' settings: one zod schema per environment variable. `.meta({ description })` says what it is for; `.meta({ secret: true })` hides its default. */
@@ -17,11 +18,11 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads the environment once, at the start. A variable that is set to nothing counts as not set.
+ * Reads the environment once, at the start. A variable that is set to nothing counts as not set; `NAME_FILE` names a file that holds NAME.
  * Throws {@link ConfigError} naming every variable that is wrong, why, and what it is for; values are never repeated, for they may be secrets.
  */
 export function readConfig<const Shape extends ConfigShape>(shape: Shape, environment: Environment): ConfigOf<Shape> {
-  const given = Object.fromEntries(Object.keys(shape).map((name) => [name, environment[name] === '' ? undefined : environment[name]]));
+  const given = Object.fromEntries(Object.keys(shape).map((name) => [name, readSetting(environment, name)]));
   const parsed = z.object(shape).safeParse(given);
   if (parsed.success) return parsed.data;
   const lines = parsed.error.issues.map((issue) => {
@@ -31,6 +32,14 @@ export function readConfig<const Shape extends ConfigShape>(shape: Shape, enviro
     return `  ${name} ${why}${description === undefined ? '' : `: ${description}`}`;
   });
   throw new ConfigError(`Set these in the environment (.env.example shows them all):\n${lines.join('\n')}`);
+}
+
+function readSetting(environment: Environment, name: string): string | undefined {
+  try {
+    return readVariable(environment, name);
+  } catch (error) {
+    throw error instanceof SecretFileError ? new ConfigError(error.message) : error;
+  }
 }
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : JSON.stringify(value));

@@ -1,3 +1,5 @@
+import { withSecretFiles } from '@drydock/process/secret-file';
+
 /** What a secret is replaced by, wherever text leaves the process. */
 export const struckOut = '[redacted]';
 
@@ -29,7 +31,7 @@ const secretForms: readonly RegExp[] = [
 /** One of these is in every text that has such a form; most texts have none and are passed on as they are. */
 const sign = /dd_(?:live|test)_|eyJ|scram-|md5[0-9a-f]|bearer |basic |:\/\/[^/\s]*@|passw|pwd|x-amz-s|private key/i;
 
-/** The secrets that this process was given, as they stand in its environment. */
+/** The secrets that this process was given, as they stand in its environment (`withSecretFiles` adds those in files). */
 export function secretsOf(environment: Readonly<Record<string, string | undefined>>): string[] {
   const found = new Set<string>();
   for (const [name, value = ''] of Object.entries(environment)) {
@@ -53,4 +55,4 @@ export function createRedaction(secrets: readonly string[]): (text: string) => s
 }
 
 /** With the secrets of this very process. It is what leaves by logs and by telemetry. */
-export const redact = createRedaction(secretsOf(process.env));
+export const redact = createRedaction(secretsOf(withSecretFiles(process.env)));

@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const suffix = '_FILE';
+
+/** A `NAME_FILE` that gives no value of NAME. */
+export class SecretFileError extends Error {
+  override readonly name = 'SecretFileError';
+}
+
+/**
+ * Value of a variable: its own, or the content of the file that `NAME_FILE` names, without the white space around it. Nothing counts as not set.
+ * Containers are given secrets as files, because everybody who may inspect a container can read its environment.
+ * @throws {@link SecretFileError} when both are set, and when the file cannot be read
+ */
+export function readVariable(environment: Environment, name: string): string | undefined {
+  const value = environment[name] || undefined;
+  const file = environment[name + suffix] || undefined;
+  if (file === undefined) return value;
+  // Either could be the one that was forgotten, and an old secret would go on without a word.
+  if (value !== undefined) throw new SecretFileError(`${name} and ${name}${suffix} are both set; unset one`);
+  return readSecretFile(name, file) || undefined;
+}
+
+/**
+ * The environment with each secret that is in a file, for redaction.
+ * It leaves out a file that gives no value, because the process that wants the variable refuses to start and says why.
+ */
+export function withSecretFiles(environment: Environment): Environment {
+  const names = Object.keys(environment).filter((name) => name.endsWith(suffix) && name !== suffix);
+  const found = names.map((name): [string, string | undefined] => {
+    const variable = name.slice(0, -suffix.length);
+    try {
+      return [variable, readVariable(environment, variable)];
+    } catch {
+      return [variable, environment[variable]];
+    }
+  });
+  return { ...environment, ...Object.fromEntries(found) };
+}
+
+function readSecretFile(name: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    throw new SecretFileError(
+      `${name}${suffix} names a file that cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+}
