@@ -29,6 +29,10 @@ export const importRules: ImportRule[] = [
         !file.path.startsWith('packages/workflow/src/http/')),
   },
   {
+    reason: 'client is for customers: it imports nothing, neither of ours nor of Node',
+    forbids: (file, imported) => inPackage(file, 'client') && !isTest(file) && !imported.startsWith('.'),
+  },
+  {
     reason: 'archive knows no site and no bucket, hence nothing of ours',
     forbids: (file, imported) => inPackage(file, 'archive') && !isTest(file) && isOurs(imported),
   },

@@ -1,0 +1,194 @@
+import type { operations } from './generated/openapi';
+import { routes } from './generated/routes';
+import { WaitTimeoutError, type Workflow, WorkflowError } from './problem-error';
+import { type CallOptions, type DrydockOptions, pause, type Request, send } from './send';
+
+export type { components } from './generated/openapi';
+export {
+  ConnectionError,
+  type Problem,
+  type ProblemCode,
+  ProblemError,
+  WaitTimeoutError,
+  type Workflow,
+  WorkflowError,
+} from './problem-error';
+export type { CallOptions, DrydockOptions } from './send';
+
+type Routes = typeof routes;
+type Success<Responses> = Responses[Extract<keyof Responses, 200 | 201 | 202>];
+type JsonOf<Answer> = [Answer] extends [never]
+  ? undefined
+  : Answer extends { content: { 'application/json': infer Body } }
+    ? Body
+    : undefined;
+type BodyOf<Operation> = Operation extends { requestBody: { content: { 'application/json': infer Body } } }
+  ? { body: Body }
+  : Operation extends { requestBody?: { content: { 'application/json': infer Body } } }
+    ? { body?: Body }
+    : object;
+type Given<Member extends string, Parameters> = Parameters extends { [Name in Member]: infer Value extends object }
+  ? { [Name in Member]: Value }
+  : Parameters extends { [Name in Member]?: infer Value }
+    ? [Value] extends [undefined]
+      ? object
+      : { [Name in Member]?: Value }
+    : object;
+
+type OperationId = keyof operations & keyof Routes;
+/** What a call takes: the values of its path and query, and its body. */
+type InputOf<Id extends OperationId> = Given<'path', operations[Id]['parameters']> &
+  Given<'query', operations[Id]['parameters']> &
+  BodyOf<operations[Id]>;
+/** What a call gives. Streams are read by `watch`. */
+type ResultOf<Id extends OperationId> = JsonOf<Success<operations[Id]['responses']>>;
+type Arguments<Id extends OperationId, Options> =
+  object extends InputOf<Id> ? [input?: InputOf<Id>, options?: Options] : [input: InputOf<Id>, options?: Options];
+type ItemOf<Result> = Result extends { data: (infer Item)[]; page: unknown } ? Item : never;
+
+type CallableId = { [Id in OperationId]: Routes[Id]['isStream'] extends true ? never : Id }[OperationId];
+type ListId = { [Id in CallableId]: [ItemOf<ResultOf<Id>>] extends [never] ? never : Id }[CallableId];
+type LongId = { [Id in CallableId]: 202 extends keyof operations[Id]['responses'] ? Id : never }[CallableId];
+
+export interface WaitOptions extends CallOptions {
+  /** Is told each state of the work that differs from the one before. */
+  onProgress?: (workflow: Workflow) => void;
+  /** Milliseconds after which waiting ends with a WaitTimeoutError. The work goes on. Default: none. */
+  timeoutMs?: number;
+}
+
+/** Every operation of docs/openapi.json by its operationId. Each throws ProblemError, ConnectionError, or the reason of its signal. */
+export type Drydock = { readonly [Id in CallableId]: (...given: Arguments<Id, CallOptions>) => Promise<ResultOf<Id>> } & {
+  /** The items of a list, page after page, as they are asked for. */
+  readonly all: { readonly [Id in ListId]: (...given: Arguments<Id, CallOptions>) => AsyncGenerator<ItemOf<ResultOf<Id>>, void> };
+  /** Long work to its end. Gives the workflow that succeeded; throws WorkflowError when it did not, WaitTimeoutError when it took too long. */
+  readonly finish: { readonly [Id in LongId]: (...given: Arguments<Id, WaitOptions>) => Promise<Workflow> };
+  /** Waits for work that was begun earlier, by its path, such as `/v1/sites/{siteId}/workflows/{workflowId}`. */
+  readonly wait: (workflowPath: string, options?: WaitOptions) => Promise<Workflow>;
+  /** The states of a workflow as they change, to its end. A stream that breaks is taken up where it was. */
+  readonly watch: (workflowPath: string, options?: Pick<CallOptions, 'signal'>) => AsyncGenerator<Workflow, void>;
+};
+
+interface Input {
+  path?: Readonly<Record<string, string>>;
+  query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  body?: unknown;
+}
+
+export function createDrydock(options: DrydockOptions): Drydock {
+  const ids = Object.keys(routes).filter((id): id is OperationId => id in routes);
+  const callable = ids.filter((id) => !routes[id].isStream);
+  const each = <Value>(make: (id: OperationId) => Value) => Object.fromEntries(callable.map((id) => [id, make(id)]));
+  const calls = {
+    ...each((id) => async (input?: Input, own?: CallOptions) => bodyOf(await send(options, requestOf(id, input, own)))),
+    all: each((id) => (input?: Input, own?: CallOptions) => pages(options, id, input, own)),
+    finish: each((id) => async (input?: Input, own: WaitOptions = {}) => {
+      const accepted = await send(options, requestOf(id, input, own));
+      return wait(options, workflowPathOf(accepted), own);
+    }),
+    wait: (path: string, own?: WaitOptions) => wait(options, path, own),
+    watch: (path: string, own?: Pick<CallOptions, 'signal'>) => watch(options, path, own?.signal),
+  };
+  // The members are made from the table that their types are made from.
+  return calls as unknown as Drydock;
+}
+
+const bodyOf = async (response: Response): Promise<unknown> => (response.status === 204 ? undefined : response.json());
+
+function requestOf(id: OperationId, { path = {}, query = {}, body }: Input = {}, { signal, idempotencyKey }: CallOptions = {}): Request {
+  const { method, path: template, takesKey } = routes[id];
+  const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = path[name];
+    if (value === undefined || value === '') throw new TypeError(`${id} needs path.${name}`);
+    return encodeURIComponent(value);
+  });
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
+  return {
+    method,
+    path: search.size === 0 ? filled : `${filled}?${search.toString()}`,
+    body,
+    idempotencyKey: takesKey ? (idempotencyKey ?? crypto.randomUUID()) : undefined,
+    signal,
+  };
+}
+
+async function* pages(options: DrydockOptions, id: OperationId, input: Input = {}, own?: CallOptions): AsyncGenerator<unknown, void> {
+  let cursor: string | null | undefined;
+  do {
+    const query = { ...input.query, ...(typeof cursor === 'string' ? { cursor } : {}) };
+    const response = await send(options, requestOf(id, { ...input, query }, own));
+    const page: { data: unknown[]; page: { next_cursor: string | null } } = JSON.parse(await response.text());
+    yield* page.data;
+    cursor = page.page.next_cursor;
+  } while (cursor !== null);
+}
+
+function workflowPathOf({ headers, url }: Response): string {
+  const location = headers.get('location');
+  if (location === null || !location.includes('/workflows/')) throw new Error(`${url} names no workflow to wait for`);
+  return location;
+}
+
+/** Milliseconds between two looks: short work is seen to end at once, long work is not asked for often. */
+const lookMs = { first: 250, max: 2_000 };
+
+async function wait(options: DrydockOptions, path: string, { onProgress, timeoutMs, signal }: WaitOptions = {}): Promise<Workflow> {
+  const deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeoutMs;
+  let seen = '';
+  for (let betweenMs = lookMs.first; ; betweenMs = Math.min(betweenMs * 1.5, lookMs.max)) {
+    const response = await send(options, { method: 'GET', path, signal });
+    const state = await response.text();
+    const workflow: Workflow = JSON.parse(state);
+    if (state !== seen) onProgress?.(workflow);
+    seen = state;
+    if (workflow.status === 'succeeded') return workflow;
+    if (workflow.status === 'failed' || workflow.status === 'needs_attention') throw new WorkflowError(workflow);
+    if (Date.now() >= deadline) throw new WaitTimeoutError(workflow);
+    await pause(Math.min(betweenMs, deadline - Date.now()), signal);
+  }
+}
+
+async function* watch(options: DrydockOptions, path: string, signal?: AbortSignal): AsyncGenerator<Workflow, void> {
+  let last: string | undefined;
+  for (;;) {
+    const headers = { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) };
+    const response = await send(options, { method: 'GET', path: `${path}/events`, headers, signal });
+    // 204: the last event was the last one.
+    if (response.status === 204 || response.body === null) return;
+    const before = last;
+    for await (const { id, data } of eventsOf(response.body)) {
+      last = id;
+      const workflow: Workflow = JSON.parse(data);
+      yield workflow;
+    }
+    signal?.throwIfAborted();
+    if (last === before) await pause(lookMs.max, signal);
+  }
+}
+
+/**
+ * Server-sent events, as the HTML standard writes them: an empty line ends one, and comments keep the connection alive. Ends with the stream, also where the connection
+ * breaks: what was not whole by then comes again.
+ */
+async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<{ id: string; data: string }, void> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let unread = '';
+  try {
+    for (;;) {
+      const chunk = await reader.read().catch(() => undefined);
+      if (chunk?.value === undefined) return;
+      const blocks = (unread + decoder.decode(chunk.value, { stream: true })).split('\n\n');
+      unread = blocks.pop() ?? '';
+      for (const block of blocks) {
+        const valuesOf = (field: string): string[] =>
+          block.split('\n').flatMap((line) => (line.startsWith(`${field}:`) ? [line.slice(field.length + 1).replace(/^ /, '')] : []));
+        const data = valuesOf('data').join('\n');
+        if (data !== '') yield { id: valuesOf('id').at(-1) ?? '', data };
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}

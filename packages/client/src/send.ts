@@ -1,0 +1,116 @@
+import { ConnectionError, type Problem, ProblemError } from './problem-error';
+
+export interface DrydockOptions {
+  /** Origin of the installation, such as https://api.example.com. */
+  baseUrl: string;
+  /** `dd_<live|test>_…`. */
+  apiKey: string;
+  /** Default: the platform's own. */
+  fetch?: typeof globalThis.fetch;
+  /** How often a request is sent again at most, where that is safe. Default: 3. */
+  retries?: number;
+  /** Milliseconds for one attempt until its answer begins. Default: 30,000. */
+  timeoutMs?: number;
+}
+
+/** Of a single call. */
+export interface CallOptions {
+  signal?: AbortSignal;
+  /** Names the call, so that it is carried out once however often it is sent. Default: a new one for each call that takes one. */
+  idempotencyKey?: string;
+}
+
+export interface Request {
+  method: string;
+  /** With its query. */
+  path: string;
+  body?: unknown;
+  headers?: Readonly<Record<string, string>>;
+  idempotencyKey?: string | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** Sends a request until it is answered. Throws ProblemError, ConnectionError, or the reason of the signal. */
+export async function send(options: DrydockOptions, request: Request): Promise<Response> {
+  const { retries = 3 } = options;
+  for (let attempt = 0; ; attempt += 1) {
+    const outcome = await tryOnce(options, request);
+    if (outcome instanceof Response) return outcome;
+    request.signal?.throwIfAborted();
+    if (attempt >= retries || !isSafe(request, outcome.error)) throw outcome.error;
+    await pause(outcome.retryAfterMs ?? backoffMs(attempt), request.signal);
+  }
+}
+
+interface Failure {
+  error: ProblemError | ConnectionError;
+  retryAfterMs: number | null;
+}
+
+async function tryOnce(
+  { baseUrl, apiKey, fetch = globalThis.fetch, timeoutMs = 30_000 }: DrydockOptions,
+  request: Request,
+): Promise<Response | Failure> {
+  const { method, path, body, headers, idempotencyKey, signal } = request;
+  const attempt = new AbortController();
+  const timer = setTimeout(() => attempt.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+  try {
+    const response = await fetch(new URL(path, baseUrl), {
+      method,
+      headers: {
+        authorization: `Bearer ${apiKey}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+        ...headers,
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+      redirect: 'error',
+      signal: signal === undefined ? attempt.signal : AbortSignal.any([signal, attempt.signal]),
+    });
+    return response.ok ? response : { error: await errorOf(response), retryAfterMs: retryAfterOf(response) };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { error: new ConnectionError(`${method} ${path} was not answered: ${reason}`, { cause: error }), retryAfterMs: null };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function errorOf(response: Response): Promise<ProblemError | ConnectionError> {
+  const text = await response.text();
+  if (response.headers.get('content-type')?.startsWith('application/problem+json') === true) {
+    const problem: Problem = JSON.parse(text);
+    return new ProblemError(problem);
+  }
+  return new ConnectionError(`${response.url} answered ${response.status}, and not as Drydock does: ${text.slice(0, 200)}`);
+}
+
+const retryAfterOf = ({ headers }: Response): number | null => {
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN);
+  return Number.isFinite(seconds) ? seconds * 1_000 : null;
+};
+
+/** What was not carried out (429, 503) may always be sent again. What may have been is sent again where a repeat changes nothing. */
+function isSafe({ method, idempotencyKey }: Request, error: ProblemError | ConnectionError): boolean {
+  if (error instanceof ProblemError && error.status === 429) return true;
+  const isRepeatable = method === 'GET' || method === 'PUT' || idempotencyKey !== undefined;
+  if (error instanceof ProblemError) return isRepeatable && (error.status === 503 || error.code === 'idempotency_in_flight');
+  return isRepeatable;
+}
+
+const backoffMs = (attempt: number): number => 250 * 2 ** attempt * (0.5 + Math.random());
+
+/** Throws the signal's reason when it is aborted meanwhile. */
+export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', stop);
+      resolve();
+    }, ms);
+    if (signal?.aborted === true) stop();
+    signal?.addEventListener('abort', stop, { once: true });
+  });
