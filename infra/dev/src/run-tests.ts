@@ -1,6 +1,7 @@
-// `npm test`: format, lint, types, import rules, then the tests, the long ones left out. `npm run test:all` leaves out none; `npm run chaos` takes hours.
+// `npm test`: format, lint, types, import rules, then the tests, without the suites of packages/testing/long-suites.cjs and with services on one queue.
+// `npm run test:all` leaves out nothing; `npm run chaos` takes hours. `npm test -- PATTERN` runs the suites that it names, whole.
 // Each ends in `N passed, N failed`, where each check counts as one.
-// `npm run test:all -- --as-root` runs only the tests that an ordinary user's run leaves out or cannot prove.
+// `npm test -- --as-root` runs only the tests that an ordinary user's run leaves out or cannot prove.
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -95,11 +96,11 @@ async function runJest(args: string[], scope: string): Promise<{ passed: number;
 async function main(args: string[]): Promise<number> {
   const flags = new Set<string>(args.filter((arg) => ['--checks-only', '--all', '--chaos', '--as-root'].includes(arg)));
   const jestArgs = args.filter((arg) => !flags.has(arg));
+  const scope = flags.has('--chaos') ? 'chaos' : flags.has('--all') || jestArgs.length > 0 ? 'all' : 'quick';
   if (flags.has('--as-root')) {
-    if (process.getuid?.() !== 0) throw new Error('--as-root is for root: an ordinary user runs npm run test:all');
+    if (process.getuid?.() !== 0) throw new Error('npm test -- --as-root is for root: an ordinary user runs npm test');
     jestArgs.push('--runTestsByPath', ...filesForRoot());
   }
-  const scope = flags.has('--chaos') ? 'chaos' : flags.has('--all') ? 'all' : 'quick';
   const checked = flags.has('--chaos') || jestArgs.length > 0 ? { passed: 0, failed: 0 } : await runChecks();
   const tested = await runJest(flags.has('--checks-only') ? ['packages/testing/src/conventions'] : jestArgs, scope);
   const failed = checked.failed + tested.failed;

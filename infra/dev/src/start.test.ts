@@ -5,7 +5,7 @@ import path from 'node:path';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { withDatabase } from '@drydock/postgres/testing/test-cluster';
 import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
-import { queueBackends } from '@drydock/testing/scope';
+import { serviceBackends } from '@drydock/testing/scope';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import { inRepo } from './dev-config';
@@ -24,9 +24,9 @@ async function listSites(stack: TestStack): Promise<number> {
 }
 
 /** All of the demo content once; two cores that run other suites beside it need a minute for it. */
-const [firstBackend] = queueBackends();
+const [firstBackend] = serviceBackends();
 
-describe.each(queueBackends())('npm start with the queue on %s', (queueBackend) => {
+describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend) => {
   const environment = { DRYDOCK_DEMO: queueBackend === firstBackend ? 'whole' : 'sites' };
   let stack: TestStack;
   jest.setTimeout(300_000);

@@ -1,20 +1,14 @@
-/// <reference types="jest" />
 import { findRedis } from '@drydock/process/redis';
 import { z } from 'zod';
 import type { CrashOptions } from './crash-every-step';
 
 /**
- * How much is run, by DRYDOCK_TESTS. `quick`: `npm test`, every promise once. `all`: `npm run test:all`, as CI runs it, and a suite that is run by itself. `effects`: with
+ * How much is run, by DRYDOCK_TESTS. `quick`: `npm test`, without the suites of long-suites.cjs. `all`: `npm run test:all`, as CI runs it, and a suite that is run by itself. `effects`: with
  * the effects of the longest workflows too. `chaos`: `npm run chaos`, hours of everything.
  */
 const scope = z.enum(['quick', 'all', 'effects', 'chaos']).parse(process.env['DRYDOCK_TESTS'] ?? 'all');
-export const isQuick = scope === 'quick';
+const isQuick = scope === 'quick';
 export const isChaos = scope === 'chaos';
-
-/** A test that `npm test` leaves to `npm run test:all`, for it takes long and another shows the same promise in small. */
-export const longTest = isQuick ? test.skip : test;
-/** Such tests together, with what is made for them. */
-export const describeLong = isQuick ? describe.skip : describe;
 
 export type QueueBackend = 'redis' | 'postgres';
 
@@ -50,7 +44,7 @@ interface CrashScope {
   isHasty?: boolean;
 }
 
-/** The crash cases of a workflow: everything in chaos, hours in all; the `effects` otherwise; their deaths in one run, and nothing that waits for a lease, in `quick`. */
+/** The crash cases of a workflow: everything in chaos, hours in all; the `effects` otherwise. */
 export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: CrashScope = {}): CrashOptions {
   const isDelicate = (name: string): boolean => delicate.some((step) => name.includes(`.${step}.`));
   const isEffect = (name: string): boolean => !/^(?:stop|repeat) /.test(name) || isDelicate(name);

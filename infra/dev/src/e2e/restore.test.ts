@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
 import { problemSchema } from '@drydock/contracts/platform/problems';
-import { isChaos, queueBackends } from '@drydock/testing/scope';
+import { isChaos, serviceBackends } from '@drydock/testing/scope';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import { Redis } from 'ioredis';
@@ -16,9 +16,9 @@ const size = isChaos ? sizes.full : sizes.short;
 /** A second is the promise; beside other suites on two cores only the chaos run can hold a clock to it. */
 const gapMsMax = isChaos ? 1_000 : 10_000;
 
-const [firstBackend] = queueBackends();
+const [firstBackend] = serviceBackends();
 
-describe.each(queueBackends())('a restore through the whole of Drydock, queue on %s', (queueBackend) => {
+describe.each(serviceBackends())('a restore through the whole of Drydock, queue on %s', (queueBackend) => {
   let stack: TestStack;
   let customer: Customer;
   let site: Place & { id: string };

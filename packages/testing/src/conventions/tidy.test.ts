@@ -41,6 +41,12 @@ describe('the tree keeps the rules of the house', () => {
     expect(sourceFiles.filter((file) => file.lines > limit(file)).map((file) => `${file.path}: ${file.lines} lines`)).toEqual([]);
   });
 
+  it('leaves no suite out of `npm test` that is not there', () => {
+    const { longSuites } = require('../../long-suites.cjs');
+    expect(longSuites.filter((file: string) => !sourceFiles.some((source) => source.path === file))).toEqual([]);
+    expect(longSuites.length).toBeGreaterThan(10);
+  });
+
   it('names files for what they are: no index, no shared, common, utils or helpers', () => {
     // An index of an archive is a thing; an index.ts that only re-exports is not.
     const vague = /(^|\/)(index\.|(shared|common|utils?|helpers?|misc)(\.|\/|-))/;

@@ -1,0 +1,75 @@
+const fs = require('node:fs');
+
+/**
+ * The suites that take longest, longest first. `npm test` leaves them out; `npm run test:all` begins with them, since a long suite that begins last is waited for alone.
+ * Each shows in whole what shorter suites show in small: a README run line by line, each death in a run of its own, generated content, faults one by one.
+ */
+const longSuites = [
+  'infra/dev/src/e2e/first-hour.test.ts',
+  'services/hosting/src/crash.test.ts',
+  'services/databases/src/crash.test.ts',
+  'services/hosting/src/offsite/offsite-crash.test.ts',
+  'services/hosting/src/offsite/storage-faults.test.ts',
+  'services/hosting/src/deleted-sites/deleted-crash.test.ts',
+  'services/databases/src/restores/restore-crash.test.ts',
+  'services/database-agent/src/switch-over.test.ts',
+  'services/databases/src/upgrades/abandon-upgrade.test.ts',
+  'services/hosting/src/restored-database.test.ts',
+  'services/compute/src/crash.test.ts',
+  'services/hosting/src/vendor-snapshots/vendor-crash.test.ts',
+  'services/hosting/src/vendor-snapshots/vendor-faults.test.ts',
+  'services/hosting/src/proofs/proofs-crash.test.ts',
+  'services/hosting/src/sites/ssh-crash.test.ts',
+  'services/hosting/src/app/app-crash.test.ts',
+  'services/compute/src/proxmox-crash.test.ts',
+  'infra/dev/src/e2e/secret-hunt.test.ts',
+  'infra/dev/src/e2e/client.test.ts',
+  'infra/dev/src/e2e/attacks.test.ts',
+  'services/site-agent/src/sites/site-jobs.test.ts',
+  'services/hosting/src/offsite/tampered-chain.test.ts',
+  'packages/postgres/src/upgrade/hostile-schemas.test.ts',
+  'services/compute/src/provider-faults.test.ts',
+  'services/hosting/src/backups/any-content.test.ts',
+  'packages/postgres/src/load/hostile-load.test.ts',
+  'services/hosting/src/providers/tree-fidelity.test.ts',
+  'services/compute/src/providers/compute-provider.faults.contract.test.ts',
+  'services/hosting/src/providers/hostile-storage.test.ts',
+  'services/site-agent/src/releases/hostile-trees.test.ts',
+  'services/site-agent/src/database/hostile-schemas.test.ts',
+  'packages/postgres/src/upgrade/fidelity.test.ts',
+  'packages/postgres/src/upgrade/schema-corpus.test.ts',
+  'packages/postgres/src/load/odd-schemas.test.ts',
+  'services/compute/src/proxmox-range.test.ts',
+];
+
+/** Long as well, and run by `npm test`: behind those, before the rest. */
+const nextLongest = [
+  'e2e/restore.test.ts',
+  'dev/src/start.test.ts',
+  'conformance.test.ts',
+  'workflow.test.ts',
+  'transfer.test.ts',
+  '.contract.test.ts',
+];
+
+const order = [...longSuites, ...nextLongest];
+const placeOf = (file) => {
+  const place = order.findIndex((name) => file.includes(name));
+  return place === -1 ? order.length : place;
+};
+
+/** jest's interface of a sequencer. A clean checkout has no timings of an earlier run, hence the list; the rest goes by size. */
+module.exports = class LongestFirst {
+  static longSuites = longSuites;
+  sort(tests) {
+    const known = tests.map((test) => ({ test, place: placeOf(test.path), size: fs.statSync(test.path).size }));
+    return known.sort((left, right) => left.place - right.place || right.size - left.size).map(({ test }) => test);
+  }
+  shard(tests) {
+    return tests;
+  }
+  allFailedTests(tests) {
+    return tests;
+  }
+  cacheResults() {}
+};
