@@ -23,6 +23,7 @@ const commands = {
   bootstrap: { program: 'services/keys/dist/bootstrap.js', needs: ['install', 'build'] },
   'dev:call': { program: 'infra/dev/dist/dev-call.js', needs: [] },
   'migrate:new': { program: 'infra/dev/dist/migrate-new.js', needs: ['install', 'build'] },
+  compose: { program: 'infra/dev/dist/compose.js', needs: ['install', 'build'] },
   errors: { program: 'services/gateway/dist/write-errors.js', needs: ['install', 'build'] },
   openapi: { program: 'services/gateway/dist/write-openapi.js', needs: ['install', 'build'] },
 };

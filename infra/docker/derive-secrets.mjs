@@ -1,40 +1,43 @@
-// Prints an env file with every secret of docker-compose.yml, derived from one master key.
-//   node infra/docker/derive-secrets.mjs > infra/docker/.env       (a fresh master key is made and printed in it once)
-//   DRYDOCK_MASTER_KEY=<64 hex digits> node infra/docker/derive-secrets.mjs
+// Writes a file for every secret of docker-compose.yml, derived from one master key, to infra/docker/secrets.
+//   node infra/docker/derive-secrets.mjs [FOLDER]                          makes a master key, and prints it once
+//   DRYDOCK_MASTER_KEY=<64 hex digits> node infra/docker/derive-secrets.mjs [FOLDER]
+// A file for what you bring (a bucket's key, a cloud's token) is made empty, and left as it is when it exists.
 import { hkdfSync, randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 
-const master = Buffer.from(process.env.DRYDOCK_MASTER_KEY ?? randomBytes(32).toString('hex'), 'hex');
-if (master.length !== 32) {
-  console.error('DRYDOCK_MASTER_KEY must be 64 hexadecimal digits (32 bytes). Leave it out to have one made.');
+const here = path.dirname(fileURLToPath(import.meta.url));
+const folder = path.resolve(process.argv[2] ?? path.join(here, 'secrets'));
+const given = process.env.DRYDOCK_MASTER_KEY || undefined;
+function refuse(why) {
+  console.error(why);
   process.exit(1);
 }
+if (given === undefined && fs.existsSync(folder)) {
+  refuse(`${folder} exists. Set DRYDOCK_MASTER_KEY to the key that it was made with: another key would lock you out of your data.`);
+}
+if (given !== undefined && !/^[0-9a-f]{64}$/i.test(given)) {
+  refuse('DRYDOCK_MASTER_KEY must be 64 hexadecimal digits (32 bytes). Leave it out to have one made.');
+}
+const master = given === undefined ? randomBytes(32) : Buffer.from(given, 'hex');
 const derive = (label) => Buffer.from(hkdfSync('sha256', master, '', label, 32)).toString('hex');
-const lines = [
-  '# Keep this file secret and backed up: without the master key no backup can be read.',
-  `DRYDOCK_MASTER_KEY=${master.toString('hex')}`,
-  ...['keys', 'hosting', 'compute', 'agency', 'databases'].flatMap((service) => {
-    const name = service.toUpperCase();
-    return [
-      `${name}_SERVICE_SECRET=${derive(`service:${service}`)}`,
-      `${name}_TOKEN_SECRET=${derive(`internal-token:${service}`)}`,
-      `${name}_AUDIT_SECRET=${derive(`audit:${service}`)}`,
-      `${name}_DB_PASSWORD=${derive(`postgres:${service}`)}`,
-    ];
-  }),
-  `ARCHIVE_KEY=${derive('archive')}`,
-  `DATABASES_ARCHIVE_KEY=${derive('archive:databases')}`,
-  `DATABASE_HOST_SECRET=${derive('database-host')}`,
-  `DATABASE_HOST_READER_SECRET=${derive('database-host:reader')}`,
-  `SITE_HOST_SECRET=${derive('site-host')}`,
-  `SITE_HOST_READER_SECRET=${derive('site-host:reader')}`,
-  `HETZNER_SANDBOX_TOKEN=${derive('hetzner-stand-in:sandbox')}`,
-  `HETZNER_SANDBOX_READER_TOKEN=${derive('hetzner-stand-in:sandbox:reader')}`,
-  `HETZNER_STAND_IN_ADMIN_TOKEN=${derive('hetzner-stand-in:admin')}`,
-  `PROXMOX_SANDBOX_SECRET=${derive('proxmox-stand-in:sandbox')}`,
-  `PROXMOX_SANDBOX_READER_SECRET=${derive('proxmox-stand-in:sandbox:reader')}`,
-  `PROXMOX_STAND_IN_ADMIN_TOKEN=${derive('proxmox-stand-in:admin')}`,
-  `POSTGRES_PASSWORD=${derive('postgres:admin')}`,
-  `SITES_POSTGRES_PASSWORD=${derive('postgres:sites')}`,
-  `REDIS_PASSWORD=${derive('redis')}`,
-];
-console.log(lines.join('\n'));
+
+// Nobody else on this machine gets into the folder. A container sees only its own files, as a user of its own, so that they are open to all.
+fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
+fs.chmodSync(folder, 0o700);
+const templates = JSON.parse(fs.readFileSync(path.join(here, 'secrets.json'), 'utf8'));
+for (const [name, template] of Object.entries(templates)) {
+  const file = path.join(folder, name);
+  if (template === '' && fs.existsSync(file)) continue;
+  fs.rmSync(file, { force: true });
+  fs.writeFileSync(
+    file,
+    template.replace(/<([^>]+)>/g, (_match, label) => derive(label)),
+  );
+  fs.chmodSync(file, template === '' ? 0o644 : 0o444);
+}
+console.log(`Written to ${folder}`);
+if (given === undefined) {
+  console.log(`Master key: ${master.toString('hex')}\nKeep it secret, backed up and off this machine: without it no backup can be read.`);
+}

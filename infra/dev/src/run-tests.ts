@@ -19,6 +19,7 @@ const checks: Check[] = [
   { name: 'lint with types (oxlint)', command: 'oxlint', args: ['--type-aware', '--deny-warnings'] },
   { name: 'types, those of the tests too (tsc)', command: 'tsc', args: ['-b'] },
   { name: 'import rules (turbo boundaries)', command: 'turbo', args: ['boundaries'] },
+  { name: 'docker-compose.yml and its secrets (npm run compose)', command: 'node', args: ['infra/dev/dist/compose.js', '--check'] },
   { name: 'unused files, exports and dependencies (knip)', command: 'knip', args: ['--no-progress'] },
 ];
 

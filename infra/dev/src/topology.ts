@@ -21,9 +21,9 @@ import {
 
 /**
  * Networks of containers. A process listens in its own and joins those of the processes that it needs or calls.
- * `stores` has no way out to the internet.
+ * The gateway is alone in `front`, and has no way to `data`, where our databases are. `data` and `queue` have no way out to the internet.
  */
-export type Network = 'edge' | 'services' | 'stores' | 'sites' | 'managed' | 'clouds';
+export type Network = 'front' | 'control' | 'data' | 'queue' | 'sites' | 'managed' | 'clouds';
 
 export interface ProcessPlan {
   name: string;
@@ -40,6 +40,8 @@ export interface ProcessPlan {
   network: Network;
   /** Volumes that it writes, or, with `:ro`, only reads. Each is a folder in the data folder of `npm start`. */
   volumes?: readonly string[];
+  /** It runs customers' things in boxes, for which its container needs namespaces. */
+  makesBoxes?: true;
   /** Memory of its container, in MB. */
   memoryMb: number;
   environment?(place: Place): Variables;
@@ -55,7 +57,7 @@ const dataStores: readonly ProcessPlan[] = [
     name: 'postgres',
     run: { store: 'postgres' },
     needs: [],
-    network: 'stores',
+    network: 'data',
     memoryMb: 1_024,
     secrets: (place) => ({ POSTGRES_PASSWORD: place.derive('postgres:admin') }),
   },
@@ -71,7 +73,7 @@ const dataStores: readonly ProcessPlan[] = [
     name: 'redis',
     run: { store: 'redis' },
     needs: [],
-    network: 'stores',
+    network: 'queue',
     memoryMb: 512,
     // A line of its configuration: Valkey reads no secret from a file by itself, and a command line is readable by all.
     secrets: (place) => ({ REDIS_CONFIG: `requirepass ${place.derive('redis')}` }),
@@ -158,6 +160,7 @@ const hosts: readonly ProcessPlan[] = [
     needs: ['sites-postgres'],
     network: 'sites',
     volumes: ['sites'],
+    makesBoxes: true,
     memoryMb: 2_048,
     environment: (place) => ({ SITES_DIR: place.folderOf('sites'), SITES_DATABASE_SOCKET: place.sitesSocketFolder() }),
     secrets: (place) => ({
@@ -172,8 +175,12 @@ const hosts: readonly ProcessPlan[] = [
     needs: [],
     network: 'managed',
     volumes: ['databases'],
+    makesBoxes: true,
     memoryMb: 4_096,
-    environment: (place) => ({ DATABASES_DIR: place.folderOf('databases') }),
+    environment: (place) => ({
+      DATABASES_DIR: place.folderOf('databases'),
+      DATABASES_PUBLIC_HOST: place.setting('DATABASES_PUBLIC_HOST', '127.0.0.1'),
+    }),
     secrets: (place) => ({
       DATABASE_HOST_SECRET: place.derive('database-host'),
       DATABASE_HOST_READER_SECRET: place.derive('database-host:reader'),
@@ -187,7 +194,7 @@ const services: readonly ProcessPlan[] = [
     run: { entry: 'services/keys/dist/server.js' },
     needs: ['postgres'],
     database: 'keys',
-    network: 'services',
+    network: 'control',
     memoryMb: 512,
     environment: keysUrl,
     // It takes the audit entries of every other service.
@@ -205,7 +212,7 @@ const services: readonly ProcessPlan[] = [
     needs: ['postgres', 'redis', 'site-host', 's3-stand-in', 'vendor-stand-in'],
     calls: ['keys'],
     database: 'hosting',
-    network: 'services',
+    network: 'control',
     volumes: ['backups:ro'],
     memoryMb: 512,
     environment: (place) => ({
@@ -229,7 +236,7 @@ const services: readonly ProcessPlan[] = [
     needs: ['postgres', 'redis', 'site-host', 's3-stand-in', 'vendor-stand-in'],
     calls: ['keys'],
     database: 'hosting',
-    network: 'services',
+    network: 'control',
     volumes: ['backups', 'spool'],
     memoryMb: 1_024,
     // glibc keeps an arena per thread: two are enough for the archive's threads and save about 13 MB. It asks the kernel for each
@@ -257,7 +264,7 @@ const services: readonly ProcessPlan[] = [
     needs: ['postgres', 'redis', 'hetzner-stand-in', 'proxmox-stand-in'],
     calls: ['keys'],
     database: 'compute',
-    network: 'services',
+    network: 'control',
     memoryMb: 512,
     environment: keysUrl,
     secrets: (place) => ({
@@ -273,7 +280,7 @@ const services: readonly ProcessPlan[] = [
     needs: ['postgres', 'redis', 'hetzner-stand-in', 'proxmox-stand-in'],
     calls: ['keys'],
     database: 'compute',
-    network: 'services',
+    network: 'control',
     memoryMb: 512,
     environment: keysUrl,
     secrets: (place) => ({
@@ -288,7 +295,7 @@ const services: readonly ProcessPlan[] = [
     needs: ['postgres'],
     calls: ['keys'],
     database: 'agency',
-    network: 'services',
+    network: 'control',
     memoryMb: 512,
     environment: keysUrl,
     secrets: (place) => serviceSecrets('agency', place),
@@ -299,7 +306,7 @@ const services: readonly ProcessPlan[] = [
     needs: ['postgres', 'redis', 'database-host'],
     calls: ['keys'],
     database: 'databases',
-    network: 'services',
+    network: 'control',
     memoryMb: 512,
     environment: (place) => ({ ...keysUrl(place), DATABASE_HOST_URL: urlOf(place, 'database-host') }),
     secrets: (place) => ({ ...queuedSecrets('databases', place), DATABASE_HOST_READER_SECRET: place.derive('database-host:reader') }),
@@ -311,7 +318,7 @@ const services: readonly ProcessPlan[] = [
     needs: ['postgres', 'redis', 'database-host'],
     calls: ['keys'],
     database: 'databases',
-    network: 'services',
+    network: 'control',
     volumes: ['database-backups'],
     memoryMb: 1_024,
     environment: (place) => ({
@@ -330,7 +337,7 @@ const services: readonly ProcessPlan[] = [
     // Requests live for a millisecond: room for them to die young takes a fifth off what each costs. At most 192 MB.
     run: { flags: ['--max-semi-space-size=64'], entry: 'services/gateway/dist/server.js' },
     needs: [...servicesWithDatabase, 'redis'],
-    network: 'edge',
+    network: 'front',
     memoryMb: 512,
     environment: (place) => ({
       ...Object.fromEntries(servicesWithDatabase.map((service) => [`${service.toUpperCase()}_URL`, urlOf(place, service)])),

@@ -1,0 +1,78 @@
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { findProgram } from '@drydock/process/find-program';
+import { composeFiles, networksOf, renderCompose, renderSecrets } from './compose';
+import { inRepo } from './dev-config';
+import { type ProcessPlan, topology } from './topology';
+
+const containers = topology.filter(({ isEmbeddedOnly }) => isEmbeddedOnly !== true);
+const networksIn = (name: string): string[] => containers.filter((plan) => plan.name === name).flatMap(networksOf);
+const inNetwork = (network: ProcessPlan['network']): string[] =>
+  containers.filter((plan) => networksOf(plan).includes(network)).map(({ name }) => name);
+
+let folder: string;
+beforeAll(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-compose-'));
+});
+afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
+
+test.each([...composeFiles.keys()])('%s is what the topology makes; npm run compose writes it', (file) => {
+  expect(fs.readFileSync(inRepo(file), 'utf8')).toBe(composeFiles.get(file)?.());
+});
+
+test('what customers reach has no way to our databases, and customers’ sites and databases reach their own service alone', () => {
+  expect(inNetwork('front')).toEqual(['gateway']);
+  expect(networksIn('gateway')).toEqual(['control', 'front', 'queue']);
+  expect(inNetwork('sites')).toEqual(['sites-postgres', 'site-host', 'hosting', 'hosting-worker']);
+  expect(inNetwork('managed')).toEqual(['database-host', 'databases', 'databases-worker']);
+  for (const host of ['site-host', 'database-host', 'sites-postgres', 'postgres', 'redis']) expect(networksIn(host)).toHaveLength(1);
+});
+
+test('no secret is an environment variable or stands in the file: each is a file that the container is given', () => {
+  const text = renderCompose();
+  expect(text).not.toMatch(/<[a-z0-9-]+(?::[a-z:-]+)?>/);
+  const containersPart = text.slice(0, text.indexOf('\nsecrets:'));
+  expect(containersPart).not.toMatch(/(?:SECRET|PASSWORD|TOKEN|_KEY|TOKENS|DATABASE_URL|QUEUE_URL|REDIS_URL|TARGETS): /);
+  const files = [...text.matchAll(/file: \.\/infra\/docker\/secrets\/(\S+)/g)].map(([, name]) => name);
+  expect(files).toEqual(Object.keys(JSON.parse(renderSecrets())));
+  expect(files.length).toBeGreaterThan(40);
+});
+
+test('secrets are derived again from the same master key, an operator’s own stay, and without the key nothing is touched', () => {
+  const target = path.join(folder, 'secrets');
+  const derive = (master: string) =>
+    execFileSync(process.execPath, [inRepo('infra/docker/derive-secrets.mjs'), target], {
+      env: { DRYDOCK_MASTER_KEY: master },
+      encoding: 'utf8',
+      stdio: 'pipe',
+    });
+  const read = (name: string) => fs.readFileSync(path.join(target, name), 'utf8');
+  const master = /Master key: ([0-9a-f]{64})/.exec(derive(''))?.[1] ?? '';
+  const before = read('keys.DATABASE_URL');
+  expect(before).toMatch(/^postgresql:\/\/keys:[0-9a-f]{64}@postgres:5432\/keys$/);
+  fs.writeFileSync(path.join(target, 'hosting-worker.VENDOR_KEY'), 'mine');
+  expect(() => derive('')).toThrow('another key would lock you out');
+  derive(master);
+  expect([read('keys.DATABASE_URL'), read('hosting-worker.VENDOR_KEY')]).toEqual([before, 'mine']);
+  expect(fs.statSync(target).mode & 0o777).toBe(0o700);
+});
+
+// Debian's package docker-compose needs no Docker for this.
+const tool = findProgram(['docker-compose']);
+const itWith = tool === null ? test.skip : test;
+
+itWith('the file follows the schema of docker-compose, and every container is limited', () => {
+  const file = path.join(folder, 'docker-compose.yml');
+  // That schema is older than the key.
+  fs.writeFileSync(file, renderCompose().replace(/^name: .*$/m, ''));
+  const resolved = execFileSync(tool ?? '', ['--file', file, '--project-directory', inRepo('.'), 'config'], { encoding: 'utf8' });
+  const part = resolved.slice(resolved.indexOf('\nservices:'), resolved.indexOf('\nversion:'));
+  const services = part.split(/\n {2}(?=[a-z-]+:\n)/).slice(1);
+  expect(services.length).toBe(containers.length + 7);
+  for (const body of services) {
+    for (const key of ['mem_limit', 'pids_limit', 'cpus', 'read_only: true', 'max-size', 'cap_drop', 'no-new-privileges:true'])
+      expect(body).toContain(key);
+  }
+});

@@ -1,0 +1,379 @@
+// `npm run compose`: writes docker-compose.yml and infra/docker/secrets.json, which are the topology in containers.
+
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { inRepo } from './dev-config';
+import {
+  databaseUrl,
+  hostingEnvironment,
+  type SecretPlace,
+  type ServiceWithDatabase,
+  serviceSecrets,
+  servicesWithDatabase,
+  urlOf,
+  type Variables,
+} from './place';
+import { type Network, type ProcessPlan, topology } from './topology';
+
+const storePorts: Readonly<Record<string, number>> = { postgres: 5432, 'sites-postgres': 5432, redis: 6379 };
+
+/** Containers call each other by name. Every program of ours listens on the same port of its own container. */
+const programPort = 8080;
+const volumesRoot = '/var/lib/drydock';
+/** Files of that user's number are in the volumes: it is `node` in the image. */
+const imageUser = '1000:1000';
+
+/** A secret is the label that it is derived by, in angle brackets; infra/docker/derive-secrets.mjs fills it in. */
+const place: SecretPlace = {
+  isEmbedded: false,
+  addressOf: (name) => `${name}:${storePorts[name] ?? programPort}`,
+  folderOf: (name) => `${volumesRoot}/${name}`,
+  sitesSocketFolder: () => '/var/run/sites-postgres',
+  setting: (variable, fallback = '') => `\${${variable}:-${fallback}}`,
+  derive: (label) => `<${label}>`,
+  adminUrl: (cluster) => `postgresql://postgres:<${cluster === 'postgres' ? 'postgres:admin' : 'postgres:sites'}>@${cluster}:5432/postgres`,
+  queueUrl: () => 'redis://:<redis>@redis:6379',
+  redisUrl: () => place.queueUrl(),
+};
+
+const plans = topology.filter(({ isEmbeddedOnly }) => isEmbeddedOnly !== true);
+const planOf = (name: string): ProcessPlan | undefined => plans.find((plan) => plan.name === name);
+const volumeOf = (mount: string): string => mount.replace(/:ro$/, '');
+const programVolumes = [...new Set(plans.flatMap(({ volumes = [] }) => volumes.map(volumeOf)))];
+
+/** The secrets of each container, by variable. '' stands for one that the operator writes into its file. */
+const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
+  ...plans.map(({ name, secrets }): [string, Variables] => [name, secrets?.(place) ?? {}]),
+  ...servicesWithDatabase.map((service): [string, Variables] => [`migrate-${service}`, { DATABASE_URL: databaseUrl(place, service) }]),
+  [
+    'create-databases',
+    {
+      ADMIN_DATABASE_URL: place.adminUrl('postgres'),
+      DATABASES: JSON.stringify(servicesWithDatabase.map((name) => ({ name, password: place.derive(`postgres:${name}`) }))),
+    },
+  ],
+]);
+
+/** Each secret is one file, however many containers are given it: `<first container>.<variable>`, by its template. */
+const secretFiles = new Map<string, string>([[place.queueUrl(), 'redis.URL']]);
+for (const [container, variables] of secretsOf) {
+  for (const [variable, template] of Object.entries(variables)) {
+    const key = keyOf(container, variable, template);
+    if (!secretFiles.has(key)) secretFiles.set(key, `${container}.${variable}`);
+  }
+}
+
+/** Two files that the operator fills are two secrets, although both are empty now. */
+function keyOf(container: string, variable: string, template: string): string {
+  return template === '' ? `${container}.${variable}` : template;
+}
+
+function givenSecrets(container: string) {
+  const variables = Object.entries(secretsOf.get(container) ?? {});
+  if (variables.length === 0) return {};
+  return {
+    secrets: variables.map(([variable, template]) => ({
+      source: secretFiles.get(keyOf(container, variable, template)) ?? '',
+      target: variable,
+    })),
+  };
+}
+
+/** `NAME_FILE` of each secret: our settings and the image of Postgres read the value there. */
+const fileVariables = (container: string): Variables => filesOf(Object.keys(secretsOf.get(container) ?? {}));
+
+function filesOf(names: readonly string[]): Variables {
+  return Object.fromEntries(names.map((name) => [`${name}_FILE`, `/run/secrets/${name}`]));
+}
+
+/** Networks that a container is in: its own, and those of what it needs or calls. */
+export function networksOf({ network, needs, calls = [] }: ProcessPlan): Network[] {
+  return [...new Set([network, ...[...needs, ...calls].flatMap((name) => planOf(name)?.network ?? [])])].sort();
+}
+
+/** Limits of a container that says nothing else. */
+const usualLimits = { mem_limit: '512m', cpus: 1, cpu_shares: 1_024, pids_limit: 512 };
+
+const isOfCustomers = ({ network }: ProcessPlan): boolean => network === 'sites' || network === 'managed';
+/** Customers' things yield to the control plane when the machine is busy. */
+const customersLimits = { cpus: 2, cpu_shares: 256, pids_limit: 8_192 };
+
+/** What a container has instead. With a gigabyte or more it may take two cores. */
+function limitsOf(plan: ProcessPlan, base: 'program' | 'store') {
+  const { memoryMb } = plan;
+  return {
+    '<<': isOfCustomers(plan) ? `[*customers, *${base}]` : `*${base}`,
+    ...(memoryMb === 512 ? {} : { mem_limit: `${memoryMb}m` }),
+    ...(memoryMb < 1_024 || isOfCustomers(plan) ? {} : { cpus: 2 }),
+  };
+}
+
+const completed = '*completed';
+const healthy = '*healthy';
+
+function startsAfter({ needs, database, volumes = [] }: ProcessPlan) {
+  const conditions = {
+    ...(volumes.length === 0 ? {} : { 'prepare-volumes': completed }),
+    // The migration has waited for Postgres.
+    ...(database === undefined ? {} : { [`migrate-${database}`]: completed }),
+    ...Object.fromEntries(needs.filter((name) => planOf(name) !== undefined && name !== 'postgres').map((name) => [name, healthy])),
+  };
+  return Object.keys(conditions).length === 0 ? {} : { depends_on: conditions };
+}
+
+/** Variables that containers share; each group has those of the one before. */
+const common: Variables = {
+  HOST: '0.0.0.0',
+  PORT: String(programPort),
+  LOG_LEVEL: place.setting('LOG_LEVEL', 'info'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: place.setting('OTEL_EXPORTER_OTLP_ENDPOINT'),
+};
+const ofService: Variables = { KEYS_URL: urlOf(place, 'keys'), ...filesOf(Object.keys(serviceSecrets('keys', place))) };
+const ofQueued: Variables = filesOf(['QUEUE_URL']);
+const ofHosting: Variables = without({ ...ofService, ...ofQueued }, hostingEnvironment(place));
+
+/** An environment without what it has from its group. */
+function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables): Variables {
+  if (database === undefined) return { '<<': '*common', ...variables };
+  if (!needs.includes('redis')) return { '<<': '*service', ...without(ofService, variables, name) };
+  const queued = { ...ofService, ...ofQueued };
+  if (database !== 'hosting') return { '<<': '*queued', ...without(queued, variables, name) };
+  return { '<<': '*hosting', ...without({ ...queued, ...ofHosting }, variables, name) };
+}
+
+/** @throws when the container would be given what the topology does not give it */
+function without(group: Variables, variables: Variables, container?: string): Variables {
+  const added = Object.keys(group).filter((name) => variables[name] !== group[name]);
+  if (container !== undefined && added.length > 0) throw new Error(`${container} is not to be given ${added.join(', ')}`);
+  return Object.fromEntries(Object.entries(variables).filter(([name]) => !(name in group)));
+}
+
+function programOf(plan: ProcessPlan, run: { flags?: readonly string[]; entry: string }) {
+  const { name, environment, volumes = [], makesBoxes } = plan;
+  const mounts = volumes.map((mount) => `${volumeOf(mount)}:${place.folderOf(volumeOf(mount))}${mount.endsWith(':ro') ? ':ro' : ''}`);
+  if (name === 'site-host') mounts.push(`sites-socket:${place.sitesSocketFolder()}`);
+  return {
+    ...limitsOf(plan, 'program'),
+    command: [...(run.flags ?? []), run.entry],
+    ...(makesBoxes === true ? { security_opt: '*boxes' } : {}),
+    environment: mergedWith(plan, { SERVICE_NAME: name, ...environment?.(place), ...fileVariables(name) }),
+    ...givenSecrets(name),
+    ...(mounts.length === 0 ? {} : { volumes: mounts }),
+    networks: networksOf(plan),
+    ...(name === 'gateway' ? { ports: [`127.0.0.1:\${DRYDOCK_PORT:-8080}:${programPort}`] } : {}),
+    ...startsAfter(plan),
+  };
+}
+
+function storeOf(plan: ProcessPlan) {
+  const { name } = plan;
+  const base = { ...limitsOf(plan, 'store'), ...givenSecrets(name), networks: networksOf(plan) };
+  if (name === 'redis') {
+    const ping = `REDISCLI_AUTH=$$(cut -d' ' -f2 /run/secrets/REDIS_CONFIG) valkey-cli ping | grep -q PONG`;
+    return {
+      ...base,
+      image: 'valkey/valkey:8-bookworm',
+      command: ['valkey-server', '/run/secrets/REDIS_CONFIG', '--appendonly', 'yes', '--maxmemory-policy', 'noeviction'],
+      tmpfs: ['/tmp:size=16m'],
+      volumes: ['redis:/data'],
+      healthcheck: { '<<': '*health', test: ['CMD-SHELL', ping] },
+    };
+  }
+  const isOfSites = name === 'sites-postgres';
+  const ofSites = {
+    // Private memory of one session, in bytes: a customer's value of a gigabyte fails instead of keeping both cores busy.
+    ulimits: { data: 536_870_912 },
+    // Applications reach the port, so sites' roles are refused there; their sessions come from the site host by the socket.
+    command: ['postgres', '-c', 'hba_file=/etc/postgresql/pg_hba.conf'],
+  };
+  return {
+    ...base,
+    image: 'postgres:17-bookworm',
+    shm_size: '256m',
+    tmpfs: ['/tmp:size=64m', ...(isOfSites ? [] : ['/var/run/postgresql:size=1m,mode=3777'])],
+    ...(isOfSites ? ofSites : {}),
+    environment: {
+      POSTGRES_USER: 'postgres',
+      POSTGRES_INITDB_ARGS: `--auth-host=scram-sha-256${isOfSites ? '' : ' --auth-local=scram-sha-256'}`,
+      ...fileVariables(name),
+    },
+    volumes: [
+      `${name}:/var/lib/postgresql/data`,
+      ...(isOfSites ? ['sites-socket:/var/run/postgresql', './infra/postgres/sites-pg_hba.conf:/etc/postgresql/pg_hba.conf:ro'] : []),
+    ],
+    healthcheck: { '<<': '*health', test: ['CMD', 'pg_isready', '--username', 'postgres', '--host', '127.0.0.1'] },
+  };
+}
+
+const migrateTool = 'packages/postgres/dist/migrate/cli.js';
+
+const migrationOf = (service: ServiceWithDatabase) => ({
+  '<<': '*migration',
+  entrypoint: ['node', migrateTool, 'deploy', `services/${service}`],
+  ...givenSecrets(`migrate-${service}`),
+});
+
+/** Jobs that run before each start and change nothing that is right already. */
+const jobs = {
+  // A volume belongs to root when it is made, and every program of ours is an ordinary user. It has one capability and no network.
+  'prepare-volumes': {
+    '<<': '*job',
+    user: '0:0',
+    cap_add: ['CHOWN'],
+    network_mode: 'none',
+    entrypoint: ['chown', imageUser, ...programVolumes.map((name) => place.folderOf(name))],
+    volumes: programVolumes.map((name) => `${name}:${place.folderOf(name)}`),
+  },
+  // It makes the roles and databases that are missing, also beside data that is there, and sets their passwords.
+  'create-databases': {
+    '<<': '*job',
+    entrypoint: ['node', migrateTool, 'databases'],
+    environment: fileVariables('create-databases'),
+    ...givenSecrets('create-databases'),
+    networks: ['data'],
+    depends_on: { postgres: healthy },
+  },
+  ...Object.fromEntries(servicesWithDatabase.map((service) => [`migrate-${service}`, migrationOf(service)])),
+};
+
+const unprivileged = 'no-new-privileges:true';
+/** Shared parts; the key is the anchor. */
+const anchors = {
+  // A log without end fills the disk that the databases are on.
+  logging: { driver: 'json-file', options: { 'max-size': '10m', 'max-file': '5' } },
+  health: { interval: '2s', timeout: '3s', retries: 30 },
+  healthy: { condition: 'service_healthy' },
+  completed: { condition: 'service_completed_successfully' },
+  image: {
+    image: 'drydock',
+    build: { context: '.', dockerfile: 'infra/docker/Dockerfile' },
+    init: true,
+    read_only: true,
+    tmpfs: ['/tmp:size=64m,mode=1777'],
+    security_opt: [unprivileged],
+    cap_drop: ['ALL'],
+    logging: '*logging',
+  },
+  program: { '<<': '*image', restart: 'unless-stopped', stop_grace_period: '30s', ...usualLimits },
+  job: { '<<': '*image', restart: 'no', mem_limit: '256m', cpus: 1, pids_limit: 128, healthcheck: { disable: true } },
+  migration: {
+    '<<': '*job',
+    environment: filesOf(['DATABASE_URL']),
+    networks: ['data'],
+    depends_on: { 'create-databases': completed },
+  },
+  // The images of Postgres and Valkey begin as root, give their volume to a user of their own and become that user.
+  store: {
+    restart: 'unless-stopped',
+    stop_grace_period: '60s',
+    ...usualLimits,
+    read_only: true,
+    security_opt: [unprivileged],
+    cap_drop: ['ALL'],
+    cap_add: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID'],
+    logging: '*logging',
+  },
+  customers: customersLimits,
+  // Boxes are made of user namespaces, mounts and a /proc of their own, which Docker's default profiles forbid. No capability is given.
+  boxes: [unprivileged, 'seccomp=unconfined', 'apparmor=unconfined', 'systempaths=unconfined'],
+  common,
+  service: { '<<': '*common', ...ofService },
+  queued: { '<<': '*service', ...ofQueued },
+  hosting: { '<<': '*queued', ...ofHosting },
+};
+
+/** Text of docker-compose.yml. */
+export function renderCompose(): string {
+  const services = {
+    ...jobs,
+    ...Object.fromEntries(plans.map((plan) => [plan.name, 'entry' in plan.run ? programOf(plan, plan.run) : storeOf(plan)])),
+  };
+  // These two have no way out of the machine.
+  const networks = Object.fromEntries(
+    [...new Set(plans.flatMap(networksOf))].sort().map((name) => [name, name === 'data' || name === 'queue' ? { internal: true } : {}]),
+  );
+  const volumes = ['postgres', 'sites-postgres', 'sites-socket', 'redis', ...programVolumes];
+  const secrets = [...secretFiles.values()].map((name): [string, object] => [name, { file: `./infra/docker/secrets/${name}` }]);
+  const shared = Object.entries(anchors).map(([name, value]) => `x-${name}: &${name}${yaml(value, 1)}\n`);
+  const short = shared.filter((text) => text.split('\n').length === 2);
+  const long = shared.filter((text) => !short.includes(text));
+  const sections = [
+    '# Drydock with each process in its own container. Made from infra/dev/src/topology.ts by `npm run compose`; do not edit.\n' +
+      '# How to run it: docs/guides/deploying.md.\nname: drydock\n',
+    short.join(''),
+    ...long,
+    ...Object.entries(services).map(([name, value], at) => `${at === 0 ? 'services:\n' : ''}  ${name}:${yaml(value, 2)}\n`),
+    `networks:${yaml(networks, 1)}\n`,
+    `volumes: {${wrap(
+      volumes.map((name) => `${name}: {}`),
+      '  ',
+    )} }\n`,
+    `secrets:${yaml(Object.fromEntries(secrets), 1)}\n`,
+  ];
+  return sections.join('\n');
+}
+
+/** Text of infra/docker/secrets.json: each secret's file, with labels in place of what is derived. */
+export const renderSecrets = (): string =>
+  `${JSON.stringify(Object.fromEntries([...secretFiles].map(([key, name]) => [name, key === name ? '' : key])), null, 2)}\n`;
+
+const widthMax = 155;
+
+/** What stands behind `key:`, as YAML: on the same line where it is short and its parts are plain, otherwise each part on a line of its own. */
+function yaml(value: unknown, depth: number): string {
+  const line = flow(value);
+  const isMerged = isMap(value) && '<<' in value && depth < 4 && !('test' in value);
+  const isNested = depth === 1 && line.length > 110;
+  if (!isMerged && !isNested && line.length + 2 * depth <= widthMax) return ` ${line}`;
+  const indent = '  '.repeat(depth);
+  if (Array.isArray(value)) return ` [${wrap(value.map(flow), indent)}]`;
+  return isMap(value)
+    ? Object.entries(value)
+        .map(([key, each]) => `\n${indent}${key}:${yaml(each, depth + 1)}`)
+        .join('')
+    : ` ${line}`;
+}
+
+/** Parts of a list, as many on a line as fit. */
+function wrap(parts: readonly string[], indent: string): string {
+  const lines: string[] = [];
+  for (const part of parts) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + part.length + 2 > widthMax) lines.push(`${indent}${part},`);
+    else lines[lines.length - 1] = `${last} ${part},`;
+  }
+  return lines
+    .map((line) => `\n${line}`)
+    .join('')
+    .replace(/,$/, '');
+}
+
+function flow(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(flow).join(', ')}]`;
+  if (!isMap(value)) return typeof value === 'string' ? scalar(value) : String(value);
+  const entries = Object.entries(value);
+  return entries.length === 0 ? '{}' : `{ ${entries.map(([key, each]) => `${key}: ${flow(each)}`).join(', ')} }`;
+}
+
+/** Words that YAML takes for something else, and everything with signs in it, are quoted. An alias is none of ours to quote. */
+function scalar(text: string): string {
+  if (/^(?:\*[a-z]+|\[\*.*\])$/.test(text)) return text;
+  return /^[A-Za-z/.][\w./-]*$/.test(text) && !/^(?:yes|no|on|off|true|false|null|y|n)$/i.test(text) ? text : JSON.stringify(text);
+}
+
+const isMap = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+export const composeFiles: ReadonlyMap<string, () => string> = new Map([
+  ['docker-compose.yml', renderCompose],
+  ['infra/docker/secrets.json', renderSecrets],
+]);
+
+/** `--check` changes nothing, and fails when a file is not what the topology makes. */
+function main(isCheck: boolean): number {
+  const stale = [...composeFiles].filter(([file, render]) => !existsSync(inRepo(file)) || readFileSync(inRepo(file), 'utf8') !== render());
+  if (!isCheck) for (const [file, render] of stale) writeFileSync(inRepo(file), render());
+  else if (stale.length > 0)
+    process.stderr.write(`Not what the topology makes: ${stale.map(([file]) => file).join(', ')}. Run: npm run compose\n`);
+  return isCheck && stale.length > 0 ? 1 : 0;
+}
+
+if (require.main === module) process.exitCode = main(process.argv.includes('--check'));
