@@ -1,10 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { surfaceOf } from '@drydock/contracts/platform/breaking-changes';
 import { endpoints } from '@drydock/contracts/platform/endpoints';
 import { buildOpenApi } from '@drydock/contracts/platform/openapi';
 
-/** `npm run openapi`: writes the committed document anew, formatted as everything that is committed. */
-const file = path.resolve(__dirname, '../../../docs/openapi.json');
-writeFileSync(file, JSON.stringify(buildOpenApi(endpoints)));
-execFileSync('biome', ['format', '--write', file], { stdio: 'inherit' });
+/** `npm run openapi`: writes the committed document anew, formatted as everything that is committed. With `--release`, also what a later version must keep. */
+const document = buildOpenApi(endpoints);
+const write = (name: string, content: object): void => {
+  const file = path.resolve(__dirname, '../../../docs', name);
+  writeFileSync(file, JSON.stringify(content));
+  execFileSync('biome', ['format', '--write', file], { stdio: 'inherit' });
+};
+write('openapi.json', document);
+if (process.argv.includes('--release')) write('released-api.json', surfaceOf(document));
