@@ -6,7 +6,7 @@ import * as quotas from '@drydock/contracts/platform/quotas';
 import { getQuota, setQuota } from '@drydock/service/access/org-quota';
 import { type Route, route } from '@drydock/service/http/route';
 import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http/workflow-endpoints';
-import { listBackups } from './backups/list-backups';
+import { getBackup, listBackups } from './backups/list-backups';
 import { takeBackup } from './backups/take-backup';
 import { getCatalogue } from './catalogue/get-catalogue';
 import type { HandlerContext } from './context';
@@ -31,6 +31,7 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databases.getDatabase, getDatabase(context)),
   route(databases.deleteDatabase, deleteDatabase(context)),
   route(databaseBackups.listDatabaseBackups, listBackups(context)),
+  route(databaseBackups.getDatabaseBackup, getBackup(context)),
   route(databaseBackups.takeDatabaseBackup, takeBackup(context)),
   route(databaseBackups.restoreDatabaseBackup, restoreDatabase(context)),
   route(databaseBackups.preflightDatabaseBackupRestore, preflightRestore(context)),

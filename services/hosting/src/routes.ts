@@ -12,7 +12,7 @@ import { type Route, route } from '@drydock/service/http/route';
 import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http/workflow-endpoints';
 import { getApp } from './app/get-app';
 import { restartApp } from './app/restart-app';
-import { listBackups } from './backups/list-backups';
+import { getBackup, listBackups } from './backups/list-backups';
 import { listBackupSkipped } from './backups/list-skipped';
 import { preflightRestore } from './backups/preflight-restore';
 import { restoreBackup } from './backups/restore-backup';
@@ -49,6 +49,7 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(sites.getSite, getSite(context)),
   route(sites.deleteSite, deleteSite(context)),
   route(backups.listSiteBackups, listBackups(context)),
+  route(backups.getSiteBackup, getBackup(context)),
   route(backups.listSiteBackupSkipped, listBackupSkipped(context)),
   route(backups.takeSiteBackup, takeBackup(context)),
   route(backups.restoreSiteBackup, restoreBackup(context)),

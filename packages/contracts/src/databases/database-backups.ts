@@ -38,6 +38,19 @@ export const listDatabaseBackups = endpoint({
   tags,
 });
 
+export const getDatabaseBackup = endpoint({
+  id: 'getDatabaseBackup',
+  service: 'databases',
+  method: 'GET',
+  path: `${path}/{backupId}`,
+  summary: 'One backup of the database',
+  permissions: ['databases.view'],
+  params: { databaseId, backupId: { schema: idSchema.describe('The backup.'), notFound: 'database_backup_not_found' } },
+  response: { status: 200, schema: databaseBackupSchema },
+  problems: [],
+  tags,
+});
+
 export const takeDatabaseBackup = endpoint({
   id: 'takeDatabaseBackup',
   service: 'databases',

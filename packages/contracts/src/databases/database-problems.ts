@@ -3,6 +3,11 @@ import { define } from '../platform/problem-definition';
 /** Codes about managed databases, their restores and their upgrades. */
 export const databaseProblems = define({
   database_not_found: { status: 404, title: 'No such database', advice: 'GET /v1/databases lists your databases.' },
+  database_backup_not_found: {
+    status: 404,
+    title: 'No such backup of this database',
+    advice: 'GET /v1/databases/{databaseId}/backups lists them.',
+  },
   engine_not_offered: {
     status: 422,
     title: 'The engine is not offered here',

@@ -150,6 +150,21 @@ export const listSiteBackups = endpoint({
   tags,
 });
 
+const siteBackupId = { schema: idSchema.describe('The backup.'), notFound: 'site_backup_not_found' } as const;
+
+export const getSiteBackup = endpoint({
+  id: 'getSiteBackup',
+  service: 'hosting',
+  method: 'GET',
+  path: '/v1/sites/{siteId}/backups/{backupId}',
+  summary: 'One backup of the site',
+  permissions: ['sites.view'],
+  params: { siteId, backupId: siteBackupId },
+  response: { status: 200, schema: siteBackupSchema },
+  problems: [],
+  tags,
+});
+
 export const listSiteBackupSkipped = endpoint({
   id: 'listSiteBackupSkipped',
   service: 'hosting',
@@ -157,7 +172,7 @@ export const listSiteBackupSkipped = endpoint({
   path: '/v1/sites/{siteId}/backups/{backupId}/skipped',
   summary: 'The paths that a backup does not hold, or not as they were at one moment; up to 10,000 are listed',
   permissions: ['sites.view'],
-  params: { siteId, backupId: { schema: idSchema.describe('The backup.'), notFound: 'site_backup_not_found' } },
+  params: { siteId, backupId: siteBackupId },
   query: pageQuerySchema,
   response: { status: 200, schema: pageOf(skippedPathSchema) },
   problems: [],

@@ -1,8 +1,9 @@
-import { listDatabaseBackups as endpoint } from '@drydock/contracts/databases/database-backups';
+import { listDatabaseBackups as endpoint, type getDatabaseBackup } from '@drydock/contracts/databases/database-backups';
+import { problem } from '@drydock/contracts/platform/problem';
 import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { readDatabase } from '../databases/find-database';
-import { listBackups as listRows } from './backup.store';
+import { findBackup, listBackups as listRows } from './backup.store';
 import { viewBackup } from './backup.view';
 
 export const listBackups = (context: HandlerContext) =>
@@ -18,3 +19,13 @@ export const listBackups = (context: HandlerContext) =>
       return { status: 200, body: pager.pageOf(rows, page, binding, now, give) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;
+
+export const getBackup = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { id } = await readDatabase(context, request);
+      const backup = await findBackup(context.database.pool, id, request.params.backupId);
+      if (backup === null) throw problem('database_backup_not_found');
+      return { status: 200, body: viewBackup(backup) };
+    },
+  }) satisfies ReadHandlers<typeof getDatabaseBackup>;
