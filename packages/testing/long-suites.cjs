@@ -14,6 +14,7 @@ const longSuites = [
   'services/databases/src/restores/restore-crash.test.ts',
   'services/database-agent/src/switch-over.test.ts',
   'services/databases/src/upgrades/abandon-upgrade.test.ts',
+  'services/databases/src/restored-database.test.ts',
   'services/hosting/src/restored-database.test.ts',
   'services/compute/src/crash.test.ts',
   'services/hosting/src/vendor-snapshots/vendor-crash.test.ts',

@@ -27,6 +27,8 @@ const recordSchema = z.object({
   instances: z.array(instanceSchema),
   /** Old instances of earlier upgrades whose day is not over. */
   kept: z.array(z.object({ upgrade_id: z.string(), instance_id: z.string() })),
+  /** Moves that the database was switched over by, the newest last: none of them is ever made again, also when who asks for it has forgotten. */
+  switched: z.array(z.string()).default([]),
   upgrade: z
     .object({
       upgrade_id: z.string(),

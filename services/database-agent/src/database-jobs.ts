@@ -59,6 +59,9 @@ const runSetup = <Result>(setup: Setup, running: Running<Result>): Promise<Resul
 
 const anything = z.unknown();
 
+/** What a move was compared with is gone. */
+const uncompared: z.infer<typeof comparisonSchema> = { outcome: 'undecided', tables: 0, names: [] };
+
 /** The work on customers' content that this host does, each piece in a process of its own. */
 export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobKind> {
   return {
@@ -69,13 +72,15 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
       organisation: () => null,
       run: async ({ thingId, fence, spec, signal, progress }) => {
         const database = databases.read(thingId);
+        if (database.isOver(spec.upgrade_id)) return spec.stage === 'compare' ? uncompared : null;
         const { phase, path: way } = database.requireUpgrade(spec.upgrade_id);
         if (way === 'restore' && spec.stage !== 'finish') throw new DatabaseHostError('upgrade_mismatch', 'a restore has no such stage');
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
         // What was done before the switch has nothing to do behind it.
         if (!isBehind && phase !== 'prepared') return null;
-        if (phase === 'prepared' ? isBehind : spec.stage === 'compare' && phase !== 'switched')
-          throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
+        // Compared before, or never to be: who asks again has lost the record of it.
+        if (spec.stage === 'compare' && phase === 'finished') return uncompared;
+        if (phase === 'prepared' && isBehind) throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
         const move = await moveOf(database, spec.upgrade_id, fence);
         const snapshotId = spec.stage === 'compare' ? await database.snapshot.read() : null;
         const setup = { kind: 'stage' as const, stage: spec.stage, move, snapshot_id: snapshotId };
@@ -138,6 +143,7 @@ async function loadDump<Result>(
   { fence, spec }: { fence: string; spec: LoadDumpJob },
   running: Running<Result>,
 ): Promise<Result | null> {
+  if (database.isOver(spec.upgrade_id)) return null;
   const { phase, path: way } = database.requireUpgrade(spec.upgrade_id);
   if (way !== 'restore') throw new DatabaseHostError('upgrade_mismatch', `the target is filled by the ${way} path`);
   if (phase !== 'prepared') return null;

@@ -76,6 +76,17 @@ export class HostedDatabase {
     return upgrade;
   }
 
+  /** Whether the database was switched over by this move, in whatever state that is now. */
+  hasSwitched(upgradeId: string): boolean {
+    const { upgrade, switched } = this.record;
+    return switched.includes(upgradeId) || (upgrade?.upgrade_id === upgradeId && upgrade.phase !== 'prepared');
+  }
+
+  /** A move behind its switch that the host has nothing to do for any more: it is over, or a later one has come. */
+  isOver(upgradeId: string): boolean {
+    return this.record.upgrade?.upgrade_id !== upgradeId && this.hasSwitched(upgradeId);
+  }
+
   /** Starts what the record says must run, and serves. */
   async open(): Promise<void> {
     const { upgrade } = this.record;
@@ -159,7 +170,8 @@ export class HostedDatabase {
       writes_blocked_ms: upgrade.writes_blocked_ms,
     };
     const address = { host: this.around.publicHost, port: endpoint_port, ca_certificate: this.around.tls.authority };
-    const state = { major, is_up: sizeBytes !== null, size_bytes: sizeBytes, free_bytes: bavail * bsize, upgrade: told };
+    const { switched } = this.record;
+    const state = { major, is_up: sizeBytes !== null, size_bytes: sizeBytes, free_bytes: bavail * bsize, switched, upgrade: told };
     return { database_id, mode, ...address, database_name, username, ...state };
   }
 

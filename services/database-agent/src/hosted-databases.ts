@@ -127,6 +127,7 @@ export class HostedDatabases {
       serving: instance.instance_id,
       instances: [instance],
       kept: [],
+      switched: [],
       upgrade: null,
     };
     await folder.write(record);

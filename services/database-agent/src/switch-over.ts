@@ -13,6 +13,9 @@ import { restoreLimit } from './own-database';
 import { Stopwatch } from './stopwatch';
 import { moveOf } from './upgrade-changes';
 
+/** More moves than a database has while anybody could still ask for one of them. */
+const switchedMax = 100;
+
 /** Everything that takes time is opened before anybody has to wait. */
 interface Opened {
   stage: Stage;
@@ -25,6 +28,7 @@ interface Opened {
  * opening of the new. Again after success it answers the same. Throws `not_caught_up`, `instance_down`, `unknown_upgrade`.
  */
 export async function switchOver(database: HostedDatabase, upgradeId: string, fence: string): Promise<CutoverAnswer> {
+  if (database.isOver(upgradeId)) return { writes_blocked_ms: 0 };
   const upgrade = database.requireUpgrade(upgradeId);
   if (upgrade.phase !== 'prepared') return { writes_blocked_ms: upgrade.writes_blocked_ms ?? 0 };
   const move = await moveOf(database, upgradeId, fence);
@@ -71,7 +75,12 @@ async function pause(database: HostedDatabase, { stage, snapshot, prepared }: Op
     parts.lap('snapshot');
     faultpoint('database_host.cutover.before_switch');
     // The point of no return.
-    await database.save({ serving: upgrade.target, upgrade: { ...upgrade, phase: 'switched', are_writes_blocked: false, opening } });
+    const switched = [...record.switched, upgrade.upgrade_id].slice(-switchedMax);
+    await database.save({
+      serving: upgrade.target,
+      switched,
+      upgrade: { ...upgrade, phase: 'switched', are_writes_blocked: false, opening },
+    });
     parts.lap('switch');
     faultpoint('database_host.cutover.after_switch');
     await openDatabase(targetServer, opening);

@@ -20,6 +20,7 @@ export function extensionsOf(major: number): string[] {
 /** An empty instance of the new major beside the one that serves. Throws `upgrade_mismatch` while another upgrade is under way. */
 export async function prepareTarget(database: HostedDatabase, wanted: PrepareTarget): Promise<void> {
   extensionsOf(wanted.to_major);
+  if (database.isOver(wanted.upgrade_id)) return;
   const { upgrade } = database.record;
   if (upgrade !== null && upgrade.upgrade_id !== wanted.upgrade_id && upgrade.phase !== 'finished')
     throw new DatabaseHostError('upgrade_mismatch', `upgrade ${upgrade.upgrade_id} is ${upgrade.phase}`);
@@ -80,6 +81,7 @@ export async function moveOf(database: HostedDatabase, upgradeId: string, fence:
  * Blocks writes on the offline path: sessions end and new ones wait until the upgrade is through or given up. It is recorded on disk first.
  */
 export async function blockWrites(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
+  if (database.isOver(upgradeId)) return;
   const { phase, old, are_writes_blocked } = database.requireUpgrade(upgradeId);
   if (phase !== 'prepared') return;
   const stage = new Stage(await moveOf(database, upgradeId, fence));
@@ -100,6 +102,7 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
 
 /** After the comparison: the old instance rests, frozen and stopped. Throws `upgrade_mismatch` before the switch. */
 export async function restOld(database: HostedDatabase, upgradeId: string): Promise<void> {
+  if (database.isOver(upgradeId)) return;
   const { phase, old } = database.requireUpgrade(upgradeId);
   if (phase === 'prepared') throw new DatabaseHostError('upgrade_mismatch', 'the database has not been switched');
   await database.snapshot.drop();
@@ -130,6 +133,7 @@ export async function retireOld(database: HostedDatabase, upgradeId: string): Pr
 export async function abandonUpgrade(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
   const { record } = database;
   const { upgrade } = record;
+  if (database.isOver(upgradeId)) throw new DatabaseHostError('already_switched', 'the database was switched over long ago');
   if (upgrade?.upgrade_id !== upgradeId) return;
   if (upgrade.phase !== 'prepared') throw new DatabaseHostError('already_switched', `the database runs ${upgrade.to_major} already`);
   const oldUrl = database.requireUrl(upgrade.old);

@@ -13,6 +13,7 @@ import { databasePasswords } from './databases/database-password';
 import { localBackupStorage } from './providers/backup-storage.local';
 import { localDatabaseProvider, localDatabaseReader } from './providers/database-provider.local';
 import { routes } from './routes';
+import { keepEndingForgottenMoves } from './upgrades/forgotten-moves';
 import { workflows } from './workflows';
 
 /** Both processes' name for the queue and for the tokens of the gateway. */
@@ -46,7 +47,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
 /** The process that works: the only one with drivers and with the key of the archives. */
 export function composeWorker(config: WorkerConfig): Process {
   const foundation = layFoundation(config, openDatabase);
-  const { lifetime, database } = foundation;
+  const { lifetime, database, log } = foundation;
   const client = createDatabaseHostClient({ url: config.DATABASE_HOST_URL, secret: config.DATABASE_HOST_SECRET });
   lifetime.onClose('database-host', () => client.close());
   const archiveKey = Buffer.from(config.ARCHIVE_KEY, 'hex');
@@ -61,5 +62,9 @@ export function composeWorker(config: WorkerConfig): Process {
     slowMs: config.SANDBOX_SLOW_MS,
     now: () => new Date(),
   };
-  return composeWorkerProcess(foundation, config, { name: serviceName, workflows, context });
+  const schedule = (): void => {
+    const looking = keepEndingForgottenMoves(context, log);
+    lifetime.onClose('forgotten moves', () => looking.stop());
+  };
+  return composeWorkerProcess(foundation, config, { name: serviceName, workflows, context, schedule });
 }

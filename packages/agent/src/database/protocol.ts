@@ -62,6 +62,8 @@ export const databaseDescriptionSchema = z.object({
   is_up: z.boolean(),
   size_bytes: z.number().nullable(),
   free_bytes: z.number(),
+  /** Moves that it was switched over by, the newest last; only the last hundred are known. */
+  switched: z.array(z.string()).default([]),
   upgrade: z
     .object({
       upgrade_id: z.string(),

@@ -1,3 +1,5 @@
+import { ArchiveError } from '@drydock/archive/format/archive-error';
+import { readFacts } from '@drydock/archive/read/open-archive';
 import { verifyArchive } from '@drydock/archive/read/verify-archive';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import type { Tx } from '../database.store';
@@ -31,6 +33,28 @@ export async function packBackup(
   const packed = await definitely(provider.pack(ref, archive, { ...fencedCall(step), progress: step.progress }, replacedBy));
   const { manifestMac, checksumSha256, sizeBytes, rawBytes } = packed;
   return { storageKey, manifestMac, checksumSha256, sizeBytes, rawBytes };
+}
+
+/**
+ * The newest whole attempt at a backup that lies in the storage and is on no record: what was written after the moment to which Drydock's database was put back.
+ * Null when there is none. What it says of itself is sealed with our key; its content is still to be verified.
+ */
+export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
+  const { backupStorage, archiveKey } = context;
+  const ref = refOf(step);
+  const fenceOf = (key: string): bigint => BigInt(key.slice(key.lastIndexOf('/') + 1));
+  const finished = await backupStorage.listFinished(backupPrefix(ref, backupId));
+  for (const storageKey of finished.sort((one, other) => (fenceOf(one) < fenceOf(other) ? 1 : -1))) {
+    try {
+      const expected = { archiveId: backupId, siteId: ref.databaseId, orgId: ref.orgId };
+      const { manifestSha256: checksumSha256, ...facts } = await readFacts(backupStorage.source(storageKey), archiveKey, expected);
+      return { storageKey, checksumSha256, ...facts };
+    } catch (error) {
+      if (!(error instanceof ArchiveError)) throw error;
+      step.log.warn({ storage_key: storageKey, internal: error.message }, 'what lies there is not this backup');
+    }
+  }
+  return null;
 }
 
 /** Takes back whatever any attempt at the backup has written. */

@@ -1,11 +1,10 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { archiveErrorIn, archiveFailure, type ContentReason, type FailureReason } from '@drydock/workflow/definition/archive-failures';
-import { fail, type StepFailure } from '@drydock/workflow/definition/step-error';
+import { conclude, fail, type StepFailure } from '@drydock/workflow/definition/step-error';
 import { DatabaseProviderError, type DatabaseRefusal } from '../providers/database-provider';
 
 /** Refusals that do not depend on the archive. A failure that is not listed may pass and is tried again. */
 const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
-  unknown_database: 'database_not_available',
   precheck_failed: 'upgrade_precheck_failed',
   major_not_installed: 'version_not_offered',
   moved: 'upgrade_failed',
@@ -20,6 +19,8 @@ function reasonOf({ refusal, cause }: DatabaseProviderError, content: ContentRea
 
 function failureOf(error: DatabaseProviderError, content: ContentReason): StepFailure | undefined {
   const { refusal, detail } = error;
+  // Nobody can mend a database that is gone: its work ends wherever it is.
+  if (refusal === 'unknown_database') return conclude('database_not_available', { internal: error.message });
   const findings = refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail }] : error.findings;
   const told = findings.length > 0 ? { extra: { findings } } : {};
   const reason = reasonOf(error, content);

@@ -10,6 +10,8 @@ export interface BackupStorage {
   sink(storageKey: string): ArchiveSink;
   /** Reads objects; one that is missing rejects with ArchiveError `missing`. */
   source(storageKey: string): ArchiveSource;
+  /** Keys of the finished archives in the folder `prefix`, in no order: the attempts at one backup that came to their end. */
+  listFinished(prefix: string): Promise<string[]>;
   /** Removes every archive whose key begins with the folder `prefix`, except `keep`. Not there is no error. */
   removeAll(prefix: string, keep?: string): Promise<void>;
 }

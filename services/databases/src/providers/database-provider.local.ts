@@ -28,6 +28,7 @@ function toHosted(description: DatabaseDescription): HostedDatabase {
     isUp: description.is_up,
     sizeBytes: description.size_bytes,
     freeBytes: description.free_bytes,
+    switched: description.switched,
     upgrade: upgrade && {
       upgradeId: upgrade.upgrade_id,
       toMajor: upgrade.to_major,

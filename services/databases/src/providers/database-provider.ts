@@ -47,6 +47,8 @@ export interface HostedDatabase {
   sizeBytes: number | null;
   /** How many bytes are free on the file system that a target instance would be made on. */
   freeBytes: number;
+  /** Ids of the upgrades and restores that it was switched over by, the newest last. They are never made again. */
+  switched: readonly string[];
   /** The upgrade that is under way or whose old instance is still kept; null when there is none. */
   upgrade: { upgradeId: string; toMajor: number; phase: UpgradePhase; areWritesBlocked: boolean } | null;
 }

@@ -6,6 +6,7 @@ import { movingLimits, verifyStored } from '../backups/pack-backup';
 import { definitely } from '../databases/definite-failure';
 import { endCreation, provision, serve } from '../databases/provision-database';
 import { defineWorkflow, refOf } from '../databases/work';
+import { hasSwitched } from '../upgrades/cut-over';
 import { refusePoint } from './restore.rules';
 import { findingsOfRestore } from './restore-findings';
 
@@ -26,6 +27,8 @@ export const createFromBackupWorkflow = defineWorkflow({
     run: async (step, context) => {
       const { provider, database, backupStorage } = context;
       const { backupId, major } = step.input;
+      // Its customer may have written to it since.
+      if (await hasSwitched(context, step)) return { findings: [] };
       const backup = await findBackupOf(database.pool, step, backupId);
       const refusal = refusePoint(backup);
       if (refusal !== null || backup === null || backup.archive === null) throw fail(refusal?.code ?? 'backup_not_completed');

@@ -6,12 +6,12 @@ import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, recordProof } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';
-import { completeBackup, discardPacked, movingLimits, packBackup, verifyPacked, verifyStored } from '../backups/pack-backup';
+import { completeBackup, discardPacked, findWritten, movingLimits, packBackup, verifyPacked, verifyStored } from '../backups/pack-backup';
 import { changeStatus, findDatabase } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';
 import { sandboxBehaviour } from '../databases/sandbox.rules';
 import { defineWorkflow, refOf, type WorkContext } from '../databases/work';
-import { cutOver } from '../upgrades/cut-over';
+import { cutOver, endForgotten, hasSwitched, takeBack } from '../upgrades/cut-over';
 import { beginEndOfUpgrade } from '../upgrades/end-abandoned-upgrade.workflow';
 import { retireLater } from '../upgrades/retire-old-instance.workflow';
 import { neededBytes, refusePoint } from './restore.rules';
@@ -51,6 +51,20 @@ async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<un
 }
 
 /**
+ * Packs what was replaced, which stays up until `finish`. Where that was done before, and the record of it was lost, the copy lies in the storage.
+ * Null when it does not.
+ */
+async function packReplaced(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<StoredArchive | null> {
+  const hosted = await context.provider.describe(refOf(step), step.signal);
+  const isThere = hosted?.upgrade?.upgradeId === step.workflowId && hosted.upgrade.phase === 'switched';
+  if (isThere) return packBackup(context, step, step.input.safetyCopyId, { upgradeId: step.workflowId });
+  const written = await findWritten(context, step, step.input.safetyCopyId);
+  if (written === null)
+    step.log.error({ alarm: 'safety_copy_failed' }, 'a replaced instance is at rest, and no safety copy of it is found');
+  return written;
+}
+
+/**
  * A backup as an instance of its own beside the serving one, then behind the same address. What is replaced is exact only once nobody writes to it any more, so it is packed
  * behind the switch; that it can be packed is proven before, by a rehearsal. The replaced instance is kept, frozen, for a day.
  */
@@ -59,16 +73,24 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
   .step('verify', {
     ...movingLimits,
     weight: 2,
-    run: (step, context) => {
+    run: async (step, context) => {
       const backup = { id: step.input.backupId, databaseId: step.subject.id };
-      return definitely(verifyStored(context, step, backup, step.outputs.recheck.archive));
+      if (!(await hasSwitched(context, step))) await definitely(verifyStored(context, step, backup, step.outputs.recheck.archive));
     },
   })
-  .step('rehearse_copy', { ...movingLimits, weight: 3, run: (step, context) => rehearseCopy(context, step) })
+  .step('rehearse_copy', {
+    ...movingLimits,
+    weight: 3,
+    run: async (step, context) => {
+      if (!(await hasSwitched(context, step))) await rehearseCopy(context, step);
+    },
+  })
   .step('stage', {
     ...movingLimits,
     weight: 8,
     run: async (step, context) => {
+      if (await hasSwitched(context, step)) return { tables: 0, findings: [], at: null };
+      await endForgotten(context, step);
       const { archive: stored, major, failsRestore } = step.outputs.recheck;
       const { storageKey, manifestMac } = stored;
       const archive = { source: context.backupStorage.source(storageKey), archiveId: step.input.backupId, manifestMac };
@@ -79,12 +101,14 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       if (failsRestore) throw fail('database_restore_failed', { internal: 'as the label of the sandbox database asks' });
       return { tables: staged?.tables ?? 0, findings: findingsOfRestore(staged), at: context.now().toISOString() };
     },
-    commit: (tx, step, { at }) => {
+    commit: async (tx, step, { at }) => {
+      // The moment of the load is not known any more.
+      if (at === null) return;
       const proof = { of: 'content' as const, major: step.outputs.recheck.major, at, refused: [] };
-      return recordProof(tx, step.input.backupId, proof);
+      await recordProof(tx, step.input.backupId, proof);
     },
     // Takes back everything up to the cutover.
-    undo: (step, context) => context.provider.abandon(refOf(step), { upgradeId: step.workflowId }, fencedCall(step)),
+    undo: (step, context) => takeBack(context, step),
   })
   .pointOfNoReturn()
   .step('cutover', {
@@ -99,17 +123,23 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
   .step('pack_safety_copy', {
     ...movingLimits,
     weight: 4,
-    run: (step, context) => packBackup(context, step, step.input.safetyCopyId, { upgradeId: step.workflowId }),
+    run: (step, context) => packReplaced(context, step),
     undo: (step, context) => discardPacked(context, step, step.input.safetyCopyId),
   })
   .step('verify_safety_copy', {
     ...movingLimits,
     weight: 2,
     run: async (step, context) => {
-      await definitely(verifyPacked(context, step, step.input.safetyCopyId, step.outputs.pack_safety_copy));
+      const packed = step.outputs.pack_safety_copy;
+      if (packed !== null) await definitely(verifyPacked(context, step, step.input.safetyCopyId, packed));
       return { at: context.now().toISOString() };
     },
-    commit: (tx, step, { at }) => completeBackup(tx, step.subject.id, step.input.safetyCopyId, step.outputs.pack_safety_copy, new Date(at)),
+    commit: (tx, step, { at }) => {
+      const { safetyCopyId } = step.input;
+      const packed = step.outputs.pack_safety_copy;
+      if (packed === null) return markFailed(tx, safetyCopyId, 'superseded');
+      return completeBackup(tx, step.subject.id, safetyCopyId, packed, new Date(at));
+    },
   })
   .step('finish', {
     timeoutSeconds: 1_800,

@@ -26,7 +26,7 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
     run: async (step, context) => {
       const { provider } = context;
       const [ref, call] = [refOf(step), fencedCall(step)];
-      const isSwitched = await provider.abandon(ref, step.input, call).then(
+      const isSwitched = await definitely(provider.abandon(ref, step.input, call)).then(
         () => false,
         (error: unknown) => {
           if (error instanceof DatabaseProviderError && error.refusal === 'switched') return true;

@@ -3,13 +3,23 @@ import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, markRunning } from '../backups/backup.store';
-import { completeBackup, discardPacked, movingLimits, packBackup, proveRestorable, recordLoad, verifyPacked } from '../backups/pack-backup';
+import type { StoredArchive } from '../backups/backup.types';
+import {
+  completeBackup,
+  discardPacked,
+  findWritten,
+  movingLimits,
+  packBackup,
+  proveRestorable,
+  recordLoad,
+  verifyPacked,
+} from '../backups/pack-backup';
 import { changeStatus, findDatabase, recordVersion } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';
 import { sandboxBehaviour } from '../databases/sandbox.rules';
 import { defineWorkflow, refOf } from '../databases/work';
 import type { Upgrade, UpgradePath } from '../providers/database-provider';
-import { cutOver } from './cut-over';
+import { cutOver, endForgotten, hasSwitched, takeBack } from './cut-over';
 import { beginEndOfUpgrade } from './end-abandoned-upgrade.workflow';
 import { retireLater } from './retire-old-instance.workflow';
 
@@ -34,6 +44,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const { provider, database, slowMs } = context;
       const managed = await findDatabase(database.pool, step, step.subject.id);
       if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
+      if (await hasSwitched(context, step)) return { path: 'offline' as const, failsUpgrade: false };
       const { path, findings } = await definitely(provider.planUpgrade(refOf(step), step.input.toMajor, step.signal));
       if (findings.some(({ level }) => level === 'ERROR')) throw fail('upgrade_precheck_failed', { extra: { findings } });
       const { failsUpgrade, isSlow } = sandboxBehaviour(managed);
@@ -45,7 +56,9 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   .step('back_up', {
     ...movingLimits,
     weight: 4,
-    run: (step, context) => packBackup(context, step, step.input.backupId),
+    // Behind the switch the old version's backup is the one that was taken before it.
+    run: async (step, context): Promise<StoredArchive | null> =>
+      (await hasSwitched(context, step)) ? findWritten(context, step, step.input.backupId) : packBackup(context, step, step.input.backupId),
     // One that was proven stays: it is a good backup, whatever becomes of the upgrade.
     undo: async (step, context) => {
       const backup = await findBackup(context.database.pool, step.subject.id, step.input.backupId);
@@ -57,21 +70,30 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
     weight: 4,
     run: async (step, context) => {
       const { input, outputs } = step;
-      await definitely(verifyPacked(context, step, input.backupId, outputs.back_up));
-      const proof = { backupId: input.backupId, major: Number(input.fromVersion), archive: outputs.back_up };
-      return { isProven: await proveRestorable(context, step, proof), at: context.now().toISOString() };
+      const archive = outputs.back_up;
+      const at = context.now().toISOString();
+      if (archive === null) return { isProven: false, at };
+      await definitely(verifyPacked(context, step, input.backupId, archive));
+      const proof = { backupId: input.backupId, major: Number(input.fromVersion), archive };
+      return { isProven: await proveRestorable(context, step, proof), at };
     },
     commit: async (tx, step, { isProven, at }) => {
       const { backupId, fromVersion } = step.input;
-      await completeBackup(tx, step.subject.id, backupId, step.outputs.back_up, new Date(at));
+      const archive = step.outputs.back_up;
+      if (archive === null) return markFailed(tx, backupId, 'superseded');
+      await completeBackup(tx, step.subject.id, backupId, archive, new Date(at));
       await recordLoad(tx, step.subject.id, backupId, { at, major: Number(fromVersion), isProven });
     },
   })
   .step('create_target', {
     timeoutSeconds: 120,
-    run: (step, context) => definitely(context.provider.createTarget(refOf(step), upgradeOf(step), fencedCall(step))),
+    run: async (step, context) => {
+      if (await hasSwitched(context, step)) return;
+      await endForgotten(context, step);
+      await definitely(context.provider.createTarget(refOf(step), upgradeOf(step), fencedCall(step)));
+    },
     // Takes back everything up to the cutover.
-    undo: (step, context) => context.provider.abandon(refOf(step), upgradeOf(step), fencedCall(step)),
+    undo: (step, context) => takeBack(context, step),
   })
   .step('copy_schema', {
     timeoutSeconds: 1_800,
@@ -124,8 +146,16 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   })
   .step('finish', {
     timeoutSeconds: 1_800,
-    run: (step, context) => definitely(context.provider.finish(refOf(step), upgradeOf(step), fencedCall(step))),
-    commit: (tx, step, _output, context) => retireLater(context, tx, step, step.workflowId),
+    run: async (step, context) => {
+      await definitely(context.provider.finish(refOf(step), upgradeOf(step), fencedCall(step)));
+      const hosted = await context.provider.describe(refOf(step), step.signal);
+      return { major: hosted?.major ?? step.input.toMajor };
+    },
+    commit: async (tx, step, { major }, context) => {
+      // A later upgrade may have come, of which the record knows nothing.
+      await recordVersion(tx, step.subject.id, String(major));
+      await retireLater(context, tx, step, step.workflowId);
+    },
   })
   .step('back_up_new', {
     ...movingLimits,

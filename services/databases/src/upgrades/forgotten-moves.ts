@@ -1,0 +1,108 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Log } from '@drydock/service/telemetry/log';
+import type { WorkflowRun } from '@drydock/workflow/definition/definition';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import { uuidv7 } from 'uuidv7';
+import type { DatabasesDatabase } from '../database.store';
+import { changeStatus } from '../databases/database.store';
+import { databaseResourceKey } from '../databases/database-names';
+import type { DatabaseProvider, HostedDatabase } from '../providers/database-provider';
+import { beginEndOfUpgrade } from './end-abandoned-upgrade.workflow';
+import { retireScheduleOf } from './retire-old-instance.workflow';
+
+interface Looked {
+  database: DatabasesDatabase;
+  provider: DatabaseProvider;
+}
+
+const pauseMs = { afterLook: 3_600_000, afterFailure: 10_000 };
+
+/** Ends such moves when the worker starts, since our database may have been put back just before, and every hour. */
+export function keepEndingForgottenMoves(looked: Looked, log: Log): { stop(): Promise<void> } {
+  const stopping = new AbortController();
+  const look = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      const pause = await endForgottenMoves(looked, stopping.signal).then(
+        (ended) => {
+          if (ended > 0) log.warn({ forgotten_moves: ended }, 'moves of databases that are on no record are ended');
+          return pauseMs.afterLook;
+        },
+        (error: unknown) => {
+          log.debug({ err: error }, 'forgotten moves could not be looked for');
+          return pauseMs.afterFailure;
+        },
+      );
+      await wait(pause, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
+    }
+  };
+  const looking = look();
+  return {
+    stop: () => {
+      stopping.abort();
+      return looking;
+    },
+  };
+}
+
+interface Available {
+  id: string;
+  org_id: string;
+  mode: 'live' | 'sandbox';
+  engine_version: string;
+  is_retired_later: boolean;
+}
+
+/** Whether the host has begun or made a move that is on no record. The database is one that no workflow works on. */
+const hasForgotten = ({ engine_version, is_retired_later }: Available, { major, upgrade }: HostedDatabase): boolean =>
+  String(major) !== engine_version || (upgrade !== null && (upgrade.phase !== 'finished' || !is_retired_later));
+
+const availableSql = `
+  SELECT id, org_id, mode::text AS mode, engine_version,
+    EXISTS (SELECT FROM workflow_schedule WHERE name = $1 || managed_databases.id) AS is_retired_later
+  FROM managed_databases WHERE status = 'available' AND id > $2::uuid
+    AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = $3 || managed_databases.id AND status IN ('queued', 'running', 'needs_attention'))
+  ORDER BY id LIMIT 500`;
+
+/**
+ * Ends the upgrades and restores that were accepted after the moment to which our own database was put back: the host is in the middle of them or behind them, a
+ * customer may be kept from writing, and no workflow is left to go on. Each ends as one that staff have given up does: taken back before its switch, finished
+ * behind it, and the record says what is served. Resolves with how many there were.
+ */
+async function endForgottenMoves({ database, provider }: Looked, signal: AbortSignal): Promise<number> {
+  let ended = 0;
+  let after = '00000000-0000-0000-0000-000000000000';
+  for (;;) {
+    const page = await database.sql().query<Available>(availableSql, [retireScheduleOf(''), after, databaseResourceKey('')]);
+    for (const found of page) {
+      signal.throwIfAborted();
+      const { id: databaseId, org_id: orgId, mode } = found;
+      const hosted = await provider.describe({ databaseId, orgId, mode }, signal);
+      if (hosted !== null && hasForgotten(found, hosted)) ended += await beginEnd(database, found, hosted);
+    }
+    const last = page.at(-1);
+    if (last === undefined) return ended;
+    after = last.id;
+  }
+}
+
+async function beginEnd(database: DatabasesDatabase, { id, org_id: orgId, mode }: Available, { upgrade }: HostedDatabase): Promise<number> {
+  return database.transaction(async (tx) => {
+    const sql = database.sql(tx);
+    // Held until the end is accepted: a request that has come meanwhile goes first.
+    await sql.query('SELECT 1 FROM managed_databases WHERE id = $1::uuid FOR UPDATE', [id]);
+    if ((await findUnfinished(sql, databaseResourceKey(id))) !== null) return 0;
+    const run: WorkflowRun<unknown> = {
+      // What it ends is known by the host alone; a move that is over already needs no name.
+      workflowId: upgrade?.upgradeId ?? uuidv7(),
+      orgId,
+      mode,
+      subject: { type: 'database', id },
+      input: {},
+      actorKeyId: null,
+      requestId: uuidv7(),
+    };
+    await changeStatus(tx, id, 'provisioning');
+    await beginEndOfUpgrade(sql, run);
+    return 1;
+  });
+}
