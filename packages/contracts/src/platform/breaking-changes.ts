@@ -81,7 +81,8 @@ function typeOf(schema: JsonSchema, resolved: (schema: unknown) => JsonSchema = 
   const alternatives = objectsIn(schema['anyOf']);
   if (alternatives.length > 0) return alternatives.map((one) => typeOf(resolved(one), resolved)).join(' | ');
   if (schema['type'] === 'array') return 'array';
-  return Array.isArray(schema['type']) ? schema['type'].join(' | ') : String(schema['type'] ?? 'object');
+  const { type } = schema;
+  return Array.isArray(type) ? type.join(' | ') : typeof type === 'string' ? type : 'object';
 }
 
 /** What a caller of `released` would stumble over in `current`, one sentence each. New operations, optional input, fields and values of answers are not among them. */
