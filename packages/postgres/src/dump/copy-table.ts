@@ -19,14 +19,26 @@ export interface Copied {
   bytes: number;
 }
 
-/** One table's rows as COPY data; `onEnd` is called only when every row was handed out. COPY itself refuses what is no table any more. */
+/**
+ * One table's rows as COPY data; `onEnd` is called only when every row was handed out. COPY itself refuses what is no table any more.
+ * A reader who stops before the end ends the session: nothing else could be asked of it, since its COPY goes on.
+ */
 export async function* copyOut(client: pg.Client, table: TableEntry, onEnd: (copied: Copied) => void): AsyncGenerator<Buffer> {
   const stream = client.query(copyTo(`copy ${target(table)} to stdout (format ${table.format})`, { highWaterMark: 256 * 1024 }));
   let bytes = 0;
-  for await (const part of stream) {
-    const buffer: Buffer = part;
-    bytes += buffer.length;
-    yield buffer;
+  let isLeft = true;
+  try {
+    for await (const part of stream) {
+      const buffer: Buffer = part;
+      bytes += buffer.length;
+      yield buffer;
+    }
+    isLeft = false;
+  } catch (error) {
+    isLeft = false;
+    throw error;
+  } finally {
+    if (isLeft) client.connection.stream.destroy(new Error(`the rows of ${qualify(table)} were not read to their end`));
   }
   // The last row may come before Postgres has said how many they were. An answer to whatever is asked next comes after that.
   if (stream.rowCount === 0) await client.query('');

@@ -115,7 +115,11 @@ test.each<[string, Forgery, string]>([
   await expect(loadDatabase({ url: target.url, sections: forge(forgery) })).rejects.toMatchObject({ code });
 });
 
-test('data that ends in the middle loads nothing and says so', async () => {
+test.each<[string, (part: Buffer) => number, string]>([
+  ['within a row', () => 1, 'data/0.copy into'],
+  // A binary COPY begins with 19 bytes; a row of these is 46.
+  ['between two rows', (part) => 19 + 46 * Math.floor((part.length - 19) / 46), 'not queryable'],
+])('data that ends %s fails the load and keeps nobody waiting', async (_where, endOf, reason) => {
   const source = await createOwnedDatabase();
   await runSql(source.url, 'create table t as select i, md5(i::text) from generate_series(1, 5000) i');
   const target = await createOwnedDatabase();
@@ -125,10 +129,10 @@ test('data that ends in the middle loads nothing and says so', async () => {
   }
   async function* half(content: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const part of content) {
-      yield part.subarray(0, part.length / 2);
+      yield part.subarray(0, endOf(part));
       return;
     }
   }
-  await expect(loadDatabase({ url: target.url, sections: cut(dumpDatabase(source)) })).rejects.toMatchObject({ code: 'copy_failed' });
-  expect(await runSql(target.url, 'select count(*)::int as n from t')).toEqual([{ n: 0 }]);
+  await expect(loadDatabase({ url: target.url, sections: cut(dumpDatabase(source)) })).rejects.toThrow(reason);
+  if (reason !== 'not queryable') expect(await runSql(target.url, 'select count(*)::int as n from t')).toEqual([{ n: 0 }]);
 });
