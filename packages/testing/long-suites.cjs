@@ -16,6 +16,7 @@ const longSuites = [
   'services/databases/src/upgrades/abandon-upgrade.test.ts',
   'services/databases/src/restored-database.test.ts',
   'services/hosting/src/restored-database.test.ts',
+  'services/compute/src/restored-database.test.ts',
   'services/compute/src/crash.test.ts',
   'services/hosting/src/vendor-snapshots/vendor-crash.test.ts',
   'services/hosting/src/vendor-snapshots/vendor-faults.test.ts',

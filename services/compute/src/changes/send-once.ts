@@ -17,14 +17,17 @@ export interface Sending {
 
 /**
  * Sends a change at most once in the workflow's life, whoever dies on the way, and resolves with what the provider has taken on.
- * A note goes before the call. Who finds one looks at the provider for what came of it, and never sends again: when nothing is to be seen for as long as an
- * accepted call may stay invisible, the workflow ends. Only a definite refusal withdraws the note.
+ * A note goes before the call. A step that finds one looks at the provider for what came of it, and never sends again: when nothing is to be seen for as long
+ * as an accepted call may stay invisible, the workflow ends. Only a definite refusal withdraws the note.
+ * The provider is looked at without a note too: our database may have been put back to a moment before the note, and the provider remembers the change.
  */
 export async function sendOnce({ database }: Pick<WorkContext, 'database'>, step: Step, sending: Sending): Promise<Accepted> {
   const sql = database.sql();
   const lookedSeconds = await lookForSend(sql, step.workflowId);
   if (lookedSeconds !== null) return findSent(step, sending, lookedSeconds);
   const { driver, change, checkpoint } = sending;
+  const sentBefore = await lookedAt(driver.find(change, checkpoint, step.signal), step);
+  if (sentBefore !== null) return sentBefore;
   step.signal.throwIfAborted();
   if (!(await noteSend(sql, step))) throw new LeaseLost(step.workflowId);
   try {

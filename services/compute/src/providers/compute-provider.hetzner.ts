@@ -1,8 +1,8 @@
 import type { Closing, ComputeDriver, ComputeReader } from './compute-provider';
 import { type HetznerOptions, openHetznerApi } from './hetzner/hetzner-api';
 import { sendChange } from './hetzner/hetzner-changes';
-import { findChange, prepareChange } from './hetzner/hetzner-find';
-import { hetznerReader } from './hetzner/hetzner-reader';
+import { findChange } from './hetzner/hetzner-find';
+import { hetznerReader, prepareOn } from './hetzner/hetzner-reader';
 
 /** What the provider takes on is in its listings within moments. */
 const lostAnswerSecondsUsual = 30;
@@ -20,7 +20,7 @@ export function hetznerCompute(options: HetznerOptions): ComputeDriver & Closing
   return {
     ...reader,
     lostAnswerSeconds: options.lostAnswerSeconds ?? lostAnswerSecondsUsual,
-    prepare: (change, signal) => prepareChange(api, change, signal),
+    prepare: (change, signal) => prepareOn(api, 'machineId' in change ? change.machineId : null, signal),
     send: (change, _checkpoint, signal) => sendChange(api, reader, change, signal),
     find: (change, checkpoint, signal) => findChange(api, reader, change, checkpoint, signal),
     close: () => api.close(),

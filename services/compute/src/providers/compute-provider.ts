@@ -24,6 +24,11 @@ export interface ComputeReader {
   readSnapshot(machineId: string, snapshotId: string, signal?: AbortSignal): Promise<MachineSnapshot | null>;
   /** The action that holds the machine now, hidden ones aside; null when there is none. */
   readRunningAction(machineId: string, signal?: AbortSignal): Promise<ProviderAction | null>;
+  /**
+   * What `prepare` would remember, for a rollback or rebuild that is about to be accepted. It stays with the accepted work, so that `find` knows the change again also when
+   * everything that was recorded later is lost. Null where `find` needs none, or where a reader sees less than a driver.
+   */
+  prepareEarly(machineId: string, signal?: AbortSignal): Promise<Checkpoint | null>;
   /** `foreign` when the provider answers with another action or another machine's, `action_not_found` when it has forgotten it. */
   readAction(machineId: string, actionId: string, signal?: AbortSignal): Promise<ProviderAction>;
 }
@@ -35,8 +40,8 @@ export interface ComputeReader {
  * 1. `prepare` remembers what was there before. It changes nothing and may be repeated until the first `send`.
  * 2. `send` sends once, and never repeats by itself what may have been accepted. When it rejects with a reason other than `ambiguous`,
  *    nothing was accepted and it may be called again.
- * 3. `find`, after `ambiguous`, and first of all in a step that is resumed and cannot know whether it has sent: the work begun since
- *    `prepare`, whatever became of it. Null for longer than `lostAnswerSeconds` after the send means that the provider never got it.
+ * 3. `find`, after `ambiguous`, and first of all in every step that sends, since it cannot know whether that was done: the oldest work
+ *    begun since `prepare`, whatever became of it. Null for longer than `lostAnswerSeconds` after the send means that the provider never got it.
  *
  * Then `readAction` until it ends.
  */

@@ -1,5 +1,6 @@
 import { lookedUp, providerUnavailable } from '../changes/provider-unavailable';
 import type { HandlerContext } from '../context';
+import type { Checkpoint } from '../providers/compute-change.types';
 import type { Machine } from '../providers/compute-machine.types';
 import type { ComputeReader } from '../providers/compute-provider';
 import type { Server } from './server.types';
@@ -10,6 +11,21 @@ export function readerOf({ targets }: Pick<HandlerContext, 'targets'>, server: P
   const target = targetOf(targets, server);
   if (target === undefined) throw providerUnavailable(new Error(`no provider is configured for ${server.deployTarget} (${server.mode})`));
   return target.provider;
+}
+
+/** An older answer is of no use: another change of the machine may have run meanwhile, and would be taken for the one that is accepted now. */
+const beforeMsMax = 2_000;
+
+/**
+ * What the provider's record of the machine says just before an overwrite of it is accepted. It goes into the workflow's input, so that an overwrite that was sent
+ * is known again also when all later records are lost. Null when the provider did not say; the workflow asks for itself then.
+ */
+export async function lookBefore(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<Checkpoint | null> {
+  const { machineId } = server;
+  if (machineId === null) return null;
+  return readerOf(context, server)
+    .prepareEarly(machineId, AbortSignal.timeout(beforeMsMax))
+    .catch(() => null);
 }
 
 /** The machine as its provider knows it now, null when there is none, and what that provider can do. */

@@ -3,10 +3,11 @@ import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { assertAllowed, assertFree } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
+import type { Checkpoint } from '../providers/compute-change.types';
 import type { Machine } from '../providers/compute-machine.types';
 import { acceptOverwrite } from './accept-overwrite';
 import { holdServer, readServer } from './find-server';
-import { lookAtMachine } from './look-at-machine';
+import { lookAtMachine, lookBefore } from './look-at-machine';
 import { rebuildServerWorkflow } from './rebuild-server.workflow';
 import { refuseRebuild } from './server.rules';
 import { serverResourceKey } from './server-names';
@@ -16,14 +17,18 @@ export const rebuildServer = (context: HandlerContext) =>
     preload: async (request) => {
       const server = await readServer(context, request);
       await assertFree(context.database.sql(), serverResourceKey(server.id));
-      return lookAtMachine(context, server);
+      return { ...(await lookAtMachine(context, server)), before: await lookBefore(context, server) };
     },
-    execute: async (tx: Tx, request, { machine, capabilities }) => {
+    execute: async (tx: Tx, request, { machine, capabilities, before }) => {
       const server = await holdServer(tx, request);
       await assertFree(context.database.sql(tx), serverResourceKey(server.id));
       assertAllowed(refuseRebuild(server, machine, capabilities));
       const { deployTarget, machineId, powerState: powerBefore } = server;
-      const input = { deployTarget, machineId, image: request.body.image, powerBefore };
+      const input = { deployTarget, machineId, image: request.body.image, powerBefore, before };
       return acceptOverwrite(context, tx, request, { server, definition: rebuildServerWorkflow, input, action: 'server.rebuild' });
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, { machine: Machine | null; capabilities: readonly string[] }>;
+  }) satisfies ExecuteHandlers<
+    typeof endpoint,
+    Tx,
+    { machine: Machine | null; capabilities: readonly string[]; before: Checkpoint | null }
+  >;

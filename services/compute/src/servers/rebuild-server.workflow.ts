@@ -8,8 +8,15 @@ import { sendOnce } from '../changes/send-once';
 import { releaseMachine, releaseUnchanged } from './server.store';
 import { defineWorkflow, driverOf } from './work';
 
-/** `powerBefore`: what the machine was doing when it was asked; said again when nothing came of it. */
-const input = z.strictObject({ deployTarget: z.string(), machineId: z.string(), image: z.string(), powerBefore: powerStateSchema });
+const input = z.strictObject({
+  deployTarget: z.string(),
+  machineId: z.string(),
+  image: z.string(),
+  /** What the machine was doing when it was asked; said again when nothing came of it. */
+  powerBefore: powerStateSchema,
+  /** What the provider's record said then. */
+  before: z.string().nullable().default(null),
+});
 
 type RebuildStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'input' | 'workflowId'>;
 
@@ -20,7 +27,8 @@ const changeOf = ({ input, workflowId }: RebuildStep) =>
 export const rebuildServerWorkflow = defineWorkflow({ kind: 'rebuild_server', input })
   .step('prepare', {
     run: async (step, context) => ({
-      checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step),
+      checkpoint:
+        step.input.before ?? (await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step)),
     }),
   })
   .pointOfNoReturn()

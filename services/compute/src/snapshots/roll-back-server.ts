@@ -3,8 +3,10 @@ import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { assertAllowed, assertFree } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
+import type { Checkpoint } from '../providers/compute-change.types';
 import { acceptOverwrite } from '../servers/accept-overwrite';
 import { holdServer, readServer } from '../servers/find-server';
+import { lookBefore } from '../servers/look-at-machine';
 import { serverResourceKey } from '../servers/server-names';
 import { lookAtSnapshot } from './look-at-snapshot';
 import { rollBackServerWorkflow } from './roll-back-server.workflow';
@@ -17,14 +19,15 @@ export const rollBackServer = (context: HandlerContext) =>
       const server = await readServer(context, request);
       // Before the provider is asked: an operation in progress is the answer whatever it would say.
       await assertFree(context.database.sql(), serverResourceKey(server.id));
-      return lookAtSnapshot(context, server, request.params.snapshotId);
+      const world = await lookAtSnapshot(context, server, request.params.snapshotId);
+      return { world, before: await lookBefore(context, server) };
     },
-    execute: async (tx: Tx, request, world) => {
+    execute: async (tx: Tx, request, { world, before }) => {
       const server = await holdServer(tx, request);
       await assertFree(context.database.sql(tx), serverResourceKey(server.id));
       assertAllowed(refuseRollback(server, world));
       const { deployTarget, machineId, powerState: powerBefore } = server;
-      const input = { deployTarget, machineId, snapshotId: request.params.snapshotId, powerBefore };
+      const input = { deployTarget, machineId, snapshotId: request.params.snapshotId, powerBefore, before };
       return acceptOverwrite(context, tx, request, { server, definition: rollBackServerWorkflow, input, action: 'server.roll_back' });
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, RollbackWorld>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, { world: RollbackWorld; before: Checkpoint | null }>;

@@ -10,8 +10,15 @@ import { sandboxBehaviour } from '../servers/sandbox.rules';
 import { findServer, releaseMachine, releaseUnchanged } from '../servers/server.store';
 import { defineWorkflow, driverOf } from '../servers/work';
 
-/** `powerBefore`: what the machine was doing when it was asked; said again when nothing came of it. */
-const input = z.strictObject({ deployTarget: z.string(), machineId: z.string(), snapshotId: z.string(), powerBefore: powerStateSchema });
+const input = z.strictObject({
+  deployTarget: z.string(),
+  machineId: z.string(),
+  snapshotId: z.string(),
+  /** What the machine was doing when it was asked; said again when nothing came of it. */
+  powerBefore: powerStateSchema,
+  /** What the provider's record said then. */
+  before: z.string().nullable().default(null),
+});
 
 type RollbackStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'input' | 'workflowId'>;
 
@@ -28,7 +35,8 @@ export const rollBackServerWorkflow = defineWorkflow({ kind: 'roll_back_server',
       const server = await findServer(context.database.pool, step, step.subject.id);
       if (server === null) throw conclude('server_not_operable', { internal: 'the server is gone' });
       const { failsRollback, isSlow } = sandboxBehaviour(server);
-      const checkpoint = await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step);
+      const driver = driverOf(context, step, step.input.deployTarget);
+      const checkpoint = step.input.before ?? (await lookedAt(driver.prepare(changeOf(step), step.signal), step));
       return { checkpoint, failsRollback, endsNotBeforeMs: isSlow ? context.now().getTime() + context.slowMs : 0 };
     },
   })

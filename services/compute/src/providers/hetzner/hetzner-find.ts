@@ -3,16 +3,10 @@ import type { Accepted, Change, Checkpoint } from '../compute-change.types';
 import type { ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
 import { referenceLabel } from './hetzner-changes';
-import { readActions } from './hetzner-reader';
+import { readActions, type Seen } from './hetzner-reader';
 import { imageSchema } from './hetzner-schemas';
 
-const checkpointSchema = z.strictObject({ highestActionId: z.int() });
-
-/** The machine's newest action: whatever a change begins has a higher id. */
-export async function prepareChange(api: ProviderApi, change: Change, signal?: AbortSignal): Promise<Checkpoint> {
-  const [newest] = 'machineId' in change ? await readActions(api, change.machineId, [], signal) : [];
-  return JSON.stringify({ highestActionId: newest?.id ?? 0 } satisfies z.infer<typeof checkpointSchema>);
-}
+const checkpointSchema: z.ZodType<Seen> = z.strictObject({ highestActionId: z.int() });
 
 const commandOf: Readonly<Record<Change['kind'], string>> = {
   create: 'create_server',
@@ -40,7 +34,8 @@ export async function findChange(
   const snapshot = change.kind === 'take_snapshot' ? await findByReference(api, change.reference, signal) : null;
   if (change.kind === 'take_snapshot' && snapshot === null) return null;
   const actions = await readActions(api, machineId, [], signal);
-  const begun = actions.find(
+  // The oldest: later ones are of work that was accepted behind it.
+  const begun = actions.findLast(
     ({ id, command, resources }) =>
       id > highestActionId &&
       command === commandOf[change.kind] &&

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Checkpoint } from '../compute-change.types';
 import { ComputeError } from '../compute-error';
 import type { ComputeReader } from '../compute-provider';
 import type { ProviderApi, Query } from '../http/provider-api';
@@ -45,6 +46,16 @@ export async function readActions(api: ProviderApi, machineId: string, query: Qu
   return actions;
 }
 
+export interface Seen {
+  highestActionId: number;
+}
+
+/** The machine's newest action: whatever a change begins has a higher id. */
+export async function prepareOn(api: ProviderApi, machineId: string | null, signal?: AbortSignal): Promise<Checkpoint> {
+  const [newest] = machineId === null ? [] : await readActions(api, machineId, [], signal);
+  return JSON.stringify({ highestActionId: newest?.id ?? 0 } satisfies Seen);
+}
+
 export function hetznerReader(api: ProviderApi): ComputeReader {
   const poll = createPolls(api);
   return {
@@ -84,6 +95,7 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
       const [action] = await readActions(api, machineId, [['status', 'running']], signal);
       return action === undefined ? null : actionOf(action);
     },
+    prepareEarly: (machineId, signal) => prepareOn(api, machineId, signal),
     readAction: (machineId, actionId, signal) => {
       if (!isId(actionId)) return Promise.reject(new ComputeError('action_not_found', 'an action has a number'));
       return poll(machineId, actionId, signal);

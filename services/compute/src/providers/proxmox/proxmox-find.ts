@@ -59,9 +59,11 @@ export async function findChange(
   const { node, knownTasks } = readCheckpoint(checkpoint);
   const tasks = node === null ? [] : await listTasks(api, { node, machineId }, { source: 'all', type: taskTypes[change.kind] }, signal);
   // What staff did by hand meanwhile is not ours, and may have gone to another snapshot.
-  const begun = tasks.find(({ upid }) => !knownTasks.includes(upid) && upid.endsWith(`:${userOf(options)}:`));
+  const begun = tasks.findLast(({ upid }) => !knownTasks.includes(upid) && upid.endsWith(`:${userOf(options)}:`));
   if (begun !== undefined) return { actionId: begun.upid, machineId, snapshotId };
   const done = { actionId: null, machineId, snapshotId };
+  // It carries the workflow's id.
+  if (snapshotId !== null && (await reader.readSnapshot(machineId, snapshotId, signal)) !== null) return done;
   if (change.kind === 'delete' && (await reader.readMachine(machineId, signal)) === null) return done;
   if (change.kind === 'delete_snapshot' && (await reader.readSnapshot(machineId, change.snapshotId, signal)) === null) return done;
   return null;

@@ -111,6 +111,8 @@ export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
   // Names are one VM's own: another's snapshot cannot even be addressed.
   readSnapshot: async (machineId, snapshotId, signal) =>
     (await listSnapshots(api, machineId, signal)).find(({ id }) => id === snapshotId) ?? null,
+  // An account that only reads may not see the tasks of the one that works.
+  prepareEarly: async () => null,
   readRunningAction: async (machineId, signal) => {
     const vm = await findVm(api, machineId, signal);
     const [task] = vm === null ? [] : await listTasks(api, { node: vm.node, machineId }, { source: 'active' }, signal);

@@ -53,6 +53,8 @@ export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () =>
       ),
     listSnapshots: (machineId) => looked(listSnapshots(machineId)),
     readSnapshot: async (machineId, snapshotId) => (await looked(listSnapshots(machineId))).find(({ id }) => id === snapshotId) ?? null,
+    // Jobs carry the workflow's id.
+    prepareEarly: async () => null,
     readRunningAction: (machineId) => looked(readRunning(machineId).then((job) => (job === null ? null : actionOf(job)))),
     readAction: (machineId, actionId) => looked(readAction(folders, machineId, actionId, onRunning)),
   };

@@ -1,0 +1,115 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { putBack, takeMoment } from '@drydock/service/testing/older-database';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { crashBackends } from '@drydock/testing/scope';
+import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';
+import { until } from '@drydock/testing/wait';
+import { workflowOf } from '@drydock/workflow/testing/workflow-record';
+import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
+
+const { seed, count } = sampleOf('older databases of compute', { inCi: 2, inChaos: 50 });
+
+const kinds = ['rollback', 'rebuild', 'take', 'delete'] as const;
+
+interface Work extends Disk {
+  kind: (typeof kinds)[number];
+  workflowId: string;
+}
+
+describe('a database that was put back from a backup', () => {
+  let world: ComputeWorld;
+
+  const hire = (): void => {
+    for (let number = 0; number < 2; number += 1) world.spawnWorker();
+  };
+  beforeAll(async () => {
+    world = await openWorld(crashBackends()[0] ?? 'postgres', callerOf());
+    hire();
+  });
+  afterAll(() => world.close());
+
+  const rebuild = ({ serverId }: Disk) =>
+    world.api.call('POST', `/v1/compute/servers/${serverId}/rebuild`, { body: { image: 'debian-12' } });
+
+  /** Resolves when the work is accepted. Requests that wait for its end are left to themselves. */
+  const begin = async (kind: Work['kind']): Promise<Work> => {
+    const disk = await makeDisk(world);
+    const snapshots = `/v1/compute/servers/${disk.serverId}/snapshots`;
+    if (kind === 'rollback') return { kind, ...disk, workflowId: workflowIdOf(await rollBack(world, disk)) };
+    if (kind === 'rebuild') return { kind, ...disk, workflowId: workflowIdOf(await rebuild(disk)) };
+    const asked =
+      kind === 'take'
+        ? world.api.call('POST', snapshots, { body: { description: 'mine' } })
+        : world.api.call('DELETE', `${snapshots}/${disk.snapshotId}`);
+    asked.catch(() => undefined);
+    return { kind, ...disk, workflowId: await workflowOf(world.api, disk.serverId) };
+  };
+  const stepsDone = async ({ workflowId }: Work): Promise<number> =>
+    (await world.api.rows("SELECT FROM workflow_step WHERE workflow_id = $1 AND status = 'succeeded'", [workflowId])).length;
+  const isIdle = async ({ serverId }: Work): Promise<boolean> =>
+    (await world.api.rows("SELECT FROM workflow WHERE subject_id = $1 AND status IN ('queued', 'running')", [serverId])).length === 0;
+  const over = (works: readonly Work[]): Promise<boolean> =>
+    until(async () => (await Promise.all(works.map(isIdle))).every((yes) => yes), { timeoutMs: 60_000, what: 'the end of all works' });
+
+  /** What came of a work, and how often the provider was told to do it. `overwrites`: of which the older database may know nothing. */
+  const assess = async ({ kind, workflowId, serverId, machineId }: Work, overwrites: number): Promise<string> => {
+    const [row] = await world.api.rows<{ status: string; code: string | null; internal: string | null; operable: boolean }>(
+      `SELECT workflow.status, error ->> 'code' AS code, error_internal AS internal, operable FROM workflow, servers WHERE workflow.id = $1 AND servers.id = $2`,
+      [workflowId, serverId],
+    );
+    const told = `${kind} ${row?.status} ${row?.code ?? ''}`;
+    // A request waits for these for a few seconds; the record says that it has given up, and the provider's listing is what customers see.
+    const isLate = (kind === 'take' || kind === 'delete') && row?.code === 'start_by_passed';
+    const sent = (await world.project.ledger('rebuild_server')).filter(({ resource }) => resource === machineId).length;
+    const found = {
+      status: isLate ? 'succeeded' : row?.status,
+      operable: row?.operable,
+      sent,
+      snapshots: (await world.project.snapshotsOf(machineId)).length,
+    };
+    const wanted = { rollback: [1, 1], rebuild: [1, 1], take: [0, 2], delete: [0, 0] }[kind];
+    const expected = { status: 'succeeded', operable: true, sent: (wanted[0] ?? 0) + overwrites, snapshots: wanted[1] };
+    if (JSON.stringify(found) !== JSON.stringify(expected)) throw new Error(`${told}: ${JSON.stringify(found)} ${row?.internal ?? ''}`);
+    if (kind === 'rollback' && overwrites === 0 && (await world.project.readDisk(machineId)) !== 'new')
+      throw new Error(`${told}: another disk`);
+    return told;
+  };
+
+  it(
+    `ends all of its unfinished work by what the provider's record says, and sends nothing twice, ${count} times`,
+    async () => {
+      const random = new SeededRandom(seed);
+      const ends = new Map<string, number>();
+      for (let round = 0; round < count; round += 1) {
+        const works = await Promise.all(kinds.map(begin));
+        const shown = random.pick(works);
+        const reached = random.below(5);
+        await until(async () => (await stepsDone(shown)) >= reached || isIdle(shown), { everyMs: 5, what: 'the moment' });
+        await sleep(random.below(100));
+        const moment = await takeMoment(world.api.postgres.adminUrl);
+        const wayOn = random.pick(['at once', 'soon', 'later work', 'over', 'over'] as const);
+        if (wayOn === 'soon') await sleep(random.below(2_000));
+        if (wayOn === 'over' || wayOn === 'later work') await over(works);
+        const later = wayOn === 'later work' ? works.find(({ kind }) => kind === 'rollback') : undefined;
+        if (later !== undefined) {
+          expect((await rebuild(later)).status).toBe(202);
+          await over([later]);
+        }
+        await world.endWorkers();
+        await putBack(world.api.postgres.adminUrl, moment);
+        hire();
+        await over(works);
+        for (const work of works) {
+          const end = await assess(work, work === later ? 1 : 0).catch((error: unknown) => {
+            throw new Error(`round ${round} of seed ${seed}, put back at ${shown.kind} ${reached}, after ${wayOn}: ${String(error)}`);
+          });
+          ends.set(end, (ends.get(end) ?? 0) + 1);
+        }
+        expect(await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'")).toEqual([]);
+      }
+      process.stderr.write(`${[...ends].map(([end, times]) => `${times} × ${end}`).join(', ')}\n`);
+    },
+    60_000 + count * 60_000,
+  );
+});
