@@ -24,7 +24,7 @@ export interface CrashLook {
 export interface CrashFixture<Run extends { workflowId: string }> {
   /** Seconds; 1 or 2, since a killed worker's run waits for it. */
   leaseSeconds: number;
-  /** How long an undisturbed run takes at most, where that is more than a moment; a disturbed one gets ten leases more. */
+  /** How long an undisturbed run takes at most, beside other suites on a busy machine; a disturbed one gets ten leases more. Default: 40. */
   runSecondsMax?: number;
   /** A real worker process, from dist, with `environment` on top of its own. */
   spawnWorker(environment: { DRYDOCK_FAULTS: string }): ChildProcess;
@@ -123,7 +123,7 @@ async function freezePastLease<Run extends { workflowId: string }>(
   tokens: FaultTokens,
   crew: WorkerCrew,
 ): Promise<void> {
-  await until(() => tokens.left().length === 0 && crew.frozen().length > 0, { timeoutMs: 20_000, what: 'the freeze' });
+  await until(() => tokens.left().length === 0 && crew.frozen().length > 0, { timeoutMs: 60_000, what: 'the freeze' });
   await sleep(3 * fixture.leaseSeconds * 1_000);
   crew.thaw();
 }
@@ -131,7 +131,7 @@ async function freezePastLease<Run extends { workflowId: string }>(
 /** I1: every accepted workflow comes to an end within ten leases (and what its crashes cost in restarts). */
 async function settled<Run extends { workflowId: string }>(crashCase: CrashCase, fixture: CrashFixture<Run>, run: Run): Promise<CrashLook> {
   const leases = 10 + 5 * (crashCase.names?.length ?? 0);
-  const timeoutMs = (fixture.leaseSeconds * leases + (fixture.runSecondsMax ?? 10)) * 1_000;
+  const timeoutMs = (fixture.leaseSeconds * leases + (fixture.runSecondsMax ?? 40)) * 1_000;
   let last: CrashLook | undefined;
   const isOver = async (): Promise<boolean> => {
     last = await fixture.look(run);
