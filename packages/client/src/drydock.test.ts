@@ -126,7 +126,16 @@ describe('a call', () => {
     answers = [json(200, {})];
     await drydock.getSite({ path: { siteId: '../../v1/me?x' } });
     expect(seen[0]?.url).toBe('/v1/sites/..%2F..%2Fv1%2Fme%3Fx');
+    await expect(drydock.getSite({ path: { siteId: '..' } })).rejects.toThrow('path.siteId of getSite cannot be ..');
   });
+
+  it.each(['http://elsewhere.test/v1/me', '//elsewhere.test/v1/me', '/\\elsewhere.test/v1/me'])(
+    'sends its key nowhere else: %s',
+    async (elsewhere) => {
+      await expect(drydock.wait(elsewhere)).rejects.toThrow(`is no path of ${baseUrl}`);
+      expect(seen).toEqual([]);
+    },
+  );
 });
 
 describe('a list', () => {

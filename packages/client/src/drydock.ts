@@ -100,6 +100,8 @@ function requestOf(id: OperationId, { path = {}, query = {}, body }: Input = {},
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name];
     if (value === undefined || value === '') throw new TypeError(`${id} needs path.${name}`);
+    // A URL takes these two for a step in its path, however they are written.
+    if (value === '.' || value === '..') throw new TypeError(`path.${name} of ${id} cannot be ${value}`);
     return encodeURIComponent(value);
   });
   const search = new URLSearchParams();

@@ -33,6 +33,9 @@ export interface Request {
 /** Sends a request until it is answered. Throws ProblemError, ConnectionError, or the reason of the signal. */
 export async function send(options: DrydockOptions, request: Request): Promise<Response> {
   const { retries = 3 } = options;
+  // The key goes to this installation, whatever a path says.
+  if (new URL(request.path, options.baseUrl).origin !== new URL(options.baseUrl).origin)
+    throw new TypeError(`${request.path} is no path of ${options.baseUrl}`);
   for (let attempt = 0; ; attempt += 1) {
     const outcome = await tryOnce(options, request);
     if (outcome instanceof Response) return outcome;
