@@ -1,18 +1,16 @@
-const { longSuites } = require('./packages/testing/long-suites.cjs');
-
-const leftOut = process.env.DRYDOCK_TESTS === 'quick' ? longSuites : [];
-
 module.exports = {
   testEnvironment: 'node',
   testEnvironmentOptions: { globalsCleanup: 'on', customExportConditions: ['drydock-src', 'node', 'require', 'default'] },
   testMatch: ['<rootDir>/{packages,services,infra}/**/*.test.ts'],
-  testPathIgnorePatterns: ['/node_modules/', '/dist/', ...leftOut],
+  testPathIgnorePatterns: ['/node_modules/', '/dist/'],
   modulePathIgnorePatterns: ['<rootDir>/.*/dist/', '<rootDir>/.data/'],
+  // Which suites a run takes is said by each suite itself: packages/testing/README.md.
+  filter: '<rootDir>/packages/testing/jest/filter.cjs',
+  testSequencer: '<rootDir>/packages/testing/jest/sequencer.cjs',
   // No test is about its own duration: this is when to give up on a machine that is busy with other things.
   testTimeout: 150_000,
-  // Most suites wait for processes, leases and servers: one worker more than jest's own choice on two cores halves the run.
+  // Most suites wait for processes and servers: one worker more than jest's own choice on two cores halves the run.
   maxWorkers: '100%',
-  testSequencer: '<rootDir>/packages/testing/long-suites.cjs',
   globalSetup: '<rootDir>/packages/postgres/src/testing/jest-global-setup.ts',
   globalTeardown: '<rootDir>/packages/postgres/src/testing/jest-global-teardown.ts',
   transform: {

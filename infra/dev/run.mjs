@@ -17,6 +17,7 @@ const commands = {
   'test:all': { program: 'infra/dev/dist/run-tests.js', args: ['--all'], needs: ['install', 'build'] },
   check: { program: 'infra/dev/dist/run-tests.js', args: ['--checks-only'], needs: ['install', 'build'] },
   build: { needs: ['install', 'build'] },
+  mutants: { program: 'infra/dev/dist/mutants.js', needs: ['install', 'build'] },
   bench: { program: 'infra/bench/dist/bench.js', needs: ['install', 'build'] },
   chaos: { program: 'infra/dev/dist/run-tests.js', args: ['--chaos'], needs: ['install', 'build'] },
   dev: { program: 'infra/dev/dist/dev-service.js', needs: ['install', 'build'] },
@@ -37,6 +38,7 @@ if (major < 20 || (major === 20 && minor < 19)) {
 const pnpmSpec = JSON.parse(fs.readFileSync('package.json', 'utf8')).packageManager;
 const env = {
   ...process.env,
+  DRYDOCK_COMMAND_STARTED_MS: String(Date.now()),
   PATH: `${path.join(root, 'node_modules/.bin')}${path.delimiter}${process.env.PATH}`,
   TURBO_TELEMETRY_DISABLED: '1',
   TURBO_NO_UPDATE_NOTIFIER: '1',

@@ -1,119 +1,163 @@
-// `npm test`: format, lint, types, import rules, then the tests, without the suites of packages/testing/long-suites.cjs and with services on one queue.
-// `npm run test:all` leaves out nothing; `npm run chaos` takes hours. `npm test -- PATTERN` runs the suites that it names, whole.
+// `npm test`: the checks, then the suites of the gate. `npm run test:all`: the long suites too. `npm run chaos`: hours. `npm run check`: the checks alone.
+// `npm test -- PATTERN` runs the suites that it names, whatever their tier. `npm test -- --as-root` runs those marked `@root`, as root.
 // Each ends in `N passed, N failed`, where each check counts as one.
-// `npm test -- --as-root` runs only the tests that an ordinary user's run leaves out or cannot prove.
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
-import { z } from 'zod';
+import { parseArgs } from 'node:util';
+import { runChecks } from './tests/checks';
+import { describeRun, sum } from './tests/report';
+import { isBroken, listSuites, mayRunAgain, needsRoot, readSuites, runJest, type Scope, type Suite, scratchFile } from './tests/suites';
 
-interface Check {
-  name: string;
-  command: string;
-  args: string[];
+/** Suites that may fail once and pass alone before the whole run fails. */
+const flakySuitesMax = 2;
+
+interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
 }
-
-const checks: Check[] = [
-  { name: 'format and lint (biome)', command: 'biome', args: ['ci', '--colors=off', '.'] },
-  { name: 'lint with types (oxlint)', command: 'oxlint', args: ['--type-aware', '--deny-warnings'] },
-  { name: 'types, those of the tests too (tsc)', command: 'tsc', args: ['-b'] },
-  { name: 'import rules (turbo boundaries)', command: 'turbo', args: ['boundaries'] },
-  { name: 'docker-compose.yml and its secrets (npm run compose)', command: 'node', args: ['infra/dev/dist/compose.js', '--check'] },
-  { name: 'unused files, exports and dependencies (knip)', command: 'knip', args: ['--no-progress'] },
-];
-
-/** The part of jest's report that is counted. A suite that cannot even be loaded has no tests and still failed. */
-const reportSchema = z.looseObject({
-  numPassedTests: z.int(),
-  numFailedTests: z.int(),
-  numPendingTests: z.int(),
-  numRuntimeErrorTestSuites: z.int(),
-});
 
 const write = (line: string): void => void process.stdout.write(`${line}\n`);
 
-/** Runs to the end and keeps what it says, for a failure to be shown whole. */
-function capture({ command, args }: Check): Promise<{ code: number; output: string }> {
-  return new Promise((resolve) => {
-    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-    const chunks: Buffer[] = [];
-    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
-    child.stderr.on('data', (chunk: Buffer) => chunks.push(chunk));
-    child.on('error', (error) => resolve({ code: 1, output: error.message }));
-    child.on('close', (code) => resolve({ code: code ?? 1, output: Buffer.concat(chunks).toString() }));
-  });
-}
-
-async function runChecks(): Promise<{ passed: number; failed: number }> {
-  let failed = 0;
-  for (const check of checks) {
-    const started = performance.now();
-    const { code, output } = await capture(check);
-    const seconds = ((performance.now() - started) / 1000).toFixed(1);
-    write(`${code === 0 ? 'ok    ' : 'FAILED'} ${check.name} (${seconds} s)`);
-    if (code !== 0) {
-      failed += 1;
-      write(output);
-    }
-  }
-  return { passed: checks.length - failed, failed };
-}
-
-/** The test files that ask who runs them: they leave something out for an ordinary user, or prove something else as root. */
-function filesForRoot(): string[] {
-  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.test.ts'], { encoding: 'utf8' });
-  return files.split('\n').filter((file) => file !== '' && fs.existsSync(file) && asksWhoRuns.test(fs.readFileSync(file, 'utf8')));
-}
-const asksWhoRuns = /\b(getuid\?\.\(\)|detectIsolation|isRoot|canMountSmallDisk)/;
-
-/** jest in a process of its own; its own report goes to the terminal as it comes. */
-async function runJest(args: string[], scope: string): Promise<{ passed: number; failed: number; skipped: number; crashCases: number }> {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-jest-'));
-  const report = path.join(folder, 'report.json');
-  const crashCases = path.join(folder, 'crash-cases');
-  fs.writeFileSync(crashCases, '');
-  const env = { ...process.env, DRYDOCK_TESTS: scope, DRYDOCK_CRASH_CASES: crashCases };
-  try {
-    const child = spawn('jest', ['--json', `--outputFile=${report}`, '--forceExit', ...args], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-      env,
-    });
-    const code = await new Promise<number>((resolve) => child.on('close', (status) => resolve(status ?? 1)));
-    if (!fs.existsSync(report)) return { passed: 0, failed: 1, skipped: 0, crashCases: 0 };
-    const counts = reportSchema.parse(JSON.parse(fs.readFileSync(report, 'utf8')));
-    const failed = counts.numFailedTests + counts.numRuntimeErrorTestSuites;
-    return {
-      passed: counts.numPassedTests,
-      failed: failed === 0 && code !== 0 ? 1 : failed,
-      skipped: counts.numPendingTests,
-      crashCases: fs.readFileSync(crashCases, 'utf8').split('\n').length - 1,
-    };
-  } finally {
-    fs.rmSync(folder, { recursive: true, force: true });
-  }
-}
+const options = {
+  'checks-only': { type: 'boolean', default: false },
+  'as-root': { type: 'boolean', default: false },
+  all: { type: 'boolean', default: false },
+  chaos: { type: 'boolean', default: false },
+  /** `n/m`: the n-th of m parts. */
+  shard: { type: 'string' },
+  /** Runs again what an earlier run of the same files has shown to pass. */
+  afresh: { type: 'boolean', default: false },
+} as const;
 
 async function main(args: string[]): Promise<number> {
-  const flags = new Set<string>(args.filter((arg) => ['--checks-only', '--all', '--chaos', '--as-root'].includes(arg)));
-  const jestArgs = args.filter((arg) => !flags.has(arg));
-  const scope = flags.has('--chaos') ? 'chaos' : flags.has('--all') || jestArgs.length > 0 ? 'all' : 'quick';
-  if (flags.has('--as-root')) {
-    if (process.getuid?.() !== 0) throw new Error('npm test -- --as-root is for root: an ordinary user runs npm test');
-    jestArgs.push('--runTestsByPath', ...filesForRoot());
+  const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
+  const isSelected = positionals.length > 0 || values['as-root'];
+  const scope: Scope = values.chaos ? 'chaos' : values.all || isSelected ? 'all' : 'quick';
+  const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+  const started = performance.now();
+  if (!values.chaos && !isSelected) {
+    const checked = await runChecks(write);
+    counts.passed += checked.passed;
+    counts.failed += checked.failed;
+    write(`Checks: ${secondsSince(started)} s`);
   }
-  const checked = flags.has('--chaos') || jestArgs.length > 0 ? { passed: 0, failed: 0 } : await runChecks();
-  const tested = await runJest(flags.has('--checks-only') ? ['packages/testing/src/conventions'] : jestArgs, scope);
-  const failed = checked.failed + tested.failed;
-  if (tested.crashCases > 0) write(`${tested.crashCases} crash cases were run`);
-  write(`${checked.passed + tested.passed} passed, ${failed} failed${tested.skipped > 0 ? `, ${tested.skipped} skipped` : ''}`);
-  return failed === 0 ? 0 : 1;
+  // A formatting error is told after a minute, not after all tests.
+  if (counts.failed === 0 && !values['checks-only']) add(counts, await runSuites(scope, values, positionals));
+  const wholeSince = Number(process.env['DRYDOCK_COMMAND_STARTED_MS']);
+  if (wholeSince > 0) write(`With install and build: ${((Date.now() - wholeSince) / 1000).toFixed(0)} s`);
+  write(`${counts.passed} passed, ${counts.failed} failed${counts.skipped > 0 ? `, ${counts.skipped} skipped` : ''}`);
+  return counts.failed === 0 ? 0 : 1;
+}
+
+async function runSuites(
+  scope: Scope,
+  values: { 'as-root': boolean; shard?: string; afresh: boolean },
+  patterns: readonly string[],
+): Promise<Counts> {
+  const started = performance.now();
+  const crashCases = scratchFile('crash-cases');
+  fs.writeFileSync(crashCases, '');
+  const isResumed = scope !== 'quick' && patterns.length === 0 && !values['as-root'];
+  const log = isResumed ? resumableLog(scope, values.afresh) : scratchFile('suites.jsonl');
+  const before = readSuites(log).filter((suite) => !isBroken(suite));
+  const files = suitesToRun(scope, values, new Set(before.map(({ file }) => file)));
+  if (before.length > 0) write(`${before.length} suites passed in an earlier run of the same files; --afresh runs them again`);
+  if (files.length === 0 && patterns.length === 0) return counted(before, []);
+
+  const code = await runJest(files, { scope, log, crashCases, args: patterns });
+  const ran = latestOf(readSuites(log)).filter(({ file }) => !before.some((suite) => suite.file === file));
+  const { suites, flaky } = await giveSecondChances(ran, { scope, log, crashCases });
+  describeRun(suites, write);
+  for (const line of flaky) write(`FLAKY ${line}`);
+  const cases = fs.readFileSync(crashCases, 'utf8').split('\n').length - 1;
+  if (cases > 0) write(`${cases} crash cases were run`);
+  write(`Suites: ${secondsSince(started)} s`);
+  const counts = counted([...before, ...suites], files);
+  const isUnexplained = code !== 0 && !ran.some(isBroken);
+  if (isUnexplained) write(`jest ended with ${code} although no suite failed`);
+  return { ...counts, failed: counts.failed + (isUnexplained ? 1 : 0) };
+}
+
+/** The files for jest; none when patterns choose. */
+function suitesToRun(
+  scope: Scope,
+  { 'as-root': asRoot, shard }: { 'as-root': boolean; shard?: string },
+  done: ReadonlySet<string>,
+): string[] {
+  if (asRoot) {
+    if (process.getuid?.() !== 0) throw new Error('npm test -- --as-root is for root: an ordinary user runs npm test');
+    return listSuites('all').filter(needsRoot);
+  }
+  if (scope === 'quick') return [];
+  const [part, parts] = (shard ?? '1/1').split('/').map(Number);
+  if (!part || !parts || part > parts) throw new Error(`--shard takes n/m, such as 1/3; this is ${shard}`);
+  return listSuites(scope)
+    .filter((_, index) => index % parts === part - 1)
+    .filter((file) => !done.has(file));
+}
+
+/**
+ * Runs a failed suite once more, alone, if it says that it runs real processes. What passes then is told as flaky. With more failures than may be flaky the run has
+ * failed whatever a second one says.
+ */
+async function giveSecondChances(
+  ran: Suite[],
+  run: { scope: Scope; log: string; crashCases: string },
+): Promise<{ suites: Suite[]; flaky: string[] }> {
+  const broken = ran.filter(isBroken);
+  if (broken.length === 0 || broken.length > flakySuitesMax) return { suites: ran, flaky: [] };
+  const flaky: string[] = [];
+  for (const suite of broken.filter(mayRunAgain)) {
+    write(`Once more, alone: ${suite.file}`);
+    if ((await runJest([suite.file], run)) !== 0) continue;
+    flaky.push(...(suite.failed.length > 0 ? suite.failed : ['(could not be loaded)']).map((title) => `${suite.file} › ${title}`));
+  }
+  const names = new Set(ran.map(({ file }) => file));
+  return { suites: latestOf(readSuites(run.log)).filter(({ file }) => names.has(file)), flaky };
+}
+
+/** The last that was told of each suite. */
+const latestOf = (suites: readonly Suite[]): Suite[] => [...new Map(suites.map((suite) => [suite.file, suite])).values()];
+
+function counted(suites: readonly Suite[], wanted: readonly string[]): Counts {
+  const told = new Set(suites.map(({ file }) => file));
+  const missing = wanted.filter((file) => !told.has(file));
+  for (const file of missing) write(`${file} did not run to its end`);
+  return {
+    passed: sum(suites.map(({ passed }) => passed)),
+    failed: sum(suites.map(({ failed, error }) => Math.max(failed.length, error === null ? 0 : 1))) + missing.length,
+    skipped: sum(suites.map(({ skipped }) => skipped.length)),
+  };
+}
+
+/** A file that belongs to exactly these sources: another commit or another edit begins anew. */
+function resumableLog(scope: Scope, afresh: boolean): string {
+  const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', maxBuffer: 1 << 28 });
+  const untracked = git('ls-files', '--others', '--exclude-standard').split('\n').filter(Boolean);
+  const digest = createHash('sha256').update(git('rev-parse', 'HEAD')).update(git('diff', 'HEAD'));
+  for (const file of untracked) digest.update(file).update(fs.readFileSync(file));
+  const folder = path.resolve('node_modules/.cache/drydock-tests');
+  fs.mkdirSync(folder, { recursive: true });
+  const log = path.join(folder, `${scope}-${digest.digest('hex').slice(0, 16)}.jsonl`);
+  if (afresh) fs.rmSync(log, { force: true });
+  return log;
+}
+
+const secondsSince = (started: number): string => ((performance.now() - started) / 1000).toFixed(0);
+
+function add(counts: Counts, more: Counts): void {
+  counts.passed += more.passed;
+  counts.failed += more.failed;
+  counts.skipped += more.skipped;
 }
 
 main(process.argv.slice(2)).then(
   (code) => process.exit(code),
   (error: unknown) => {
-    write(String(error));
+    write(error instanceof Error ? error.message : String(error));
     process.exit(1);
   },
 );

@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process';
+
+interface Check {
+  name: string;
+  command: string;
+  args: string[];
+}
+
+const checks: Check[] = [
+  { name: 'format and lint (biome)', command: 'biome', args: ['ci', '--colors=off', '.'] },
+  { name: 'lint with types (oxlint)', command: 'oxlint', args: ['--type-aware', '--deny-warnings'] },
+  { name: 'types, those of the tests too (tsc)', command: 'tsc', args: ['-b'] },
+  { name: 'import rules (turbo boundaries)', command: 'turbo', args: ['boundaries'] },
+  { name: 'docker-compose.yml and its secrets (npm run compose)', command: 'node', args: ['infra/dev/dist/compose.js', '--check'] },
+  { name: 'unused files, exports and dependencies (knip)', command: 'knip', args: ['--no-progress'] },
+];
+
+/** Runs every check and prints what a failed one said. */
+export async function runChecks(write: (line: string) => void): Promise<{ passed: number; failed: number }> {
+  let failed = 0;
+  for (const check of checks) {
+    const started = performance.now();
+    const { code, output } = await capture(check);
+    const seconds = ((performance.now() - started) / 1000).toFixed(1);
+    write(`${code === 0 ? 'ok    ' : 'FAILED'} ${check.name} (${seconds} s)`);
+    if (code === 0) continue;
+    failed += 1;
+    write(output);
+  }
+  return { passed: checks.length - failed, failed };
+}
+
+function capture({ command, args }: Check): Promise<{ code: number; output: string }> {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const chunks: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => chunks.push(chunk));
+    child.on('error', (error) => resolve({ code: 1, output: error.message }));
+    child.on('close', (code) => resolve({ code: code ?? 1, output: Buffer.concat(chunks).toString() }));
+  });
+}

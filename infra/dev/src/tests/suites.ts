@@ -1,0 +1,81 @@
+import { spawn, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { z } from 'zod';
+
+/** What `packages/testing/jest/reporter.cjs` writes of each suite. */
+const suiteSchema = z.object({
+  file: z.string(),
+  seconds: z.number(),
+  passed: z.int(),
+  failed: z.array(z.string()),
+  error: z.string().nullable(),
+  skipped: z.array(z.string()),
+});
+export type Suite = z.infer<typeof suiteSchema>;
+
+/** Which suites a run takes; `packages/testing/README.md` says what each holds. */
+export type Scope = 'quick' | 'all' | 'chaos';
+
+interface Pragmas {
+  tier: 'gate' | 'long' | 'chaos';
+  processes: boolean;
+  root: boolean;
+}
+const { readPragmas } = require(path.resolve('packages/testing/jest/pragmas.cjs')) as { readPragmas: (file: string) => Pragmas };
+
+export const isBroken = ({ failed, error }: Suite): boolean => failed.length > 0 || error !== null;
+export const mayRunAgain = ({ file }: Suite): boolean => readPragmas(file).processes;
+export const needsRoot = (file: string): boolean => readPragmas(file).root;
+
+/** The suites of a scope, as paths from the root, in the order of their names. */
+export function listSuites(scope: Scope): string[] {
+  const { stdout, status, stderr } = spawnSync('jest', ['--listTests', '--json'], {
+    encoding: 'utf8',
+    env: { ...process.env, DRYDOCK_TESTS: scope },
+  });
+  if (status !== 0) throw new Error(`jest could not list the suites: ${stderr}`);
+  const files = z.array(z.string()).parse(JSON.parse(stdout));
+  return files.map((file) => path.relative(process.cwd(), file)).sort();
+}
+
+export interface RunOptions {
+  scope: Scope;
+  /** More of jest's own arguments. */
+  args?: readonly string[];
+  /** Appended to as each suite ends. */
+  log: string;
+  /** Appended to for each crash case that held. */
+  crashCases: string;
+}
+
+/** jest in a process of its own, whose report goes to the terminal as it comes. Resolves with its exit code. */
+export function runJest(files: readonly string[], { scope, args = [], log, crashCases }: RunOptions): Promise<number> {
+  const reporters = ['--reporters=default', `--reporters=${path.resolve('packages/testing/jest/reporter.cjs')}`];
+  const paths = files.length === 0 ? [] : ['--runTestsByPath', ...files];
+  const env = { ...process.env, DRYDOCK_TESTS: scope, DRYDOCK_SUITE_LOG: log, DRYDOCK_CRASH_CASES: crashCases };
+  const child = spawn('jest', [...reporters, ...args, ...paths], { stdio: ['ignore', 'ignore', 'inherit'], env });
+  return new Promise((resolve) => {
+    child.on('error', () => resolve(1));
+    child.on('close', (code) => resolve(code ?? 1));
+  });
+}
+
+/** The suites that a log tells of. A line that a killed run left half written counts as not there. */
+export function readSuites(log: string): Suite[] {
+  if (!fs.existsSync(log)) return [];
+  return fs
+    .readFileSync(log, 'utf8')
+    .split('\n')
+    .flatMap((line) => {
+      try {
+        return [suiteSchema.parse(JSON.parse(line))];
+      } catch {
+        return [];
+      }
+    });
+}
+
+/** A file of this run alone. */
+export const scratchFile = (name: string): string => path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-tests-')), name);

@@ -1,0 +1,17 @@
+const fs = require('node:fs');
+
+const tiers = ['gate', 'long', 'chaos'];
+
+/**
+ * What a suite says of itself in the docblock at its top.
+ * `tier`: `gate` (the default), `long` or `chaos`, the first command that runs it: `npm test`, `npm run test:all`, `npm run chaos`.
+ * `processes`: it runs real processes, and gets one second chance. `root`: it proves more as root, and `.ci/run` runs it so too.
+ */
+function readPragmas(file) {
+  const [docblock = ''] = /^\s*\/\*\*[\s\S]*?\*\//.exec(fs.readFileSync(file, 'utf8')) ?? [];
+  const tier = /@tier\s+(\w+)/.exec(docblock)?.[1] ?? 'gate';
+  if (!tiers.includes(tier)) throw new Error(`${file}: there is no tier ${tier}; there are ${tiers.join(', ')}`);
+  return { tier, processes: /@processes\b/.test(docblock), root: /@root\b/.test(docblock) };
+}
+
+module.exports = { readPragmas };

@@ -1,0 +1,19 @@
+const fs = require('node:fs');
+const path = require('node:path');
+
+/** jest's interface of a reporter. Appends one line of JSON to DRYDOCK_SUITE_LOG as each suite ends, so that a run that is killed has said what it did. */
+module.exports = class SuiteLog {
+  onTestResult(test, result) {
+    const named = (status) => result.testResults.filter((one) => one.status === status).map(({ fullName }) => fullName);
+    const line = {
+      file: path.relative(process.cwd(), test.path),
+      seconds: Math.round((result.perfStats.end - result.perfStats.start) / 100) / 10,
+      passed: named('passed').length,
+      failed: named('failed'),
+      // A suite that cannot be loaded has no tests, and still failed.
+      error: result.testExecError ? String(result.testExecError.message ?? result.testExecError).slice(0, 500) : null,
+      skipped: [...named('pending'), ...named('skipped'), ...named('todo')],
+    };
+    fs.appendFileSync(process.env.DRYDOCK_SUITE_LOG, `${JSON.stringify(line)}\n`);
+  }
+};
