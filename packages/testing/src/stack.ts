@@ -2,13 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { Client } from 'pg';
 import { z } from 'zod';
 import { until } from './wait';
 
 export interface StackOptions {
   /** Which queue; the environment's own choice when missing. */
   queueBackend?: 'redis' | 'postgres';
-  /** Short ones make recovery quick enough to test: 2 and 300 when missing. */
+  /** 15 and 300 when missing. A busy machine loses no lease of 15 s; nobody waits for a dead worker's, see `killAndWait`. */
   leaseSeconds?: number;
   sweepMs?: number;
   /** Folder of fault tokens. */
@@ -47,8 +48,10 @@ export interface TestStack {
   processes(): StackProcesses;
   /** Sends a signal (SIGKILL when missing) to a process by its name. @throws when it does not run */
   kill(name: string, signal?: NodeJS.Signals): void;
-  /** Kills with -9 and resolves with the new pid once the supervisor has started it again. */
+  /** Kills with -9 and resolves with the new pid once the supervisor has started it again. The leases of a worker are expired, not waited for. */
   killAndWait(name: string): Promise<number>;
+  /** Makes every unfinished workflow of a service free to be claimed, as it is once the lease of a dead worker has run out. */
+  expireLeases(service: string): Promise<void>;
   /** What the process has logged so far. */
   log(name: string): string;
   /** Stops everything as Ctrl-C does, and removes the data. */
@@ -90,7 +93,7 @@ function stackEnvironment(options: StackOptions, dataDir: string): Record<string
     DRYDOCK_DATA_DIR: dataDir,
     DRYDOCK_EPHEMERAL: '1',
     DRYDOCK_RATE_LIMIT_SCALE: '1000',
-    WORKFLOW_LEASE_SECONDS: String(options.leaseSeconds ?? 2),
+    WORKFLOW_LEASE_SECONDS: String(options.leaseSeconds ?? 15),
     WORKFLOW_SWEEP_MS: String(options.sweepMs ?? 300),
     ...(options.queueBackend === undefined ? {} : { QUEUE_BACKEND: options.queueBackend }),
     ...(options.faultsDir === undefined ? {} : { DRYDOCK_FAULTS: options.faultsDir }),
@@ -123,6 +126,15 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
     if (running === undefined) throw new Error(`${name} does not run; there are ${Object.keys(processes()).join(', ')}`);
     return running.pid;
   };
+  const expireLeases = async (service: string): Promise<void> => {
+    const client = new Client({ connectionString: variableOf(pidOf(service), 'DATABASE_URL') });
+    await client.connect();
+    try {
+      await client.query(expireSql);
+    } finally {
+      await client.end();
+    }
+  };
   return {
     dataDir,
     demo: demoSchema.parse(JSON.parse(fs.readFileSync(path.join(dataDir, 'demo.json'), 'utf8'))),
@@ -133,11 +145,26 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
       const pid = pidOf(name);
       process.kill(pid, 'SIGKILL');
       const again = await until(() => processes()[name]?.pid !== pid && processes()[name]?.pid, { what: `the restart of ${name}` });
+      if (name.endsWith('-worker')) await expireLeases(name.slice(0, -'-worker'.length));
       return again;
     },
+    expireLeases,
     log: (name) => {
       const file = path.join(dataDir, 'logs', `${name}.log`);
       return fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
     },
   };
+}
+
+/** What a lease that has run out looks like; a job that died with its worker is enqueued again at once. */
+const expireSql = `
+  UPDATE workflow SET lease_until = CASE WHEN lease_until IS NULL THEN NULL ELSE clock_timestamp() - interval '1 second' END, dispatch_after = clock_timestamp()
+  WHERE status IN ('queued', 'running')`;
+
+/** A variable of a running process: the supervisor tells its secrets to nobody else. */
+function variableOf(pid: number, name: string): string {
+  const lines = fs.readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+  const line = lines.find((candidate) => candidate.startsWith(`${name}=`));
+  if (line === undefined) throw new Error(`process ${pid} has no ${name}`);
+  return line.slice(name.length + 1);
 }
