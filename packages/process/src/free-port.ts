@@ -1,15 +1,36 @@
+import { randomInt } from 'node:crypto';
 import net from 'node:net';
 
-/** A loopback port that nobody listens on right now. Another process may take it before the caller does, so callers retry. */
-export function findFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = net.createServer();
-    probe.once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address();
-      probe.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port given'))));
-    });
-  });
+/** Below the ports that the kernel gives to outgoing connections, and beside those that agents keep for ever (PortAllocator). */
+const range = { first: 10_000, end: 20_000 };
+const triesMax = 100;
+
+/**
+ * A loopback port that nobody listens on right now. It is drawn at random from a range of which the kernel gives nothing away by itself, so
+ * that hardly anybody takes it before the caller does. Somebody still may: a caller that cannot bind it asks for another.
+ */
+export async function findFreePort(): Promise<number> {
+  for (let tries = 0; tries < triesMax; tries += 1) {
+    const port = randomInt(range.first, range.end);
+    if (await isPortFree(port)) return port;
+  }
+  throw new Error(`no free port between ${range.first} and ${range.end}`);
+}
+
+/** What a server says that lost its port to another one. */
+const lostPort = /address already in use/i;
+const startsMax = 5;
+
+/** Starts a server, again on another port where its last words are that the address is in use. A port that the caller has chosen is tried once. */
+export async function startOnFreePort<T>(chosen: number | undefined, start: (port: number) => Promise<T>): Promise<T> {
+  if (chosen !== undefined) return start(chosen);
+  for (let starts = 1; ; starts += 1) {
+    try {
+      return await start(await findFreePort());
+    } catch (error) {
+      if (starts === startsMax || !(error instanceof Error && lostPort.test(error.message))) throw error;
+    }
+  }
 }
 
 /** Whether a server could listen on this loopback port now. */

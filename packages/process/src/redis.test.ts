@@ -1,13 +1,12 @@
 import fs from 'node:fs';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { isSameProcess } from './process-proof';
 import { findRedis, type RedisServer, startRedis } from './redis';
 import { pingRedis } from './redis-ping';
 
-const whereRedisIs = findRedis() === null ? describe.skip : describe;
-
-whereRedisIs('a private Redis', () => {
+describeWith('redis', findRedis() !== null)('a private Redis', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-redis-'));
   let server: RedisServer | undefined;
 
@@ -28,5 +27,16 @@ whereRedisIs('a private Redis', () => {
     const earlier = server;
     server = await startRedis({ folder });
     expect(earlier === undefined || isSameProcess(earlier.proof)).toBe(false);
+  });
+
+  test('one that loses its port before it binds it starts on another', async () => {
+    const other = net.createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as net.AddressInfo;
+    jest.spyOn(freePort, 'findFreePort').mockResolvedValueOnce(port);
+    await server?.stop();
+    server = await startRedis({ folder });
+    expect(server.port).not.toBe(port);
+    other.close();
   });
 });

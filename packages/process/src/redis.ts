@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endProcess } from './end-process';
 import { findProgram } from './find-program';
-import { findFreePort } from './free-port';
+import { startOnFreePort } from './free-port';
 import { type ChildExit, type GuardedChild, spawnGuarded } from './guarded-child';
 import type { ProcessProof } from './process-proof';
 import { pingRedis } from './redis-ping';
@@ -47,7 +48,16 @@ export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   fs.mkdirSync(options.folder, { recursive: true, mode: 0o700 });
   const folder = fs.realpathSync(options.folder);
   await clearLeftoverRedis(folder);
-  const port = options.port ?? (await findFreePort());
+  return startOnFreePort(options.port, (port) => startOn(port, { program, folder, options }));
+}
+
+interface Start {
+  program: string;
+  folder: string;
+  options: RedisOptions;
+}
+
+async function startOn(port: number, { program, folder, options }: Start): Promise<RedisServer> {
   const password = settlePassword(folder);
   const configuration = path.join(folder, 'redis.conf');
   fs.writeFileSync(configuration, configurationText(folder, port, password, options.isEphemeral === true), { mode: 0o600 });
@@ -115,9 +125,13 @@ async function waitUntilAnswering(child: GuardedChild, port: number, password: s
   };
   child.process.stdout?.on('data', keep);
   child.process.stderr?.on('data', keep);
+  const allSaid = once(child.process, 'close');
   const until = performance.now() + startTimeoutMs;
   while (!(await pingRedis(port, password))) {
-    if (child.process.exitCode !== null || child.process.signalCode !== null) throw new Error(`Redis did not start:\n${lastWords}`);
+    if (child.process.exitCode !== null || child.process.signalCode !== null) {
+      await Promise.race([allSaid, sleep(1_000)]);
+      throw new Error(`Redis did not start:\n${lastWords}`);
+    }
     if (performance.now() > until) throw new Error(`Redis did not answer within ${startTimeoutMs / 1000} s:\n${lastWords}`);
     await sleep(20);
   }

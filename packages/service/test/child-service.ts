@@ -5,6 +5,7 @@ import path from 'node:path';
 import { request as send } from 'undici';
 import { uuidv7 } from 'uuidv7';
 import { signRequestToken, tokenKey } from '../src/access/internal-token';
+import { timeoutScale } from '../src/testing/service-api';
 import { caller, tokenSecret } from './fixture';
 
 const dist = path.join(__dirname, '../dist');
@@ -29,7 +30,7 @@ export async function startChildService(env: Record<string, string>): Promise<Ch
     process.execPath,
     ['--require', path.join(dist, 'telemetry/telemetry.js'), path.join(dist, 'testing/service-process.js')],
     {
-      env: { PATH: process.env['PATH'], INTERNAL_TOKEN_SECRET: tokenSecret, ...env },
+      env: { PATH: process.env['PATH'], ...timeoutScale(), INTERNAL_TOKEN_SECRET: tokenSecret, ...env },
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   );

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { verificationSchema } from '@drydock/contracts/hosting/verification';
 import { problem } from '@drydock/contracts/platform/problem';
+import { scaled } from '@drydock/process/time-out-scale';
 import { signInternalToken } from '@drydock/service/access/internal-token';
 import type { Verified } from './authenticate';
 import type { Upstream } from './upstream';
@@ -22,7 +23,7 @@ export const createAskKeys =
         path: verifyPath,
         headers: { authorization: `Bearer ${internalToken}`, 'content-type': 'application/json' },
         body,
-        signal: AbortSignal.timeout(verifyMs),
+        signal: AbortSignal.timeout(scaled(verifyMs)),
       });
       const text = await response.body.text();
       if (response.statusCode !== 200) {

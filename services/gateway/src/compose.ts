@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { Server } from 'node:http';
 import type { EndpointDefinition, ServiceName } from '@drydock/contracts/platform/endpoint';
 import { endpoints as allEndpoints } from '@drydock/contracts/platform/endpoints';
+import { scaled } from '@drydock/process/time-out-scale';
 import { createShares, type Shares } from '@drydock/service/access/shares';
 import { listen } from '@drydock/service/http/http-server';
 import { streamLimits, streamShares } from '@drydock/service/http/stream';
@@ -49,7 +50,7 @@ export interface GatewayLimits {
 export const gatewayLimits: GatewayLimits = {
   inFlightMax: 200,
   waitingMax: 600,
-  waitMs: 1_000,
+  waitMs: scaled(1_000),
   bodiesMax: 600,
   streamsMax: streamLimits.openMax,
   connectionsMax: 20_000,
@@ -153,7 +154,7 @@ const probesOf = (upstreams: readonly Upstream[]): ReadyChecks =>
   Object.fromEntries(
     upstreams.map(({ name, pool }) => {
       const probe = async (): Promise<void> => {
-        const response = await pool.request({ method: 'GET', path: '/readyz', signal: AbortSignal.timeout(probeMs) });
+        const response = await pool.request({ method: 'GET', path: '/readyz', signal: AbortSignal.timeout(scaled(probeMs)) });
         await response.body.dump();
         if (response.statusCode !== 200) throw new Error(`${name} answered ${response.statusCode}`);
       };

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { scaled } from '@drydock/process/time-out-scale';
 import { openRedis, type RedisClient } from '@drydock/service/redis/open-redis';
 import type { Log } from '@drydock/service/telemetry/log';
 
@@ -12,7 +13,7 @@ export interface QuotaStore {
 }
 
 /** One round trip on a local network takes under 1 ms; a request waits this long once, when Redis has just frozen. */
-export const redisCommandMs = 100;
+export const redisCommandMs = scaled(100);
 const probeEveryMs = 250;
 const reconnectMsMax = 1_000;
 
@@ -21,7 +22,7 @@ export function openQuotaStore(url: string, log: Log): QuotaStore {
     enableOfflineQueue: false,
     enableAutoPipelining: true,
     commandTimeout: redisCommandMs,
-    connectTimeout: 1_000,
+    connectTimeout: scaled(1_000),
     maxRetriesPerRequest: 0,
     retryStrategy: (times) => Math.min(times * 50, reconnectMsMax),
   });

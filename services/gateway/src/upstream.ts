@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import type { ServiceName } from '@drydock/contracts/platform/endpoint';
 import { Problem, problem } from '@drydock/contracts/platform/problem';
+import { scaled } from '@drydock/process/time-out-scale';
 import { tokenKey } from '@drydock/service/access/internal-token';
 import { answerWithinMs } from '@drydock/service/http/answer-in-time';
 import type { Log } from '@drydock/service/telemetry/log';
@@ -24,10 +25,10 @@ export interface UpstreamLimits {
 }
 
 export const upstreamLimits: UpstreamLimits = {
-  connectMs: 2_000,
-  headersMs: answerWithinMs + 1_500,
-  bodyMs: 10_000,
-  streamMs: 30_000,
+  connectMs: scaled(2_000),
+  headersMs: scaled(answerWithinMs + 1_500),
+  bodyMs: scaled(10_000),
+  streamMs: scaled(30_000),
   connections: 256,
   failuresMax: 5,
   openMs: 2_000,

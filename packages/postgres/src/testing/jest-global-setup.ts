@@ -13,6 +13,8 @@ declare global {
 export default async function startSharedCluster(): Promise<void> {
   // Managed instances and hosts' clusters that tests start need not survive a power cut either.
   process.env['DRYDOCK_EPHEMERAL'] = '1';
+  // No test of ours is about how fast this machine is; one about a time-out sets it.
+  process.env['DRYDOCK_TIMEOUT_SCALE'] ??= '10';
   buildWhatRunsOutsideJest();
   // after the build: outside its sandbox jest resolves workspace packages to their build output
   const { startPostgres } = await import('@drydock/postgres/server/postgres');

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { problem } from '@drydock/contracts/platform/problem';
+import { scaled } from '@drydock/process/time-out-scale';
 
 /** Longer, and another one has the thing for something that is wrong. */
 const waitMsMaxDefault = 8_000;
@@ -17,7 +18,7 @@ export interface Turns {
   take<T>(thing: string, work: () => Promise<T>, withinMs?: number): Promise<T>;
 }
 
-export function createTurns(waitMsMax = waitMsMaxDefault): Turns {
+export function createTurns(waitMsMax = scaled(waitMsMaxDefault)): Turns {
   /** For each thing, what settles when the last in its line is done. */
   const lines = new Map<string, Promise<void>>();
   return {

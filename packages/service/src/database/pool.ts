@@ -1,3 +1,4 @@
+import { scaled } from '@drydock/process/time-out-scale';
 import type { PoolConfig } from 'pg';
 
 export interface PoolLimits {
@@ -20,13 +21,13 @@ export function poolConfig(connectionString: string, limits: PoolLimits = {}): P
     port: port === '' ? 5432 : Number(port),
     database: decodeURIComponent(pathname.slice(1)),
     max: limits.max ?? 10,
-    connectionTimeoutMillis: 1_500,
+    connectionTimeoutMillis: scaled(1_500),
     idleTimeoutMillis: 30_000,
     keepAlive: true,
-    query_timeout: 6_000,
-    statement_timeout: 5_000,
-    lock_timeout: 2_000,
-    idle_in_transaction_session_timeout: 10_000,
+    query_timeout: scaled(6_000),
+    statement_timeout: scaled(5_000),
+    lock_timeout: scaled(2_000),
+    idle_in_transaction_session_timeout: scaled(10_000),
     ...(limits.applicationName === undefined ? {} : { application_name: limits.applicationName }),
   };
 }

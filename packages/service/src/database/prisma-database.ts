@@ -1,3 +1,4 @@
+import { scaled } from '@drydock/process/time-out-scale';
 import type { Database, InTransaction, Sql } from './sql';
 
 /** The part of a generated Prisma client (or its transaction client) that plain SQL needs. */
@@ -19,7 +20,7 @@ export interface PrismaDatabase<Client> extends Database<InTransaction<Client>> 
 }
 
 /** How long a transaction may wait for a connection and then run. Past that the caller gets 503: its work was rolled back. */
-const transactionLimits = { maxWait: 1_500, timeout: 10_000 };
+const transactionLimits = () => ({ maxWait: scaled(1_500), timeout: scaled(10_000) });
 
 const sqlOf = (client: PrismaSql): Sql => ({
   async query<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
@@ -32,7 +33,7 @@ const sqlOf = (client: PrismaSql): Sql => ({
 export function prismaDatabase<Client extends PrismaSql>(client: PrismaRoot<Client> & Client): PrismaDatabase<Client> {
   const pool = sqlOf(client);
   return {
-    transaction: (work) => client.$transaction((inside) => work(inside as InTransaction<Client>), transactionLimits),
+    transaction: (work) => client.$transaction((inside) => work(inside as InTransaction<Client>), transactionLimits()),
     sql: (tx) => (tx === undefined ? pool : sqlOf(tx)),
     pool: client,
     close: () => client.$disconnect(),

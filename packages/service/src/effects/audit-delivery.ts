@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AuditEntry } from '@drydock/contracts/keys/audit-log';
 import type { Mode } from '@drydock/contracts/platform/values';
+import { scaled } from '@drydock/process/time-out-scale';
 import { request as send } from 'undici';
 import { uuidv7 } from 'uuidv7';
 import { signInternalToken, tokenKey } from '../access/internal-token';
@@ -102,8 +103,8 @@ async function deliverBatch(options: AuditDeliveryOptions, key: ReturnType<typeo
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body,
-    headersTimeout: sendMs,
-    bodyTimeout: sendMs,
+    headersTimeout: scaled(sendMs),
+    bodyTimeout: scaled(sendMs),
   });
   await response.body.dump();
   if (response.statusCode >= 300) throw new Error(`keys answered ${response.statusCode} to the delivery of ${rows.length} audit entries`);

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
+import { scaled } from '@drydock/process/time-out-scale';
 import express, { type ErrorRequestHandler, type Express } from 'express';
 import { authenticateRequest } from '../access/authenticate';
 import { rememberTokens, tokenKey } from '../access/internal-token';
@@ -55,10 +56,10 @@ export function createService<Tx>(options: ServiceOptions<Tx>): Service {
     usedTokens: rememberTokens(),
     database: options.database,
     log: options.log,
-    limits: { ...idempotencyLimits, ...options.idempotency },
+    limits: { ...idempotencyLimits, waitMs: scaled(idempotencyLimits.waitMs), ...options.idempotency },
     streams,
     turns: createTurns(),
-    answerWithinMs: options.answerWithinMs ?? answerWithinMs,
+    answerWithinMs: options.answerWithinMs ?? scaled(answerWithinMs),
     checksReplies: options.checksReplies ?? checksReplies(),
     isClosing: () => closing,
   };

@@ -26,6 +26,10 @@ export const processFields = (serviceName: string) => ({
   PORT: portField('Port to listen on; 0 takes a free one'),
   LOG_LEVEL: describe(z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'), 'Least level that is logged'),
   OTEL_EXPORTER_OTLP_ENDPOINT: describe(z.url().optional(), 'Base of the OTLP/HTTP collector; unset turns telemetry off'),
+  DRYDOCK_TIMEOUT_SCALE: describe(
+    z.coerce.number().min(1).default(1),
+    'Multiplies every time-out within Drydock; for tests and very slow machines',
+  ),
   DRYDOCK_FAULTS: describe(z.string().optional(), 'Folder of fault tokens; for the chaos tests only'),
 });
 

@@ -27,6 +27,7 @@ test('a full environment is read with its defaults, and nothing that is not in t
     HOST: '127.0.0.1',
     PORT: 8081,
     LOG_LEVEL: 'info',
+    DRYDOCK_TIMEOUT_SCALE: 1,
   });
 });
 

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { scaled } from '@drydock/process/time-out-scale';
 import { type Answer, answerOf } from '../http/answer';
 import type { Log } from '../telemetry/log';
 
@@ -9,7 +10,7 @@ const checkMs = 1_000;
 
 async function outcomeOf(name: string, check: () => Promise<unknown>, log: Log): Promise<'ok' | 'failed' | 'timed_out'> {
   const timer = new AbortController();
-  const late = wait(checkMs, 'timed_out' as const, { signal: timer.signal, ref: false }).catch(() => 'timed_out' as const);
+  const late = wait(scaled(checkMs), 'timed_out' as const, { signal: timer.signal, ref: false }).catch(() => 'timed_out' as const);
   const done = Promise.resolve()
     .then(check)
     .then(

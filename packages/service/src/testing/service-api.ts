@@ -53,6 +53,12 @@ export const callerOf = (change: Partial<Caller> = {}): Caller => ({
   ...change,
 });
 
+/** For the processes of a test: they do not inherit its environment. */
+export const timeoutScale = (): Record<string, string> => {
+  const { DRYDOCK_TIMEOUT_SCALE: scale } = process.env;
+  return scale === undefined ? {} : { DRYDOCK_TIMEOUT_SCALE: scale };
+};
+
 /**
  * The real API process' inside over a real socket and a real Postgres; no worker, so that what was accepted stays queued.
  * `own`: what this service needs beyond what they all do, or other than that.
@@ -62,6 +68,7 @@ export async function startServiceApi(tested: TestedService, caller: Caller, own
   const tokenSecret = newSecret();
   const environment = {
     LOG_LEVEL: 'silent',
+    ...timeoutScale(),
     DATABASE_URL: postgres.url,
     SERVICE_SECRET: newSecret(),
     AUDIT_TOKEN_SECRET: newSecret(),

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { scaled } from '@drydock/process/time-out-scale';
 import { openRedis } from '@drydock/service/redis/open-redis';
 import { createPostgresBackend, Queue, type QueueOptions } from 'bullmq';
 import { BullMQOtel } from 'bullmq-otel';
@@ -34,7 +35,7 @@ export const reconnectMs = (times: number): number => Math.min(1_000, 50 * times
 export const postgresConnection = (queueUrl: string, connectionsMax: number) => ({
   connectionString: queueUrl,
   max: connectionsMax,
-  connectionTimeoutMillis: 1_500,
+  connectionTimeoutMillis: scaled(1_500),
 });
 
 export function openQueue(address: QueueAddress): JobQueue {
@@ -47,7 +48,9 @@ export function openQueue(address: QueueAddress): JobQueue {
     },
     waiting: () => bounded(opened.queue().getWaitingCount()),
     close: async () => {
-      await bounded(opened.close()).catch((error: unknown) => log.warn({ internal: messageOf(error) }, 'queue did not close in time'));
+      await bounded(opened.close(), callTimeoutMs).catch((error: unknown) =>
+        log.warn({ internal: messageOf(error) }, 'queue did not close in time'),
+      );
     },
   };
 }
@@ -123,11 +126,11 @@ function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
   };
 }
 
-async function bounded<T>(call: Promise<T>): Promise<T> {
+async function bounded<T>(call: Promise<T>, withinMs = scaled(callTimeoutMs)): Promise<T> {
   const timer = new AbortController();
   call.catch(() => undefined);
-  const late = wait(callTimeoutMs, undefined, { signal: timer.signal }).then(() => {
-    throw new Error(`the queue did not answer within ${callTimeoutMs} ms`);
+  const late = wait(withinMs, undefined, { signal: timer.signal }).then(() => {
+    throw new Error(`the queue did not answer within ${withinMs} ms`);
   });
   try {
     return await Promise.race([call, late]);

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { scaled } from '@drydock/process/time-out-scale';
 import type { Sql } from '@drydock/service/database/sql';
 import { Client } from 'pg';
 import type { Log } from '../definition/definition';
@@ -39,8 +40,8 @@ export function createListener({ connectionString, log }: { connectionString: st
     const fresh = new Client({
       connectionString,
       keepAlive: true,
-      connectionTimeoutMillis: 1_500,
-      query_timeout: 6_000,
+      connectionTimeoutMillis: scaled(1_500),
+      query_timeout: scaled(6_000),
       application_name: 'workflow-listener',
     });
     fresh.on('error', (error) => log.debug({ internal: messageOf(error) }, 'listener'));
