@@ -1,3 +1,9 @@
+/**
+ * Every death of a worker at every step of a backup, a restore, and of a site’s making and deletion.
+ *
+ * @tier long
+ * @processes
+ */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/crash-in-world';

@@ -1,3 +1,9 @@
+/**
+ * Drydock’s own database put back to earlier moments, with all kinds of work under way.
+ *
+ * @tier long
+ * @processes
+ */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

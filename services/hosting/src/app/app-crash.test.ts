@@ -1,3 +1,9 @@
+/**
+ * Every death of a worker at every step of an application’s restart.
+ *
+ * @tier long
+ * @processes
+ */
 import { crashEveryStepInWorld } from '@drydock/service/testing/crash-in-world';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { crashBackends, crashScope } from '@drydock/testing/scope';

@@ -1,3 +1,9 @@
+/**
+ * Sites of generated content, each restored whole.
+ *
+ * @tier long
+ * @processes
+ */
 import { realpathSync, statSync } from 'node:fs';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import type { WorkflowView } from '@drydock/contracts/platform/workflows';

@@ -1,3 +1,9 @@
+/**
+ * Every death of a worker at every step of a deleted site’s return and of its purge.
+ *
+ * @tier long
+ * @processes
+ */
 import { auditRowsOf } from '@drydock/service/testing/audit-log';
 import { crashEveryStepInWorld } from '@drydock/service/testing/crash-in-world';
 import { succeed, viewOf, workflowIdOf } from '@drydock/service/testing/follow-workflow';

@@ -1,3 +1,9 @@
+/**
+ * Every death of a worker at every step of the work on a customer’s storage.
+ *
+ * @tier long
+ * @processes
+ */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { auditRowsOf } from '@drydock/service/testing/audit-log';

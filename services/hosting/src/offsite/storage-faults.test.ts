@@ -1,3 +1,9 @@
+/**
+ * Each fault of a customer’s storage in a copy and a restore of its own.
+ *
+ * @tier long
+ * @processes
+ */
 import { readdirSync } from 'node:fs';
 import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
 import { auditedOf } from '@drydock/service/testing/audit-log';

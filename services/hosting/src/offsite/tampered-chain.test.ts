@@ -1,3 +1,9 @@
+/**
+ * A restore for each place in which a chain of copies can be altered.
+ *
+ * @tier long
+ * @processes
+ */
 import { createHash } from 'node:crypto';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { refusalOf } from '@drydock/service/testing/problem';

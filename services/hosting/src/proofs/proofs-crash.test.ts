@@ -1,3 +1,9 @@
+/**
+ * Every death of a worker at every step of the platform’s own work.
+ *
+ * @tier long
+ * @processes
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';

@@ -1,3 +1,8 @@
+/**
+ * Endless answers and listings, each taken to its limit.
+ *
+ * @tier long
+ */
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';

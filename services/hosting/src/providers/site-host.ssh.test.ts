@@ -1,3 +1,9 @@
+/**
+ * Runs a whole host over ssh: OpenSSH’s server, a database server and a web server.
+ *
+ * @tier long
+ * @processes
+ */
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,10 @@
+/**
+ * Corpora and generated trees, through a local host and one over ssh. As root there are devices and foreign owners too.
+ *
+ * @tier long
+ * @processes
+ * @root
+ */
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';

@@ -1,3 +1,9 @@
+/**
+ * Every death of a worker at the steps of a site over ssh.
+ *
+ * @tier long
+ * @processes
+ */
 import { randomBytes } from 'node:crypto';
 import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/crash-in-world';
 import { workflowIdOf } from '@drydock/service/testing/follow-workflow';

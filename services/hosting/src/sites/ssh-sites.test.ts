@@ -1,3 +1,9 @@
+/**
+ * Runs a whole host over ssh, and workers.
+ *
+ * @tier long
+ * @processes
+ */
 import { randomBytes } from 'node:crypto';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';

@@ -1,3 +1,9 @@
+/**
+ * Every death of a worker at every step of an order to the vendor.
+ *
+ * @tier long
+ * @processes
+ */
 import { crashEveryStepInWorld } from '@drydock/service/testing/crash-in-world';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { providerEntries } from '@drydock/testing/ledger';

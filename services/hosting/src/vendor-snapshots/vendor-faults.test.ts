@@ -1,3 +1,9 @@
+/**
+ * Each fault of the vendor in an order of its own, some as long as a request waits.
+ *
+ * @tier long
+ * @processes
+ */
 import type { ChildProcess } from 'node:child_process';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';

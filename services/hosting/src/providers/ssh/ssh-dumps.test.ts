@@ -1,3 +1,9 @@
+/**
+ * Runs whole hosts over ssh, one for each database server.
+ *
+ * @tier long
+ * @processes
+ */
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

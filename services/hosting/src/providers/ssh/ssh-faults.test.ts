@@ -1,3 +1,10 @@
+/**
+ * Runs a whole host over ssh behind a bad network. As root its disk runs full too.
+ *
+ * @tier long
+ * @processes
+ * @root
+ */
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
