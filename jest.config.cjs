@@ -2,7 +2,8 @@ module.exports = {
   testEnvironment: 'node',
   testEnvironmentOptions: { globalsCleanup: 'on', customExportConditions: ['drydock-src', 'node', 'require', 'default'] },
   testMatch: ['<rootDir>/{packages,services,infra}/**/*.test.ts'],
-  testPathIgnorePatterns: ['/node_modules/', '/dist/'],
+  // The checks of form have a configuration of their own: packages/testing/conventions.jest.config.cjs.
+  testPathIgnorePatterns: ['/node_modules/', '/dist/', '<rootDir>/packages/testing/src/conventions/'],
   modulePathIgnorePatterns: ['<rootDir>/.*/dist/', '<rootDir>/.data/'],
   // Which suites a run takes is said by each suite itself: packages/testing/README.md.
   filter: '<rootDir>/packages/testing/jest/filter.cjs',

@@ -12,21 +12,30 @@ const checks: Check[] = [
   { name: 'types, those of the tests too (tsc)', command: 'tsc', args: ['-b'] },
   { name: 'import rules (turbo boundaries)', command: 'turbo', args: ['boundaries'] },
   { name: 'docker-compose.yml and its secrets (npm run compose)', command: 'node', args: ['infra/dev/dist/compose.js', '--check'] },
+  {
+    name: 'rules of the house (packages/testing/src/conventions)',
+    command: 'jest',
+    args: ['--config=packages/testing/conventions.jest.config.cjs', '--silent'],
+  },
   { name: 'unused files, exports and dependencies (knip)', command: 'knip', args: ['--no-progress'] },
 ];
 
-/** Runs every check and prints what a failed one said. */
+/** Runs every check, two at a time, and prints what a failed one said. */
 export async function runChecks(write: (line: string) => void): Promise<{ passed: number; failed: number }> {
   let failed = 0;
-  for (const check of checks) {
-    const started = performance.now();
-    const { code, output } = await capture(check);
-    const seconds = ((performance.now() - started) / 1000).toFixed(1);
-    write(`${code === 0 ? 'ok    ' : 'FAILED'} ${check.name} (${seconds} s)`);
-    if (code === 0) continue;
-    failed += 1;
-    write(output);
-  }
+  const waiting = [...checks];
+  const work = async (): Promise<void> => {
+    for (let check = waiting.shift(); check !== undefined; check = waiting.shift()) {
+      const started = performance.now();
+      const { code, output } = await capture(check);
+      const seconds = ((performance.now() - started) / 1000).toFixed(1);
+      write(`${code === 0 ? 'ok    ' : 'FAILED'} ${check.name} (${seconds} s)`);
+      if (code === 0) continue;
+      failed += 1;
+      write(output);
+    }
+  };
+  await Promise.all([work(), work()]);
   return { passed: checks.length - failed, failed };
 }
 
