@@ -1,12 +1,15 @@
+/** @processes */
 import fs from 'node:fs';
-import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { isSameProcess } from './process-proof';
-import { findRedis, type RedisServer, startRedis } from './redis';
+import { type RedisServer, startRedis } from './redis';
 import { pingRedis } from './redis-ping';
+import { missingTools } from './testing/needs';
 
-describeWith('redis', findRedis() !== null)('a private Redis', () => {
+const lacking = missingTools('redis');
+
+(lacking === '' ? describe : describe.skip)(`a private Redis${lacking}`, () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-redis-'));
   let server: RedisServer | undefined;
 
@@ -21,6 +24,11 @@ describeWith('redis', findRedis() !== null)('a private Redis', () => {
     expect(await pingRedis(server.port, 'wrong')).toBe(false);
     expect(await pingRedis(server.port, password)).toBe(true);
     expect(fs.readFileSync(`/proc/${server.proof.pid}/cmdline`, 'utf8')).not.toContain(password);
+  });
+
+  test('one that cannot have its port says so, in the words by which another is tried', async () => {
+    const other = path.join(folder, 'other');
+    await expect(startRedis({ folder: other, port: server?.port ?? 0 })).rejects.toThrow(/address already in use/i);
   });
 
   test('a leftover on the same folder is ended', async () => {

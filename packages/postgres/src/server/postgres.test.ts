@@ -1,3 +1,7 @@
+/**
+ * @processes
+ * @root
+ */
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -107,6 +111,12 @@ asRoot('as root below a folder that nobody can enter', () => {
     await server.stop();
     fs.rmSync(path.dirname(first.dataDir), { recursive: true, force: true });
   });
+});
+
+test('says that it cannot have its port, which another server answers at, in the words by which another port is tried', async () => {
+  server = await startPostgres({ folder });
+  const other = path.join(folder, 'other');
+  await expect(startPostgres({ folder: other, port: server.port })).rejects.toThrow(/address already in use/i);
 });
 
 test('says why it does not start', async () => {

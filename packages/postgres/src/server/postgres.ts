@@ -1,9 +1,10 @@
 import type { StdioOptions } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { spawnInBox } from '@drydock/process/box';
-import { findFreePort } from '@drydock/process/free-port';
+import { startOnFreePort } from '@drydock/process/free-port';
 import { type ChildExit, type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
 import { detectIsolation } from '@drydock/process/isolation';
 import type { ProcessProof } from '@drydock/process/process-proof';
@@ -62,13 +63,19 @@ export interface PostgresServer {
 /** Recovery after kill -9 of a busy cluster has been seen to take seconds, so far longer than that. */
 const startTimeoutMs = 60_000;
 const stopTimeoutMs = 20_000;
+/** A server that cannot bind its port ends long before. */
+const bindTimeoutMs = 5_000;
 
 /**
  * Starts Postgres on loopback TCP, scram-sha-256, `wal_level=logical`; makes its cluster at first. A leftover server of
  * an earlier run on the same data is ended first, after proof that it is ours. Resolves when it answers a query.
  * @throws with the server's last words when it does not start
  */
-export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
+export function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
+  return startOnFreePort(options.port, (port) => startOn(port, options));
+}
+
+async function startOn(port: number, options: PostgresOptions): Promise<PostgresServer> {
   const major = options.major ?? defaultMajor;
   const programs = findPostgresPrograms(major);
   const folder = settlePostgresFolder(options.folder, major);
@@ -78,7 +85,6 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     await clearLeftoverPostgres(folder.dataDir);
   } else await initCluster(programs.initdb, folder.dataDir, password);
   await handOver(folder.dataDir, account);
-  const port = options.port ?? (await findFreePort());
   const adminUrl = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
   const { sessionBytes, socketOnlyRoles } = options;
   const entrance = socketOnlyRoles === undefined ? null : makeEntrance(folder.home, account, socketOnlyRoles);
@@ -187,25 +193,32 @@ async function waitUntilAnswering(child: GuardedChild, adminUrl: string, onLog?:
     onLog?.(chunk.toString());
   });
   const until = performance.now() + startTimeoutMs;
-  while (!(await answers(adminUrl))) {
-    if (child.process.exitCode !== null || child.process.signalCode !== null) throw new Error(`Postgres did not start:\n${lastWords}`);
+  const allSaid = once(child.process, 'close');
+  const isOver = (): boolean => child.process.exitCode !== null || child.process.signalCode !== null;
+  for (;;) {
+    const answer = await ask(adminUrl);
+    // Another server answers at the port while ours is about to say that it cannot have it.
+    if (answer === 'wrong password' && !isOver()) await Promise.race([child.exited, sleep(bindTimeoutMs)]);
+    if (isOver()) {
+      await Promise.race([allSaid, sleep(1_000)]);
+      throw new Error(`Postgres did not start:\n${lastWords}`);
+    }
+    if (answer === 'ready') return;
+    if (answer === 'wrong password') throw new Error('The data directory has another password than the password file beside it');
     if (performance.now() > until) throw new Error(`Postgres did not answer within ${startTimeoutMs / 1000} s:\n${lastWords}`);
     await sleep(25);
   }
 }
 
-async function answers(adminUrl: string): Promise<boolean> {
+async function ask(adminUrl: string): Promise<'ready' | 'not yet' | 'wrong password'> {
   const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: 2000 });
   client.on('error', () => undefined);
   try {
     await client.connect();
     await client.query('SELECT 1');
-    return true;
+    return 'ready';
   } catch (error) {
-    if (error instanceof pg.DatabaseError && error.code === '28P01') {
-      throw new Error('The data directory has another password than the password file beside it', { cause: error });
-    }
-    return false;
+    return error instanceof pg.DatabaseError && error.code === '28P01' ? 'wrong password' : 'not yet';
   } finally {
     await client.end().catch(() => undefined);
   }

@@ -1,0 +1,20 @@
+import { findProgram } from '../find-program';
+
+/** What tests use beside npm's packages, and `.ci/install` installs: any one of the programs will do. */
+const tools = {
+  redis: ['valkey-server', 'redis-server'],
+  acl: ['getfacl'],
+  attr: ['getfattr'],
+} as const;
+export type Tool = keyof typeof tools;
+
+/**
+ * The end of a title: ` (needs …)` with the tools that are missing, or nothing. Somebody's machine needs only Node and npm, and what is skipped there says why.
+ * @throws where CI is `true`: it declares the tools
+ */
+export function missingTools(...needed: readonly Tool[]): string {
+  const missing = needed.filter((tool) => findProgram(tools[tool]) === null).map((tool) => tools[tool].join(' or '));
+  if (missing.length === 0) return '';
+  if (process.env['CI'] === 'true') throw new Error(`Not on the PATH: ${missing.join(', ')}. CI declares it: run .ci/install`);
+  return ` (needs ${missing.join(', ')})`;
+}
