@@ -27,6 +27,9 @@ test('a full environment is read with its defaults, and nothing that is not in t
     HOST: '127.0.0.1',
     PORT: 8081,
     LOG_LEVEL: 'info',
+    TRACE_READS: 0.05,
+    TRACE_SLOW_MS: 1_000,
+    TRACE_DETAIL: 'default',
   });
 });
 
