@@ -25,8 +25,12 @@ const commands = {
   'dev:call': { program: 'infra/dev/dist/dev-call.js', needs: [] },
   'migrate:new': { program: 'infra/dev/dist/migrate-new.js', needs: ['install', 'build'] },
   compose: { program: 'infra/dev/dist/compose.js', needs: ['install', 'build'] },
-  errors: { program: 'services/gateway/dist/write-errors.js', needs: ['install', 'build'] },
-  openapi: { program: 'services/gateway/dist/write-openapi.js', needs: ['install', 'build'] },
+  helm: { program: 'infra/dev/dist/helm.js', needs: ['install', 'build'] },
+  // The command of a clone is built once: a customer's call does not wait for a build.
+  drydock: { program: 'packages/cli/dist/drydock.js', needs: fs.existsSync('packages/cli/dist/drydock.js') ? [] : ['install', 'build'] },
+  // The client and the command are made of docs/openapi.json, so that neither can be built before it is written.
+  errors: { program: 'services/gateway/dist/write-errors.js', needs: ['install', 'buildGateway'] },
+  openapi: { program: 'services/gateway/dist/write-openapi.js', needs: ['install', 'buildGateway'] },
 };
 
 const [major, minor] = process.versions.node.split('.').map(Number);
@@ -153,22 +157,26 @@ const tasks = {
     fs.writeFileSync(stamp, digest);
     say(`Dependencies installed in ${secondsSince(started)} s`);
   },
-  async build() {
-    const started = performance.now();
-    let packages = 0;
-    let begun = 0;
-    const onLine = (line) => {
-      packages = Number(/Running build in (\d+) packages/.exec(line)?.[1] ?? packages);
-      const name = /^(@drydock\/\S+):build: cache miss/.exec(line)?.[1];
-      if (name === undefined) return;
-      if (begun === 0) say('Building (a minute or two the first time) …');
-      begun += 1;
-      say(`  ${String(begun).padStart(2)} of at most ${packages}: ${name}`);
-    };
-    await must('turbo', ['run', 'build', '--output-logs=new-only', '--log-prefix=task', '--log-order=stream'], onLine);
-    if (begun > 0) say(`Built in ${secondsSince(started)} s`);
-  },
+  build: () => build([]),
+  buildGateway: () => build(['--filter=@drydock/gateway...']),
 };
+
+/** `filters`: turbo's; none for every package. */
+async function build(filters) {
+  const started = performance.now();
+  let packages = 0;
+  let begun = 0;
+  const onLine = (line) => {
+    packages = Number(/Running build in (\d+) packages/.exec(line)?.[1] ?? packages);
+    const name = /^(@drydock\/\S+):build: cache miss/.exec(line)?.[1];
+    if (name === undefined) return;
+    if (begun === 0) say('Building (a minute or two the first time) …');
+    begun += 1;
+    say(`  ${String(begun).padStart(2)} of at most ${packages}: ${name}`);
+  };
+  await must('turbo', ['run', 'build', '--output-logs=new-only', '--log-prefix=task', '--log-order=stream', ...filters], onLine);
+  if (begun > 0) say(`Built in ${secondsSince(started)} s`);
+}
 
 const [name = 'start', ...rest] = process.argv.slice(2);
 const command = Object.hasOwn(commands, name) ? commands[name] : undefined;

@@ -1,6 +1,7 @@
 // Writes a file for every secret of docker-compose.yml, derived from one master key, to infra/docker/secrets.
 //   node infra/docker/derive-secrets.mjs [FOLDER]                          makes a master key, and prints it once
 //   DRYDOCK_MASTER_KEY=<64 hex digits> node infra/docker/derive-secrets.mjs [FOLDER]
+//   POSTGRES_ADDRESS and REDIS_ADDRESS (host:port) are where these are, when they are not the containers of docker-compose.yml.
 // A file for what you bring (a bucket's key, a cloud's token) is made empty, and left as it is when it exists.
 import { hkdfSync, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
@@ -23,6 +24,16 @@ if (given !== undefined && !/^[0-9a-f]{64}$/i.test(given)) {
 const master = given === undefined ? randomBytes(32) : Buffer.from(given, 'hex');
 const derive = (label) => Buffer.from(hkdfSync('sha256', master, '', label, 32)).toString('hex');
 
+/** Addresses that stand in URLs, by what stands in their place in secrets.json. */
+const addresses = { '@postgres:5432/': process.env.POSTGRES_ADDRESS, '@redis:6379': process.env.REDIS_ADDRESS };
+function placed(template) {
+  let text = template;
+  for (const [usual, address] of Object.entries(addresses)) {
+    if (address) text = text.replaceAll(usual, `@${address}${usual.endsWith('/') ? '/' : ''}`);
+  }
+  return text;
+}
+
 // Nobody else on this machine gets into the folder. A container sees only its own files, as a user of its own, so that they are open to all.
 fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
 fs.chmodSync(folder, 0o700);
@@ -33,7 +44,7 @@ for (const [name, template] of Object.entries(templates)) {
   fs.rmSync(file, { force: true });
   fs.writeFileSync(
     file,
-    template.replace(/<([^>]+)>/g, (_match, label) => derive(label)),
+    placed(template).replace(/<([^>]+)>/g, (_match, label) => derive(label)),
   );
   fs.chmodSync(file, template === '' ? 0o644 : 0o444);
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { TestStack } from '@drydock/testing/stack';
 import { Pool } from 'pg';
 import { request } from 'undici';
 import { uuidv7 } from 'uuidv7';
@@ -25,8 +26,20 @@ const parametersOf: ReadonlyArray<readonly number[]> = [[0], [0, 1, 2], [1, 2], 
 const renumber = (statement: string, used: readonly number[]): string =>
   statement.replace(/\$(\d)/g, (_, digit: string) => `$${used.indexOf(Number(digit) - 1) + 1}`);
 
-async function copySites(pool: Pool, siteId: string, backupId: string): Promise<Array<{ siteId: string; backupId: string }>> {
-  const made = Array.from({ length: samples }, () => ({ siteId: uuidv7(), backupId: uuidv7() }));
+export interface SiteCopy {
+  siteId: string;
+  backupId: string;
+}
+
+/** So many sites in the database of hosting, each with a backup of its own, so that each can be asked for one restore. */
+export async function copySites(stack: TestStack, pool: Pool, count: number): Promise<SiteCopy[]> {
+  const [{ id: siteId } = { id: '' }] = stack.demo.sites;
+  const found = await pool.query<{ id: string }>("SELECT id FROM backups WHERE status = 'completed' AND site_id = $1::uuid LIMIT 1", [
+    siteId,
+  ]);
+  const backupId = found.rows[0]?.id;
+  if (backupId === undefined) throw new Error('the demo has no backup');
+  const made = Array.from({ length: count }, () => ({ siteId: uuidv7(), backupId: uuidv7() }));
   for (const copy of made) {
     await pool.query(
       `INSERT INTO sites SELECT (jsonb_populate_record(s, jsonb_build_object('id', $1::text, 'primary_domain', $1::text || '.example'))).* FROM sites s WHERE id = $2::uuid`,
@@ -40,31 +53,28 @@ async function copySites(pool: Pool, siteId: string, backupId: string): Promise<
   return made;
 }
 
+/** Milliseconds until a restore was accepted through the gateway. */
+export async function acceptRestore({ demo }: TestStack, { siteId, backupId }: SiteCopy): Promise<number> {
+  const startedMs = performance.now();
+  const answer = await request(`${demo.base_url}/v1/sites/${siteId}/backups/restore`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${demo.live_key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ backup_id: backupId }),
+  });
+  await answer.body.dump();
+  if (answer.statusCode !== 202) throw new Error(`a restore was answered ${answer.statusCode}`);
+  return performance.now() - startedMs;
+}
+
 /** 202 of a restore through the gateway, against a bare transaction with the same inserts on the same database. The worker sleeps meanwhile. */
 export async function benchAccept(): Promise<void> {
   const stack = await startBenchStack();
   const pool = new Pool({ connectionString: environmentOf(stack.processes(), 'hosting', 'DATABASE_URL'), max: 1 });
   try {
     stack.kill('hosting-worker', 'SIGSTOP');
-    const [site] = stack.demo.sites;
-    const found = await pool.query<{ id: string }>("SELECT id FROM backups WHERE status = 'completed' AND site_id = $1::uuid LIMIT 1", [
-      site?.id,
-    ]);
-    const [backup] = found.rows;
-    if (site === undefined || backup === undefined) throw new Error('the demo has no backup');
-    const copies = await copySites(pool, site.id, backup.id);
+    const copies = await copySites(stack, pool, samples);
     const accepted: number[] = [];
-    for (const { siteId, backupId } of copies) {
-      const startedMs = performance.now();
-      const answer = await request(`${stack.demo.base_url}/v1/sites/${siteId}/backups/restore`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${stack.demo.live_key}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ backup_id: backupId }),
-      });
-      await answer.body.dump();
-      accepted.push(performance.now() - startedMs);
-      if (answer.statusCode !== 202) throw new Error(`a restore was answered ${answer.statusCode}`);
-    }
+    for (const copy of copies) accepted.push(await acceptRestore(stack, copy));
     const bare = await bareTransactions(pool, copies);
     const [ours, peer] = [median(accepted.slice(warmUps)), median(bare.slice(warmUps))];
     const row = {

@@ -2,19 +2,23 @@
 import { benchAccept } from './accept';
 import { benchExtraction, benchMemory } from './extraction';
 import { benchFirstStep } from './first-step';
-import { benchGateway } from './gateway';
+import { benchGateway, benchTelemetry } from './gateway';
+import { benchIdle } from './idle';
 import { benchListKeys } from './list-keys';
 import { benchOffsite } from './offsite';
 import { benchPages } from './pages';
 import { say } from './report';
 import { benchRestoreCard } from './restore-card';
+import { benchScale } from './scale';
 import { benchTakeBackup } from './take-backup';
 import { benchUpgrade } from './upgrade';
+import { benchWebhooks } from './webhooks';
 
 const benches: Record<string, () => Promise<void>> = {
   extraction: benchExtraction,
   memory: benchMemory,
   gateway: benchGateway,
+  telemetry: benchTelemetry,
   'list-keys': benchListKeys,
   accept: benchAccept,
   'first-step': benchFirstStep,
@@ -23,6 +27,9 @@ const benches: Record<string, () => Promise<void>> = {
   offsite: benchOffsite,
   pages: benchPages,
   upgrade: benchUpgrade,
+  webhooks: benchWebhooks,
+  scale: benchScale,
+  idle: benchIdle,
 };
 
 async function main(names: string[]): Promise<void> {

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { type StackProcesses, startStack, type TestStack } from '@drydock/testing/stack';
+import { type StackOptions, type StackProcesses, startStack, type TestStack } from '@drydock/testing/stack';
 
 /** The whole of Drydock by the program of `npm start`, durable and with quotas out of the way. */
-export const startBenchStack = (place: { dataDir?: string } = {}): Promise<TestStack> =>
-  startStack({ ...place, environment: { DRYDOCK_EPHEMERAL: '', DRYDOCK_RATE_LIMIT_SCALE: '1000000' } });
+export const startBenchStack = ({ environment, ...place }: Pick<StackOptions, 'dataDir' | 'environment'> = {}): Promise<TestStack> =>
+  startStack({ ...place, environment: { DRYDOCK_EPHEMERAL: '', DRYDOCK_RATE_LIMIT_SCALE: '1000000', ...environment } });
 
 /** A variable of a running process; the benchmark's peers use the very same database. */
 export function environmentOf(processes: StackProcesses, name: string, variable: string): string {

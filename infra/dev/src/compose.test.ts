@@ -42,9 +42,9 @@ test('no secret is an environment variable or stands in the file: each is a file
 
 test('secrets are derived again from the same master key, an operator’s own stay, and without the key nothing is touched', () => {
   const target = path.join(folder, 'secrets');
-  const derive = (master: string) =>
+  const derive = (master: string, addresses: Record<string, string> = {}) =>
     execFileSync(process.execPath, [inRepo('infra/docker/derive-secrets.mjs'), target], {
-      env: { DRYDOCK_MASTER_KEY: master },
+      env: { DRYDOCK_MASTER_KEY: master, ...addresses },
       encoding: 'utf8',
       stdio: 'pipe',
     });
@@ -57,6 +57,9 @@ test('secrets are derived again from the same master key, an operator’s own st
   derive(master);
   expect([read('keys.DATABASE_URL'), read('hosting-worker.VENDOR_KEY')]).toEqual([before, 'mine']);
   expect(fs.statSync(target).mode & 0o777).toBe(0o700);
+  derive(master, { POSTGRES_ADDRESS: 'db.internal:6432', REDIS_ADDRESS: 'valkey.internal:6380' });
+  expect(read('keys.DATABASE_URL')).toBe(before.replace('postgres:5432', 'db.internal:6432'));
+  expect(read('redis.URL')).toMatch(/^redis:\/\/:[0-9a-f]{64}@valkey\.internal:6380$/);
 });
 
 // Debian's package docker-compose needs no Docker for this.

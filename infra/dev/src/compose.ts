@@ -17,8 +17,8 @@ import { type Network, type ProcessPlan, topology } from './topology';
 const storePorts: Readonly<Record<string, number>> = { postgres: 5432, 'sites-postgres': 5432, redis: 6379 };
 
 /** Containers call each other by name. Every program of ours listens on the same port of its own container. */
-const programPort = 8080;
-const volumesRoot = '/var/lib/drydock';
+export const programPort = 8080;
+export const volumesRoot = '/var/lib/drydock';
 /** Files of that user's number are in the volumes: it is `node` in the image. */
 const imageUser = '1000:1000';
 
@@ -67,15 +67,18 @@ function keyOf(container: string, variable: string, template: string): string {
   return template === '' ? `${container}.${variable}` : template;
 }
 
+/** The secrets that a container is given: variable, and name of its file in infra/docker/secrets. */
+export const secretFilesOf = (container: string): Variables =>
+  Object.fromEntries(
+    Object.entries(secretsOf.get(container) ?? {}).map(([variable, template]) => [
+      variable,
+      secretFiles.get(keyOf(container, variable, template)) ?? '',
+    ]),
+  );
+
 function givenSecrets(container: string) {
-  const variables = Object.entries(secretsOf.get(container) ?? {});
-  if (variables.length === 0) return {};
-  return {
-    secrets: variables.map(([variable, template]) => ({
-      source: secretFiles.get(keyOf(container, variable, template)) ?? '',
-      target: variable,
-    })),
-  };
+  const files = Object.entries(secretFilesOf(container));
+  return files.length === 0 ? {} : { secrets: files.map(([target, source]) => ({ source, target })) };
 }
 
 /** `NAME_FILE` of each secret: our settings and the image of Postgres read the value there. */
@@ -126,6 +129,12 @@ const common: Variables = {
   PORT: String(programPort),
   LOG_LEVEL: place.setting('LOG_LEVEL', 'info'),
   OTEL_EXPORTER_OTLP_ENDPOINT: place.setting('OTEL_EXPORTER_OTLP_ENDPOINT'),
+  OTEL_RESOURCE_ATTRIBUTES: place.setting('OTEL_RESOURCE_ATTRIBUTES'),
+  TRACE_READS: place.setting('TRACE_READS'),
+  TRACE_SLOW_MS: place.setting('TRACE_SLOW_MS'),
+  TRACE_DETAIL: place.setting('TRACE_DETAIL'),
+  OTEL_EXPORTER_PROMETHEUS_PORT: place.setting('OTEL_EXPORTER_PROMETHEUS_PORT'),
+  OTEL_EXPORTER_PROMETHEUS_HOST: '0.0.0.0',
 };
 const ofService: Variables = { KEYS_URL: urlOf(place, 'keys'), ...filesOf(Object.keys(serviceSecrets('keys', place))) };
 const ofQueued: Variables = filesOf(['QUEUE_URL']);
@@ -133,7 +142,8 @@ const ofHosting: Variables = without({ ...ofService, ...ofQueued }, hostingEnvir
 
 /** An environment without what it has from its group. */
 function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables): Variables {
-  if (database === undefined) return { '<<': '*common', ...variables };
+  // What sends webhooks has a database, and no part in the calls between services.
+  if (database === undefined || !('SERVICE_SECRET_FILE' in variables)) return { '<<': '*common', ...variables };
   if (!needs.includes('redis')) return { '<<': '*service', ...without(ofService, variables, name) };
   const queued = { ...ofService, ...ofQueued };
   if (database !== 'hosting') return { '<<': '*queued', ...without(queued, variables, name) };
@@ -183,7 +193,8 @@ function storeOf(plan: ProcessPlan) {
     // Private memory of one session, in bytes: a customer's value of a gigabyte fails instead of keeping both cores busy.
     ulimits: { data: 536_870_912 },
     // Applications reach the port, so sites' roles are refused there; their sessions come from the site host by the socket.
-    command: ['postgres', '-c', 'hba_file=/etc/postgresql/pg_hba.conf'],
+    // A backup locks every table of a site at once: 80,000 locks for the server's 100 connections.
+    command: ['postgres', '-c', 'hba_file=/etc/postgresql/pg_hba.conf', '-c', 'max_locks_per_transaction=800'],
   };
   return {
     ...base,
@@ -204,7 +215,7 @@ function storeOf(plan: ProcessPlan) {
   };
 }
 
-const migrateTool = 'packages/postgres/dist/migrate/cli.js';
+export const migrateTool = 'packages/postgres/dist/migrate/cli.js';
 
 const migrationOf = (service: ServiceWithDatabase) => ({
   '<<': '*migration',

@@ -1,5 +1,6 @@
 import { hkdfSync, randomBytes, randomInt } from 'node:crypto';
 import fs from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makePassableFolder } from '@drydock/postgres/server/unprivileged';
@@ -118,19 +119,26 @@ function readNotedProcesses(dataDir: string): Record<string, NotedProcess> {
 
 const portsSchema = z.record(z.string(), z.int());
 
-/** Below the range from which Linux and macOS give ports to outgoing connections, so that none of those takes one between two starts. */
+/**
+ * Below the range from which Linux and macOS give ports to outgoing connections, and below those of sites and databases (`packages/agent`), so that none of
+ * them takes one between two starts.
+ */
 const firstPort = 20_000;
-const lastPort = 29_999;
+const endPort = 25_000;
+/** A supervisor that listens on the first port of a block has all of it, so that two that start at once never choose the same port. */
+const blockSize = 100;
 
 export interface PortBook {
   /** The same port as at the last start; another only when a stranger listens on it by now, which `say` is told. */
   settle(name: string): Promise<number>;
   /** Notes a port that was given. @throws when somebody listens on it */
   insist(name: string, port: number): Promise<number>;
+  /** Lets the block go. */
+  close(): Promise<void>;
 }
 
 /** Ports by process, kept in `<dataDir>/ports.json`. Call `settle` for processes that are not running yet. */
-export function openPortBook(dataDir: string, say: (line: string) => void): PortBook {
+export async function openPortBook(dataDir: string, say: (line: string) => void): Promise<PortBook> {
   const file = path.join(dataDir, 'ports.json');
   const ports = fs.existsSync(file) ? portsSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
   const keep = (name: string, port: number): number => {
@@ -138,11 +146,13 @@ export function openPortBook(dataDir: string, say: (line: string) => void): Port
     writeJsonAtomically(file, ports);
     return port;
   };
+  const block = await holdBlock(ports['supervisor']);
+  keep('supervisor', block.port);
   return {
     settle: async (name) => {
       const kept = ports[name];
       if (kept !== undefined && (await isPortFree(kept))) return kept;
-      const port = await findQuietPort(new Set(Object.values(ports)));
+      const port = await findQuietPort(block.port, new Set(Object.values(ports)));
       if (kept !== undefined) say(`Port ${kept} of ${name} is taken by another program; it moves to ${port}`);
       return keep(name, port);
     },
@@ -151,12 +161,26 @@ export function openPortBook(dataDir: string, say: (line: string) => void): Port
         throw new Error(`Port ${port} is taken by another program. DRYDOCK_PORT=<another> npm start moves Drydock.`);
       return keep(name, port);
     },
+    close: block.close,
   };
 }
 
-async function findQuietPort(taken: ReadonlySet<number>): Promise<number> {
+/** Listens on the first port of a block until it is closed: on the `wanted` one where that is free. */
+async function holdBlock(wanted: number | undefined): Promise<{ port: number; close(): Promise<void> }> {
+  for (let port = wanted; ; port = undefined) {
+    port ??= firstPort + blockSize * randomInt((endPort - firstPort) / blockSize);
+    // It does not keep the process, and has nothing to say to anybody.
+    const server = net.createServer((socket) => socket.destroy()).unref();
+    const isOurs = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (isOurs) return { port, close: () => new Promise((resolve) => server.close(() => resolve())) };
+  }
+}
+
+async function findQuietPort(block: number, taken: ReadonlySet<number>): Promise<number> {
   for (;;) {
-    const port = randomInt(firstPort, lastPort + 1);
+    const port = randomInt(block + 1, block + blockSize);
     if (!taken.has(port) && (await isPortFree(port))) return port;
   }
 }

@@ -11,6 +11,11 @@ const environmentSchema = z.object({
   DRYDOCK_PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
   DRYDOCK_DATA_DIR: z.string().min(1).default('.data'),
   DRYDOCK_RATE_LIMIT_SCALE: z.string().optional(),
+  TRUSTED_PROXIES: z.string().optional(),
+  /** Receivers of webhooks on this machine, host:port,host:port. */
+  DRYDOCK_WEBHOOK_ALLOW: z.string().optional(),
+  /** The first of the ports where processes serve their metrics, one each; left out, none does. */
+  OTEL_EXPORTER_PROMETHEUS_PORT: z.coerce.number().int().min(1_024).max(65_000).optional(),
   /** Set by tests: databases without fsync, the managed ones too. */
   DRYDOCK_EPHEMERAL: z.enum(['0', '1']).default('0'),
   /** Set by tests: how much demo content is made. */
@@ -29,6 +34,10 @@ const passedOn = [
   'OTEL_EXPORTER_OTLP_ENDPOINT',
   'OTEL_BSP_SCHEDULE_DELAY',
   'OTEL_METRIC_EXPORT_INTERVAL',
+  'OTEL_RESOURCE_ATTRIBUTES',
+  'TRACE_READS',
+  'TRACE_SLOW_MS',
+  'TRACE_DETAIL',
   'DRYDOCK_EPHEMERAL',
   'DRYDOCK_FAULTS',
   'DRYDOCK_TIMEOUT_SCALE',
@@ -42,7 +51,9 @@ export interface DevConfig {
   /** The gateway's; 0 takes a free one and keeps it. */
   port: number;
   dataDir: string;
-  rateLimitScale: string | undefined;
+  metricsPort: number | undefined;
+  /** Settings of the topology that are set. */
+  settings: Readonly<Record<string, string | undefined>>;
   isEphemeral: boolean;
   demo: 'whole' | 'sites';
   queueBackend: 'redis' | 'postgres' | undefined;
@@ -64,7 +75,12 @@ export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
   return {
     port: values.DRYDOCK_PORT,
     dataDir: path.resolve(repoRoot, values.DRYDOCK_DATA_DIR),
-    rateLimitScale: values.DRYDOCK_RATE_LIMIT_SCALE,
+    metricsPort: values.OTEL_EXPORTER_PROMETHEUS_PORT,
+    settings: {
+      DRYDOCK_RATE_LIMIT_SCALE: values.DRYDOCK_RATE_LIMIT_SCALE,
+      DRYDOCK_WEBHOOK_ALLOW: values.DRYDOCK_WEBHOOK_ALLOW,
+      TRUSTED_PROXIES: values.TRUSTED_PROXIES,
+    },
     isEphemeral: values.DRYDOCK_EPHEMERAL === '1',
     demo: values.DRYDOCK_DEMO,
     queueBackend: values.QUEUE_BACKEND,

@@ -132,6 +132,7 @@ export function managedPostgres(options: {
   account: number;
   sessionBytes?: number;
   socketOnlyRoles?: string;
+  settings?: Readonly<Record<string, string>>;
   onLog: (text: string) => void;
 }): ManagedPostgres {
   let server: PostgresServer | undefined;

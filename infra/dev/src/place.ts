@@ -53,7 +53,19 @@ export const queuedSecrets = (service: ServiceWithDatabase, place: SecretPlace):
   QUEUE_URL: place.queueUrl(),
 });
 
+/** The same for a worker of one. The operator may bring a password for the board of its queues. */
+export const workerSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
+  ...queuedSecrets(service, place),
+  QUEUE_BOARD_TOKEN: '',
+});
+
 export const keysUrl = (place: Place): Variables => ({ KEYS_URL: urlOf(place, 'keys') });
+
+/** Receivers of webhooks that may be anywhere: a setting for those who try them out. */
+export const webhookReceivers = (place: Place): Variables => {
+  const allowed = place.setting('DRYDOCK_WEBHOOK_ALLOW');
+  return allowed === '' ? {} : { DRYDOCK_WEBHOOK_ALLOW: allowed };
+};
 
 /** The demo's buckets at the S3 emulator, by owner. That of Drydock's backups has Object Lock. */
 export const buckets = { backups: 'drydock-backups', customer: 'demo-customer', sandboxCustomer: 'demo-sandbox-customer' } as const;

@@ -7,14 +7,37 @@ import { openPortBook } from './data-folder';
 test('a port is kept over starts, and given up only to a stranger who listens on it', async () => {
   const dataDir = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-ports-'));
   const said: string[] = [];
-  const settle = (): Promise<number> => openPortBook(dataDir, (line) => said.push(line)).settle('keys');
+  const settle = async (): Promise<number> => {
+    const book = await openPortBook(dataDir, (line) => said.push(line));
+    const port = await book.settle('keys');
+    await book.close();
+    return port;
+  };
   const port = await settle();
   expect(await settle()).toBe(port);
   const stranger = net.createServer();
   await new Promise<void>((resolve) => stranger.listen(port, '127.0.0.1', resolve));
   expect(await settle()).not.toBe(port);
   expect(said).toHaveLength(1);
-  await expect(openPortBook(dataDir, () => undefined).insist('gateway', port)).rejects.toThrow('DRYDOCK_PORT');
+  const book = await openPortBook(dataDir, () => undefined);
+  await expect(book.insist('gateway', port)).rejects.toThrow('DRYDOCK_PORT');
+  await book.close();
   stranger.close();
   fs.rmSync(dataDir, { recursive: true, force: true });
+});
+
+test('thirty supervisors that choose at once, before any of their processes listens, never choose the same port', async () => {
+  const folders = Array.from({ length: 30 }, () => fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-ports-')));
+  const books = await Promise.all(folders.map((folder) => openPortBook(folder, () => undefined)));
+  const names = Array.from({ length: 20 }, (_, index) => `process-${index}`);
+  const chosen = await Promise.all(
+    books.map(async (book) => {
+      const ports: number[] = [];
+      for (const name of names) ports.push(await book.settle(name));
+      return ports;
+    }),
+  );
+  expect(new Set(chosen.flat()).size).toBe(books.length * names.length);
+  for (const book of books) await book.close();
+  for (const folder of folders) fs.rmSync(folder, { recursive: true, force: true });
 });

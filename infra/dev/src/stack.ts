@@ -6,7 +6,7 @@ import { clusterAccounts } from '@drydock/postgres/server/unprivileged';
 import { detectIsolation, type Isolation } from '@drydock/process/isolation';
 import { siteRolePattern } from '@drydock/site-agent/sites/site-folder';
 import { prepareQueue } from '@drydock/workflow/dispatch/prepare-queue';
-import { claimDataFolder, openMasterKey, openPortBook, openProcessTable } from './data-folder';
+import { claimDataFolder, openMasterKey, openPortBook, openProcessTable, writeJsonAtomically } from './data-folder';
 import { type DevConfig, inRepo } from './dev-config';
 import {
   chooseQueue,
@@ -46,6 +46,8 @@ interface StackOptions {
 
 /** Twice what building an index while a site is restored may take (`maintenance_work_mem`), and less than the largest value that Postgres can make. */
 const sitesSessionBytes = 512 * 2 ** 20;
+/** A backup locks every table of a site at once: 80,000 locks for the server's 200 connections. */
+const sitesLocks = '400';
 
 /** Claims the data folder and gets ready to start. `say` gets a line whenever something happens that nobody asked for. */
 export async function openStack(config: DevConfig, say: (line: string) => void, options: StackOptions = {}): Promise<Stack> {
@@ -61,6 +63,7 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
   const plans = wanted.filter(isThere).filter(({ name }) => !(options.without ?? []).includes(name));
   const services = [...new Set(wanted.flatMap(({ database }) => database ?? []))];
   const needsQueue = wanted.some(({ name }) => name === 'redis');
+  const book = await openPortBook(dataDir, say);
   const portOf = await settlePorts();
 
   const clusters = new Map<string, ManagedPostgres>();
@@ -77,7 +80,7 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     addressOf: (name) => `127.0.0.1:${portOf(name)}`,
     folderOf: (name) => path.join(dataDir, name),
     sitesSocketFolder: () => clusterOf('sites-postgres').socketFolder ?? '',
-    setting: (variable, fallback = '') => (variable === 'DRYDOCK_RATE_LIMIT_SCALE' ? (config.rateLimitScale ?? fallback) : fallback),
+    setting: (variable, fallback = '') => config.settings[variable] ?? fallback,
     derive,
     adminUrl: (name) => clusterOf(name).adminUrl,
     queueUrl: () => redisUrl ?? databaseUrl(place, 'queue'),
@@ -86,7 +89,6 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
 
   /** Finds each process its port before the first of them runs, also those that do not run now: others are told where they would be. */
   async function settlePorts(): Promise<(name: string) => number> {
-    const book = openPortBook(dataDir, say);
     const ports = new Map<string, number>();
     for (const { name } of topology.filter(isThere)) {
       const isGiven = name === 'gateway' && config.port !== 0 && plans.some((plan) => plan.name === name);
@@ -100,22 +102,34 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
   }
 
   function programOf(name: string): NodeProgram {
-    const { run, environment, secrets } = findPlan(name);
+    const { run, environment, secrets, network } = findPlan(name);
     if ('store' in run) throw new Error(`${name} is no program of ours`);
     const own = Object.entries({ ...environment?.(place), ...secrets?.(place) }).filter(([, value]) => value !== '');
-    const { commonEnvironment } = config;
+    // What stands in for somebody else's server sends us no spans, as that server would not.
+    const { OTEL_EXPORTER_OTLP_ENDPOINT: collector = '', ...commonEnvironment } = config.commonEnvironment;
+    const metricsPort = metricsPortOf(config.metricsPort, name);
     return {
       name,
       entry: run.entry,
       flags: run.flags ?? [],
       port: portOf(name),
-      environment: { ...commonEnvironment, ...Object.fromEntries(own) },
+      environment: {
+        ...commonEnvironment,
+        ...(collector === '' || network === 'clouds' ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT: collector }),
+        ...(metricsPort === undefined ? {} : { OTEL_EXPORTER_PROMETHEUS_PORT: String(metricsPort) }),
+        ...Object.fromEntries(own),
+      },
     };
   }
 
   async function startPostgres(name: string): Promise<void> {
     const log = openChildLog(logsDir, name);
-    const ofSites = { account: clusterAccounts.sites, sessionBytes: sitesSessionBytes, socketOnlyRoles: siteRolePattern };
+    const ofSites = {
+      account: clusterAccounts.sites,
+      sessionBytes: sitesSessionBytes,
+      socketOnlyRoles: siteRolePattern,
+      settings: { max_locks_per_transaction: sitesLocks },
+    };
     const own = name === 'sites-postgres' ? ofSites : { account: clusterAccounts.services };
     const cluster = managedPostgres({ name, folder: path.join(dataDir, name), port: portOf(name), isEphemeral, onLog: log.write, ...own });
     clusters.set(name, cluster);
@@ -175,6 +189,7 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
       });
     await Promise.all([...plans.map(bringUp), ...wanted.map(({ name }) => ready(name))]);
     const programs = plans.filter(({ run }) => 'entry' in run);
+    if (config.metricsPort !== undefined) writeTargets(path.join(dataDir, 'prometheus-targets.json'), config.metricsPort, programs);
     await Promise.all(
       programs.map(async ({ name }) => {
         await waitUntilReady(supervisor, name, portOf(name), path.join(logsDir, `${name}.log`));
@@ -197,6 +212,7 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
       await supervisor.stop([name]);
     };
     await Promise.all(plans.map(({ name }) => stopOne(name)));
+    await book.close();
   }
   let stopped: Promise<void> | undefined;
 
@@ -207,6 +223,9 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     processesFile: table.file,
     notes: () => [
       ...(needsQueue ? [`Queue: ${queue.note}`] : []),
+      ...(config.metricsPort === undefined
+        ? []
+        : [`Metrics: ${path.join(dataDir, 'prometheus-targets.json')} tells Prometheus where they are`]),
       ...[...clusters.values()]
         .map((cluster) => cluster.server())
         .filter(({ isElsewhere }) => isElsewhere)
@@ -218,6 +237,16 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
       return stopped;
     },
   };
+}
+
+/** Each process has a port of its own, the same at every start. */
+const metricsPortOf = (first: number | undefined, name: string): number | undefined =>
+  first === undefined ? undefined : first + topology.findIndex((plan) => plan.name === name);
+
+/** Where Prometheus finds the processes, as its `file_sd_configs` reads it. */
+function writeTargets(file: string, first: number, programs: readonly ProcessPlan[]): void {
+  const targets = programs.map(({ name }) => ({ targets: [`127.0.0.1:${metricsPortOf(first, name)}`], labels: { process: name } }));
+  writeJsonAtomically(file, targets);
 }
 
 /** Started with everything else on two cores a process needs 2 to 3 s; this is for slower machines. */

@@ -1,5 +1,6 @@
 // `npm start`: the whole of Drydock in processes on this machine, with demo content, until Ctrl-C.
 // `npm start -- NAME…`: these processes and what they need, without demo content.
+// `npm start -- --traces`: with a page that shows the traces of all of them.
 import path from 'node:path';
 import { proveProcess } from '@drydock/process/process-proof';
 import { Listr } from 'listr2';
@@ -12,20 +13,24 @@ import { servicesWithDatabase } from './place';
 import { openStack, type Stack } from './stack';
 import { stopOnSignal } from './stop-on-signal';
 import { findPlan } from './topology';
+import { startTraceViewer, type TraceViewer } from './traces/trace-viewer';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
-async function main(names: readonly string[]): Promise<void> {
-  const config = readDevConfig(process.env);
+async function main(given: readonly string[]): Promise<void> {
+  const names = given.filter((name) => name !== tracesFlag);
   names.forEach(findPlan);
+  const { config, traces } = await withTraces(readDevConfig(process.env), given.includes(tracesFlag));
   const stack = await openStack(config, say, names.length === 0 ? {} : { names });
-  const { isStopping } = stopOnSignal(() => {
+  const { isStopping } = stopOnSignal(async () => {
     say('Stopping …');
-    return stack.stop();
+    await stack.stop();
+    await traces?.close();
   });
   try {
     const shown = names.length === 0 ? await startWithDemo(stack, config) : await startSome(stack, config, names);
-    process.stdout.write(`\n${[...shown, ...stack.notes().map((note) => `  ${note}`)].join('\n')}\n\nCtrl-C stops everything.\n`);
+    const notes = [...stack.notes(), ...(traces === undefined ? [] : [`Traces: ${traces.url} shows the last 300`])];
+    process.stdout.write(`\n${[...shown, ...notes.map((note) => `  ${note}`)].join('\n')}\n\nCtrl-C stops everything.\n`);
     process.send?.('ready'); // to a test that started us
   } catch (error) {
     if (isStopping()) return; // what was under way failed because everything is going away; the signal's handler exits
@@ -33,6 +38,18 @@ async function main(names: readonly string[]): Promise<void> {
     await stack.stop();
     process.exit(1);
   }
+}
+
+const tracesFlag = '--traces';
+
+/** Where wanted, starts what shows traces, and has every process send all of its spans there, those of reads too. */
+async function withTraces(config: DevConfig, isWanted: boolean): Promise<{ config: DevConfig; traces?: TraceViewer }> {
+  if (!isWanted) return { config };
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: elsewhere, ...common } = config.commonEnvironment;
+  if (elsewhere !== undefined) throw new Error(`Traces go to OTEL_EXPORTER_OTLP_ENDPOINT already: unset it, or leave ${tracesFlag} out`);
+  const traces = await startTraceViewer();
+  const commonEnvironment = { TRACE_READS: '1', ...common, OTEL_EXPORTER_OTLP_ENDPOINT: traces.url };
+  return { config: { ...config, commonEnvironment }, traces };
 }
 
 /** Everything, and then the demo content. Returns what is where, with one command that works as it stands. */
@@ -65,6 +82,7 @@ async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]>
     '',
     'Try:',
     `  curl -s ${demo.base_url}/v1/sites -H 'Authorization: Bearer ${demo.live_key}'`,
+    `  DRYDOCK_URL=${demo.base_url} DRYDOCK_KEY=${demo.live_key} npm run drydock -- sites list`,
     '',
   ];
 }

@@ -5,6 +5,7 @@ import {
   accountList,
   buckets,
   computeTargets,
+  databaseUrl,
   embeddedOr,
   hostingEnvironment,
   keysUrl,
@@ -17,6 +18,8 @@ import {
   servicesWithDatabase,
   urlOf,
   type Variables,
+  webhookReceivers,
+  workerSecrets,
 } from './place';
 
 /**
@@ -196,14 +199,26 @@ const services: readonly ProcessPlan[] = [
     database: 'keys',
     network: 'control',
     memoryMb: 512,
-    environment: keysUrl,
+    environment: (place) => ({ ...keysUrl(place), ...webhookReceivers(place) }),
     // It takes the audit entries of every other service.
     secrets: (place) => ({
       ...serviceSecrets('keys', place),
+      WEBHOOK_SECRET: place.derive('webhooks'),
       AUDIT_TOKEN_SECRETS: JSON.stringify(
         Object.fromEntries(servicesWithDatabase.filter((name) => name !== 'keys').map((name) => [name, place.derive(`audit:${name}`)])),
       ),
     }),
+  },
+  {
+    // It sends webhooks. It calls addresses of customers' choice, and holds nothing but what it signs with.
+    name: 'keys-worker',
+    run: { entry: 'services/keys/dist/worker.js' },
+    needs: ['postgres'],
+    database: 'keys',
+    network: 'control',
+    memoryMb: 512,
+    environment: webhookReceivers,
+    secrets: (place) => ({ DATABASE_URL: databaseUrl(place, 'keys'), WEBHOOK_SECRET: place.derive('webhooks') }),
   },
   {
     // It looks at the site host, into the bucket and at the vendor, each by a credential that can change nothing.
@@ -249,7 +264,7 @@ const services: readonly ProcessPlan[] = [
       MALLOC_TRIM_THRESHOLD_: '33554432',
     }),
     secrets: (place) => ({
-      ...queuedSecrets('hosting', place),
+      ...workerSecrets('hosting', place),
       SITE_HOST_SECRET: place.derive('site-host'),
       ARCHIVE_KEY: place.derive('archive'),
       BACKUPS_S3_ACCESS_KEY_ID: embeddedOr(place, buckets.backups),
@@ -284,7 +299,7 @@ const services: readonly ProcessPlan[] = [
     memoryMb: 512,
     environment: keysUrl,
     secrets: (place) => ({
-      ...queuedSecrets('compute', place),
+      ...workerSecrets('compute', place),
       COMPUTE_TARGETS: embeddedOr(place, computeTargets(place, 'live', 'driver')),
       SANDBOX_COMPUTE_TARGETS: computeTargets(place, 'sandbox', 'driver'),
     }),
@@ -327,7 +342,7 @@ const services: readonly ProcessPlan[] = [
       BACKUPS_DIR: place.folderOf('database-backups'),
     }),
     secrets: (place) => ({
-      ...queuedSecrets('databases', place),
+      ...workerSecrets('databases', place),
       DATABASE_HOST_SECRET: place.derive('database-host'),
       ARCHIVE_KEY: place.derive('archive:databases'),
     }),
@@ -342,6 +357,7 @@ const services: readonly ProcessPlan[] = [
     environment: (place) => ({
       ...Object.fromEntries(servicesWithDatabase.map((service) => [`${service.toUpperCase()}_URL`, urlOf(place, service)])),
       DRYDOCK_RATE_LIMIT_SCALE: place.setting('DRYDOCK_RATE_LIMIT_SCALE', '1'),
+      TRUSTED_PROXIES: place.setting('TRUSTED_PROXIES'),
     }),
     // It signs its calls to each service with that service's own secret.
     secrets: (place) => ({

@@ -116,7 +116,7 @@ export async function startBoxHost({ kinds = {}, folder: kept, now }: BoxOptions
       await client.close();
       await jobs.close();
       await closeServer(server);
-      if (kept === undefined) await rm(folder, { recursive: true, force: true });
+      if (kept === undefined) await rm(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };
 }

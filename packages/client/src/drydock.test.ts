@@ -74,6 +74,42 @@ describe('a call', () => {
     expect(seen[0]?.headers.authorization).toBe('Bearer dd_test_key');
   });
 
+  it('gives what is known again while it is true, and changes nothing that is not as it is known', async () => {
+    answers = [
+      json(200, { name: 'Shop' }, { etag: '"1"' }),
+      (_request, response) => void response.writeHead(304, { etag: '"1"' }).end(),
+      json(200, { name: 'Store' }, { etag: '"2"' }),
+      json(412, problemOf(412, 'precondition_failed')),
+    ];
+    const site = await drydock.getSite({ path });
+    expect(await drydock.getSite({ path }, { known: site })).toBe(site);
+    const changed = await drydock.updateSite({ path, body: { name: 'Store' } }, { known: site });
+    await expect(drydock.updateSite({ path, body: { name: 'Shop' } }, { known: changed })).rejects.toMatchObject({
+      code: 'precondition_failed',
+    });
+    const sent = seen.map(({ headers }) => [headers['if-none-match'], headers['if-match']]);
+    expect(sent).toEqual([
+      [undefined, undefined],
+      ['"1"', undefined],
+      [undefined, '"1"'],
+      [undefined, '"2"'],
+    ]);
+  });
+
+  it('is not sent with a condition that it could not keep', async () => {
+    answers = [json(200, { name: 'Shop' }, { etag: '"1"' })];
+    const site = await drydock.getSite({ path });
+    await expect(drydock.updateSite({ path, body: {} }, { known: { ...site } })).rejects.toThrow('known is nothing that a call');
+    await expect(drydock.deleteSite({ path }, { known: site })).rejects.toThrow('a DELETE is not made dependent');
+    expect(seen).toHaveLength(1);
+  });
+
+  it('is not begun with a key that no header can carry, and the refusal does not show it', () => {
+    for (const key of ['', 'dd_live_secret\n', 'dd_live_sécret', 'dd live']) {
+      expect(() => createDrydock({ baseUrl, apiKey: key })).toThrow(/^apiKey is no key/);
+    }
+  });
+
   it('is named anew each time, or as its caller says', async () => {
     answers = [json(202, {}), json(202, {}), json(202, {})];
     await drydock.restoreSiteBackup(restore);

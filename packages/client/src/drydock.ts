@@ -1,4 +1,4 @@
-import type { operations } from './generated/openapi';
+import type { components, operations } from './generated/openapi';
 import { routes } from './generated/routes';
 import { WaitTimeoutError, type Workflow, WorkflowError } from './problem-error';
 import { type CallOptions, type DrydockOptions, pause, type Request, send } from './send';
@@ -14,6 +14,7 @@ export {
   WorkflowError,
 } from './problem-error';
 export type { CallOptions, DrydockOptions } from './send';
+export { verifyWebhook, type WebhookMessage, WebhookVerificationError } from './webhook';
 
 type Routes = typeof routes;
 type Success<Responses> = Responses[Extract<keyof Responses, 200 | 201 | 202>];
@@ -67,7 +68,21 @@ export type Drydock = { readonly [Id in CallableId]: (...given: Arguments<Id, Ca
   readonly wait: (workflowPath: string, options?: WaitOptions) => Promise<Workflow>;
   /** The states of a workflow as they change, to its end. A stream that breaks is taken up where it was. */
   readonly watch: (workflowPath: string, options?: Pick<CallOptions, 'signal'>) => AsyncGenerator<Workflow, void>;
+  /** What happens in the organisation, as it happens, until the signal is aborted. A stream that breaks is taken up where it was: no event is missed. */
+  readonly events: (options?: EventOptions) => AsyncGenerator<Event, never>;
 };
+
+/** Something that happened in the organisation. */
+export type Event = components['schemas']['Event'];
+
+export interface EventOptions extends Pick<CallOptions, 'signal'> {
+  /** Names of types with commas between them, such as `workflow.*,api_key.create`. Default: all. */
+  type?: string;
+  /** The path of the one thing whose events are wanted. Default: of all. */
+  resource?: string;
+  /** The id of the event that was had last. Default: events from now on. */
+  after?: string;
+}
 
 interface Input {
   path?: Readonly<Record<string, string>>;
@@ -76,11 +91,14 @@ interface Input {
 }
 
 export function createDrydock(options: DrydockOptions): Drydock {
+  // `fetch` quotes a header that it cannot send in its error, and so would show the key.
+  if (!/^[\x21-\x7e]+$/.test(options.apiKey))
+    throw new TypeError('apiKey is no key: it has a character that no header can carry, or none at all');
   const ids = Object.keys(routes).filter((id): id is OperationId => id in routes);
   const callable = ids.filter((id) => !routes[id].isStream);
   const each = <Value>(make: (id: OperationId) => Value) => Object.fromEntries(callable.map((id) => [id, make(id)]));
   const calls = {
-    ...each((id) => async (input?: Input, own?: CallOptions) => bodyOf(await send(options, requestOf(id, input, own)))),
+    ...each((id) => async (input?: Input, own?: CallOptions) => bodyOf(await send(options, requestOf(id, input, own)), own?.known)),
     all: each((id) => (input?: Input, own?: CallOptions) => pages(options, id, input, own)),
     finish: each((id) => async (input?: Input, own: WaitOptions = {}) => {
       const accepted = await send(options, requestOf(id, input, own));
@@ -88,14 +106,39 @@ export function createDrydock(options: DrydockOptions): Drydock {
     }),
     wait: (path: string, own?: WaitOptions) => wait(options, path, own),
     watch: (path: string, own?: Pick<CallOptions, 'signal'>) => watch(options, path, own?.signal),
+    events: (own?: EventOptions) => events(options, own),
   };
   // The members are made from the table that their types are made from.
   return calls as unknown as Drydock;
 }
 
-const bodyOf = async (response: Response): Promise<unknown> => (response.status === 204 ? undefined : response.json());
+/** By each value that a call gave, the ETag of its answer. */
+const etags = new WeakMap<object, string>();
 
-function requestOf(id: OperationId, { path = {}, query = {}, body }: Input = {}, { signal, idempotencyKey }: CallOptions = {}): Request {
+async function bodyOf(response: Response, known?: object): Promise<unknown> {
+  if (response.status === 304) return known;
+  if (response.status === 204) return undefined;
+  const body: object = JSON.parse(await response.text());
+  const etag = response.headers.get('etag');
+  if (etag !== null) etags.set(body, etag);
+  return body;
+}
+
+/** How a call is told what is known already. Throws for what no call gave: to leave that out would change whatever the thing has become. */
+function conditionOf(method: string, known: object | undefined): Record<string, string> {
+  if (known === undefined) return {};
+  const etag = etags.get(known);
+  if (etag === undefined) throw new TypeError('known is nothing that a call of this module gave with an ETag, or is a copy of it');
+  if (method === 'GET') return { 'if-none-match': etag };
+  if (method === 'PATCH') return { 'if-match': etag };
+  throw new TypeError(`a ${method} is not made dependent on what is known`);
+}
+
+function requestOf(
+  id: OperationId,
+  { path = {}, query = {}, body }: Input = {},
+  { signal, idempotencyKey, known }: CallOptions = {},
+): Request {
   const { method, path: template, takesKey } = routes[id];
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name];
@@ -110,6 +153,7 @@ function requestOf(id: OperationId, { path = {}, query = {}, body }: Input = {},
     method,
     path: search.size === 0 ? filled : `${filled}?${search.toString()}`,
     body,
+    headers: conditionOf(method, known),
     idempotencyKey: takesKey ? (idempotencyKey ?? crypto.randomUUID()) : undefined,
     signal,
   };
@@ -169,11 +213,31 @@ async function* watch(options: DrydockOptions, path: string, signal?: AbortSigna
   }
 }
 
+async function* events(options: DrydockOptions, { type, resource, after, signal }: EventOptions = {}): AsyncGenerator<Event, never> {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries({ type, resource })) if (value !== undefined) search.set(name, value);
+  for (let last = after; ; ) {
+    const headers = { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) };
+    const path = search.size === 0 ? '/v1/events/stream' : `/v1/events/stream?${search.toString()}`;
+    const response = await send(options, { method: 'GET', path, headers, signal });
+    const before = last;
+    if (response.body !== null)
+      for await (const { id, name, data } of eventsOf(response.body)) {
+        last = id;
+        if (name === 'ready') continue;
+        const event: Event = JSON.parse(data);
+        yield event;
+      }
+    signal?.throwIfAborted();
+    if (last === before) await pause(lookMs.max, signal);
+  }
+}
+
 /**
  * Server-sent events, as the HTML standard writes them: an empty line ends one, and comments keep the connection alive. Ends with the stream, also where the connection
  * breaks: what was not whole by then comes again.
  */
-async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<{ id: string; data: string }, void> {
+async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<{ id: string; name: string; data: string }, void> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let unread = '';
@@ -187,7 +251,7 @@ async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<{ id:
         const valuesOf = (field: string): string[] =>
           block.split('\n').flatMap((line) => (line.startsWith(`${field}:`) ? [line.slice(field.length + 1).replace(/^ /, '')] : []));
         const data = valuesOf('data').join('\n');
-        if (data !== '') yield { id: valuesOf('id').at(-1) ?? '', data };
+        if (data !== '') yield { id: valuesOf('id').at(-1) ?? '', name: valuesOf('event').at(-1) ?? '', data };
       }
     }
   } finally {

@@ -18,6 +18,11 @@ export interface CallOptions {
   signal?: AbortSignal;
   /** Names the call, so that it is carried out once however often it is sent. Default: a new one for each call that takes one. */
   idempotencyKey?: string;
+  /**
+   * What an earlier call gave of the same thing. A read gives this very value again while it is what a read would give. An update changes only what is still
+   * so, and throws the problem `precondition_failed` when somebody else has changed it.
+   */
+  known?: object;
 }
 
 export interface Request {
@@ -70,7 +75,7 @@ async function tryOnce(
       redirect: 'error',
       signal: signal === undefined ? attempt.signal : AbortSignal.any([signal, attempt.signal]),
     });
-    return response.ok ? response : { error: await errorOf(response), retryAfterMs: retryAfterOf(response) };
+    return response.ok || response.status === 304 ? response : { error: await errorOf(response), retryAfterMs: retryAfterOf(response) };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return { error: new ConnectionError(`${method} ${path} was not answered: ${reason}`, { cause: error }), retryAfterMs: null };

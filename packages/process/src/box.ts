@@ -19,7 +19,7 @@ export interface BoxMount {
 
 /** The most that the box's processes may take, where the kernel counts it for each process (`processes`: for the account). */
 export interface BoxLimits {
-  /** Private writable memory of one process. Address space is not counted: WebAssembly reserves gigabytes that it never touches. */
+  /** Private writable memory of one process. Address space is not counted (WebAssembly reserves gigabytes that it never touches), nor what Node maps for its code. */
   memoryBytes?: number;
   /** Processes and threads; Node alone has about a dozen threads. */
   processes?: number;
@@ -153,15 +153,29 @@ function commandLineOf({ isolation, account, mounts, workdir, limits = {}, comma
     ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],
     // Postgres and others refuse to run as root, and this also takes the last right over the namespaces that show the box.
     ...(isRoot ? [] : [toolPath('unshare'), '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps', '--']),
-    ...[toolPath('prlimit'), '--core=0', ...limitOptions(limits), '--', toolPath('setpriv')],
+    ...[toolPath('prlimit'), '--core=0', ...limitOptions(limits, command), '--', toolPath('setpriv')],
     ...(isRoot ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : []),
     ...['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all', '--ambient-caps=-all', '--', ...command],
   ];
 }
 
-function limitOptions({ memoryBytes, processes, openFiles, fileBytes }: BoxLimits): string[] {
-  const given = { data: memoryBytes, nproc: processes, nofile: openFiles, fsize: fileBytes };
+function limitOptions({ memoryBytes, processes, openFiles, fileBytes }: BoxLimits, command: readonly string[]): string[] {
+  const data = memoryBytes === undefined ? undefined : memoryBytes + (command.includes(process.execPath) ? nodeCodeBytes() : 0);
+  const given = { data, nproc: processes, nofile: openFiles, fsize: fileBytes };
   return Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`]));
+}
+
+let codeBytes: number | undefined;
+
+/**
+ * From Node 24 on the place for compiled code, half a gigabyte, is mapped writable at the start and hardly touched; the kernel counts it as private memory all the same. We run
+ * the same Node, so our own map tells whether; a process with worker threads has it several times.
+ */
+function nodeCodeBytes(): number {
+  codeBytes ??= [...fs.readFileSync('/proc/self/maps', 'latin1').matchAll(/^([0-9a-f]+)-([0-9a-f]+) rwxp/gm)]
+    .map(([, from = '0', to = '0']) => Number.parseInt(to, 16) - Number.parseInt(from, 16))
+    .reduce((sum, bytes) => Math.min(sum + bytes, 2 ** 29), 0);
+  return codeBytes;
 }
 
 /** Node where it does not lie in /usr: the program alone, under its own path. */

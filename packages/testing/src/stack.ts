@@ -16,6 +16,8 @@ export interface StackOptions {
   faultsDir?: string;
   /** Base of an OTLP/HTTP collector. */
   otlpEndpoint?: string;
+  /** The Node that runs everything; our own when missing. */
+  node?: string;
   /** An existing data folder, for a second start on the same data; it is then kept by `stop`. */
   dataDir?: string;
   /** Anything else, handed to `npm start`'s program as it is. */
@@ -60,13 +62,13 @@ export interface TestStack {
 
 const root = path.resolve(__dirname, '../../..');
 /** Two cores that run other tests beside it; alone it takes about 10 s. */
-const startTimeoutMs = 240_000;
+const startTimeoutMs = 400_000;
 
 /** The whole of Drydock in processes on free ports in a data folder of its own, by the very program of `npm start`. Build first. */
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const dataDir = options.dataDir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-stack-'));
   fs.chmodSync(dataDir, 0o711); // as root Postgres runs as nobody and must walk through
-  const supervisor = spawn(process.execPath, ['--enable-source-maps', path.join(root, 'infra/dev/dist/start.js')], {
+  const supervisor = spawn(options.node ?? process.execPath, ['--enable-source-maps', path.join(root, 'infra/dev/dist/start.js')], {
     cwd: root,
     env: { ...process.env, ...stackEnvironment(options, dataDir) },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

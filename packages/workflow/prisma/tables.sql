@@ -78,5 +78,29 @@ CREATE INDEX "workflow_subject_type_subject_id_id_idx" ON "workflow"("subject_ty
 -- CreateIndex
 CREATE INDEX "workflow_schedule_next_run_at_idx" ON "workflow_schedule"("next_run_at");
 
+-- CreateIndex
+CREATE INDEX "workflow_schedule_last_run_at_idx" ON "workflow_schedule"("last_run_at");
+
 -- AddForeignKey
 ALTER TABLE "workflow_step" ADD CONSTRAINT "workflow_step_workflow_id_fkey" FOREIGN KEY ("workflow_id") REFERENCES "workflow"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- CreateTable
+CREATE TABLE "workflow_event" (
+    "seq" BIGSERIAL NOT NULL,
+    "id" UUID NOT NULL,
+    "type" TEXT NOT NULL,
+    "org_id" UUID NOT NULL,
+    "mode" TEXT NOT NULL,
+    "resource" TEXT NOT NULL,
+    "actor_key_id" UUID,
+    "workflow_id" UUID NOT NULL,
+    "kind" TEXT NOT NULL,
+    "request_id" TEXT NOT NULL,
+    "error" JSONB,
+    "at" TIMESTAMPTZ(3) NOT NULL,
+
+    CONSTRAINT "workflow_event_pkey" PRIMARY KEY ("seq")
+);
+
+-- CreateIndex
+CREATE UNIQUE INDEX "workflow_event_id_key" ON "workflow_event"("id");

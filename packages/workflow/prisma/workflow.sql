@@ -11,6 +11,10 @@ CREATE INDEX "workflow_due" ON "workflow" ("org_id", "due_at", "id") WHERE "stat
 CREATE INDEX "workflow_start_by" ON "workflow" ("start_by") WHERE "status" = 'queued' AND "fence" = 0 AND "start_by" IS NOT NULL;
 CREATE INDEX "workflow_attention" ON "workflow" ("id") WHERE "status" = 'needs_attention';
 
+-- What ended, oldest first: the purge. And runs of the platform's own, of which each forgets those before it.
+CREATE INDEX IF NOT EXISTS "workflow_finished" ON "workflow" ("finished_at") WHERE "status" IN ('succeeded', 'failed');
+CREATE INDEX IF NOT EXISTS "workflow_own_runs" ON "workflow" ("kind", "status", "finished_at") WHERE "subject_type" IN ('platform', 'deploy_target');
+
 ALTER TABLE "workflow"
   ADD CONSTRAINT "workflow_mode_known" CHECK ("mode" IN ('live', 'sandbox')),
   ADD CONSTRAINT "workflow_status_known" CHECK ("status" IN ('queued', 'running', 'succeeded', 'failed', 'needs_attention')),

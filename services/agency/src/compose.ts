@@ -1,5 +1,6 @@
-import { createAuditDelivery } from '@drydock/service/effects/audit-delivery';
+import { auditOutbox } from '@drydock/service/effects/audit';
 import { createIdempotencyPurge } from '@drydock/service/effects/idempotency-purge';
+import { createOutboxDelivery } from '@drydock/service/effects/outbox-delivery';
 import { createPager } from '@drydock/service/http/paging';
 import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api-process';
 import { layFoundation } from '@drydock/service/process/foundation';
@@ -14,7 +15,8 @@ const serviceName = 'agency';
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, database } = foundation;
-  const delivery = createAuditDelivery({
+  const delivery = createOutboxDelivery({
+    outbox: auditOutbox,
     database,
     keysUrl: config.KEYS_URL,
     secret: config.AUDIT_TOKEN_SECRET,

@@ -1,3 +1,4 @@
+import type { EventType } from '@drydock/contracts/keys/events';
 import type { Caller } from '@drydock/service/access/internal-token';
 import { audit } from '@drydock/service/effects/audit';
 import type { HandlerContext } from './context';
@@ -8,7 +9,7 @@ export const boardPath = (boardId: string): string => `/v1/agency/boards/${board
 export const cardPath = (boardId: string, cardId: string): string => `${boardPath(boardId)}/cards/${cardId}`;
 
 /** One entry of the audit log, in the transaction of the change. `action`: resource and verb. */
-export async function noteChange({ database }: HandlerContext, tx: Tx, caller: Caller, action: string, target: string): Promise<void> {
+export async function noteChange({ database }: HandlerContext, tx: Tx, caller: Caller, action: EventType, target: string): Promise<void> {
   const { orgId, mode, keyId: actorKeyId } = caller;
   await audit(database.sql(tx), { orgId, mode, actorKeyId, action, target, workflowId: null });
 }

@@ -4,6 +4,7 @@ import { type Route, route } from '@drydock/service/http/route';
 import { createBoard } from './boards/create-board';
 import { createColumn } from './boards/create-column';
 import { createLabel } from './boards/create-label';
+import { deleteBoard, deleteColumn, deleteLabel } from './boards/delete-board';
 import { getBoard } from './boards/get-board';
 import { getColumn, getLabel } from './boards/get-part';
 import { listBoards } from './boards/list-boards';
@@ -20,10 +21,13 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(boards.listBoards, listBoards(context)),
   route(boards.createBoard, createBoard(context)),
   route(boards.getBoard, getBoard(context)),
+  route(boards.deleteBoard, deleteBoard(context)),
   route(boards.createBoardColumn, createColumn(context)),
   route(boards.getBoardColumn, getColumn(context)),
+  route(boards.deleteBoardColumn, deleteColumn(context)),
   route(boards.createBoardLabel, createLabel(context)),
   route(boards.getBoardLabel, getLabel(context)),
+  route(boards.deleteBoardLabel, deleteLabel(context)),
   route(cards.listCards, listCards(context)),
   route(cards.createCard, createCard(context)),
   route(cards.getCard, getCard(context)),

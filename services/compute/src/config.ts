@@ -1,5 +1,5 @@
 import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { processFields, queueFields, serviceFields } from '@drydock/service/process/config-fields';
+import { processFields, queueFields, serviceFields, workerFields } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 import { targetsField } from './config-targets';
 
@@ -15,6 +15,7 @@ export const workerShape = {
   ...serviceFields('compute'),
   ...processFields('compute-worker'),
   ...queueFields,
+  ...workerFields,
   COMPUTE_TARGETS: targetsField('JSON: what stands behind each deploy target: driver, address, credential, sizes and prices'),
   SANDBOX_COMPUTE_TARGETS: targetsField('JSON: the same for the sandbox; emulators, never a real provider'),
   WORKFLOW_CONCURRENCY: z.coerce
@@ -29,6 +30,13 @@ export const workerShape = {
     .min(1)
     .default(60)
     .meta({ description: "How often servers are compared with their providers'" }),
+  GUEST_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(600)
+    .default(90)
+    .meta({ description: 'How long a guest that is asked to shut down gets for it' }),
   SANDBOX_SLOW_MS: z.coerce.number().int().min(0).default(30_000).meta({ description: 'How long a sandbox server called slow takes' }),
 };
 

@@ -1,6 +1,7 @@
-import { type ConformanceWorld, conformanceChecks } from '@drydock/service/testing/conformance';
+import { type ConformanceWorld, conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
 import { givenWorkflow, statusFor } from '@drydock/service/testing/conformance-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
+import { uuidv7 } from 'uuidv7';
 import { startApi } from '../test/compute-api';
 import { givenServer } from '../test/given-server';
 import { type HetznerProject, openHetznerProject } from '../test/hetzner-project';
@@ -22,9 +23,10 @@ beforeAll(async () => {
     strangers: [callerOf(), { ...owner, mode: 'sandbox' }],
     makeThings: async (caller, endpoint) => {
       const { mode } = caller;
-      const machineId = await project.makeMachine({ mode });
+      const id = uuidv7();
+      const machineId = await project.makeMachine({ mode, name: id });
       const snapshotId = await project.makeSnapshot(machineId, '', mode);
-      const serverId = await givenServer(api, caller, { machineId });
+      const serverId = await givenServer(api, caller, { id, machineId });
       const subject = serverSubject(serverId);
       const workflowId = await givenWorkflow(api, caller, { kind: 'take_snapshot', subject, input: {}, status: statusFor(endpoint) });
       return { params: { serverId, snapshotId, workflowId } };
@@ -41,5 +43,9 @@ afterAll(async () => {
 describe('every operation of compute', () => {
   // Each check has its own expectations.
   // oxlint-disable-next-line jest/expect-expect
-  it.each(conformanceChecks('compute').map((check) => [check.name, check] as const))('%s', (_name, check) => check.run(world));
+  it.each(conformanceChecks('compute').map((check) => [check.name, check] as const))(
+    '%s',
+    (_name, check) => check.run(world),
+    conformanceLimitMs,
+  );
 });

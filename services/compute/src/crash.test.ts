@@ -168,6 +168,61 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
     crashLimitMs,
   );
 
+  const powerChanges = [
+    { asked: 'power-on', from: 'off', op: 'start_server', ends: 'on', sent: {} },
+    { asked: 'power-off', from: 'running', op: 'stop_server', ends: 'off', sent: { body: { force: true } } },
+    { asked: 'reboot', from: 'running', op: 'reset_server', ends: 'on', sent: { body: { force: true } } },
+  ] as const;
+  it(
+    'power_server',
+    () => {
+      let runs = 0;
+      const changes = new Map<string, (typeof powerChanges)[number]>();
+      return crash('power_server', {
+        start: async () => {
+          const change = powerChanges[runs % powerChanges.length] ?? powerChanges[0];
+          runs += 1;
+          const { serverId, machineId } = await makeDisk(world);
+          changes.set(serverId, change);
+          await world.project.admin('PATCH', `/servers/${machineId}`, { status: change.from });
+          return { ...accepted(await world.api.call('POST', `/v1/compute/servers/${serverId}/${change.asked}`, change.sent)), machineId };
+        },
+        judge: async ({ machineId = '', serverId }) => {
+          const { op = '', ends = '' } = changes.get(serverId) ?? {};
+          const [count, { operable, power_state: power }] = [await takenOn(machineId, op), await server(serverId)];
+          if (count === 0) return 'old';
+          // Waiting for staff, the provider may not be done yet.
+          if (!operable || power === ends) return 'new';
+          throw new Error(`${op} was taken on, and the server is ${power}`);
+        },
+      });
+    },
+    crashLimitMs,
+  );
+
+  it(
+    'delete_server',
+    () =>
+      crash('delete_server', {
+        start: async () => {
+          const { serverId, machineId } = await makeDisk(world);
+          return { ...accepted(await world.api.call('DELETE', `/v1/compute/servers/${serverId}`)), machineId };
+        },
+        judge: async ({ machineId = '', serverId, workflowId }) => {
+          const [count, { status }] = [await takenOn(machineId, 'delete_server'), await server(serverId)];
+          const machines = await world.project.machinesNamed(serverId);
+          const [workflow] = await world.api.rows<{ status: string }>('SELECT status FROM workflow WHERE id = $1', [workflowId]);
+          if (count === 0 && machines.length === 1 && status !== 'terminated') return 'old';
+          const told = `${count} deletions, ${machines.length} machines, a server ${status} and a workflow ${workflow?.status}`;
+          if (count !== 1 || (status === 'terminated' && machines.length > 0)) throw new Error(told);
+          if (workflow?.status !== 'succeeded') return 'new';
+          if (status !== 'terminated' || (await world.project.snapshotsOf(machineId)).length > 0) throw new Error(told);
+          return 'new';
+        },
+      }),
+    crashLimitMs,
+  );
+
   it(
     'reconcile_servers',
     () =>

@@ -89,3 +89,22 @@ it(
     }),
   crashLimitMs,
 );
+
+it(
+  'delete_server stops and destroys one machine on Proxmox VE or none, whichever of its steps a worker dies in',
+  () =>
+    crash('delete_server', {
+      start: async () => {
+        const { serverId, location } = await order();
+        expect(await ended(world, location)).toMatchObject({ status: 'succeeded' });
+        return { serverId, workflowId: workflowIdOf(await world.api.call('DELETE', `/v1/compute/servers/${serverId}`)) };
+      },
+      judge: async ({ serverId }) => {
+        const [status, count] = [await statusOf(serverId), await tasksOf(serverId, 'qmdestroy')];
+        if (count === 0 && status !== 'terminated') return 'old';
+        if (count === 1) return 'new';
+        throw new Error(`${count} times destroyed, and the server is ${status}`);
+      },
+    }),
+  crashLimitMs,
+);

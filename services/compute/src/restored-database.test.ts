@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { persist, workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { putBack, takeMoment } from '@drydock/service/testing/older-database';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { crashBackends } from '@drydock/testing/scope';
@@ -10,7 +10,7 @@ import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../
 
 const { seed, count } = sampleOf('older databases of compute', { inCi: 2, inChaos: 50 });
 
-const kinds = ['rollback', 'rebuild', 'take', 'delete'] as const;
+const kinds = ['rollback', 'rebuild', 'take', 'delete', 'reboot', 'removal'] as const;
 
 interface Work extends Disk {
   kind: (typeof kinds)[number];
@@ -36,12 +36,19 @@ describe('a database that was put back from a backup', () => {
   const begin = async (kind: Work['kind']): Promise<Work> => {
     const disk = await makeDisk(world);
     const snapshots = `/v1/compute/servers/${disk.serverId}/snapshots`;
-    if (kind === 'rollback') return { kind, ...disk, workflowId: workflowIdOf(await rollBack(world, disk)) };
-    if (kind === 'rebuild') return { kind, ...disk, workflowId: workflowIdOf(await rebuild(disk)) };
-    const asked =
+    if (kind === 'rollback') return { kind, ...disk, workflowId: workflowIdOf(await persist(() => rollBack(world, disk))) };
+    if (kind === 'rebuild') return { kind, ...disk, workflowId: workflowIdOf(await persist(() => rebuild(disk))) };
+    const path = `/v1/compute/servers/${disk.serverId}`;
+    if (kind === 'removal') return { kind, ...disk, workflowId: workflowIdOf(await persist(() => world.api.call('DELETE', path))) };
+    if (kind === 'reboot') {
+      const asked = await persist(() => world.api.call('POST', `${path}/reboot`, { body: { force: true } }));
+      return { kind, ...disk, workflowId: workflowIdOf(asked) };
+    }
+    const asked = persist(() =>
       kind === 'take'
         ? world.api.call('POST', snapshots, { body: { description: 'mine' } })
-        : world.api.call('DELETE', `${snapshots}/${disk.snapshotId}`);
+        : world.api.call('DELETE', `${snapshots}/${disk.snapshotId}`),
+    );
     asked.catch(() => undefined);
     return { kind, ...disk, workflowId: await workflowOf(world.api, disk.serverId) };
   };
@@ -59,9 +66,19 @@ describe('a database that was put back from a backup', () => {
       [workflowId, serverId],
     );
     const told = `${kind} ${row?.status} ${row?.code ?? ''}`;
+    const times = async (op: string): Promise<number> =>
+      (await world.project.ledger(op)).filter(({ resource }) => resource === machineId).length;
+    if (kind === 'reboot' || kind === 'removal') {
+      const count = await times(kind === 'reboot' ? 'reset_server' : 'delete_server');
+      const machines = (await world.project.machinesNamed(serverId)).length;
+      const isDone = row?.status === 'succeeded' && count === 1 && machines === (kind === 'reboot' ? 1 : 0);
+      const isUnsent = row?.code === 'provider_not_accepted' && count === 0 && machines === 1;
+      if (!isDone && !isUnsent) throw new Error(`${told}: sent ${count} times, ${machines} machines ${row?.internal ?? ''}`);
+      return told;
+    }
     // A request waits for these for a few seconds; the record says that it has given up, and the provider's listing is what customers see.
     const isLate = (kind === 'take' || kind === 'delete') && row?.code === 'start_by_passed';
-    const sent = (await world.project.ledger('rebuild_server')).filter(({ resource }) => resource === machineId).length;
+    const sent = await times('rebuild_server');
     const found = {
       status: isLate ? 'succeeded' : row?.status,
       operable: row?.operable,
@@ -70,6 +87,9 @@ describe('a database that was put back from a backup', () => {
     };
     const wanted = { rollback: [1, 1], rebuild: [1, 1], take: [0, 2], delete: [0, 0] }[kind];
     const expected = { status: 'succeeded', operable: true, sent: (wanted[0] ?? 0) + overwrites, snapshots: wanted[1] };
+    // A worker killed between the note and the call: nobody can know that nothing was sent but by looking, and it is not sent again.
+    const unsent = { status: 'failed', operable: true, sent: overwrites, snapshots: 1 };
+    if (row?.code === 'provider_not_accepted' && JSON.stringify(found) === JSON.stringify(unsent)) return told;
     if (JSON.stringify(found) !== JSON.stringify(expected)) throw new Error(`${told}: ${JSON.stringify(found)} ${row?.internal ?? ''}`);
     if (kind === 'rollback' && overwrites === 0 && (await world.project.readDisk(machineId)) !== 'new')
       throw new Error(`${told}: another disk`);

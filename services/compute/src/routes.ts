@@ -5,13 +5,17 @@ import { type Route, route } from '@drydock/service/http/route';
 import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http/workflow-endpoints';
 import type { HandlerContext } from './context';
 import type { Tx } from './database.store';
+import { deleteServer } from './servers/delete-server';
 import { getServer } from './servers/get-server';
 import { listServers } from './servers/list-servers';
 import { orderServer } from './servers/order-server';
+import { powerOffServer, powerOnServer, preflightPowerOff, preflightPowerOn, preflightReboot, rebootServer } from './servers/power-server';
+import { preflightDeletion } from './servers/preflight-deletion';
 import { rebuildServer } from './servers/rebuild-server';
 import { serverParent } from './servers/server-parent';
+import { updateServer } from './servers/update-server';
 import { deleteSnapshot } from './snapshots/delete-snapshot';
-import { listSnapshots } from './snapshots/list-snapshots';
+import { getSnapshot, listSnapshots } from './snapshots/list-snapshots';
 import { preflightRollback } from './snapshots/preflight-rollback';
 import { rollBackServer } from './snapshots/roll-back-server';
 import { takeSnapshot } from './snapshots/take-snapshot';
@@ -20,8 +24,18 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(computeServers.listComputeServers, listServers(context)),
   route(computeServers.orderComputeServer, orderServer(context)),
   route(computeServers.getComputeServer, getServer(context)),
+  route(computeServers.updateComputeServer, updateServer(context)),
+  route(computeServers.deleteComputeServer, deleteServer(context)),
+  route(computeServers.preflightComputeServerDeletion, preflightDeletion(context)),
+  route(computeServers.powerOnComputeServer, powerOnServer(context)),
+  route(computeServers.powerOffComputeServer, powerOffServer(context)),
+  route(computeServers.rebootComputeServer, rebootServer(context)),
+  route(computeServers.preflightComputeServerPowerOn, preflightPowerOn(context)),
+  route(computeServers.preflightComputeServerPowerOff, preflightPowerOff(context)),
+  route(computeServers.preflightComputeServerReboot, preflightReboot(context)),
   route(computeServers.rebuildComputeServer, rebuildServer(context)),
   route(computeSnapshots.listServerSnapshots, listSnapshots(context)),
+  route(computeSnapshots.getServerSnapshot, getSnapshot(context)),
   route(computeSnapshots.takeServerSnapshot, takeSnapshot(context)),
   route(computeSnapshots.deleteServerSnapshot, deleteSnapshot(context)),
   route(computeSnapshots.rollBackComputeServer, rollBackServer(context)),

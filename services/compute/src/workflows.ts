@@ -1,6 +1,8 @@
 import type { WorkflowDefinition } from '@drydock/workflow/definition/definition';
 import type { Tx } from './database.store';
+import { deleteServerWorkflow } from './servers/delete-server.workflow';
 import { orderServerWorkflow } from './servers/order-server.workflow';
+import { powerServerWorkflow } from './servers/power-server.workflow';
 import { rebuildServerWorkflow } from './servers/rebuild-server.workflow';
 import { reconcileServersWorkflow } from './servers/reconcile-servers.workflow';
 import type { WorkContext } from './servers/work';
@@ -15,5 +17,7 @@ export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   deleteSnapshotWorkflow,
   rollBackServerWorkflow,
   rebuildServerWorkflow,
+  powerServerWorkflow,
+  deleteServerWorkflow,
   reconcileServersWorkflow,
 ];

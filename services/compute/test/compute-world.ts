@@ -3,6 +3,7 @@ import type { CallOptions } from '@drydock/service/testing/service-api';
 import { openServiceWorld, type ServiceWorld } from '@drydock/service/testing/service-world';
 import type { QueueBackend } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
+import { uuidv7 } from 'uuidv7';
 import { compute, rangeSettings } from './compute-api';
 import { type GivenServer, givenServer } from './given-server';
 import { type HetznerProject, openHetznerProject } from './hetzner-project';
@@ -47,8 +48,9 @@ export interface Disk {
 
 /** A server whose disk says "old", with a snapshot of when it said "new": what a rollback leads to is the new state. */
 export async function makeDisk({ api, caller, project }: ComputeWorld, given: GivenServer = {}, owner: Caller = caller): Promise<Disk> {
-  const machineId = await project.makeMachine({ mode: owner.mode });
-  const serverId = await givenServer(api, owner, { machineId, ...given });
+  const id = uuidv7();
+  const machineId = await project.makeMachine({ mode: owner.mode, name: id });
+  const serverId = await givenServer(api, owner, { id, machineId, ...given });
   await project.writeDisk(machineId, 'new');
   const snapshotId = await project.makeSnapshot(machineId, '', owner.mode);
   await project.writeDisk(machineId, 'old');

@@ -3,6 +3,7 @@ import type { ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 
 export interface GivenServer {
+  id?: string;
   machineId?: string | null;
   deployTarget?: string;
   name?: string;
@@ -13,8 +14,15 @@ export interface GivenServer {
 
 /** A server as its order would have left it. */
 export async function givenServer(api: ServiceApi, caller: Caller, given: GivenServer = {}): Promise<string> {
-  const { machineId = null, deployTarget = 'fsn', name = 'Web', status = 'active', operable = true, powerState = 'on' } = given;
-  const id = uuidv7();
+  const {
+    id = uuidv7(),
+    machineId = null,
+    deployTarget = 'fsn',
+    name = 'Web',
+    status = 'active',
+    operable = true,
+    powerState = 'on',
+  } = given;
   await api.rows(
     `INSERT INTO servers (id, org_id, mode, name, deploy_target, provider, machine_id, spec, zone, image, status, vendor_status, power_state, operable,
        login_user, currency, amount_minor, active_since, observed_at)

@@ -22,22 +22,33 @@ export interface Rig {
   create(stateDir: string, adminToken: string): Server;
   driver(url: string, tweaks: DriverTweaks): Driver;
   order(): MachineOrder;
+  /** One whose guest does not hear that it shall shut down. */
+  deafOrder(): MachineOrder;
+  /** Whether the guest of any other order does. */
+  hasGuest: boolean;
   /** The call that begins a rollback, and those that read a machine and an action. */
   rollbackCall: { method: string; path: string };
   readMachineCall: { method: string; path: string };
   readActionCall: { method: string; path: string };
   createPath: string;
+  /** Of the calls that cut the power, and that restart without asking. */
+  powerPath: string;
   snapshotPath: string;
   rollbackOp: string;
   /** Edits of a poll's answer by which it speaks of another machine. */
   foreignAction: Record<string, unknown>;
   breakSnapshot(admin: EmulatorAdmin, machineId: string, snapshotId: string): Promise<void>;
+  /** Staff protect the machine from deletion; null where the provider has no such thing. */
+  protect: ((admin: EmulatorAdmin, machineId: string) => Promise<void>) | null;
   lockHidden(admin: EmulatorAdmin, machineId: string, isLocked: boolean): Promise<void>;
   vanish(admin: EmulatorAdmin, machineId: string): Promise<void>;
 }
 
 /** A provider without a socket: it brings its own world, and nothing between us and it goes wrong. */
-export type HostRig = Pick<Rig, 'name' | 'order' | 'rollbackOp' | 'breakSnapshot' | 'lockHidden' | 'vanish'> & {
+export type HostRig = Pick<
+  Rig,
+  'name' | 'order' | 'deafOrder' | 'hasGuest' | 'rollbackOp' | 'breakSnapshot' | 'protect' | 'lockHidden' | 'vanish'
+> & {
   open(): Promise<RigWorld>;
 };
 

@@ -6,6 +6,8 @@ import type { Rig } from './provider-rig';
 
 const secrets = { one: 'secret-of-one', other: 'secret-of-another', nobody: 'secret-of-nobody' };
 
+const order = () => ({ name: uuidv7(), spec: 'small', image: 'debian-12', zone: 'pve2', labels: { 'drydock-org': 'o1' } });
+
 export const proxmoxRig = (): Rig => ({
   name: 'proxmox',
   create: (stateDir, adminToken) =>
@@ -28,16 +30,20 @@ export const proxmoxRig = (): Rig => ({
       deadlineMs,
       lostAnswerSeconds: 1,
     }),
-  order: () => ({ name: uuidv7(), spec: 'small', image: 'debian-12', zone: 'pve2', labels: { 'drydock-org': 'o1' } }),
+  order,
+  deafOrder: () => ({ ...order(), labels: { 'emulator.fail': 'qmshutdown' } }),
+  hasGuest: true,
   rollbackCall: { method: 'POST', path: '/rollback$' },
   readMachineCall: { method: 'GET', path: '/status/current$' },
   readActionCall: { method: 'GET', path: '/tasks/[^/]+/status$' },
   createPath: '/clone$',
+  powerPath: '/status/(stop|reset)$',
   snapshotPath: '/snapshot$',
   rollbackOp: 'qmrollback',
   foreignAction: { 'data.id': '7' },
   breakSnapshot: async (admin, machineId, snapshotId) =>
     void (await admin.call('PATCH', `servers/${machineId}/snapshots/${snapshotId}`, { snapstate: 'prepare' })),
+  protect: async (admin, machineId) => void (await admin.call('PATCH', `servers/${machineId}`, { isProtected: true })),
   lockHidden: async (admin, machineId, isLocked) =>
     void (await admin.call('PATCH', `servers/${machineId}`, { lock: isLocked ? 'backup' : null })),
   vanish: async (admin, machineId) => void (await admin.call('DELETE', `servers/${machineId}`)),

@@ -37,12 +37,17 @@ const machinesIn = async (folder: string): Promise<string[]> => {
   return names.map((name) => path.join(folder, 'machines', name));
 };
 
+const order = () => ({ name: uuidv7(), spec: 'small', image: 'blank', zone: 'here', labels: { 'drydock-org': 'o1' } });
+
 /** Machines that have a disk and nothing to boot. Work is carried out when the clock is changed, as an emulator's is. */
 export const qemuRig = (): HostRig => ({
   name: 'qemu',
-  order: () => ({ name: uuidv7(), spec: 'small', image: 'blank', zone: 'here', labels: { 'drydock-org': 'o1' } }),
+  order,
+  deafOrder: order,
+  hasGuest: false,
   rollbackOp: 'rollback',
   breakSnapshot: async (admin, machineId, snapshotId) => void (await admin.call('break', machineId, snapshotId)),
+  protect: null,
   lockHidden: async (admin, machineId, isLocked) => void (await admin.call(isLocked ? 'hold' : 'release', machineId)),
   vanish: async (admin, machineId) => void (await admin.call('vanish', machineId)),
   open: () => openHost(() => undefined),

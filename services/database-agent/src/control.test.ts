@@ -1,8 +1,21 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createDatabaseHostClient } from '@drydock/agent/database/client';
+import { findPostmaster } from '@drydock/postgres/server/postgres-leftover';
 import { runSql } from '@drydock/postgres/testing/run-sql';
-import { claim, clearHost, createDatabase, customer, killHost, newDatabaseId, newHostFolder, spawnHost, type TestHost } from '../test/host';
+import {
+  claim,
+  clearHost,
+  codeOf,
+  createDatabase,
+  customer,
+  findInstance,
+  killHost,
+  newDatabaseId,
+  newHostFolder,
+  spawnHost,
+  type TestHost,
+} from '../test/host';
 
 let host: TestHost;
 beforeAll(async () => {
@@ -23,6 +36,27 @@ test('killed with -9 and started again, the host serves the same databases at th
     is_up: true,
   });
   expect(await runSql(customer(database), 'select n from kept')).toEqual([{ n: 7 }]);
+});
+
+test('a shell in an instance reads neither a secret of the host nor the data of another instance, and ends no process of theirs', async () => {
+  const [databaseId, otherId] = [newDatabaseId(), newDatabaseId()];
+  for (const id of [databaseId, otherId]) await createDatabase(host.client, id, 17);
+  const [own, other] = [findInstance(host, databaseId), findInstance(host, otherId)];
+  const run = (command: string): Promise<unknown> =>
+    codeOf(runSql({ connectionString: own.adminUrl }, `copy (select 1) to program 'cat > /dev/null; ${command}'`));
+  expect(await run('true')).toBe('done');
+  const { databasesDir } = host.folder;
+  const attempts = [
+    `cat ${path.join(databasesDir, 'tls/authority.key')}`,
+    `cat /proc/${host.child.pid}/environ`,
+    `ls ${other.dataDir}`,
+    `cat ${path.join(other.dataDir, '../password')}`,
+    `cat ${path.join(other.dataDir, '../tls/server.key')}`,
+    `cat ${path.join(own.dataDir, '../password')}`,
+    `kill -0 ${host.child.pid}`,
+    `kill -0 ${findPostmaster(other.dataDir)?.pid}`,
+  ];
+  for (const attempt of attempts) expect([attempt, await run(attempt)]).toEqual([attempt, '38000']);
 });
 
 test('an older fence is refused for good: after a newer one, after a restart, after the database has gone', async () => {

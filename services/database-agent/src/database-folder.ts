@@ -9,7 +9,7 @@ const instanceSchema = z.object({
   instance_id: z.string(),
   major: z.int(),
   port: z.int(),
-  /** The account that its server runs under, where we are root; null until it was first started by this version. */
+  /** The account of its server: as root it runs under it. Null until it was first started by this version. */
   uid: z.int().nullable().default(null),
 });
 

@@ -149,7 +149,7 @@ export class HostedDatabase {
 
   /** Instances of an earlier version have none yet. */
   private async giveAccounts(): Promise<void> {
-    if (process.getuid?.() !== 0 || this.record.instances.every(({ uid }) => uid !== null)) return;
+    if (this.record.instances.every(({ uid }) => uid !== null)) return;
     const instances: InstanceRecord[] = [];
     for (const instance of this.record.instances)
       instances.push({ ...instance, uid: instance.uid ?? (await this.around.accounts.allocate()) });
@@ -187,6 +187,7 @@ export class HostedDatabase {
   }
 
   private makeInstance({ instance_id: id, major, port, uid: account }: InstanceRecord): Instance {
+    if (account === null) throw new Error(`instance ${id} has no account`);
     const { tls, log } = this.around;
     return new Instance({
       folder: this.folder.instanceFolder(id),

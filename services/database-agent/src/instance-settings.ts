@@ -38,12 +38,9 @@ export const tuningOf = (size: DatabaseRecord['size'], accessRules: string, isFr
 /** A dump, a publication and a DROP of a whole schema hold a lock on each table at once; Postgres has room for this many on a whole server. */
 const locksMax = 80_000;
 
-export function instanceSettings(tuning: Tuning, files: { hba: string; certificate: string; key: string }): Record<string, string> {
+export function instanceSettings(tuning: Tuning): Record<string, string> {
   return {
-    hba_file: files.hba,
     ssl: 'on',
-    ssl_cert_file: files.certificate,
-    ssl_key_file: files.key,
     ssl_min_protocol_version: 'TLSv1.2',
     max_connections: String(tuning.connectionsMax),
     superuser_reserved_connections: '8',

@@ -16,8 +16,8 @@ export interface InstanceOptions {
   major: number;
   /** Kept for ever: the other instance of an upgrade knows it. */
   port: number;
-  /** Its own account, where we are root. */
-  account: number | null;
+  /** Its own: as root its server runs under it, an ordinary user's server runs in a box. */
+  account: number;
   tls: TlsMaterial;
   /** Asked at each start: what an instance is for changes at a cutover. */
   tuning: () => Tuning;
@@ -89,7 +89,14 @@ export class Instance {
   private async startOnce(): Promise<void> {
     const { folder, major, port, account, onUp } = this.options;
     const tuning = this.options.tuning();
-    const server = await startPostgres({ folder, major, port, account, settings: instanceSettings(tuning, this.writeFiles(tuning)) });
+    const server = await startPostgres({
+      folder,
+      major,
+      port,
+      account,
+      settings: instanceSettings(tuning),
+      files: this.writeFiles(tuning),
+    });
     this.server = server;
     this.adminUrlKnown = server.adminUrl;
     await onUp(server.adminUrl);
@@ -117,8 +124,8 @@ export class Instance {
     }
   }
 
-  /** Certificate and rules of who may enter lie where the server's account can read them, for every start afresh. */
-  private writeFiles(tuning: Tuning): { hba: string; certificate: string; key: string } {
+  /** Certificate and rules of who may enter lie where the server's account can read them, for every start afresh; by the setting that names them. */
+  private writeFiles(tuning: Tuning): Record<string, string> {
     const { home } = settlePostgresFolder(this.options.folder, this.major);
     const folder = path.join(home, 'tls');
     const { uid } = serverAccount(this.options.account);
@@ -130,9 +137,9 @@ export class Instance {
       return file;
     };
     return {
-      hba: write('pg_hba.conf', tuning.accessRules),
-      certificate: write('server.crt', this.options.tls.certificate),
-      key: write('server.key', this.options.tls.key),
+      hba_file: write('pg_hba.conf', tuning.accessRules),
+      ssl_cert_file: write('server.crt', this.options.tls.certificate),
+      ssl_key_file: write('server.key', this.options.tls.key),
     };
   }
 }

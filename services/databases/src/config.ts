@@ -1,5 +1,5 @@
 import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { processFields, queueFields, secretField, serviceFields, urlField } from '@drydock/service/process/config-fields';
+import { processFields, queueFields, secretField, serviceFields, urlField, workerFields } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
 const hostFields = { DATABASE_HOST_URL: urlField('Where the database-host process takes control calls') };
@@ -24,6 +24,7 @@ export const workerShape = {
   ...serviceFields('databases'),
   ...processFields('databases-worker'),
   ...queueFields,
+  ...workerFields,
   ...hostFields,
   DATABASE_HOST_SECRET: secretField('Signs control calls to the database-host process'),
   BACKUPS_DIR: z.string().min(1).meta({ description: 'Folder of the backups' }),

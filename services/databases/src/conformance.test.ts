@@ -1,4 +1,4 @@
-import { type ConformanceWorld, conformanceChecks } from '@drydock/service/testing/conformance';
+import { type ConformanceWorld, conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
 import { givenWorkflow, statusFor } from '@drydock/service/testing/conformance-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { givenBackup, givenDatabase, startApi } from '../test/databases-api';
@@ -23,6 +23,7 @@ beforeAll(async () => {
     },
     // No host is up that could say how large the database is.
     cannotSucceed: { preflightDatabaseUpgrade: '503 dependency_unavailable' },
+    waiting: ['preflightDatabaseBackupRestore'],
   };
 });
 afterAll(() => api.close());
@@ -30,5 +31,9 @@ afterAll(() => api.close());
 describe('every operation of databases', () => {
   // Each check has its own expectations.
   // oxlint-disable-next-line jest/expect-expect
-  it.each(conformanceChecks('databases').map((check) => [check.name, check] as const))('%s', (_name, check) => check.run(world));
+  it.each(conformanceChecks('databases').map((check) => [check.name, check] as const))(
+    '%s',
+    (_name, check) => check.run(world),
+    conformanceLimitMs,
+  );
 });

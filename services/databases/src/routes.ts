@@ -16,6 +16,7 @@ import { databaseParent } from './databases/database-parent';
 import { deleteDatabase } from './databases/delete-database';
 import { getDatabase } from './databases/get-database';
 import { listDatabases } from './databases/list-databases';
+import { updateDatabase } from './databases/update-database';
 import { preflightRestore } from './restores/preflight-restore';
 import { restoreDatabase } from './restores/restore-database';
 import { abandoned } from './upgrades/abandoned';
@@ -29,6 +30,7 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(quotas.getDatabaseQuota, getQuota(context)),
   route(quotas.setDatabaseQuota, setQuota(context, '/v1/databases/quota')),
   route(databases.getDatabase, getDatabase(context)),
+  route(databases.updateDatabase, updateDatabase(context)),
   route(databases.deleteDatabase, deleteDatabase(context)),
   route(databaseBackups.listDatabaseBackups, listBackups(context)),
   route(databaseBackups.getDatabaseBackup, getBackup(context)),

@@ -1,4 +1,5 @@
-import { isIPv6 } from 'node:net';
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIP, isIPv6 } from 'node:net';
 
 const mappedIPv4 = '::ffff:';
 
@@ -8,8 +9,8 @@ const mappedIPv4 = '::ffff:';
  */
 export function addressGroup(address: string | undefined): string {
   if (address === undefined) return '';
-  if (address.startsWith(mappedIPv4)) return address.slice(mappedIPv4.length);
-  return isIPv6(address) ? networkOf(address) : address;
+  const plain = unmapped(address);
+  return isIPv6(plain) ? networkOf(plain) : plain;
 }
 
 function networkOf(address: string): string {
@@ -19,4 +20,45 @@ function networkOf(address: string): string {
   const zeros = after === undefined ? 0 : Math.max(0, 8 - head.length - tail.length);
   const groups = [...head, ...Array.from({ length: zeros }, () => '0'), ...tail];
   return `${groups.slice(0, 4).join(':')}::/64`;
+}
+
+/** A socket that takes both families writes an IPv4 address as one of IPv6. */
+const unmapped = (address: string): string =>
+  address.toLowerCase().startsWith(mappedIPv4) && address.includes('.') ? address.slice(mappedIPv4.length) : address;
+
+/** Addresses and networks such as 203.0.113.7 or 2001:db8::/32 as a list that is quick to ask. Throws for what is neither. */
+export function networksOf(listed: readonly string[]): BlockList {
+  const networks = new BlockList();
+  for (const entry of listed) {
+    const [address = '', prefix] = entry.split('/');
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+    if (prefix === undefined) networks.addAddress(address, family);
+    else networks.addSubnet(address, Number(prefix), family);
+  }
+  return networks;
+}
+
+/** False for what is no address. */
+export function isWithin(networks: BlockList, address: string): boolean {
+  const plain = unmapped(address);
+  const family = isIP(plain);
+  return family !== 0 && networks.check(plain, family === 6 ? 'ipv6' : 'ipv4');
+}
+
+/**
+ * Who really asks: the socket's address, or, as long as that is one of our own `proxies`, the one from which it says that it was asked. What a client writes
+ * into X-Forwarded-For itself is left of all that, and never believed. '' when nobody can tell.
+ */
+export function clientAddress({ socket, headers }: IncomingMessage, proxies: BlockList | undefined): string {
+  let address = socket.remoteAddress ?? '';
+  if (proxies === undefined) return address;
+  const given = headers['x-forwarded-for'];
+  const hops = (Array.isArray(given) ? given.join() : (given ?? '')).split(',');
+  while (isWithin(proxies, address) && hops.length > 0) {
+    const said = hops.pop()?.trim() ?? '';
+    // A proxy that names nobody asks for itself: a probe of its own.
+    if (said === '') return address;
+    address = isIP(said) === 0 ? '' : said;
+  }
+  return address;
 }

@@ -5,12 +5,14 @@ import { answerHealth, answerReady, type ReadyChecks } from '@drydock/service/pr
 import type { Log } from '@drydock/service/telemetry/log';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { addressGroup } from './address';
-import { docsPage, openApiPage } from './docs-page';
+import { answerOptions } from './cors';
 import { openExchange } from './exchange';
 import { assertClean } from './hygiene';
-import { frontPage, type Page, sendPage } from './page';
+import { guideIndexPage, guidePage } from './pages/guides';
+import { type Page, sendPage } from './pages/page';
+import { problemIndexPage, problemPage } from './pages/problems';
+import { frontPage, openApiPage, pageFiles, referencePage } from './pages/reference';
 import type { Handle } from './pipeline';
-import { problemIndexPage, problemPage } from './problem-page';
 import type { Quotas } from './quota';
 import { refuse } from './refuse';
 
@@ -47,8 +49,11 @@ function createApp(kit: AppKit): Express {
     pageOfAnswer(await answerReady(kit.checks.needed, kit.isClosing(), kit.log, kit.checks.informative)),
   );
   mountDocument(app, kit, '/', async (request) => frontPage(request.headers.accept));
-  mountDocument(app, kit, '/openapi.json', async () => openApiPage());
-  mountDocument(app, kit, '/docs', async () => docsPage());
+  mountDocument(app, kit, '/openapi.json', openApiPage);
+  mountDocument(app, kit, '/docs', referencePage);
+  for (const [path, make] of Object.entries(pageFiles)) mountDocument(app, kit, path, make);
+  mountDocument(app, kit, '/docs/guides', guideIndexPage);
+  mountDocument(app, kit, '/docs/guides/:name', async (request) => guidePage(String(request.params['name'])));
   mountDocument(app, kit, '/problems', async (request) => problemIndexPage(request.headers.accept));
   mountDocument(app, kit, '/problems/:code', async (request) => problemPage(String(request.params['code']), request.headers.accept));
   // What is left is answered as every unknown path of the API is.
@@ -82,13 +87,16 @@ function mountDocument(app: Express, kit: AppKit, path: string, make: MakePage):
   });
 }
 
+const pageMethods = 'GET, HEAD, OPTIONS';
+
 /** Pages need no key, count against no quota and take no place of a call. */
 function mount(app: Express, kit: AppKit, path: string, make: MakePage): void {
   app.all(path, async (request, response) => {
     const exchange = openExchange(request, response, kit.quotas);
     try {
       assertClean(request);
-      if (request.method !== 'GET' && request.method !== 'HEAD') throw problem('method_not_allowed', { extra: { allow: 'GET, HEAD' } });
+      if (request.method === 'OPTIONS') return answerOptions(exchange, pageMethods, kit.isClosing());
+      if (request.method !== 'GET' && request.method !== 'HEAD') throw problem('method_not_allowed', { extra: { allow: pageMethods } });
       sendPage(exchange, await make(request), kit.isClosing());
     } catch (error) {
       refuse(exchange, error, kit.isClosing());

@@ -3,6 +3,7 @@ import { verificationSchema } from '@drydock/contracts/hosting/verification';
 import { problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process/time-out-scale';
 import { signInternalToken } from '@drydock/service/access/internal-token';
+import { networksOf } from './address';
 import type { Verified } from './authenticate';
 import type { Upstream } from './upstream';
 
@@ -13,7 +14,7 @@ const verifyMs = 2_000;
 /** Asks keys whether a token is good right now. Rejects with 503 `dependency_unavailable` when keys cannot be asked. */
 export const createAskKeys =
   (keys: Upstream) =>
-  (token: string): Promise<Verified> =>
+  (token: string, traceparent?: string): Promise<Verified> =>
     keys.guard(async () => {
       const body = Buffer.from(JSON.stringify({ token }));
       const bound = { requestId: randomUUID(), method: 'POST', path: verifyPath, body };
@@ -21,7 +22,11 @@ export const createAskKeys =
       const response = await keys.pool.request({
         method: 'POST',
         path: verifyPath,
-        headers: { authorization: `Bearer ${internalToken}`, 'content-type': 'application/json' },
+        headers: {
+          authorization: `Bearer ${internalToken}`,
+          'content-type': 'application/json',
+          ...(traceparent === undefined ? {} : { traceparent }),
+        },
         body,
         signal: AbortSignal.timeout(scaled(verifyMs)),
       });
@@ -35,6 +40,6 @@ export const createAskKeys =
       }
       const verification = verificationSchema.parse(JSON.parse(text));
       if (!verification.valid) return null;
-      const { key_id: keyId, org_id: orgId, mode, scopes } = verification;
-      return { keyId, orgId, mode, scopes };
+      const { key_id: keyId, org_id: orgId, mode, scopes, allowed_ips: from } = verification;
+      return { caller: { keyId, orgId, mode, scopes }, from: from === undefined ? undefined : networksOf(from) };
     });

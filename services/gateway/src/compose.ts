@@ -8,6 +8,8 @@ import { listen } from '@drydock/service/http/http-server';
 import { streamLimits, streamShares } from '@drydock/service/http/stream';
 import type { ReadyChecks } from '@drydock/service/process/health';
 import type { Log } from '@drydock/service/telemetry/log';
+import type { RequestTraces } from '@drydock/service/telemetry/request-traces';
+import { networksOf } from './address';
 import { createListener } from './app';
 import { createAskKeys } from './ask-keys';
 import { createAuthenticate } from './authenticate';
@@ -76,10 +78,12 @@ export interface GatewayOptions {
   log: Log;
   limits?: Partial<GatewayLimits>;
   endpoints?: readonly EndpointDefinition[];
+  /** Left out: telemetry is off. */
+  traces?: RequestTraces;
 }
 
 /** The only place that constructs. */
-export function composeGateway({ config, log, limits: given = {}, endpoints = allEndpoints }: GatewayOptions): Gateway {
+export function composeGateway({ config, log, limits: given = {}, endpoints = allEndpoints, traces }: GatewayOptions): Gateway {
   const limits = { ...gatewayLimits, ...given };
   const closing = new AbortController();
   const streams = createStreamShares(limits.streamsMax);
@@ -96,6 +100,7 @@ export function composeGateway({ config, log, limits: given = {}, endpoints = al
       cache: createVerificationCache({ ask: createAskKeys(upstreams.keys) }),
       throttle: createFailureThrottle({ failuresMax: limits.failedLookUpsMax, windowMs: 10_000 }),
       lookUps: createShares(limits.lookUpsMax, [1]),
+      proxies: config.trustedProxies.length === 0 ? undefined : networksOf(config.trustedProxies),
     }),
     quotas,
     limit: createLimit(quotas, store),
@@ -104,6 +109,7 @@ export function composeGateway({ config, log, limits: given = {}, endpoints = al
     streams,
     bodies: createCallerShares(limits.bodiesMax),
     requestLog: createRequestLog(log),
+    traces,
     isClosing,
   });
   const pages = createShares(limits.pagesMax, [1]);

@@ -6,6 +6,14 @@ import { z } from 'zod';
 const upstreamUrl = (name: ServiceName) => urlField(`Where ${name} listens; without it its endpoints answer 503`).optional();
 const upstreamSecret = (name: ServiceName) => secretField(`Signs the calls to ${name}; needed with its URL`).optional();
 
+const networkListSchema = z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]));
+
+const entriesOf = (list: string): string[] =>
+  list
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+
 export const configShape = {
   ...processFields('gateway'),
   KEYS_URL: urlField('Where keys listens; every call is authenticated there'),
@@ -22,6 +30,11 @@ export const configShape = {
     .url('must be a URL')
     .optional()
     .meta({ description: 'Redis or Valkey for the quotas, as QUEUE_URL; without it each gateway counts alone', secret: true }),
+  TRUSTED_PROXIES: z
+    .string()
+    .default('')
+    .refine((list) => networkListSchema.safeParse(entriesOf(list)).success, 'must be addresses and networks, with commas between them')
+    .meta({ description: 'Proxies of yours in front of it, as addresses and networks: only their X-Forwarded-For is believed' }),
   DRYDOCK_RATE_LIMIT_SCALE: z.coerce.number().positive().default(1).meta({ description: 'Multiplies every quota' }),
 };
 
@@ -40,6 +53,8 @@ export interface GatewayConfig {
   upstreams: Partial<Record<ServiceName, UpstreamConfig>> & { keys: UpstreamConfig };
   redisUrl: string | undefined;
   rateLimitScale: number;
+  /** Addresses and networks whose X-Forwarded-For is believed. */
+  trustedProxies: readonly string[];
 }
 
 /** Reads and checks the environment. Throws ConfigError naming what is missing. */
@@ -53,6 +68,7 @@ export function readGatewayConfig(environment: Environment = process.env): Gatew
     upstreams: readUpstreams(config),
     redisUrl: config.REDIS_URL,
     rateLimitScale: config.DRYDOCK_RATE_LIMIT_SCALE,
+    trustedProxies: entriesOf(config.TRUSTED_PROXIES),
   };
 }
 

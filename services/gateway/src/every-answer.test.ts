@@ -83,10 +83,16 @@ describe('X-Request-Id, RateLimit, RateLimit-Policy and Cache-Control are on eve
   });
 
   it.each([...new Set(endpoints.map(pathOf))])('%s with a method that it has not, and of what is below it', async (path) => {
-    const known = endpoints.filter((endpoint) => pathOf(endpoint) === path).map(({ method }) => method);
+    const here = endpoints.filter((endpoint) => pathOf(endpoint) === path);
+    const known: string[] = here.map(({ method }) => method);
+    const hasHead = here.some(({ method, response }) => method === 'GET' && response.contentType !== 'text/event-stream');
+    const allowed = [...known, 'OPTIONS', ...(hasHead ? ['HEAD'] : [])].sort();
+    const options = await ask(path, { method: 'OPTIONS', key: null });
+    expect([options.status, options.headers.get('allow')?.split(', ')]).toEqual([204, allowed]);
+    expect(await headersOf(options)).toBe('204 read');
     for (const method of methods.filter((unknown) => !known.includes(unknown))) {
       const response = await ask(path, { method });
-      expect(response.headers.get('allow')?.split(', ').sort()).toEqual(known.sort());
+      expect(response.headers.get('allow')?.split(', ')).toEqual(allowed);
       expect(await headersOf(response)).toBe(`405 ${method === 'GET' ? 'read' : 'write'}`);
     }
     expect(await headersOf(await ask(`${path}/nothing/of/ours`))).toBe('404 read');

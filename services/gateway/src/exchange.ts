@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import type { Caller } from '@drydock/service/access/internal-token';
-import { currentRequestSpan, currentTraceparent, type RequestSpan } from '@drydock/service/telemetry/traceparent';
+import type { RequestTrace } from '@drydock/service/telemetry/request-traces';
 import { type Quotas, quotaHeaders } from './quota';
 
 /** One request and its one answer. */
@@ -11,10 +11,13 @@ export interface Exchange {
   response: ServerResponse;
   requestId: string;
   startedMs: number;
-  traceparent: string | undefined;
-  span: RequestSpan | undefined;
-  /** The endpoint's label once it is known: what logs and traces are grouped by. */
+  /** Undefined while telemetry is off, and for what is no call of the API. */
+  trace: RequestTrace | undefined;
+  /** The endpoint's label once it is known: what logs are grouped by. */
   route: string;
+  /** Its path template: what traces and metrics are grouped by. */
+  routePath: string | undefined;
+  isStream: boolean;
   /** The headers about quotas that the answer has whatever it will be, as names and values by turns; then whatever else it always has. */
   quota: readonly string[];
   headers: string[];
@@ -25,22 +28,22 @@ export interface Exchange {
   onClientGone: (() => void) | undefined;
 }
 
+const readMethods: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS']);
 const acceptedRequestId = /^[A-Za-z0-9_-]{8,64}$/;
 
-export function openExchange(request: IncomingMessage, response: ServerResponse, quotas: Quotas): Exchange {
+export function openExchange(request: IncomingMessage, response: ServerResponse, quotas: Quotas, trace?: RequestTrace): Exchange {
   const given = request.headers['x-request-id'];
   const requestId = typeof given === 'string' && acceptedRequestId.test(given) ? given : randomUUID();
-  const span = currentRequestSpan();
-  span?.setAttributes({ 'drydock.request_id': requestId });
   return {
     request,
     response,
     requestId,
     startedMs: performance.now(),
-    traceparent: currentTraceparent(),
-    span,
+    trace,
     route: 'none',
-    quota: quotaHeaders(request.method === 'GET' || request.method === 'HEAD' ? quotas.read : quotas.write),
+    routePath: undefined,
+    isStream: false,
+    quota: quotaHeaders(readMethods.has(request.method) ? quotas.read : quotas.write),
     headers: [],
     caller: undefined,
     error: undefined,
@@ -48,13 +51,23 @@ export function openExchange(request: IncomingMessage, response: ServerResponse,
   };
 }
 
+/** For browsers; see cors.ts. */
+const readableFromAnyOrigin = [
+  'Access-Control-Allow-Origin',
+  '*',
+  'Access-Control-Expose-Headers',
+  'ETag, Idempotent-Replayed, Location, RateLimit, RateLimit-Policy, Retry-After, traceparent, X-Drydock-Mode, X-Request-Id',
+];
+
 /**
  * The head of an answer, as Node writes it fastest: names and values by turns.
  * `isClosing` and a body that did not arrive to its end close the connection: what is left of it must not be read as the next request.
  */
 export function headOf(exchange: Exchange, isClosing: boolean, own: readonly string[]): string[] {
   const head = ['X-Request-Id', exchange.requestId, ...exchange.quota, ...exchange.headers, ...own];
-  if (exchange.traceparent !== undefined) head.push('traceparent', exchange.traceparent);
+  if (exchange.request.headers.origin !== undefined) head.push(...readableFromAnyOrigin);
+  const traceparent = exchange.trace?.traceparent;
+  if (traceparent !== undefined) head.push('traceparent', traceparent);
   if (isClosing || hasUnreadBody(exchange.request)) head.push('Connection', 'close');
   return head;
 }

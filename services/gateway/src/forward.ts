@@ -12,6 +12,8 @@ import { type Upstream, unavailable } from './upstream';
 
 /** Several times the longest cursor. The path is part of the signed token, whose size is bounded: a quote takes twice its place there. */
 const searchLengthMax = 2_048;
+/** Longer than a list of a few dozen of ours. */
+const entityTagsLengthMax = 1_000;
 /** Longer than any of ours, which are numbers. With one of 16 kB our own headers would be too large for the service. */
 const eventIdLengthMax = 64;
 
@@ -69,10 +71,16 @@ function upstreamRequest({ name, key, limits }: Upstream, { exchange, match, pat
   const { endpoint, isStream } = match.route;
   const { headers } = exchange.request;
   const idempotencyKey = endpoint.idempotency === 'accepted' ? singleHeader(headers['idempotency-key']) : undefined;
-  const bound = { requestId: exchange.requestId, method: endpoint.method, path, body, idempotencyKey };
+  const ifMatch = endpoint.method === 'PATCH' ? readIfMatch(headers['if-match']) : undefined;
+  const bound = { requestId: exchange.requestId, method: endpoint.method, path, body, idempotencyKey, ifMatch };
   const sent = ['authorization', `Bearer ${signRequestToken(key, name, caller, bound)}`, 'x-request-id', exchange.requestId];
   sent.push('accept', isStream ? 'text/event-stream' : 'application/json');
+  if (exchange.trace?.traceparent !== undefined) sent.push('traceparent', exchange.trace.traceparent);
   if (idempotencyKey !== undefined) sent.push('idempotency-key', idempotencyKey);
+  if (ifMatch !== undefined) sent.push('if-match', ifMatch);
+  const ifNoneMatch = endpoint.method === 'GET' && !isStream ? headers['if-none-match'] : undefined;
+  // Without it the answer is whole, which is right as well.
+  if (ifNoneMatch !== undefined && ifNoneMatch.length <= entityTagsLengthMax) sent.push('if-none-match', ifNoneMatch);
   if (body.length > 0) sent.push('content-type', 'application/json');
   const lastEventId = isStream ? singleHeader(headers['last-event-id']) : undefined;
   if (lastEventId !== undefined && lastEventId.length <= eventIdLengthMax) sent.push('last-event-id', lastEventId);
@@ -95,6 +103,12 @@ function refuseLongQuery(endpoint: EndpointDefinition, search: string): never {
   if (String(limit).length > limitLengthMax) throw problem('invalid_limit');
   if (cursor !== undefined) throw problem('invalid_cursor');
   throw problem('invalid_request', { detail: `Send at most ${searchLengthMax} characters behind the question mark.` });
+}
+
+/** Never left out silently: the change would be made whatever the record has become. */
+function readIfMatch(header: string | undefined): string | undefined {
+  if (header === undefined || header.length <= entityTagsLengthMax) return header;
+  throw problem('invalid_request', { detail: `Send at most ${entityTagsLengthMax} characters in If-Match.` });
 }
 
 const singleHeader = (value: string | string[] | undefined): string | undefined => (typeof value === 'string' ? value : undefined);

@@ -44,6 +44,74 @@ describe('answers', () => {
     expect(response.headers.get('x-request-id')).not.toBe('of-the-service');
   });
 
+  it('to HEAD are those to GET without their body, and a stream has no head', async () => {
+    bench.hosting.answer = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': '8', etag: '"1"' });
+      response.end('{"a":12}');
+    };
+    const head = await call('/v1/sites', { method: 'HEAD' });
+    expect([head.status, head.headers.get('content-length'), head.headers.get('etag'), await head.text()]).toEqual([200, '8', '"1"', '']);
+    expect(bench.hosting.seen.at(-1)?.method).toBe('GET');
+    // The connection is as good as new.
+    expect(await (await call()).json()).toEqual({ a: 12 });
+    const refused = await fetch(`${bench.url}/v1/sites`, { method: 'HEAD' });
+    expect([refused.status, await refused.text()]).toEqual([401, '']);
+    const stream = await call(workflowPath, { method: 'HEAD' });
+    expect([stream.status, stream.headers.get('allow')]).toEqual([405, 'GET, OPTIONS']);
+  });
+
+  it('depend on what the client has, where the contract says so: 304 passes, and a change is never made without its If-Match', async () => {
+    bench.hosting.answer = (_request, response) => void response.writeHead(304, { etag: '"1"', 'cache-control': 'no-store' }).end();
+    const conditions = { 'if-match': '"1"', 'if-none-match': 'W/"1", "2"' };
+    const same = await call('/v1/sites', { headers: conditions });
+    expect([same.status, same.headers.get('etag'), await same.text()]).toEqual([304, '"1"', '']);
+    expect((await call('/v1/sites', { method: 'HEAD', headers: conditions })).status).toBe(304);
+    const passed = () => ['if-match', 'if-none-match'].map((name) => bench.hosting.seen.at(-1)?.headers[name]);
+    expect(passed()).toEqual([undefined, 'W/"1", "2"']);
+    bench.hosting.answer = (_request, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+    const change = (headers: Record<string, string>) =>
+      call('/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44', {
+        method: 'PATCH',
+        body: '{}',
+        headers: { 'content-type': 'application/json', ...headers },
+      });
+    expect((await change(conditions)).status).toBe(200);
+    expect(passed()).toEqual(['"1"', undefined]);
+    await post();
+    expect(passed()).toEqual([undefined, undefined]);
+    const { arrived } = bench.hosting;
+    const refused = await change({ 'if-match': `"${'x'.repeat(1_000)}"` });
+    expect([refused.status, bench.hosting.arrived]).toEqual([422, arrived]);
+    await call('/v1/sites', { headers: { 'if-none-match': `"${'x'.repeat(1_000)}"` } });
+    expect(passed()).toEqual([undefined, undefined]);
+  });
+
+  it('are for pages of any origin that hold a key: every answer says so, and the question before it needs none', async () => {
+    const origin = { origin: 'https://panel.example.com' };
+    const asked = { ...origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization,idempotency-key' };
+    const preflight = await fetch(`${bench.url}/v1/sites`, { method: 'OPTIONS', headers: asked });
+    expect(preflight.status).toBe(204);
+    expect(Object.fromEntries(preflight.headers)).toMatchObject({
+      allow: 'GET, HEAD, OPTIONS, POST',
+      'access-control-allow-origin': '*',
+      'access-control-allow-methods': 'GET, HEAD, OPTIONS, POST',
+      'access-control-allow-headers': expect.stringMatching(/Authorization.*Idempotency-Key/),
+    });
+    expect(bench.hosting.arrived).toBe(0);
+    for (const response of [
+      await call('/v1/sites', { headers: origin }),
+      await call('/v1/nothing', { headers: origin }),
+      await fetch(`${bench.url}/v1/sites`, { headers: origin }),
+      await fetch(`${bench.url}/openapi.json`, { headers: origin }),
+    ]) {
+      expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([response.status, '*']);
+      expect(response.headers.get('access-control-expose-headers')).toMatch(/ETag.*Location.*Retry-After/);
+      expect(response.headers.get('access-control-allow-credentials')).toBeNull();
+    }
+    expect((await call()).headers.get('access-control-allow-origin')).toBeNull();
+    expect((await fetch(`${bench.url}/v1/nothing`, { method: 'OPTIONS', headers: asked })).status).toBe(404);
+  });
+
   it('of problems pass as the service wrote them', async () => {
     bench.hosting.answer = (_request, response) => {
       response.writeHead(422, { 'content-type': 'application/problem+json' });

@@ -7,7 +7,9 @@ import type { Caller } from '@drydock/service/access/internal-token';
 import type { Shares } from '@drydock/service/access/shares';
 import { assertJsonContentType } from '@drydock/service/http/json-body';
 import { readBody } from '@drydock/service/http/raw-body';
+import type { RequestTraces } from '@drydock/service/telemetry/request-traces';
 import type { Authenticate } from './authenticate';
+import { answerOptions } from './cors';
 import { type Exchange, openExchange } from './exchange';
 import type { Forward } from './forward';
 import { assertClean } from './hygiene';
@@ -30,6 +32,7 @@ export interface PipelineKit {
   /** Bodies that are on their way in. One that comes slowly holds none of the places. */
   bodies: Shares;
   requestLog: RequestLog;
+  traces: RequestTraces | undefined;
   isClosing(): boolean;
 }
 
@@ -41,7 +44,7 @@ export type Handle = (request: IncomingMessage, response: ServerResponse) => voi
  */
 export function createPipeline(kit: PipelineKit): Handle {
   return (request, response) => {
-    const exchange = openExchange(request, response, kit.quotas);
+    const exchange = openExchange(request, response, kit.quotas, kit.traces?.begin(request.method ?? ''));
     const end = onceClosed(kit, exchange);
     serve(kit, exchange, end).catch((error: unknown) => refuse(exchange, error, kit.isClosing()));
   };
@@ -50,18 +53,19 @@ export function createPipeline(kit: PipelineKit): Handle {
 async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise<void> {
   const { request } = exchange;
   const repeated = assertClean(request);
+  if (request.method === 'OPTIONS') return answerOptions(exchange, kit.routes.methods(request.url ?? ''), kit.isClosing());
   const match = kit.routes.match(request.method ?? '', request.url ?? '');
   const { route } = match;
   exchange.route = route.label;
-  exchange.span?.setRoute(route.endpoint.path);
+  exchange.routePath = route.endpoint.path;
+  exchange.isStream = route.isStream;
   const isExempt = route.endpoint.quota === 'exempt';
   const quota = kit.quotas[route.endpoint.quota === 'exempt' ? 'write' : route.endpoint.quota];
   exchange.quota = quotaHeaders(quota);
 
-  const known = kit.authenticate(request, repeated);
+  const known = kit.authenticate(request, repeated, exchange.trace?.traceparent);
   const caller = known instanceof Promise ? await known : known;
   exchange.caller = caller;
-  exchange.span?.setAttributes({ 'drydock.org_id': caller.orgId, 'drydock.key_id': caller.keyId });
   if (caller.mode === 'sandbox') exchange.headers.push('X-Drydock-Mode', 'sandbox');
   // What is exempt is told how much its writes have left, takes nothing of it and is never refused.
   const counted = isExempt ? kit.limit.peek(quota, caller) : kit.limit.count(quota, caller);
@@ -79,6 +83,25 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   }
   await kit.forward(exchange, match, caller, body);
 }
+
+function endTrace({ request, response, requestId, trace, routePath, isStream, startedMs, caller }: Exchange, endedMs: number): void {
+  // Until its head is written an answer has the status 200, whatever it will be.
+  const status = response.headersSent ? response.statusCode : undefined;
+  trace?.end({
+    ...{ method: request.method ?? '', route: routePath, status, startedMs, endedMs, isStream },
+    attributes: () => ({
+      'url.path': request.url?.split('?', 1)[0],
+      'user_agent.original': request.headers['user-agent'],
+      'drydock.request_id': requestId,
+      'drydock.org_id': caller?.orgId,
+      'drydock.key_id': caller?.keyId,
+      'drydock.key_prefix': caller === undefined ? undefined : prefixOf(request.headers.authorization),
+    }),
+  });
+}
+
+/** The public part of a token that was found good: dd_live_PREFIX_…, by which people know a key. */
+const prefixOf = (authorization = ''): string => authorization.split('_', 3)[2] ?? '';
 
 const nothing = Buffer.alloc(0);
 
@@ -114,7 +137,9 @@ function onceClosed(kit: PipelineKit, exchange: Exchange): Ending {
     isClosed = true;
     giveBack?.();
     if (!response.writableFinished) exchange.onClientGone?.();
-    kit.requestLog(exchange, performance.now());
+    const nowMs = performance.now();
+    kit.requestLog(exchange, nowMs);
+    endTrace(exchange, nowMs);
   });
   const hold = (release: () => void): void => {
     if (isClosed) release();

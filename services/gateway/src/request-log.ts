@@ -17,6 +17,7 @@ export function createRequestLog(log: Log): RequestLog {
       status: response.headersSent ? response.statusCode : 0,
       duration_ms: Math.round((nowMs - exchange.startedMs) * 10) / 10,
       request_id: exchange.requestId,
+      trace_id: exchange.trace?.traceId,
       org_id: caller?.orgId,
       key_id: caller?.keyId,
       aborted: response.writableFinished ? undefined : true,

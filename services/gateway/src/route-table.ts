@@ -22,8 +22,10 @@ export interface RouteMatch {
 }
 
 export interface RouteTable {
-  /** Throws 404 `route_not_found` or 405 `method_not_allowed` with `allow` among its extra members. */
+  /** HEAD is matched as GET. Throws 404 `route_not_found` or 405 `method_not_allowed` with `allow` among its extra members. */
   match(method: string, target: string): RouteMatch;
+  /** What the path takes, as `Allow` names it. Throws 404 `route_not_found`. */
+  methods(target: string): string;
 }
 
 interface PathNode {
@@ -43,7 +45,7 @@ export function createRouteTable(endpoints: readonly EndpointDefinition[]): Rout
     if (node.routes.has(endpoint.method)) throw new Error(`${endpoint.method} ${endpoint.path} is there twice`);
     node.routes.set(endpoint.method, compileRoute(endpoint));
   }
-  return { match: (method, target) => matchRoute(root, method, target) };
+  return { match: (method, target) => matchRoute(root, method, target), methods: (target) => methodsOf(findNode(root, target).node) };
 }
 
 function growBranch(node: PathNode, segment: string): PathNode {
@@ -68,6 +70,20 @@ function compileRoute(endpoint: EndpointDefinition): CompiledRoute {
 }
 
 function matchRoute(root: PathNode, method: string, target: string): RouteMatch {
+  const { node, values, search } = findNode(root, target);
+  const route = node.routes.get(method === 'HEAD' ? 'GET' : method);
+  // The head of a stream that nobody reads is of no use to anybody.
+  if (route === undefined || (method === 'HEAD' && route.isStream))
+    throw problem('method_not_allowed', { extra: { allow: methodsOf(node) } });
+  return { route, values, search };
+}
+
+function methodsOf({ routes }: PathNode): string {
+  const read = routes.get('GET');
+  return [...routes.keys(), 'OPTIONS', ...(read === undefined || read.isStream ? [] : ['HEAD'])].sort().join(', ');
+}
+
+function findNode(root: PathNode, target: string): { node: PathNode; values: string[]; search: string } {
   const queryAt = target.indexOf('?');
   const path = queryAt < 0 ? target : target.slice(0, queryAt);
   const search = queryAt < 0 ? '' : target.slice(queryAt + 1);
@@ -80,9 +96,7 @@ function matchRoute(root: PathNode, method: string, target: string): RouteMatch 
     if (node === undefined) throw problem('route_not_found');
   }
   if (node.routes.size === 0) throw problem('route_not_found');
-  const route = node.routes.get(method);
-  if (route === undefined) throw problem('method_not_allowed', { extra: { allow: [...node.routes.keys()].sort().join(', ') } });
-  return { route, values, search };
+  return { node, values, search };
 }
 
 function takeParameter(node: PathNode, segment: string, values: string[]): PathNode | undefined {

@@ -1,15 +1,15 @@
 import { closeOnSignal, createLifetime } from '@drydock/service/process/shutdown';
 import { createLog } from '@drydock/service/telemetry/log';
-import { ignoreClientTraces } from '@drydock/service/telemetry/telemetry';
+import { beginTraces } from '@drydock/service/telemetry/telemetry';
 import { composeGateway } from './compose';
 import { readGatewayConfig } from './config';
 
 async function main(): Promise<void> {
-  ignoreClientTraces();
+  const traces = beginTraces();
   const config = readGatewayConfig();
   const log = createLog({ service: config.serviceName, level: config.logLevel });
   const lifetime = createLifetime(log);
-  const gateway = composeGateway({ config, log });
+  const gateway = composeGateway({ config, log, ...(traces === undefined ? {} : { traces }) });
   lifetime.onClose('gateway', () => gateway.close(), 22_000);
   closeOnSignal(lifetime, log);
   log.info(await gateway.listen(config.port, config.host), 'listening');

@@ -8,12 +8,13 @@ import { newKey, secretOf, startService, type TestService } from '../test/fixtur
 const home = path.join(__dirname, '..');
 
 /** A gateway as it is deployed, with tracing on; resolves with where it listens. */
-async function startTraced(keysUrl: string, otlpUrl: string) {
+async function startTraced(keysUrl: string, otlpUrl: string, settings: Record<string, string> = { TRACE_READS: '1' }) {
   const environment = {
     PATH: process.env['PATH'] ?? '',
     KEYS_URL: keysUrl,
     KEYS_TOKEN_SECRET: secretOf('keys'),
     OTEL_EXPORTER_OTLP_ENDPOINT: otlpUrl,
+    ...settings,
   };
   const child = spawn(process.execPath, ['--require', '@drydock/service/telemetry/telemetry', 'dist/server.js'], {
     cwd: home,
@@ -90,7 +91,60 @@ test('a request’s span and its duration are named by the route, and the span b
     'drydock.request_id': 'request-of-ours',
     'drydock.org_id': key.orgId,
     'drydock.key_id': key.keyId,
+    'drydock.key_prefix': key.token.split('_')[2],
   };
   for (const [name, value] of Object.entries(attributes)) expect(traces).toContain(`{"key":"${name}","value":{"stringValue":"${value}"}}`);
   expect(metrics).toContain('{"key":"http.route","value":{"stringValue":"/v1/api-keys/{keyId}"}}');
+});
+
+interface Sent {
+  name: string;
+  kind: number;
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+}
+const spansSent = (): Sent[] =>
+  sent
+    .filter(({ path }) => path === '/v1/traces')
+    .flatMap(({ body }) => JSON.parse(body).resourceSpans)
+    .flatMap(({ scopeSpans }) => scopeSpans)
+    .flatMap(({ spans }: { spans: Sent[] }) => spans);
+
+/** Longer than a request takes on the busiest machine: nothing is slow. */
+const neverSlow = { TRACE_READS: '0', TRACE_SLOW_MS: '3600000' };
+
+/** Calls a gateway with these settings and ends it. Returns the spans that it sent, and what its answer and the service below saw of the trace. */
+async function traceOf(settings: Record<string, string>, method: string, path: string) {
+  sent.length = 0;
+  const gateway = await startTraced(keys.url, `http://127.0.0.1:${(collector.address() as AddressInfo).port}`, settings);
+  const headers = { authorization: `Bearer ${key.token}`, 'content-type': 'application/json' };
+  const response = await fetch(gateway.url + path, { method, headers, ...(method === 'GET' ? {} : { body: '{"name":"x","scopes":[]}' }) });
+  await response.text();
+  await gateway.stop();
+  const [, traceId, , flags] = (response.headers.get('traceparent') ?? '').split('-');
+  const names = spansSent()
+    .filter((span) => span.traceId === traceId)
+    .map(({ name }) => name);
+  return { names, all: spansSent().length, flags, told: keys.seen.at(-1)?.headers['traceparent']?.toString().slice(-2) };
+}
+
+const readPath = '/v1/api-keys';
+
+test('a read that is not in the share is not sent, its service is told so, and a write is sent whatever the share', async () => {
+  expect(await traceOf(neverSlow, 'GET', readPath)).toEqual({ names: [], all: 0, flags: '00', told: '00' });
+  const write = await traceOf(neverSlow, 'POST', readPath);
+  expect([write.flags, write.told]).toEqual(['01', '01']);
+  expect(write.names).toEqual([`POST ${readPath}`]);
+});
+
+test('a read outside the share that is slow, or that fails, is sent', async () => {
+  expect((await traceOf({ TRACE_READS: '0', TRACE_SLOW_MS: '0' }, 'GET', readPath)).names).toEqual([`GET ${readPath}`]);
+  keys.answer = (_request, response) => response.writeHead(500, { 'content-type': 'application/problem+json' }).end('{}');
+  const failed = await traceOf(neverSlow, 'GET', readPath);
+  keys.answer = (_request, response) => response.writeHead(404, { 'content-type': 'application/problem+json' }).end('{}');
+  const missing = await traceOf(neverSlow, 'GET', readPath);
+  keys.answer = (_request, response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+  expect(failed.names).toEqual([`GET ${readPath}`]);
+  expect(missing.names).toEqual([]);
 });

@@ -1,7 +1,8 @@
 import { performance } from 'node:perf_hooks';
 
 export interface VerificationCacheOptions<Answer> {
-  ask(token: string): Promise<Answer>;
+  /** `traceparent`: the trace of the request that asks. */
+  ask(token: string, traceparent?: string): Promise<Answer>;
   /** Monotonic milliseconds. */
   nowMs?: () => number;
   /** How long an answer may be trusted, from the moment its question was SENT. Revoking waits a little longer than this. */
@@ -21,7 +22,7 @@ export interface VerificationCache<Answer> {
   /** The last answer, however old; it decides nothing but how much suspicion the next question meets. */
   last(key: string): Answer | undefined;
   /** Asks, or joins a question about the same token that was sent less than `trustMs` ago. Rejects with what `ask` rejects with; errors are not kept. */
-  verify(key: string, token: string): Promise<Answer>;
+  verify(key: string, token: string, traceparent?: string): Promise<Answer>;
 }
 
 /** Keyed by the caller with a hash: a raw token is never kept. */
@@ -36,9 +37,9 @@ export function createVerificationCache<Answer>(options: VerificationCacheOption
     if (entries.size >= entriesMax) for (const oldest of entries.keys()) if (entries.delete(oldest)) break;
     entries.set(key, entry);
   };
-  const send = async (key: string, token: string): Promise<Answer> => {
+  const send = async (key: string, token: string, traceparent: string | undefined): Promise<Answer> => {
     const entry: Entry<Answer> = { askedMs: nowMs(), asking: undefined, answer: entries.get(key)?.answer };
-    const asking = ask(token);
+    const asking = ask(token, traceparent);
     entry.asking = asking;
     remember(key, entry);
     try {
@@ -57,10 +58,10 @@ export function createVerificationCache<Answer>(options: VerificationCacheOption
       return entry !== undefined && entry.asking === undefined && isTrusted(entry) ? entry.answer : undefined;
     },
     last: (key) => entries.get(key)?.answer,
-    verify: async (key, token) => {
+    verify: async (key, token, traceparent) => {
       for (;;) {
         const entry = entries.get(key);
-        if (entry === undefined || !isTrusted(entry)) return send(key, token);
+        if (entry === undefined || !isTrusted(entry)) return send(key, token, traceparent);
         const answer = entry.asking === undefined ? entry.answer : await entry.asking;
         // An answer that took longer than it may be trusted is good for whoever asked, and too old for whoever joined.
         if (answer !== undefined && isTrusted(entry)) return answer;

@@ -27,6 +27,7 @@ export interface TestKey {
   orgId: string;
   mode: Mode;
   scopes: readonly string[];
+  allowedIps?: readonly string[];
 }
 
 const randomBase62 = (length: number): string => Array.from({ length }, () => base62Alphabet[randomInt(62)]).join('');
@@ -94,13 +95,21 @@ export async function startService(name: string, keys: Map<string, TestKey> = ne
   const verify = async (request: http.IncomingMessage, response: http.ServerResponse, token: string): Promise<void> => {
     const body = await bodyOf(request);
     const expected = { key, used, issuer: 'gateway', audience: name, method: 'POST', path: '/internal/verify' };
-    assertBound(verifyInternalToken(token, expected), body, undefined);
+    assertBound(verifyInternalToken(token, expected), { body });
     const { token: asked } = JSON.parse(body.toString());
     service.lookUps.push(asked);
     const found = keys.get(asked);
     await new Promise((resolve) => setTimeout(resolve, service.verificationMs));
-    const { keyId, orgId, mode, scopes } = found ?? newKey();
-    response.end(JSON.stringify(found === undefined ? { valid: false } : { valid: true, key_id: keyId, org_id: orgId, mode, scopes }));
+    const { keyId, orgId, mode, scopes, allowedIps } = found ?? newKey();
+    const good = {
+      valid: true,
+      key_id: keyId,
+      org_id: orgId,
+      mode,
+      scopes,
+      ...(allowedIps === undefined ? {} : { allowed_ips: allowedIps }),
+    };
+    response.end(JSON.stringify(found === undefined ? { valid: false } : good));
   };
   const serve = async (request: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {
     const { method = '', url = '', headers } = request;
@@ -110,7 +119,11 @@ export async function startService(name: string, keys: Map<string, TestKey> = ne
     const claims = verifyRequestToken(token, { key, used, issuer: 'gateway', audience: name, method, path: url });
     const body = await bodyOf(request);
     const idempotencyKey = headers['idempotency-key'];
-    assertBound(claims, body, typeof idempotencyKey === 'string' ? idempotencyKey : undefined);
+    assertBound(claims, {
+      body,
+      idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
+      ifMatch: headers['if-match'],
+    });
     const seen = { method, url, headers, claims, body: body.toString() };
     service.seen.push(seen);
     service.answer(request, response, seen);
@@ -178,6 +191,7 @@ export async function startBench(given: BenchOptions = {}): Promise<Bench> {
     },
     redisUrl: undefined,
     rateLimitScale: 1_000,
+    trustedProxies: [],
     ...given.config,
   };
   const limits = { drainMs: 20, upstream: { ...upstreamLimits, openMs: 300 }, ...given.limits };

@@ -1,5 +1,5 @@
 import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { processFields, queueFields, secretField, serviceFields, urlField } from '@drydock/service/process/config-fields';
+import { processFields, queueFields, secretField, serviceFields, urlField, workerFields } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 import { faultOfSshHost } from './providers/ssh/ssh-config';
 
@@ -121,6 +121,7 @@ export const workerShape = {
   ...serviceFields('hosting'),
   ...processFields('hosting-worker'),
   ...queueFields,
+  ...workerFields,
   ...siteFields,
   ...changeSiteHost,
   ...bucketFields,

@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { SiteOffsite } from '@drydock/contracts/hosting/offsite';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import type { RunningS3 } from '@drydock/emulators/s3/start-s3';
-import { type ConformanceWorld, conformanceChecks, type Things } from '@drydock/service/testing/conformance';
+import { type ConformanceWorld, conformanceChecks, conformanceLimitMs, type Things } from '@drydock/service/testing/conformance';
 import { givenWorkflow, statusFor } from '@drydock/service/testing/conformance-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
@@ -60,7 +60,14 @@ async function makeThings(caller: Caller, endpoint: EndpointDefinition): Promise
   const subject = endpoint.path.includes('{deletedSiteId}') ? deletedSiteSubject(deletedSiteId) : siteSubject(siteId);
   const workflowId = await givenWorkflow(api, caller, { kind: 'take_backup', subject, input: {}, status: statusFor(endpoint) });
   return {
-    params: { siteId, deletedSiteId, workflowId, backupId: fields['backup_id'] ?? '', orgId: caller.orgId },
+    params: {
+      siteId,
+      deletedSiteId,
+      workflowId,
+      backupId: fields['backup_id'] ?? '',
+      copyId: fields['copy_id'] ?? '',
+      orgId: caller.orgId,
+    },
     fields: { ...fields, primary_domain: `${uuidv7()}.example.com`, endpoint: storage.endpoint },
   };
 }
@@ -99,5 +106,9 @@ it('the copies of a site page by limit and cursor, newest first', async () => {
 describe('every operation of hosting', () => {
   // Each check has its own expectations.
   // oxlint-disable-next-line jest/expect-expect
-  it.each(conformanceChecks('hosting').map((check) => [check.name, check] as const))('%s', (_name, check) => check.run(world));
+  it.each(conformanceChecks('hosting').map((check) => [check.name, check] as const))(
+    '%s',
+    (_name, check) => check.run(world),
+    conformanceLimitMs,
+  );
 });

@@ -41,17 +41,20 @@ interface End {
 
 describe('a database that was put back from a backup', () => {
   let world: OffsiteWorld;
-  let sites: { restored: string; offsite: string; deleted: string; packed: string };
+  let sites: { restored: string; offsite: string; deleted: string; packed: string; copied: string };
   const points = new Map<string, { id: string; state: string }>();
 
   beforeAll(async () => {
     world = await openOffsiteWorld(crashBackends()[0] ?? 'postgres', callerOf());
     hire();
-    const [restored, offsite, deleted, packed] = await Promise.all([1, 2, 3, 4].map(() => makeSite(world)));
-    sites = { restored: restored ?? '', offsite: offsite ?? '', deleted: deleted ?? '', packed: packed ?? '' };
-    for (const siteId of Object.values(sites)) await fillSite(world, siteId, 1);
+    const filled = async (): Promise<string> => {
+      const siteId = await makeSite(world);
+      await fillSite(world, siteId, 1);
+      return siteId;
+    };
+    sites = { restored: await filled(), offsite: await filled(), deleted: await filled(), packed: await filled(), copied: await filled() };
     points.set(sites.restored, { id: await makeBackup(world, sites.restored), state: await see(sites.restored) });
-    await world.configure(sites.offsite);
+    for (const siteId of [sites.offsite, sites.copied]) await world.configure(siteId);
     points.set(sites.offsite, { id: await world.copy(sites.offsite, 'full'), state: await see(sites.offsite) });
     await succeed(world, 'DELETE', `/v1/sites/${sites.deleted}`);
   });
@@ -61,30 +64,37 @@ describe('a database that was put back from a backup', () => {
     for (let number = 0; number < 2; number += 1) world.spawnWorker();
   };
   const see = async (siteId: string): Promise<string> => JSON.stringify(await stateOf(world, siteId));
-  const begin = async (target: string, body: object): Promise<string> => {
-    const answer = await world.api.call('POST', target, { body });
+  const begin = async (target: string, body: object, method: 'POST' | 'DELETE' = 'POST'): Promise<string> => {
+    const answer = await world.api.call(method, target, method === 'POST' ? { body } : {});
     if (answer.status !== 202) throw new Error(`${target} answered ${answer.text}`);
     return workflowIdOf(answer);
   };
   const pointOf = (siteId: string) => points.get(siteId) ?? { id: '', state: '' };
 
-  /** Four works at once, each on a site of its own. */
+  /** Six works at once, each on a site of its own. */
   const beginAll = async (version: number): Promise<Work[]> => {
-    const { restored, offsite, deleted, packed } = sites;
+    const { restored, offsite, deleted, packed, copied } = sites;
+    const removed = await makeSite(world);
+    await fillSite(world, removed, version);
     for (const siteId of [restored, offsite]) await fillSite(world, siteId, version);
     const [restoredNow, offsiteNow, packedNow] = [await see(restored), await see(offsite), await see(packed)];
+    const copiedNow = await see(copied);
     const deletion = await deletionOf(world.api, deleted);
-    const [restore, copy, revival, backup] = await Promise.all([
+    const [restore, back, revival, backup, copy, removal] = await Promise.all([
       begin(`/v1/sites/${restored}/backups/restore`, { backup_id: pointOf(restored).id }),
       begin(`/v1/sites/${offsite}/offsite/restore`, { copy_id: pointOf(offsite).id }),
       begin(`/v1/sites/deleted/${deletion}/restore`, {}),
       begin(`/v1/sites/${packed}/backups`, {}),
+      begin(`/v1/sites/${copied}/offsite/copies`, { kind: version % 2 === 0 ? 'full' : 'incremental' }),
+      begin(`/v1/sites/${removed}`, {}, 'DELETE'),
     ]);
     return [
       { kind: 'restore', siteId: restored, workflowId: restore, before: restoredNow, after: pointOf(restored).state },
-      { kind: 'offsite', siteId: offsite, workflowId: copy, before: offsiteNow, after: pointOf(offsite).state },
+      { kind: 'offsite', siteId: offsite, workflowId: back, before: offsiteNow, after: pointOf(offsite).state },
       { kind: 'revival', siteId: deleted, workflowId: revival, before: '', after: '' },
       { kind: 'backup', siteId: packed, workflowId: backup, before: packedNow, after: packedNow },
+      { kind: 'copy', siteId: copied, workflowId: copy, before: copiedNow, after: copiedNow },
+      { kind: 'removal', siteId: removed, workflowId: removal, before: '', after: '' },
     ];
   };
 
@@ -115,11 +125,29 @@ describe('a database that was put back from a backup', () => {
     if (copy !== undefined) await begin(`/v1/sites/${siteId}/backups/restore`, { backup_id: copy.id });
   };
 
+  /** Every copy that is told to be whole lies in the storage, and nothing lies there that is no copy's. */
+  const lookAtCopies = async (): Promise<void> => {
+    const rows = await world.api.rows<{ object_key: string; status: string }>(
+      "SELECT object_key, status FROM offsite_copies WHERE site_id = $1 AND object_key <> ''",
+      [sites.copied],
+    );
+    const whole = rows.filter(({ status }) => status === 'completed').map(({ object_key: key }) => key);
+    const kept = world.keys(sites.copied).map((key) => key.replace(/^drydock\//, ''));
+    expect(whole.filter((key) => !kept.includes(`${key}/manifest`))).toEqual([]);
+    expect(kept.filter((key) => !whole.some((folder) => key.startsWith(`${folder}/`)))).toEqual([]);
+  };
+
   const judge = async (work: Work, hadLater: boolean): Promise<string> => {
     const { status, error, steps } = await endOf(work);
     const told = `${work.kind} ${status} ${error ?? ''} (${steps})`;
     const site = (await world.api.call('GET', `/v1/sites/${work.siteId}`)).json as { status: string | number };
-    if (work.kind === 'revival') {
+    if (work.kind === 'removal') {
+      if (status !== 'succeeded' || site.status !== 404) throw new Error(`${told}: the site is ${site.status}`);
+      const deletions = await world.api.rows<{ backup_id: string | null }>('SELECT backup_id FROM deleted_sites WHERE site_id = $1', [
+        work.siteId,
+      ]);
+      if (deletions.length !== 1 || deletions[0]?.backup_id === null) throw new Error(`${told}: nothing to come back from`);
+    } else if (work.kind === 'revival') {
       if (status !== 'succeeded' || site.status !== 'active') throw new Error(`${told}: the site is ${site.status}`);
     } else {
       if (site.status !== 'active') throw new Error(`${told}: the site is ${site.status}`);
@@ -166,7 +194,8 @@ describe('a database that was put back from a backup', () => {
         }
         expect(await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'")).toEqual([]);
         // Nothing is locked: each of the sites takes its next work, and what the records say of archives is true.
-        await Promise.all(works.map(({ siteId }) => makeBackup(world, siteId)));
+        await Promise.all(works.filter(({ kind }) => kind !== 'removal').map(({ siteId }) => makeBackup(world, siteId)));
+        await lookAtCopies();
         await succeed(world, 'DELETE', `/v1/sites/${sites.deleted}`);
         const backups = await world.api.rows<{ storage_key: string }>("SELECT storage_key FROM backups WHERE status = 'completed'");
         expect(backups.filter(({ storage_key: key }) => !existsSync(path.join(world.backupsDir, key, 'manifest')))).toEqual([]);

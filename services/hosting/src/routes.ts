@@ -11,6 +11,7 @@ import { getQuota, setQuota } from '@drydock/service/access/org-quota';
 import { type Route, route } from '@drydock/service/http/route';
 import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http/workflow-endpoints';
 import { getApp } from './app/get-app';
+import { preflightRestart } from './app/preflight-restart';
 import { restartApp } from './app/restart-app';
 import { getBackup, listBackups } from './backups/list-backups';
 import { listBackupSkipped } from './backups/list-skipped';
@@ -28,7 +29,7 @@ import { getSiteDomain } from './domains/get-site-domain';
 import { proveSiteDomain } from './domains/prove-site-domain';
 import { configureOffsite } from './offsite/configure-offsite';
 import { copyOffsite } from './offsite/copy-offsite';
-import { getOffsite } from './offsite/get-offsite';
+import { getOffsite, getOffsiteCopy } from './offsite/get-offsite';
 import { preflightOffsite } from './offsite/preflight-offsite';
 import { removeOffsite } from './offsite/remove-offsite';
 import { restoreOffsite } from './offsite/restore-offsite';
@@ -37,7 +38,9 @@ import { deleteSite } from './sites/delete-site';
 import { getSite } from './sites/get-site';
 import { listSites } from './sites/list-sites';
 import { siteParent } from './sites/site-parent';
+import { updateSite } from './sites/update-site';
 import { getVendorSnapshots } from './vendor-snapshots/get-vendor-snapshots';
+import { preflightVendorRestore } from './vendor-snapshots/preflight-vendor-restore';
 import { restoreVendorSnapshot } from './vendor-snapshots/restore-vendor-snapshot';
 import { takeVendorSnapshot } from './vendor-snapshots/take-vendor-snapshot';
 
@@ -47,6 +50,7 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(quotas.getSiteQuota, getQuota(context)),
   route(quotas.setSiteQuota, setQuota(context, '/v1/sites/quota')),
   route(sites.getSite, getSite(context)),
+  route(sites.updateSite, updateSite(context)),
   route(sites.deleteSite, deleteSite(context)),
   route(backups.listSiteBackups, listBackups(context)),
   route(backups.getSiteBackup, getBackup(context)),
@@ -57,11 +61,13 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(offsite.getSiteOffsite, getOffsite(context)),
   route(offsite.putSiteOffsite, configureOffsite(context)),
   route(offsite.deleteSiteOffsite, removeOffsite(context)),
+  route(offsite.getSiteOffsiteCopy, getOffsiteCopy(context)),
   route(offsite.takeSiteOffsiteCopy, copyOffsite(context)),
   route(offsite.restoreSiteOffsite, restoreOffsite(context)),
   route(offsite.preflightSiteOffsiteRestore, preflightOffsite(context)),
   route(siteApp.getSiteApp, getApp(context)),
   route(siteApp.restartSiteApp, restartApp(context)),
+  route(siteApp.preflightSiteAppRestart, preflightRestart(context)),
   route(siteDomain.getSiteDomain, getSiteDomain(context)),
   route(siteDomain.proveSiteDomain, proveSiteDomain(context)),
   route(siteWorkflows.listSiteWorkflows, listWorkflows(siteParent(context), siteWorkflows.listSiteWorkflows)),
@@ -81,4 +87,5 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(vendorSnapshots.getSiteVendorSnapshots, getVendorSnapshots(context)),
   route(vendorSnapshots.takeSiteVendorSnapshot, takeVendorSnapshot(context)),
   route(vendorSnapshots.restoreSiteVendorSnapshot, restoreVendorSnapshot(context)),
+  route(vendorSnapshots.preflightSiteVendorRestore, preflightVendorRestore(context)),
 ];

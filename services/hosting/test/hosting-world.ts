@@ -41,12 +41,16 @@ export async function openWorld(backend: QueueBackend, caller: Caller, more: Rec
     PORT: 0,
     LOG_LEVEL: 'silent',
     OTEL_EXPORTER_OTLP_ENDPOINT: undefined,
+    TRACE_READS: 0,
+    TRACE_SLOW_MS: 1_000,
+    TRACE_DETAIL: 'default',
     DRYDOCK_FAULTS: undefined,
     SITE_HOST_SECRET: siteHostSecret,
     SITE_HOST_READER_SECRET: readerSecret,
     SITES_DIR: sitesDir,
     SITES_DATABASE_URL: readSharedCluster().adminUrl,
     SITES_DATABASE_SOCKET: undefined,
+    SITE_DISK_GB: 20,
     DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: undefined,
   });
   const host = createSiteHostClient({ url: site.url, secret: siteHostSecret });

@@ -35,7 +35,18 @@ export const bootstrapOrg = (database: KeysDatabase, secrets: KeySecrets, reques
     const id = uuidv7();
     const prefix = secrets.newPrefix();
     const secret = secrets.newSecret(null);
-    const key = { id, orgId, name: 'bootstrap', prefix, scopes: [...permissions], mode: 'live' as const, createdBy: null, createdAt: now };
+    const key = {
+      id,
+      orgId,
+      name: 'bootstrap',
+      prefix,
+      scopes: [...permissions],
+      mode: 'live' as const,
+      createdBy: null,
+      expiresAt: null,
+      allowedIps: [],
+      createdAt: now,
+    };
     await insertApiKey(tx, { ...key, ...secrets.hash(secret) });
     await recordAudit(tx, operator, { orgId, action: 'api_key.create', target: `/v1/api-keys/${id}`, at: now });
     return { org_id: orgId, key_id: id, token: formatToken({ mode: 'live', prefix, secret }) };

@@ -1,18 +1,26 @@
 import { createPager } from '@drydock/service/http/paging';
 import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api-process';
-import { layFoundation } from '@drydock/service/process/foundation';
+import { databaseReady, layFoundation } from '@drydock/service/process/foundation';
+import { createHealthServer } from '@drydock/service/process/health-server';
+import type { Process } from '@drydock/service/process/run-process';
 import { deriveKey } from '@drydock/service/process/secrets';
 import { createKeySecrets } from './api-keys/api-key.secret';
-import { takeDelivery } from './audit/take-delivery';
-import type { ServerConfig } from './config';
+import { takeDeliveries } from './audit/take-delivery';
+import type { ServerConfig, WorkerConfig } from './config';
 import { openDatabase } from './database.store';
+import { createSequencer } from './events/sequencer';
 import { createHousekeeping } from './housekeeping';
 import { routes } from './routes';
 import { createLastUses } from './verify/last-uses';
 import { verifyRoute } from './verify/verify-token';
+import { createWebhookSender } from './webhooks/sender';
+import { createWebhookSecrets } from './webhooks/webhook.secret';
 
 /** A gateway trusts a verification for 1 s from asking; the tenth is for the answer's way. */
 const revocationWaitMs = 1_100;
+
+const receiversIn = ({ DRYDOCK_WEBHOOK_ALLOW: list = '' }: Pick<WorkerConfig, 'DRYDOCK_WEBHOOK_ALLOW'>): ReadonlySet<string> =>
+  new Set(list.split(',').filter((entry) => entry !== ''));
 
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
@@ -20,22 +28,59 @@ export function composeApi(config: ServerConfig): ApiProcess {
   const secrets = createKeySecrets(config.SERVICE_SECRET, config.TOKEN_PEPPERS);
   const lastUses = createLastUses(database.sql(), log);
   lifetime.onClose('last uses', () => lastUses.stop());
+  const sequencer = createSequencer(database, log);
+  lifetime.onClose('sequencer', () => sequencer.stop());
   const housekeeping = createHousekeeping(database, log);
   lifetime.onClose('housekeeping', () => housekeeping.stop());
   const api = composeApiProcess(foundation, config, {
     name: 'keys',
-    routes: routes({ database, secrets, pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')), revocationWaitMs }),
+    routes: routes({
+      database,
+      secrets,
+      sequencer,
+      pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')),
+      revocationWaitMs,
+      webhookSecrets: createWebhookSecrets(config.WEBHOOK_SECRET),
+      webhooksAllowed: receiversIn(config),
+    }),
     internalRoutes: [
       verifyRoute({ database, secrets, lastUses }, config.INTERNAL_TOKEN_SECRET),
-      takeDelivery(database, config.AUDIT_TOKEN_SECRETS),
+      ...takeDeliveries(database, config.AUDIT_TOKEN_SECRETS),
     ],
   });
   return {
     ...api,
     start: () => {
       lastUses.start();
+      sequencer.start();
       housekeeping.start();
       return api.start();
     },
   };
 }
+
+/** The process that sends webhooks. Calls to customers' addresses go out from here, so that neither their slowness nor their answers come near the check of a key. */
+export function composeWorker(config: WorkerConfig): Process {
+  const { log, lifetime, database } = layFoundation(config, openDatabase);
+  const sender = createWebhookSender({
+    database,
+    log,
+    secrets: createWebhookSecrets(config.WEBHOOK_SECRET),
+    allowed: receiversIn(config),
+    leaseSeconds: config.WEBHOOK_LEASE_SECONDS,
+  });
+  const health = createHealthServer({ log, ready: databaseReady(database) });
+  lifetime.onClose('http', () => health.close());
+  lifetime.onClose('webhooks', () => sender.stop(), senderCloseMs);
+  return {
+    log,
+    lifetime,
+    start: () => {
+      sender.start();
+      return health.listen(config.PORT, config.HOST);
+    },
+  };
+}
+
+/** As long as an attempt may take. */
+const senderCloseMs = 16_000;

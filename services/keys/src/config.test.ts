@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { envExample } from '@drydock/service/testing/env-example';
-import { readServerConfig, serverShape } from './config';
+import { readServerConfig, serverShape, workerShape } from './config';
 
-it('.env.example shows every variable, and what it is for', () => {
-  expect(readFileSync(path.resolve(__dirname, '../.env.example'), 'utf8')).toBe(envExample(serverShape));
+it('.env.example shows every variable of both processes, and what it is for', () => {
+  expect(readFileSync(path.resolve(__dirname, '../.env.example'), 'utf8')).toBe(envExample({ ...serverShape, ...workerShape }));
 });
 
 const secret = 'ab'.repeat(32);
-const environment = { DATABASE_URL: 'postgresql://keys@localhost/keys', SERVICE_SECRET: secret, INTERNAL_TOKEN_SECRET: secret };
+const secrets = { SERVICE_SECRET: secret, INTERNAL_TOKEN_SECRET: secret, WEBHOOK_SECRET: secret };
+const environment = { DATABASE_URL: 'postgresql://keys@localhost/keys', ...secrets };
 
 it('the secrets of the services and the peppers are read once, and refused when they are too short', () => {
   const config = readServerConfig({ ...environment, AUDIT_TOKEN_SECRETS: `{"hosting":"${secret}"}`, TOKEN_PEPPERS: `{"2":"${secret}"}` });
@@ -17,4 +18,9 @@ it('the secrets of the services and the peppers are read once, and refused when 
     expect(() => readServerConfig({ ...environment, AUDIT_TOKEN_SECRETS: value })).toThrow('AUDIT_TOKEN_SECRETS');
   }
   expect(() => readServerConfig({ ...environment, TOKEN_PEPPERS: `{"0":"${secret}"}` })).toThrow('TOKEN_PEPPERS');
+});
+
+it('the worker, which calls addresses of customers’ choice, holds nothing but its database and what it signs with', () => {
+  const isSecret = (name: string) => /SECRET|PEPPER|URL/.test(name);
+  expect(Object.keys(workerShape).filter(isSecret)).toEqual(['DATABASE_URL', 'WEBHOOK_SECRET']);
 });

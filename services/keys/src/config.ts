@@ -28,9 +28,22 @@ const ownFields = {
     .meta({ description: 'JSON: peppers of the tokens by version, beside version 1 which comes from SERVICE_SECRET', secret: true }),
 };
 
+/** What those who show webhooks' secrets share with those who sign by them. */
+const webhookFields = {
+  WEBHOOK_SECRET: secretField('Source of the secrets of webhooks; shared by keys and its worker'),
+  DRYDOCK_WEBHOOK_ALLOW: z
+    .string()
+    .regex(/^[A-Za-z0-9.-]+:\d{1,5}(?:,[A-Za-z0-9.-]+:\d{1,5})*$/, 'must be host:port,host:port')
+    .optional()
+    .meta({
+      description: 'Receivers of webhooks that may be inside our network and need no https, host:port,host:port: none in production',
+    }),
+};
+
 export const serverShape = {
   ...processFields('keys'),
   ...ownFields,
+  ...webhookFields,
   INTERNAL_TOKEN_SECRET: secretField('Verifies the calls of the gateway; shared with it alone'),
   AUDIT_TOKEN_SECRETS: z
     .string()
@@ -41,6 +54,20 @@ export const serverShape = {
 };
 export type ServerConfig = ConfigOf<typeof serverShape>;
 export const readServerConfig = (environment: Environment = process.env): ServerConfig => readConfig(serverShape, environment);
+
+/** The worker, which sends webhooks. */
+export const workerShape = {
+  ...processFields('keys'),
+  DATABASE_URL: ownFields.DATABASE_URL,
+  ...webhookFields,
+  WEBHOOK_LEASE_SECONDS: z.coerce
+    .number()
+    .min(1)
+    .default(30)
+    .meta({ description: 'How long a worker owns a delivery: after its death the event is sent again then' }),
+};
+export type WorkerConfig = ConfigOf<typeof workerShape>;
+export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig => readConfig(workerShape, environment);
 
 export const readBootstrapConfig = (environment: Environment = process.env): ConfigOf<typeof ownFields> =>
   readConfig(ownFields, environment);

@@ -1,4 +1,6 @@
-import { type ConformanceWorld, conformanceChecks } from '@drydock/service/testing/conformance';
+import { type ConformanceWorld, conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
+import { uuidv7 } from 'uuidv7';
+import { z } from 'zod';
 import { type KeysApi, startKeys } from '../test/keys-api';
 
 let api: KeysApi;
@@ -11,12 +13,38 @@ beforeAll(async () => {
     owner,
     // Keys and organisations stand outside the two modes.
     strangers: [stranger],
+    newOwner: async () => (await api.bootstrap()).caller,
     makeThings: async (caller) => {
-      const { id: keyId } = await api.mint(caller);
+      // A key that nobody uses: its view would change as its first use is noted.
+      const minted = await api.call(caller, 'POST', '/v1/api-keys', { body: { name: 'a key' } });
+      const { id: keyId } = z.object({ id: z.string() }).parse(minted.json);
       const { id: orgId } = await api.createOrg(caller, { name: 'Reseller', permissions: ['apikeys.manage'] });
-      return { params: { keyId, orgId } };
+      // Each check makes things of its own, some beside each other, and an organisation has twenty webhooks at most.
+      const older = 'SELECT id FROM webhooks WHERE org_id = $1 ORDER BY id DESC OFFSET 16';
+      await api.rows(`DELETE FROM webhooks WHERE id IN (${older})`, [caller.orgId]);
+      const url = 'https://hooks.example.com/drydock';
+      const created = await api.call(caller, 'POST', '/v1/webhooks', { body: { url } });
+      const { id: webhookId } = z.object({ id: z.string() }).parse(created.json);
+      const [event] = await api.rows<{ id: string; delivery_id: string }>(
+        `WITH event AS (UPDATE events SET seq = nextval('event_seq') WHERE org_id = $1 AND resource = '/v1/webhooks/' || $2 RETURNING *)
+         INSERT INTO webhook_deliveries (id, webhook_id, org_id, event_id, event_seq, resource, due_at, created_at)
+         SELECT id, $2::uuid, org_id, id, seq, resource, 'infinity', now() FROM event
+         ON CONFLICT (event_id, webhook_id) DO UPDATE SET resource = excluded.resource RETURNING event_id AS id, id AS delivery_id`,
+        [caller.orgId, webhookId],
+      );
+      const { id: eventId = '', delivery_id: deliveryId = '' } = event ?? {};
+      const workflowId = uuidv7();
+      await api.rows(
+        `INSERT INTO workflows (id, org_id, mode, kind, status, resource, updated_at)
+         VALUES ($1::uuid, $2::uuid, 'live', CASE WHEN random() < 0.5 THEN 'upgrade' ELSE 'create_site' END, CASE WHEN random() < 0.5 THEN 'failed' ELSE 'unfinished' END,
+           '/v1/sites/' || $1::uuid, now())`,
+        [workflowId, caller.orgId],
+      );
+      return { params: { keyId, orgId, eventId, webhookId, deliveryId, workflowId } };
     },
     cannotSucceed: {},
+    // What takes a right away waits for every gateway to have heard of it.
+    waiting: ['updateApiKey', 'revokeApiKey', 'updateOrg', 'rotateApiKey'],
   };
 });
 afterAll(() => api.close());
@@ -24,5 +52,9 @@ afterAll(() => api.close());
 describe('every operation of keys', () => {
   // Each check has its own expectations.
   // oxlint-disable-next-line jest/expect-expect
-  it.each(conformanceChecks('keys').map((check) => [check.name, check] as const))('%s', (_name, check) => check.run(world));
+  it.each(conformanceChecks('keys').map((check) => [check.name, check] as const))(
+    '%s',
+    (_name, check) => check.run(world),
+    conformanceLimitMs,
+  );
 });

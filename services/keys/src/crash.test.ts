@@ -30,6 +30,7 @@ async function startProcess(): Promise<{ child: ChildProcess; url: string }> {
       DATABASE_URL: api.postgres.url,
       SERVICE_SECRET: api.secrets.service,
       INTERNAL_TOKEN_SECRET: api.secrets.token,
+      WEBHOOK_SECRET: api.secrets.webhook,
       DRYDOCK_FAULTS: faults.folder,
     },
     stdio: ['ignore', 'pipe', 'inherit'],

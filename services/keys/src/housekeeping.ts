@@ -2,13 +2,18 @@ import { purgeIdempotency } from '@drydock/service/effects/idempotency.store';
 import type { Log } from '@drydock/service/telemetry/log';
 import { retireExpiredKeys } from './api-keys/api-key.store';
 import type { KeysDatabase } from './database.store';
+import { purgeEvents } from './webhooks/delivery.store';
+import { purgeWorkflows } from './workflows/workflow.store';
 
-const rowsAtOnce = 1_000;
+/** Removed by one statement: an event takes its deliveries along. */
+const rowsAtOnce = 100;
 
 /** What nobody asks for and nobody waits for. Safe in any number of processes at once. */
 export async function keepHouse(database: KeysDatabase): Promise<void> {
   await database.transaction(retireExpiredKeys);
   while ((await purgeIdempotency(database.sql(), rowsAtOnce)) === rowsAtOnce);
+  while ((await purgeEvents(database, rowsAtOnce)) === rowsAtOnce);
+  while ((await purgeWorkflows(database.sql(), rowsAtOnce)) === rowsAtOnce);
 }
 
 export interface Housekeeping {

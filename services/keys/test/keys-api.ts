@@ -6,7 +6,9 @@ import { type Caller, signInternalToken, tokenKey } from '@drydock/service/acces
 import type { ServiceAnswer } from '@drydock/service/testing/call-service';
 import { type CallOptions, callerOf, type ServiceApi, startServiceApi, type TestedService } from '@drydock/service/testing/service-api';
 import { newSecret } from '@drydock/testing/secret';
+import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
+import { z } from 'zod';
 import { createKeySecrets } from '../src/api-keys/api-key.secret';
 import { type BootstrapRequest, bootstrapOrg } from '../src/bootstrap-org';
 import { composeApi } from '../src/compose';
@@ -27,7 +29,7 @@ export interface GoodKey {
 }
 
 export interface KeysApi extends Pick<ServiceApi, 'postgres' | 'rows' | 'stop' | 'close'> {
-  secrets: { service: string; token: string; audit: string };
+  secrets: { service: string; token: string; audit: string; webhook: string };
   call(caller: Caller, method: string, path: string, options?: CallOptions): Promise<ServiceAnswer>;
   /** Asks as the gateway does. */
   verify(token: string): Promise<Verification>;
@@ -44,12 +46,14 @@ export interface KeysApi extends Pick<ServiceApi, 'postgres' | 'rows' | 'stop' |
 }
 
 /** The service's inside over a real socket and a real Postgres. */
-export async function startKeys(): Promise<KeysApi> {
-  const audit = newSecret();
+export async function startKeys(environment: Readonly<Record<string, string>> = {}): Promise<KeysApi> {
+  const [audit, webhook] = [newSecret(), newSecret()];
   const service = await startServiceApi(keys, callerOf(), {
+    WEBHOOK_SECRET: webhook,
     AUDIT_TOKEN_SECRETS: JSON.stringify({ hosting: audit, compute: newSecret() }),
+    ...environment,
   });
-  const secrets = { service: service.environment.SERVICE_SECRET, token: service.environment.INTERNAL_TOKEN_SECRET, audit };
+  const secrets = { service: service.environment.SERVICE_SECRET, token: service.environment.INTERNAL_TOKEN_SECRET, audit, webhook };
   const database = openDatabase(service.postgres.url, { max: 2, applicationName: 'test' });
 
   const api: KeysApi = {
@@ -97,4 +101,15 @@ export async function startKeys(): Promise<KeysApi> {
     },
   };
   return api;
+}
+
+/** Once there is one that can be seen. */
+export async function newestEventOf(api: KeysApi, caller: Caller): Promise<string> {
+  let id: string | undefined;
+  await until(async () => {
+    const { json } = await api.call(caller, 'GET', '/v1/events?limit=1');
+    id = z.object({ data: z.array(z.object({ id: z.string() })) }).parse(json).data[0]?.id;
+    return id !== undefined;
+  });
+  return id ?? '';
 }

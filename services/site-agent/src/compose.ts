@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { createControlServer } from '@drydock/agent/control/control-server';
+import { CpuShares } from '@drydock/agent/host/cpu-shares';
 import { Ledger } from '@drydock/agent/jobs/ledger';
 import { siteHostProtocol } from '@drydock/agent/site/protocol';
 import { detectIsolation } from '@drydock/process/isolation';
@@ -11,16 +12,18 @@ import { closeServer, listen } from '@drydock/service/http/http-server';
 import { createLifetime, type Lifetime } from '@drydock/service/process/shutdown';
 import { createLog } from '@drydock/service/telemetry/log';
 import type { SiteHostConfig } from './config';
+import { PagePlaces } from './content/page-places';
 import { controlRoutes } from './control-routes';
 import { ConnectionBudget } from './database/connection-budget';
 import { SitesCluster } from './database/sites-cluster';
 import { SlowRemoval } from './releases/slow-removal';
-import { CpuShares } from './sites/cpu-shares';
+import { DiskWatch } from './sites/disk-watch';
 import { HostedSites } from './sites/hosted-sites';
 
 /** Opens the host: cluster, every site, and last the control port, so that whoever can call it finds all sites served. */
 export async function composeSiteHost(
   config: SiteHostConfig,
+  places = new PagePlaces(),
 ): Promise<{ lifetime: Lifetime; log: ReturnType<typeof createLog>; url: string }> {
   const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
   const lifetime = createLifetime(log);
@@ -51,16 +54,23 @@ export async function composeSiteHost(
   else log.info({ isolation: isolation.kind }, 'sites are kept apart');
   const budget = new ConnectionBudget(await cluster.sessionsForSites());
   const cpu = new CpuShares({
-    cluster: cluster.place,
-    organisationOf: (role) => sites.organisationOf(role),
+    cluster: cluster.place && { ...cluster.place, organisationOf: (role) => sites.organisationOf(role) },
     cores: availableParallelism(),
     onError: (error) => log.warn({ err: error }, 'the CPU time of sites could not be sampled'),
   });
-  const sites = new HostedSites(sitesDir, ledger, { host: config.HOST, cluster, removal, budget, cpu, isolation, isRiskTaken, log });
+  const diskBytes = config.SITE_DISK_GB * 1e9;
+  const surroundings = { host: config.HOST, cluster, removal, budget, cpu, places, diskBytes, isolation, isRiskTaken, log };
+  const sites = new HostedSites(sitesDir, ledger, surroundings);
   lifetime.onClose('sites', () => sites.close(), 12_000);
   await sites.open();
   cpu.start();
   lifetime.onClose('CPU shares', () => cpu.stop());
+  const disk = new DiskWatch(
+    () => sites.all(),
+    (error) => log.warn({ err: error }, 'what a site has on disk could not be counted'),
+  );
+  disk.start();
+  lifetime.onClose('disk watch', () => disk.stop());
 
   const key = tokenKey(config.SITE_HOST_SECRET);
   const readerKey = config.SITE_HOST_READER_SECRET === undefined ? undefined : tokenKey(config.SITE_HOST_READER_SECRET);

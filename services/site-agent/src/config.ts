@@ -15,6 +15,9 @@ export const siteHostConfigShape = {
   SITES_DATABASE_SOCKET: z.string().min(1).optional().meta({
     description: "Folder of that cluster's Unix socket, by which sites' sessions go; unset, they go by its port, which every site reaches",
   }),
+  SITE_DISK_GB: z.coerce.number().positive().default(20).meta({
+    description: 'What the live files of a site may take on disk, and its live database as much again, in GB of 10^9 bytes',
+  }),
   DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: z
     .literal('sites-may-take-over-this-machine')
     .optional()

@@ -7,6 +7,7 @@ import type { ReleaseDescription, SiteDescription } from '@drydock/agent/site/pr
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { composeSiteHost } from '../src/compose';
 import type { SiteHostConfig } from '../src/config';
+import type { PagePlaces } from '../src/content/page-places';
 import { SiteFolder } from '../src/sites/site-folder';
 import { readSiteOnDisk } from '../src/sites/site-on-disk';
 
@@ -23,12 +24,16 @@ export async function hostConfig(): Promise<SiteHostConfig> {
     PORT: 0,
     LOG_LEVEL: 'error',
     OTEL_EXPORTER_OTLP_ENDPOINT: undefined,
+    TRACE_READS: 0,
+    TRACE_SLOW_MS: 1_000,
+    TRACE_DETAIL: 'default',
     DRYDOCK_FAULTS: undefined,
     SITE_HOST_SECRET: randomBytes(32).toString('hex'),
     SITE_HOST_READER_SECRET: randomBytes(32).toString('hex'),
     SITES_DIR: sitesDir,
     SITES_DATABASE_URL: readSharedCluster().adminUrl,
     SITES_DATABASE_SOCKET: undefined,
+    SITE_DISK_GB: 20,
     DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: undefined,
   };
 }
@@ -95,8 +100,8 @@ export interface TestHost {
   stop(): Promise<void>;
 }
 
-export async function startHost(config: SiteHostConfig): Promise<TestHost> {
-  const { lifetime, url } = await composeSiteHost(config);
+export async function startHost(config: SiteHostConfig, places?: PagePlaces): Promise<TestHost> {
+  const { lifetime, url } = await composeSiteHost(config, places);
   const client = withPlaces(createSiteHostClient({ url, secret: config.SITE_HOST_SECRET }), config);
   const stop = async (): Promise<void> => {
     await client.close();

@@ -1,9 +1,7 @@
 import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
 import { siteSchema } from '@drydock/contracts/hosting/sites';
-import { problemCodesOf } from '@drydock/contracts/platform/endpoint';
-import { endpoints } from '@drydock/contracts/platform/endpoints';
-import { problemSchema } from '@drydock/contracts/platform/problems';
 import { type WorkflowView, workflowSchema } from '@drydock/contracts/platform/workflows';
+import { assertContract, endpointAt } from '@drydock/service/testing/assert-contract';
 import { until } from '@drydock/testing/wait';
 
 export interface Answer {
@@ -11,25 +9,6 @@ export interface Answer {
   headers: Headers;
   text: string;
   body: unknown;
-}
-
-const segmentsOf = (path: string): string[] => (path.split('?')[0] ?? '').split('/');
-const fits = (template: string, path: string): boolean => {
-  const [wanted, given] = [segmentsOf(template), segmentsOf(path)];
-  return wanted.length === given.length && wanted.every((part, at) => part.startsWith('{') || part === given[at]);
-};
-
-/** Throws unless the answer is what the contract promises for that path: schema, or one of the endpoint's own codes. */
-function assertContract(method: string, path: string, { status, body }: Answer): void {
-  const endpoint = endpoints.find((candidate) => candidate.method === method && fits(candidate.path, path));
-  if (endpoint === undefined) throw new Error(`no contract for ${method} ${path}`);
-  if (status < 400) {
-    if (status !== endpoint.response.status) throw new Error(`${method} ${path} answered ${status}`);
-    endpoint.response.schema?.parse(body);
-    return;
-  }
-  const { code } = problemSchema.parse(body);
-  if (!problemCodesOf(endpoint).includes(code)) throw new Error(`${method} ${path} may not answer ${code}`);
 }
 
 /** A customer with a key: every answer is checked against the contract on its way. */
@@ -54,7 +33,9 @@ export class Customer {
     });
     const text = await response.text();
     const answer = { status: response.status, headers: response.headers, text, body: text === '' ? undefined : JSON.parse(text) };
-    assertContract(method, path, answer);
+    const endpoint = endpointAt(method, path);
+    if (endpoint === undefined) throw new Error(`no contract for ${method} ${path}`);
+    assertContract(endpoint, { status: answer.status, header: (name) => answer.headers.get(name), body: answer.body });
     return answer;
   }
 

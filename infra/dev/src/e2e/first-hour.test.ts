@@ -5,14 +5,17 @@ import path from 'node:path';
 import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
 import { until } from '@drydock/testing/wait';
 import { repoRoot } from '../dev-config';
-import { type Block, complaintsOf, isParsable, listBlocks, runBlock } from './readme-blocks';
+import { type Block, complaintsOf, hiddenCommands, isParsable, listBlocks, listPages, runBlock } from './readme-blocks';
 
 /** What a new user does, as the README says it: by npm, in a folder of the clone, with nothing set up before. */
 jest.setTimeout(1_500_000);
 
 const blocks = listBlocks();
 /** Pages whose blocks change the same sites, databases and processes are run one after the other; the groups side by side. */
-const groupOf = ({ page }: Block): string => (/^README|hosting/.test(page) ? 'sites' : page);
+const groupOf = ({ page }: Block): string => {
+  if (/^README|hosting|command/.test(page)) return 'sites';
+  return page.startsWith('docs/guides/') ? 'guides' : page;
+};
 
 let folder: string;
 let environment: NodeJS.ProcessEnv;
@@ -99,9 +102,12 @@ describe('npm start', () => {
     const groups = [...new Set(runnable.map(groupOf))];
     await Promise.all(
       groups.map(async (group) => {
+        // Blocks write into the reader's home, such as a link to the command.
+        const home = fs.mkdtempSync(path.join(folder, 'home-'));
+        const reader = { ...environment, HOME: home, PATH: `${home}/.local/bin:${environment['PATH']}` };
         for (const block of runnable.filter((one) => groupOf(one) === group)) {
           for (const time of ['first', 'second']) {
-            const complaints = complaintsOf(block, await runBlock(block, folder, environment));
+            const complaints = complaintsOf(block, await runBlock(block, folder, reader));
             said.set(`${block.page}:${block.line} ${time}`, complaints);
           }
         }
@@ -123,8 +129,15 @@ describe('npm start', () => {
     },
   );
 
-  test('every block that needs what no test brings along can at least be parsed', () => {
+  test('every command of a page stands in a block that is run, but for these, which can at least be parsed', () => {
+    expect(blocks.flatMap(({ page, needs }) => (needs === undefined ? [] : [`${page}: ${needs}`]))).toEqual([
+      'docs/guides/debugging.md: a debugger',
+      'docs/guides/deploying.md: docker',
+      'docs/guides/deploying.md: kubernetes',
+      'services/hosting/README.md: a host over ssh',
+    ]);
     expect(blocks.filter((block) => !isParsable(block))).toEqual([]);
+    expect(listPages().flatMap(hiddenCommands)).toEqual([]);
   });
 
   test('ends wholly at a SIGINT to npm, and at a SIGTERM; nothing is left but its data', async () => {

@@ -34,18 +34,32 @@ function readBlocks(page: string): Block[] {
   }));
 }
 
+/** Every README and guide. */
+export function listPages(): string[] {
+  const patterns = ['README.md', '*/README.md', 'docs/guides/*.md'];
+  const output = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', ...patterns], {
+    cwd: repoRoot,
+    encoding: 'utf8',
+  });
+  return output.split('\n').filter(Boolean);
+}
+
 /** Every block of every README and guide. `npm start` and `npm test` themselves are left to whoever runs the others beside them. */
-export function listBlocks(): Block[] {
-  const pages = execFileSync(
-    'git',
-    ['ls-files', '--cached', '--others', '--exclude-standard', 'README.md', '*/README.md', 'docs/guides/*.md'],
-    {
-      cwd: repoRoot,
-      encoding: 'utf8',
-    },
-  );
-  const blocks = pages.split('\n').filter(Boolean).flatMap(readBlocks);
-  return blocks.filter(({ text }) => !text.startsWith('npm start'));
+export const listBlocks = (): Block[] =>
+  listPages()
+    .flatMap(readBlocks)
+    .filter(({ text }) => !text.startsWith('npm start'));
+
+const otherFence = /^```(?!sh\n)(\S*)\n([\s\S]*?)^```$/gm;
+const aCommand = /^(?:\$ |(?:npm|npx|node|curl|git|drydock|docker|kubectl|helm) \S)/m;
+
+/** Lines of a page that a reader would paste and that no test runs, because their block is not fenced as `sh`. */
+export function hiddenCommands(page: string): string[] {
+  const text = fs.readFileSync(path.join(repoRoot, page), 'utf8').replace(/^```sh\n[\s\S]*?^```$/gm, '');
+  return [...text.matchAll(otherFence)].flatMap(([, , block = '']) => {
+    const line = aCommand.exec(block)?.[0];
+    return line === undefined ? [] : [`${page}: ${line}`];
+  });
 }
 
 /** Runs a block as a shell runs what is pasted into it: a line that fails does not end it. */

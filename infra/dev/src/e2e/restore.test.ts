@@ -13,9 +13,6 @@ const queueUrlOf = (stack: TestStack): string =>
   /(?:^|\0)QUEUE_URL=([^\0]+)/.exec(fs.readFileSync(`/proc/${stack.processes()['hosting']?.pid}/environ`, 'utf8'))?.[1] ?? '';
 
 const size = isChaos ? sizes.full : sizes.short;
-/** A second is the promise; beside other suites on two cores only the chaos run can hold a clock to it. */
-const gapMsMax = isChaos ? 1_000 : 10_000;
-
 const [firstBackend] = serviceBackends();
 
 describe.each(serviceBackends())('a restore through the whole of Drydock, queue on %s', (queueBackend) => {
@@ -54,7 +51,11 @@ describe.each(serviceBackends())('a restore through the whole of Drydock, queue 
     await samples.stop();
     expect(workflow).toMatchObject({ status: 'succeeded', progress: 100 });
     expect([...samples.bodies].sort()).toEqual(['new/new', 'old/old']);
-    expect(samples.longestGapMs).toBeLessThan(gapMsMax);
+    // No reader waits longer than a second, and none is turned away. Only the chaos run, which has the machine to itself, can hold a clock to that.
+    if (isChaos) {
+      expect([...samples.failures]).toEqual([]);
+      expect(samples.longestGapMs).toBeLessThan(1_000);
+    }
     expect(await digestSite(site)).toEqual(backedUp);
     expect((await customer.site(site.id)).status).toBe('active');
   });

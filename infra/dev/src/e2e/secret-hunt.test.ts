@@ -23,7 +23,9 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
 
   beforeAll(async () => {
     collector = await startCollector();
-    stack = await startStack({ queueBackend, otlpEndpoint: collector.url, environment: { DRYDOCK_DEMO: isChaos ? 'whole' : 'sites' } });
+    // Every span that there is, also those that are not sent by default.
+    const environment = { DRYDOCK_DEMO: isChaos ? 'whole' : 'sites', TRACE_READS: '1', TRACE_DETAIL: 'full' };
+    stack = await startStack({ queueBackend, otlpEndpoint: collector.url, environment });
     customer = new Customer(stack.demo.base_url, stack.demo.live_key);
   });
   afterAll(async () => {
@@ -82,6 +84,28 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
     await succeeds('DELETE', `/v1/databases/${id}`);
   };
 
+  const useWebhooks = async (): Promise<void> => {
+    const made = await customer.call(
+      'POST',
+      '/v1/webhooks',
+      { url: 'https://hooks.example.com/drydock' },
+      { 'idempotency-key': randomUUID() },
+    );
+    const shown = z.object({ id: z.string(), secret: z.string() });
+    const { id } = shown.parse(made.body);
+    const rotated = await customer.call('POST', `/v1/webhooks/${id}/rotate-secret`, {});
+    for (const answer of [made, rotated]) {
+      const bytes = shown.parse(answer.body).secret.replace('whsec_', '');
+      shownOnce.push(
+        { name: 'a webhook’s secret', value: bytes },
+        { name: 'a webhook’s secret', value: Buffer.from(bytes, 'base64').toString('hex') },
+      );
+    }
+    await customer.call('POST', `/v1/webhooks/${id}/test`);
+    for (const path of ['/v1/webhooks', `/v1/webhooks/${id}/deliveries`, '/v1/events'])
+      answers.push((await customer.call('GET', path)).text);
+  };
+
   const useBadly = async (): Promise<void> => {
     for (const token of [stack.demo.live_key, stack.demo.staff_key])
       await fetch(`${stack.demo.base_url}/v1/sites?access_token=${token}`, {
@@ -91,7 +115,7 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
   };
 
   test('no secret is in spans, metrics, logs, the queue, tables, answers or what is seen of processes', async () => {
-    await Promise.all([useKeys(), useSites(), useDatabases(), useBadly()]);
+    await Promise.all([useKeys(), useSites(), useDatabases(), useWebhooks(), useBadly()]);
     // Spans leave within a second, metrics every fifteen.
     await until(() => collector.paths.has('/v1/metrics'), { timeoutMs: 60_000, what: 'metrics' });
     await new Promise((resolve) => setTimeout(resolve, 3_000));

@@ -173,12 +173,21 @@ async function tablesOf(service: string, url: string): Promise<Place[]> {
 /** Command lines, which everybody on the machine can read, and the environments of processes that are no part of the platform. */
 function processPlaces(stack: TestStack): Place[] {
   const platform = new Set([stack.supervisorPid, ...Object.values(stack.processes()).map(({ pid }) => pid)].map(String));
-  const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return pids.flatMap((pid) => {
+  return processesOf(stack).flatMap((pid) => {
     const command = read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
     const title = `${read(`/proc/${pid}/comm`).trim()} (${pid})`;
     return [{ name: `command line of ${title}`, text: command }, ...(platform.has(pid) ? [] : customersEnvironment(stack, pid, title))];
   });
+}
+
+/** Below the supervisor, or at work in its data. Another test beside this one may call its own stack with a key on its command line. */
+function processesOf(stack: TestStack): string[] {
+  const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const parents = new Map(pids.map((pid) => [pid, /^PPid:\s+(\d+)/m.exec(read(`/proc/${pid}/status`))?.[1]]));
+  const isBelow = (pid: string | undefined): boolean =>
+    pid !== undefined && (pid === String(stack.supervisorPid) || isBelow(parents.get(pid)));
+  const names = (pid: string): boolean => ['cmdline', 'environ'].some((file) => read(`/proc/${pid}/${file}`).includes(stack.dataDir));
+  return pids.filter((pid) => isBelow(pid) || names(pid));
 }
 
 /** The environment of a process that runs a customer's code: it must hold only what that process was given. */

@@ -1,8 +1,11 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
 import { mintedApiKeySchema } from '@drydock/contracts/keys/api-keys';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
-import { type Collector, type Span, startCollector } from './collector';
+import type { Span } from '../traces/otlp';
+import { type Collector, startCollector } from './collector';
 import { Customer } from './customer';
 
 describe('a request through every process', () => {
@@ -55,6 +58,18 @@ describe('a request through every process', () => {
     expect(wayTo(served)).toEqual(['gateway', 'hosting', 'hosting-worker', 'site-host']);
     expect(accepted.headers.get('traceparent')).toContain(workflow.trace_id);
     for (const secret of [stack.demo.live_key, 'trace-secret-idempotency-key']) expect(collector.raw()).not.toContain(secret);
+  });
+
+  test('every metric that a rule or a dashboard names is told', async () => {
+    const folder = path.resolve(__dirname, '../../../observability');
+    const files = ['rules.yml', ...readdirSync(path.join(folder, 'grafana')).map((name) => `grafana/${name}`)];
+    const text = files.map((name) => readFileSync(path.join(folder, name), 'utf8')).join('\n');
+    const named = new Set([...text.matchAll(/(?<![\w:])([a-z][a-z0-9_]+)(?=\{)/g)].map(([, name]) => name ?? ''));
+    named.delete('up');
+    expect(named.size).toBeGreaterThan(15);
+    const missing = (): string[] => [...named].filter((name) => !collector.metrics.has(name));
+    await until(() => missing().length === 0, { timeoutMs: 40_000, what: 'all metrics' }).catch(() => undefined);
+    expect(missing()).toEqual([]);
   });
 
   test('of 100 requests begun after a revocation was answered none succeeds', async () => {

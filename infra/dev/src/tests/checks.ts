@@ -12,6 +12,7 @@ const checks: Check[] = [
   { name: 'types, those of the tests too (tsc)', command: 'tsc', args: ['-b'] },
   { name: 'import rules (turbo boundaries)', command: 'turbo', args: ['boundaries'] },
   { name: 'docker-compose.yml and its secrets (npm run compose)', command: 'node', args: ['infra/dev/dist/compose.js', '--check'] },
+  { name: 'the Helm chart (npm run helm)', command: 'node', args: ['infra/dev/dist/helm.js', '--check'] },
   {
     name: 'rules of the house (packages/testing/src/conventions)',
     command: 'jest',

@@ -81,7 +81,7 @@ export function createControlServer({ protocol, routes, channel, key, readerKey,
   const authorise = async (request: IncomingMessage, path: string): Promise<{ body: Buffer; isReader: boolean }> => {
     const { claims, isReader } = verify(request, path);
     const body = await readBody(request);
-    assertBound(claims, body, undefined);
+    assertBound(claims, { body });
     return { body, isReader };
   };
 

@@ -8,22 +8,19 @@ export const firstAccounts = { sites: 200_000, instances: 300_000 } as const;
 
 const fileSchema = z.strictObject({ next_uid: z.int() });
 
-/** As root every tenant has an account of its own, never used again. As anybody else there is only one account: null. */
+/** Every tenant has an account of its own, a number that is never used again. Only root can run a process under it; whoever runs a host as somebody else uses boxes instead. */
 export class Accounts {
   private readonly file: string;
   private readonly firstUid: number;
-  private readonly isRoot: boolean;
   private readonly queue = new SerialQueue();
 
   /** `folder` is the host's own. */
   constructor(folder: string, firstUid: number) {
     this.file = path.join(folder, 'accounts.json');
     this.firstUid = firstUid;
-    this.isRoot = process.getuid?.() === 0;
   }
 
-  allocate(): Promise<number | null> {
-    if (!this.isRoot) return Promise.resolve(null);
+  allocate(): Promise<number> {
     return this.queue.run(async () => {
       const text = await readIfThere(this.file);
       const uid = text === null ? this.firstUid : fileSchema.parse(JSON.parse(text)).next_uid;

@@ -1,16 +1,18 @@
 interface Waiting {
-  owner: string;
+  /** Who came first among those that hold equally many. */
+  number: number;
   enter(): void;
 }
 
 /**
- * Places of a host's jobs, fair between organisations: one takes a place only while it holds fewer than are free. Alone it gets half of them, and
- * whoever comes next finds one at once, however long the others' jobs take. Of those that wait, the one that holds the fewest goes first.
+ * Places that organisations share: one takes a place only while it holds fewer than are free. Alone it gets half of them, and
+ * a newcomer finds one at once, however long the others keep theirs. Of those that wait, the one that holds the fewest goes first.
  */
 export class FairPlaces {
   private free: number;
+  private lastNumber = 0;
   private readonly held = new Map<string, number>();
-  private readonly waiting: Waiting[] = [];
+  private readonly waiting = new Map<string, Waiting[]>();
 
   constructor(places: number) {
     this.free = places;
@@ -20,44 +22,84 @@ export class FairPlaces {
   async take(owner: string, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     await new Promise<void>((resolve, reject) => {
+      this.lastNumber += 1;
       const leave = (): void => {
-        this.waiting.splice(this.waiting.indexOf(waiting), 1);
+        this.stopWaiting(owner, waiting);
         reject(signal.reason);
       };
       const enter = (): void => {
         signal.removeEventListener('abort', leave);
         resolve();
       };
-      const waiting = { owner, enter };
-      this.waiting.push(waiting);
+      const waiting = { number: this.lastNumber, enter };
+      this.waiting.set(owner, [...(this.waiting.get(owner) ?? []), waiting]);
       signal.addEventListener('abort', leave, { once: true });
       this.admit();
     });
-    return () => {
-      const left = this.heldBy(owner) - 1;
-      if (left === 0) this.held.delete(owner);
-      else this.held.set(owner, left);
-      this.free += 1;
-      this.admit();
-    };
+    return () => this.giveBack(owner);
   }
 
-  private heldBy(owner: string): number {
+  /** What gives the place back, to be called once; null where the owner has its share or others of it wait already. */
+  takeNow(owner: string): (() => void) | null {
+    if (this.waiting.has(owner) || !this.mayTake(owner)) return null;
+    this.hold(owner);
+    return () => this.giveBack(owner);
+  }
+
+  /** How many wait for a place of this owner's share. */
+  waitingOf(owner: string): number {
+    return this.waiting.get(owner)?.length ?? 0;
+  }
+
+  heldBy(owner: string): number {
     return this.held.get(owner) ?? 0;
   }
 
+  /** How many places have to come back, its own ones where it holds any, before the owner may take another. */
+  shortOf(owner: string): number {
+    const held = this.heldBy(owner);
+    if (this.mayTake(owner)) return 0;
+    return held === 0 ? 1 - this.free : Math.floor((held - this.free) / 2) + 1;
+  }
+
+  private mayTake(owner: string): boolean {
+    return this.heldBy(owner) < this.free;
+  }
+
+  private hold(owner: string): void {
+    this.held.set(owner, this.heldBy(owner) + 1);
+    this.free -= 1;
+  }
+
+  private giveBack(owner: string): void {
+    const left = this.heldBy(owner) - 1;
+    if (left === 0) this.held.delete(owner);
+    else this.held.set(owner, left);
+    this.free += 1;
+    this.admit();
+  }
+
+  private stopWaiting(owner: string, one: Waiting): void {
+    const others = (this.waiting.get(owner) ?? []).filter((other) => other !== one);
+    if (others.length === 0) this.waiting.delete(owner);
+    else this.waiting.set(owner, others);
+  }
+
   private admit(): void {
-    for (let next = this.nextOne(); next !== undefined; next = this.nextOne()) {
-      this.waiting.splice(this.waiting.indexOf(next), 1);
-      this.held.set(next.owner, this.heldBy(next.owner) + 1);
-      this.free -= 1;
-      next.enter();
+    for (let next = this.nextOne(); next !== null; next = this.nextOne()) {
+      this.stopWaiting(next.owner, next.first);
+      this.hold(next.owner);
+      next.first.enter();
     }
   }
 
-  /** The sort keeps the order of those that hold equally many: they came in it. */
-  private nextOne(): Waiting | undefined {
-    const [poorest] = this.waiting.toSorted((left, right) => this.heldBy(left.owner) - this.heldBy(right.owner));
-    return poorest !== undefined && this.heldBy(poorest.owner) < this.free ? poorest : undefined;
+  private nextOne(): { owner: string; first: Waiting } | null {
+    let next: { owner: string; first: Waiting } | null = null;
+    for (const [owner, [first]] of this.waiting) {
+      if (first === undefined || !this.mayTake(owner)) continue;
+      const fewer = next === null ? -1 : this.heldBy(owner) - this.heldBy(next.owner);
+      if (next === null || fewer < 0 || (fewer === 0 && first.number < next.first.number)) next = { owner, first };
+    }
+    return next;
   }
 }

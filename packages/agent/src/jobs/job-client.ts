@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
+import { withoutSpans } from '@drydock/service/telemetry/spans';
 import type { z } from 'zod';
 import type { ServedChannel } from '../archives/archive-channel';
 import type { Claim, ControlClient } from '../control/control-client';
@@ -81,7 +82,7 @@ async function watch<Result>(client: ControlClient, wanted: WantedJob<Result>, s
     const pause = wait(isEnding ? endingMs : pauseMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
     await (isEnding || ending === undefined ? pause : Promise.race([pause, ending]));
     signal?.throwIfAborted();
-    const view = await readJob(client, wanted.id, wanted.jobId, signal);
+    const view = await withoutSpans(() => readJob(client, wanted.id, wanted.jobId, signal));
     wanted.onProgress?.(view.progress);
     if (view.state !== 'queued' && view.state !== 'running') return view;
   }

@@ -18,7 +18,12 @@ export const boardLabelSchema = z
     board_id: uuidSchema.describe('The board that it belongs to.'),
     name: z.string().describe('As the agency calls it.'),
     colour: labelColourSchema.describe('Of the label palette.'),
-    position: z.int().min(0).describe("Place in the board's label order, counted from 0."),
+    position: z
+      .int()
+      .min(0)
+      .describe(
+        "Place in the board's label order: greater is later. The first label gets 0, each new one the next. A deleted label's place stays free.",
+      ),
   })
   .meta({ id: 'AgencyBoardLabel' });
 export type BoardLabel = z.infer<typeof boardLabelSchema>;
@@ -29,7 +34,12 @@ export const boardColumnSchema = z
     board_id: uuidSchema.describe('The board that it belongs to.'),
     name: z.string().describe('As the agency calls it.'),
     visibility: boardVisibilitySchema.describe('Who may see it. A client sees a card only when its column is client visible too.'),
-    position: z.int().min(0).describe('Place from the left, counted from 0.'),
+    position: z
+      .int()
+      .min(0)
+      .describe(
+        "Place from the left: greater is further right. The first column gets 0, each new one the next. A deleted column's place stays free.",
+      ),
   })
   .meta({ id: 'AgencyBoardColumn' });
 export type BoardColumn = z.infer<typeof boardColumnSchema>;
@@ -51,6 +61,8 @@ export const boardViewSchema = z.enum(['agency', 'client']);
 export const viewQuery = { view: boardViewSchema.default('agency').meta({ description: 'client: what the client sees' }) };
 
 export const boardId = { schema: idSchema.describe('The board.'), notFound: 'board_not_found' } as const;
+const columnId = { schema: idSchema.describe('The column.'), notFound: 'board_column_not_found' } as const;
+const labelId = { schema: idSchema.describe('The label.'), notFound: 'board_label_not_found' } as const;
 const tags = ['Agency boards'] as const;
 const boards = '/v1/agency/boards';
 
@@ -95,6 +107,20 @@ export const getBoard = endpoint({
   tags,
 });
 
+/** A board with cards is refused: archiving them is how the caller says that they may go. */
+export const deleteBoard = endpoint({
+  id: 'deleteBoard',
+  service: 'agency',
+  method: 'DELETE',
+  path: `${boards}/{boardId}`,
+  summary: 'Delete a board with its columns, labels and archive; one with cards on it is refused. There is no undo',
+  permissions: ['agency.boards.manage'],
+  params: { boardId },
+  response: { status: 204 },
+  problems: ['board_has_cards'],
+  tags,
+});
+
 export const createBoardColumn = endpoint({
   id: 'createBoardColumn',
   service: 'agency',
@@ -120,9 +146,22 @@ export const getBoardColumn = endpoint({
   path: `${boards}/{boardId}/columns/{columnId}`,
   summary: 'One column',
   permissions: ['agency.boards.view'],
-  params: { boardId, columnId: { schema: idSchema.describe('The column.'), notFound: 'board_column_not_found' } },
+  params: { boardId, columnId },
   response: { status: 200, schema: boardColumnSchema },
   problems: [],
+  tags,
+});
+
+export const deleteBoardColumn = endpoint({
+  id: 'deleteBoardColumn',
+  service: 'agency',
+  method: 'DELETE',
+  path: `${boards}/{boardId}/columns/{columnId}`,
+  summary: "Delete a column without cards. Its archived cards stay in the archive, and return at the end of the board's first column",
+  permissions: ['agency.boards.manage'],
+  params: { boardId, columnId },
+  response: { status: 204 },
+  problems: ['column_has_cards', 'last_column_needed'],
   tags,
 });
 
@@ -151,8 +190,21 @@ export const getBoardLabel = endpoint({
   path: `${boards}/{boardId}/labels/{labelId}`,
   summary: 'One label',
   permissions: ['agency.boards.view'],
-  params: { boardId, labelId: { schema: idSchema.describe('The label.'), notFound: 'board_label_not_found' } },
+  params: { boardId, labelId },
   response: { status: 200, schema: boardLabelSchema },
+  problems: [],
+  tags,
+});
+
+export const deleteBoardLabel = endpoint({
+  id: 'deleteBoardLabel',
+  service: 'agency',
+  method: 'DELETE',
+  path: `${boards}/{boardId}/labels/{labelId}`,
+  summary: 'Delete a label, and take it off the cards that wear it',
+  permissions: ['agency.boards.manage'],
+  params: { boardId, labelId },
+  response: { status: 204 },
   problems: [],
   tags,
 });

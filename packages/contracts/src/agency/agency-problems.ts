@@ -19,6 +19,24 @@ export const agencyProblems = define({
     advice: 'Restore the card first; what is archived has no place to be moved to.',
     transient: true,
   },
+  board_has_cards: {
+    status: 422,
+    title: 'There are cards on the board',
+    advice: 'Archive its cards first. What is in the archive is deleted with the board.',
+    transient: true,
+  },
+  column_has_cards: {
+    status: 422,
+    title: 'There are cards in the column',
+    advice: 'Move its cards to another column or archive them first.',
+    transient: true,
+  },
+  last_column_needed: {
+    status: 422,
+    title: 'The archive of the board needs its last column',
+    advice: 'Add another column first. Without one the cards in the archive have nowhere to return to.',
+    transient: true,
+  },
   board_full: {
     status: 422,
     title: 'The board has as many columns or labels as it may',

@@ -4,6 +4,11 @@ import { define } from '../platform/problem-definition';
 export const computeProblems = define({
   // Not there, or not yours
   server_not_found: { status: 404, title: 'No such server', advice: 'GET /v1/compute/servers lists your servers.' },
+  server_snapshot_not_found: {
+    status: 404,
+    title: 'No such snapshot of this server',
+    advice: 'GET /v1/compute/servers/{serverId}/snapshots lists them.',
+  },
   // The snapshot that was named
   snapshot_not_on_server: {
     status: 422,
@@ -58,6 +63,13 @@ export const computeProblems = define({
     advice: 'Wait until operable of the server is true; if it stays false, ask support.',
     transient: true,
   },
+  server_protected: {
+    status: 422,
+    title: 'The machine is protected from deletion',
+    advice: 'Ask support to lift the protection at the provider, then try again.',
+    transient: true,
+  },
+  server_not_running: { status: 422, title: 'The server is not on', advice: 'Power it on instead of restarting it.', transient: true },
   rebuild_protected: {
     status: 422,
     title: 'The machine is protected from being overwritten',
@@ -90,6 +102,21 @@ export const computeProblems = define({
     status: 422,
     title: 'The provider says that its work on the snapshot failed',
     advice: 'The server was not changed. Try again.',
+  },
+  deletion_failed: {
+    status: 422,
+    title: 'The provider says that it could not delete the machine',
+    advice: 'The server is as it was. Try again.',
+  },
+  power_failed: {
+    status: 422,
+    title: 'The provider says that it could not change the power',
+    advice: 'Look at power_state of the server, then try again.',
+  },
+  guest_unresponsive: {
+    status: 422,
+    title: 'The guest did not shut down when it was asked to',
+    advice: 'Shut it down from inside, or send force: true, which cuts its power.',
   },
   provider_not_accepted: {
     status: 503,

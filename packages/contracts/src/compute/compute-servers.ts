@@ -1,6 +1,17 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
-import { idSchema, pageOf, pageQuerySchema, text, timestampSchema, uuidSchema } from '../platform/values';
+import { anyOf, createdFilter, textFilter } from '../platform/filters';
+import { preflightSchema } from '../platform/preflight';
+import {
+  idSchema,
+  metadataChangeSchema,
+  metadataSchema,
+  pageOf,
+  pageQuerySchema,
+  text,
+  timestampSchema,
+  uuidSchema,
+} from '../platform/values';
 
 export const serverStatusSchema = z.enum([
   'pending',
@@ -52,6 +63,7 @@ export const computeServerSchema = z
     optimisation: z.string().describe('Profile that its software was tuned for; empty for none.'),
     term_months: z.int().nullable().describe('Months of the term that it was bought on; null where there is none.'),
     renews_at: z.null().describe('Always null: no provider publishes a date.'),
+    metadata: metadataSchema.describe('Names and values of your own, up to 20; Drydock only keeps them.'),
     created_at: z.string().describe('When it was ordered.'),
     operable: z.boolean().describe('Whether the customer may act on the machine now.'),
     image: z.string().describe("The provider's image that it was built from."),
@@ -75,6 +87,13 @@ const imageSchema = z.string().regex(/^[A-Za-z][A-Za-z0-9._-]{0,62}$/);
 export const serverId = { schema: idSchema.describe('The server.'), notFound: 'server_not_found' } as const;
 const tags = ['Servers'] as const;
 
+const serverListQuery = pageQuerySchema.extend({
+  status: anyOf(serverStatusSchema, 'servers of these statuses'),
+  text: textFilter('its name'),
+  ...createdFilter,
+});
+export type ServerFilter = Omit<z.output<typeof serverListQuery>, 'cursor' | 'limit'>;
+
 export const listComputeServers = endpoint({
   id: 'listComputeServers',
   service: 'compute',
@@ -82,7 +101,7 @@ export const listComputeServers = endpoint({
   path: '/v1/compute/servers',
   summary: "The organisation's servers, newest first",
   permissions: ['sites.view'],
-  query: pageQuerySchema,
+  query: serverListQuery,
   response: { status: 200, schema: pageOf(computeServerSchema) },
   problems: [],
   tags,
@@ -104,6 +123,7 @@ export const orderComputeServer = endpoint({
       image: imageSchema.describe('Name of an image of the provider, such as ubuntu-24.04.'),
       zone: codeSchema.describe('A data centre of the provider, such as fsn1.'),
       term_months: z.int().min(1).max(60).optional().describe('Buys a term of 1 to 60 months. Left out: charged by the started hour.'),
+      metadata: metadataChangeSchema.optional().describe('Up to 20 names of up to 40 characters, each with a value of up to 500.'),
     })
     .refine((order) => (order.plan_code === undefined) !== (order.spec === undefined), {
       path: ['plan_code'],
@@ -124,6 +144,154 @@ export const getComputeServer = endpoint({
   permissions: ['sites.view'],
   params: { serverId },
   response: { status: 200, schema: computeServerSchema },
+  problems: [],
+  tags,
+});
+
+export const updateComputeServer = endpoint({
+  id: 'updateComputeServer',
+  service: 'compute',
+  method: 'PATCH',
+  path: '/v1/compute/servers/{serverId}',
+  summary: 'Change the name of a server, or what you keep with it; also while work is done to it',
+  permissions: ['sites.view', 'sites.create'],
+  params: { serverId },
+  body: z
+    .strictObject({
+      name: text(200).describe("The customer's own name for it, 1 to 200 characters."),
+      metadata: metadataChangeSchema.describe(
+        'Values to set; null or an empty one removes its name. What is not named stays. Up to 20 in all.',
+      ),
+    })
+    .partial(),
+  example: { name: 'Web', metadata: { contract: 'C-1041' } },
+  response: { status: 200, schema: computeServerSchema },
+  problems: [],
+  tags,
+});
+
+const powerBody = z.strictObject({
+  force: z
+    .boolean()
+    .optional()
+    .describe(
+      'true cuts the power, as pulling the plug does: what the guest has not written is lost. Left out: the guest is asked to shut down.',
+    ),
+});
+const powerPermissions = ['sites.view', 'compute.power.manage'] as const;
+const powerProblems = ['operation_in_progress', 'needs_attention', 'server_not_operable'] as const;
+
+export const powerOnComputeServer = endpoint({
+  id: 'powerOnComputeServer',
+  service: 'compute',
+  method: 'POST',
+  path: '/v1/compute/servers/{serverId}/power-on',
+  summary: 'Power the server on; one that is on stays as it is',
+  permissions: powerPermissions,
+  params: { serverId },
+  response: { status: 202, schema: computeServerSchema },
+  problems: powerProblems,
+  tags,
+});
+
+export const powerOffComputeServer = endpoint({
+  id: 'powerOffComputeServer',
+  service: 'compute',
+  method: 'POST',
+  path: '/v1/compute/servers/{serverId}/power-off',
+  summary: 'Have the guest shut down, or cut the power; one that is off stays as it is, and is paid for all the same',
+  permissions: powerPermissions,
+  params: { serverId },
+  body: powerBody,
+  example: {},
+  response: { status: 202, schema: computeServerSchema },
+  problems: powerProblems,
+  tags,
+});
+
+export const rebootComputeServer = endpoint({
+  id: 'rebootComputeServer',
+  service: 'compute',
+  method: 'POST',
+  path: '/v1/compute/servers/{serverId}/reboot',
+  summary: 'Have the guest restart, or cut the power and give it back',
+  permissions: powerPermissions,
+  params: { serverId },
+  body: powerBody,
+  example: {},
+  response: { status: 202, schema: computeServerSchema },
+  problems: [...powerProblems, 'server_not_running'],
+  tags,
+});
+
+export const preflightComputeServerPowerOn = endpoint({
+  id: 'preflightComputeServerPowerOn',
+  service: 'compute',
+  method: 'POST',
+  path: '/v1/compute/servers/{serverId}/power-on/preflight',
+  summary: 'What powering the server on would do, and the refusal it would give; changes nothing',
+  permissions: powerPermissions,
+  params: { serverId },
+  response: { status: 200, schema: preflightSchema },
+  problems: [],
+  tags,
+});
+
+export const preflightComputeServerPowerOff = endpoint({
+  id: 'preflightComputeServerPowerOff',
+  service: 'compute',
+  method: 'POST',
+  path: '/v1/compute/servers/{serverId}/power-off/preflight',
+  summary: 'What powering the server off would stop or lose, and the refusal it would give; changes nothing',
+  permissions: powerPermissions,
+  params: { serverId },
+  body: powerBody,
+  example: { force: true },
+  response: { status: 200, schema: preflightSchema },
+  problems: [],
+  tags,
+});
+
+export const preflightComputeServerReboot = endpoint({
+  id: 'preflightComputeServerReboot',
+  service: 'compute',
+  method: 'POST',
+  path: '/v1/compute/servers/{serverId}/reboot/preflight',
+  summary: 'What a restart of the server would interrupt or lose, and the refusal it would give; changes nothing',
+  permissions: powerPermissions,
+  params: { serverId },
+  body: powerBody,
+  example: { force: true },
+  response: { status: 200, schema: preflightSchema },
+  problems: [],
+  tags,
+});
+
+const deletionPermissions = ['sites.view', 'sites.delete'] as const;
+
+/** Destructive: machine, disk and snapshots are gone. */
+export const deleteComputeServer = endpoint({
+  id: 'deleteComputeServer',
+  service: 'compute',
+  method: 'DELETE',
+  path: '/v1/compute/servers/{serverId}',
+  summary: 'Delete the server with its disk, its addresses and all of its snapshots; there is no undo',
+  permissions: deletionPermissions,
+  params: { serverId },
+  response: { status: 202, schema: computeServerSchema },
+  problems: ['operation_in_progress', 'needs_attention', 'server_not_operable', 'server_protected', 'snapshot_protected'],
+  tags,
+});
+
+export const preflightComputeServerDeletion = endpoint({
+  id: 'preflightComputeServerDeletion',
+  service: 'compute',
+  method: 'POST',
+  path: '/v1/compute/servers/{serverId}/deletion/preflight',
+  summary: 'What a deletion would take with it, and the refusal it would give; changes nothing',
+  permissions: deletionPermissions,
+  params: { serverId },
+  response: { status: 200, schema: preflightSchema },
   problems: [],
   tags,
 });

@@ -52,6 +52,19 @@ export const listServerSnapshots = endpoint({
   tags,
 });
 
+export const getServerSnapshot = endpoint({
+  id: 'getServerSnapshot',
+  service: 'compute',
+  method: 'GET',
+  path: `${path}/{snapshotId}`,
+  summary: 'One snapshot of this server, as the provider knows it now; poll it while its status is creating',
+  permissions: ['sites.view'],
+  params: { serverId, snapshotId: { schema: snapshotId.schema, notFound: 'server_snapshot_not_found' } },
+  response: { status: 200, schema: serverSnapshotSchema },
+  problems: [],
+  tags,
+});
+
 export const takeServerSnapshot = endpoint({
   id: 'takeServerSnapshot',
   service: 'compute',

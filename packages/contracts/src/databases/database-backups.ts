@@ -1,18 +1,20 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
+import { anyOf, createdFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
 import { idSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
 import { databaseId, managedDatabaseSchema } from './databases';
 
 /** `upgrade`: taken before or after one; `pre_restore`: what a restore has replaced. */
 export const databaseBackupKindSchema = z.enum(['on_demand', 'upgrade', 'pre_restore']);
+const databaseBackupStatusSchema = z.enum(['queued', 'running', 'completed', 'failed']);
 export type DatabaseBackupKind = z.infer<typeof databaseBackupKindSchema>;
 
 export const databaseBackupSchema = z
   .strictObject({
     id: uuidSchema.describe('The backup.'),
     kind: databaseBackupKindSchema.describe('upgrade was taken before or after an upgrade; pre_restore is what a restore has replaced.'),
-    status: z.enum(['queued', 'running', 'completed', 'failed']).describe('Only a completed one can be restored.'),
+    status: databaseBackupStatusSchema.describe('Only a completed one can be restored.'),
     engine_version: z.string().describe('Major of the instance that it was taken from.'),
     size_bytes: z.int().min(0).nullable().describe('Bytes of the archive, compressed; null until it is completed.'),
     created_at: timestampSchema.describe('When it was asked for.'),
@@ -24,6 +26,13 @@ export type DatabaseBackup = z.infer<typeof databaseBackupSchema>;
 const path = '/v1/databases/{databaseId}/backups';
 const tags = ['Databases'] as const;
 
+const backupListQuery = pageQuerySchema.extend({
+  kind: anyOf(databaseBackupKindSchema, 'backups of these kinds'),
+  status: anyOf(databaseBackupStatusSchema, 'backups of these statuses'),
+  ...createdFilter,
+});
+export type DatabaseBackupFilter = Omit<z.output<typeof backupListQuery>, 'cursor' | 'limit'>;
+
 export const listDatabaseBackups = endpoint({
   id: 'listDatabaseBackups',
   service: 'databases',
@@ -32,7 +41,7 @@ export const listDatabaseBackups = endpoint({
   summary: "The database's backups, newest first",
   permissions: ['databases.view'],
   params: { databaseId },
-  query: pageQuerySchema,
+  query: backupListQuery,
   response: { status: 200, schema: pageOf(databaseBackupSchema) },
   problems: [],
   tags,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
-import { idSchema, pageOf, pageQuerySchema } from '../platform/values';
-import { workflowSchema } from '../platform/workflows';
+import { idSchema, pageOf } from '../platform/values';
+import { nothingWaits, workflowListQuery, workflowSchema } from '../platform/workflows';
 import { databaseId } from './databases';
 
 const workflowId = { schema: idSchema.describe('The workflow.'), notFound: 'workflow_not_found' } as const;
@@ -15,7 +15,7 @@ export const listDatabaseWorkflows = endpoint({
   summary: 'What was and is being done to the database, newest first',
   permissions: ['databases.view'],
   params: { databaseId },
-  query: pageQuerySchema,
+  query: workflowListQuery,
   response: { status: 200, schema: pageOf(workflowSchema) },
   problems: [],
   tags,
@@ -57,6 +57,7 @@ export const retryDatabaseWorkflow = endpoint({
   params: { databaseId, workflowId },
   response: { status: 202, schema: workflowSchema },
   problems: ['workflow_not_waiting'],
+  inDemo: nothingWaits,
   tags,
 });
 
@@ -70,5 +71,6 @@ export const abandonDatabaseWorkflow = endpoint({
   params: { databaseId, workflowId },
   response: { status: 202, schema: workflowSchema },
   problems: ['workflow_not_waiting'],
+  inDemo: nothingWaits,
   tags,
 });

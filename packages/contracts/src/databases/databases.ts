@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
-import { idSchema, pageOf, pageQuerySchema, text, timestampSchema } from '../platform/values';
+import { anyOf, createdFilter, textFilter } from '../platform/filters';
+import { idSchema, metadataChangeSchema, metadataSchema, pageOf, pageQuerySchema, text, timestampSchema } from '../platform/values';
 
 export const databaseEngineSchema = z.enum(['postgres', 'mysql']);
 export type DatabaseEngine = z.infer<typeof databaseEngineSchema>;
@@ -39,6 +40,7 @@ export const managedDatabaseSchema = z
     ram_gb: z.int().describe('Memory in GB.'),
     storage_gb: z.int().describe('Disk in GB.'),
     tls_required: z.literal(true).describe('Always true: a connection without TLS is refused.'),
+    metadata: metadataSchema.describe('Names and values of your own, up to 20; Drydock only keeps them.'),
     created_at: timestampSchema.describe('When it was ordered.'),
     last_backup_at: timestampSchema.nullable().describe('When a backup last completed; null if never.'),
     order_line_id: z.string().nullable().describe('The line of the paid order that it fulfils; null where there is none.'),
@@ -107,6 +109,13 @@ export const getDatabaseCatalogue = endpoint({
   tags,
 });
 
+const databaseListQuery = pageQuerySchema.extend({
+  status: anyOf(databaseStatusSchema, 'databases of these statuses'),
+  text: textFilter('its label'),
+  ...createdFilter,
+});
+export type DatabaseFilter = Omit<z.output<typeof databaseListQuery>, 'cursor' | 'limit'>;
+
 export const listDatabases = endpoint({
   id: 'listDatabases',
   service: 'databases',
@@ -114,7 +123,7 @@ export const listDatabases = endpoint({
   path: '/v1/databases',
   summary: "The organisation's databases, newest first",
   permissions: ['databases.view'],
-  query: pageQuerySchema,
+  query: databaseListQuery,
   response: { status: 200, schema: pageOf(managedDatabaseSchema) },
   problems: [],
   tags,
@@ -132,6 +141,7 @@ export const createDatabase = endpoint({
     engine: databaseEngineSchema.describe('An engine of the catalogue.'),
     engine_version: z.string().max(32).describe('A major of the catalogue.'),
     size: z.string().max(32).describe('A size code of the catalogue.'),
+    metadata: metadataChangeSchema.optional().describe('Up to 20 names of up to 40 characters, each with a value of up to 500.'),
     high_availability: z.boolean().default(false).describe('A standby that takes over by itself.'),
     from: z
       .strictObject({ backup_id: idSchema.describe('A completed backup of a database of the organisation.') })
@@ -165,6 +175,28 @@ export const getDatabase = endpoint({
   summary: 'One database',
   permissions: ['databases.view'],
   params: { databaseId },
+  response: { status: 200, schema: managedDatabaseSchema },
+  problems: [],
+  tags,
+});
+
+export const updateDatabase = endpoint({
+  id: 'updateDatabase',
+  service: 'databases',
+  method: 'PATCH',
+  path: '/v1/databases/{databaseId}',
+  summary: 'Change the label of a database, or what you keep with it; also while work is done to it',
+  permissions: ['databases.view', 'databases.manage'],
+  params: { databaseId },
+  body: z
+    .strictObject({
+      label: text(200).describe("The customer's own name for it, 1 to 200 characters."),
+      metadata: metadataChangeSchema.describe(
+        'Values to set; null or an empty one removes its name. What is not named stays. Up to 20 in all.',
+      ),
+    })
+    .partial(),
+  example: { label: 'Shop', metadata: { contract: 'C-1041' } },
   response: { status: 200, schema: managedDatabaseSchema },
   problems: [],
   tags,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
+import { anyOf, createdFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
 import { exampleId, idSchema, pageMetaSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
 import { siteId } from './sites';
@@ -40,11 +41,8 @@ export const siteBackupSchema = z
       .describe('What it holds.'),
     skipped: z
       .strictObject({
-        count: z.int().min(0).describe('How many.'),
-        sample: z
-          .array(skippedPathSchema)
-          .max(10)
-          .describe('Up to ten of them, a front page first. The whole list has an endpoint of its own.'),
+        count: z.int().min(0).describe('How many, also beyond those that are listed.'),
+        sample: z.array(skippedPathSchema).max(10).describe('Up to ten of them, a front page first. The list has an endpoint of its own.'),
       })
       .meta({ id: 'SkippedPaths' })
       .describe('Paths that are not in it, or not as they were at one moment.'),
@@ -136,6 +134,13 @@ const restoreProblems = [
 ] as const;
 const tags = ['Backups'] as const;
 
+const backupListQuery = pageQuerySchema.extend({
+  kind: anyOf(backupKindSchema, 'backups of these kinds'),
+  status: anyOf(backupStatusSchema, 'backups of these statuses'),
+  ...createdFilter,
+});
+export type BackupFilter = Omit<z.output<typeof backupListQuery>, 'cursor' | 'limit'>;
+
 export const listSiteBackups = endpoint({
   id: 'listSiteBackups',
   service: 'hosting',
@@ -144,7 +149,7 @@ export const listSiteBackups = endpoint({
   summary: 'The backup surface of a site; poll it while in_progress is true',
   permissions: ['sites.view'],
   params: { siteId },
-  query: pageQuerySchema,
+  query: backupListQuery,
   response: { status: 200, schema: siteBackupSurfaceSchema },
   problems: [],
   tags,
@@ -170,7 +175,7 @@ export const listSiteBackupSkipped = endpoint({
   service: 'hosting',
   method: 'GET',
   path: '/v1/sites/{siteId}/backups/{backupId}/skipped',
-  summary: 'The paths that a backup does not hold, or not as they were at one moment; up to 10,000 are listed',
+  summary: 'The paths that a backup does not hold, or not as they were at one moment; 10,000 are listed, skipped.count counts all',
   permissions: ['sites.view'],
   params: { siteId, backupId: siteBackupId },
   query: pageQuerySchema,

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
+import { textFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
 import { idSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
-import { workflowSchema } from '../platform/workflows';
+import { nothingWaits, workflowListQuery, workflowSchema } from '../platform/workflows';
 
 export const deleteReasonSchema = z.enum(['dunning', 'customer', 'staff', 'abuse']);
 export type DeleteReason = z.infer<typeof deleteReasonSchema>;
@@ -40,6 +41,9 @@ const workflowId = { schema: idSchema.describe('The workflow.'), notFound: 'work
 const path = '/v1/sites/deleted/{deletedSiteId}';
 const tags = ['Deleted sites'] as const;
 
+const deletedSiteListQuery = pageQuerySchema.extend({ text: textFilter('its name or its domain') });
+export type DeletedSiteFilter = Omit<z.output<typeof deletedSiteListQuery>, 'cursor' | 'limit'>;
+
 export const listDeletedSites = endpoint({
   id: 'listDeletedSites',
   service: 'hosting',
@@ -47,7 +51,7 @@ export const listDeletedSites = endpoint({
   path: '/v1/sites/deleted',
   summary: "The organisation's deleted sites, newest deletion first",
   permissions: ['sites.view'],
-  query: pageQuerySchema,
+  query: deletedSiteListQuery,
   response: { status: 200, schema: pageOf(deletedSiteSchema) },
   problems: [],
   tags,
@@ -110,7 +114,7 @@ export const listDeletedSiteWorkflows = endpoint({
   summary: 'What was and is being done to bring it back, newest first',
   permissions: ['sites.view'],
   params: { deletedSiteId },
-  query: pageQuerySchema,
+  query: workflowListQuery,
   response: { status: 200, schema: pageOf(workflowSchema) },
   problems: [],
   tags,
@@ -152,6 +156,7 @@ export const retryDeletedSiteWorkflow = endpoint({
   params: { deletedSiteId, workflowId },
   response: { status: 202, schema: workflowSchema },
   problems: ['workflow_not_waiting'],
+  inDemo: nothingWaits,
   tags,
 });
 
@@ -165,5 +170,6 @@ export const abandonDeletedSiteWorkflow = endpoint({
   params: { deletedSiteId, workflowId },
   response: { status: 202, schema: workflowSchema },
   problems: ['workflow_not_waiting'],
+  inDemo: nothingWaits,
   tags,
 });

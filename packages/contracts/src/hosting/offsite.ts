@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
 import { preflightSchema } from '../platform/preflight';
-import { exampleId, pageMetaSchema, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
+import { exampleId, idSchema, pageMetaSchema, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
 import { siteId } from './sites';
 
 export const offsiteCopyKindSchema = z.enum(['full', 'incremental']);
@@ -179,6 +179,19 @@ export const deleteSiteOffsite = endpoint({
   params: { siteId },
   response: { status: 204 },
   problems: ['operation_in_progress', 'needs_attention'],
+  tags,
+});
+
+export const getSiteOffsiteCopy = endpoint({
+  id: 'getSiteOffsiteCopy',
+  service: 'hosting',
+  method: 'GET',
+  path: '/v1/sites/{siteId}/offsite/copies/{copyId}',
+  summary: 'One copy at the bucket that the site has now; GET /v1/sites/{siteId}/offsite lists them',
+  permissions: ['sites.view'],
+  params: { siteId, copyId: { schema: idSchema.describe('The copy.'), notFound: 'site_offsite_copy_not_found' } },
+  response: { status: 200, schema: offsiteCopySchema },
+  problems: [],
   tags,
 });
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
+import { preflightSchema } from '../platform/preflight';
 import { timestampSchema, uuidSchema } from '../platform/values';
 import { siteId } from './sites';
 
@@ -61,5 +62,18 @@ export const restartSiteApp = endpoint({
     'site_suspended',
     'site_not_ready',
   ],
+  tags,
+});
+
+export const preflightSiteAppRestart = endpoint({
+  id: 'preflightSiteAppRestart',
+  service: 'hosting',
+  method: 'POST',
+  path: '/v1/sites/{siteId}/app/restart/preflight',
+  summary: 'What a restart would do, and the refusal it would give; changes nothing',
+  permissions: ['hosting.deploy.manage'],
+  params: { siteId },
+  response: { status: 200, schema: preflightSchema },
+  problems: [],
   tags,
 });

@@ -3,6 +3,7 @@ import { define } from '../platform/problem-definition';
 /** Codes about sites, their backups and copies, and their applications. */
 export const siteProblems = define({
   site_not_found: { status: 404, title: 'No such site', advice: 'GET /v1/sites lists your sites.' },
+  site_offsite_copy_not_found: { status: 404, title: 'No such copy of this site', advice: 'GET /v1/sites/{siteId}/offsite lists them.' },
   site_backup_not_found: { status: 404, title: 'No such backup of this site', advice: 'GET /v1/sites/{siteId}/backups lists them.' },
   deleted_site_not_found: { status: 404, title: 'No such deleted site', advice: 'GET /v1/sites/deleted lists them.' },
   on_demand_limit_reached: {

@@ -1,6 +1,16 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
-import { idSchema, pageOf, pageQuerySchema, text, timestampSchema, uuidSchema } from '../platform/values';
+import { anyOf, createdFilter, textFilter } from '../platform/filters';
+import {
+  idSchema,
+  metadataChangeSchema,
+  metadataSchema,
+  pageOf,
+  pageQuerySchema,
+  text,
+  timestampSchema,
+  uuidSchema,
+} from '../platform/values';
 
 export const siteStatusSchema = z.enum(['provisioning', 'active', 'suspended', 'restoring', 'failed', 'deleting']);
 export type SiteStatus = z.infer<typeof siteStatusSchema>;
@@ -27,6 +37,7 @@ export const siteSchema = z
     status: siteStatusSchema.describe('How the site stands. restoring is being overwritten.'),
     url: z.string().describe('Where it is served now.'),
     plan: planSchema.describe('What its plan includes.'),
+    metadata: metadataSchema.describe('Names and values of your own, up to 20; Drydock only keeps them.'),
     created_at: timestampSchema.describe('When it was created.'),
   })
   .meta({ id: 'Site' });
@@ -42,6 +53,13 @@ const domainSchema = z
 export const siteId = { schema: idSchema.describe('The site.'), notFound: 'site_not_found' } as const;
 const tags = ['Sites'] as const;
 
+const siteListQuery = pageQuerySchema.extend({
+  status: anyOf(siteStatusSchema, 'sites of these statuses'),
+  text: textFilter('its name or its domain'),
+  ...createdFilter,
+});
+export type SiteFilter = Omit<z.output<typeof siteListQuery>, 'cursor' | 'limit'>;
+
 export const listSites = endpoint({
   id: 'listSites',
   service: 'hosting',
@@ -49,7 +67,7 @@ export const listSites = endpoint({
   path: '/v1/sites',
   summary: "The organisation's sites, newest first",
   permissions: ['sites.view'],
-  query: pageQuerySchema,
+  query: siteListQuery,
   response: { status: 200, schema: pageOf(siteSchema) },
   problems: [],
   tags,
@@ -67,6 +85,7 @@ export const createSite = endpoint({
     primary_domain: domainSchema.describe('A host name of two labels or more, up to 253 characters; stored in lower case.'),
     platform: sitePlatformSchema.default('local').describe('What serves it.'),
     plan: planSchema.default({ daily_backups: true, backup_retention_days: 30 }).describe('What its plan includes.'),
+    metadata: metadataChangeSchema.optional().describe('Up to 20 names of up to 40 characters, each with a value of up to 500.'),
   }),
   example: { name: 'Shop', primary_domain: 'shop.example.com', plan: { daily_backups: true, backup_retention_days: 30 } },
   response: { status: 202, schema: siteSchema },
@@ -82,6 +101,28 @@ export const getSite = endpoint({
   summary: 'One site',
   permissions: ['sites.view'],
   params: { siteId },
+  response: { status: 200, schema: siteSchema },
+  problems: [],
+  tags,
+});
+
+export const updateSite = endpoint({
+  id: 'updateSite',
+  service: 'hosting',
+  method: 'PATCH',
+  path: '/v1/sites/{siteId}',
+  summary: 'Change the name of a site, or what you keep with it; also while work is done to it',
+  permissions: ['sites.view', 'sites.create'],
+  params: { siteId },
+  body: z
+    .strictObject({
+      name: text(200).describe("The customer's own name for it, 1 to 200 characters."),
+      metadata: metadataChangeSchema.describe(
+        'Values to set; null or an empty one removes its name. What is not named stays. Up to 20 in all.',
+      ),
+    })
+    .partial(),
+  example: { name: 'Shop', metadata: { contract: 'C-1041' } },
   response: { status: 200, schema: siteSchema },
   problems: [],
   tags,

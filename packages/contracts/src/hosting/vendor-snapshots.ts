@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
+import { preflightSchema } from '../platform/preflight';
 import { timestampSchema } from '../platform/values';
 import { siteId } from './sites';
 
@@ -90,6 +91,13 @@ export const takeSiteVendorSnapshot = endpoint({
   tags,
 });
 
+const restoreBody = z.strictObject({
+  scope: vendorScopeSchema.describe('What is rolled back.'),
+  timestamp: z.string().min(1).max(255).describe('A point of the timeline, exactly as its list has it.'),
+  item_id: itemIdSchema.optional().describe('The database or the mailbox. Left out for the website.'),
+  temp_mailbox: z.boolean().optional().describe('Restores a mailbox beside the live one. Only with scope mailbox.'),
+});
+
 /** Endpoint 4: destructive. */
 export const restoreSiteVendorSnapshot = endpoint({
   id: 'restoreSiteVendorSnapshot',
@@ -99,12 +107,7 @@ export const restoreSiteVendorSnapshot = endpoint({
   summary: 'Roll the website, one database or one mailbox back to a named restore point of the platform',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
-  body: z.strictObject({
-    scope: vendorScopeSchema.describe('What is rolled back.'),
-    timestamp: z.string().min(1).max(255).describe('A point of the timeline, exactly as its list has it.'),
-    item_id: itemIdSchema.optional().describe('The database or the mailbox. Left out for the website.'),
-    temp_mailbox: z.boolean().optional().describe('Restores a mailbox beside the live one. Only with scope mailbox.'),
-  }),
+  body: restoreBody,
   example: { scope: 'database', timestamp: '20261121T031500Z-4711', item_id: 'shop_db' },
   response: { status: 202, schema: vendorSnapshotSurfaceSchema },
   problems: [
@@ -117,5 +120,20 @@ export const restoreSiteVendorSnapshot = endpoint({
     'operation_in_progress',
     'needs_attention',
   ],
+  tags,
+});
+
+export const preflightSiteVendorRestore = endpoint({
+  id: 'preflightSiteVendorRestore',
+  service: 'hosting',
+  method: 'POST',
+  path: `${path}/restore/preflight`,
+  summary: 'What a restore would overwrite, and the refusal it would give; changes nothing',
+  permissions: ['hosting.backup.manage'],
+  params: { siteId },
+  body: restoreBody,
+  example: { scope: 'database', timestamp: '20261121T031500Z-4711', item_id: 'shop_db' },
+  response: { status: 200, schema: preflightSchema },
+  problems: [],
   tags,
 });

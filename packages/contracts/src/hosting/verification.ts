@@ -15,6 +15,8 @@ export const verificationSchema = z.discriminatedUnion('valid', [
     mode: modeSchema,
     /** Already intersected with what the organisation and each of its ancestors is allowed. */
     scopes: z.array(permissionSchema),
+    /** Addresses and networks from which the key can be used. Left out: from anywhere. */
+    allowed_ips: z.array(z.string()).min(1).optional(),
   }),
 ]);
 export type Verification = z.infer<typeof verificationSchema>;

@@ -2,6 +2,9 @@ import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
 import { idSchema, modeSchema, pageOf, pageQuerySchema, text, timestampSchema, uuidSchema } from '../platform/values';
 
+const allowedIpsMax = 20;
+const allowedIpsSchema = z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])).max(allowedIpsMax);
+
 /** interface.md 2.1. `token` is in the creating answer only. */
 export const apiKeySchema = z
   .strictObject({
@@ -18,6 +21,18 @@ export const apiKeySchema = z
   })
   .meta({ id: 'ApiKey' });
 export type ApiKey = z.infer<typeof apiKeySchema>;
+
+/** One key, with what can be changed of it and is in no list. */
+export const apiKeyDetailSchema = apiKeySchema
+  .extend({
+    expires_at: timestampSchema.nullable().describe('When it ends by itself, as if it were revoked then; null for never.'),
+    allowed_ips: z
+      .array(z.string())
+      .describe('Addresses and networks, such as 203.0.113.7 or 2001:db8::/32, from which it can be used; empty for any.'),
+    created_by: uuidSchema.nullable().describe('The key that minted it; null for the first one of an organisation.'),
+  })
+  .meta({ id: 'ApiKeyDetail' });
+export type ApiKeyDetail = z.infer<typeof apiKeyDetailSchema>;
 
 export const mintedApiKeySchema = apiKeySchema
   .extend({
@@ -76,8 +91,35 @@ export const getApiKey = endpoint({
   summary: 'One key, as metadata only',
   permissions: ['apikeys.manage'],
   params: { keyId },
-  response: { status: 200, schema: apiKeySchema },
+  response: { status: 200, schema: apiKeyDetailSchema },
   problems: [],
+  tags,
+});
+
+export const updateApiKey = endpoint({
+  id: 'updateApiKey',
+  service: 'keys',
+  method: 'PATCH',
+  path: '/v1/api-keys/{keyId}',
+  summary:
+    'Change the name of a key, take permissions from it, or bound its time and its addresses; no request begun after the answer is judged by what was before',
+  permissions: ['apikeys.manage'],
+  params: { keyId },
+  body: z.strictObject({
+    name: text(200).optional().describe('1 to 200 characters, to tell keys apart by.'),
+    scopes: z
+      .array(z.string().max(100))
+      .max(100)
+      .optional()
+      .describe('All permissions that it shall keep; each must be one of those that it has.'),
+    expires_at: z.iso.datetime({ offset: true }).nullable().optional().describe('A moment to come, as RFC 3339; null for never.'),
+    allowed_ips: allowedIpsSchema
+      .optional()
+      .describe(`Addresses and networks from which it can be used, at most ${allowedIpsMax}; an empty list for any.`),
+  }),
+  example: { name: 'deploy', allowed_ips: ['203.0.113.0/24', '2001:db8::/32'] },
+  response: { status: 200, schema: apiKeyDetailSchema },
+  problems: ['scope_widened', 'scope_not_held', 'own_limits'],
   tags,
 });
 

@@ -40,6 +40,8 @@ export interface EndpointDefinition {
   body?: z.ZodObject;
   /** A body that is taken, wherever there is one: in the documentation, and sent by the conformance suite, which puts ids of its own in the place of these. */
   example?: Readonly<Record<string, unknown>>;
+  /** Where nothing of the demo of `npm start` is in the state that the operation needs: what it answers there, and why. Left out: it succeeds. */
+  inDemo?: { problem: ProblemCode; because: string };
   response: { status: 200 | 201 | 202 | 204; schema?: z.ZodType; contentType?: 'text/event-stream' };
   /** The codes of this endpoint's own beyond those that every endpoint can answer (see {@link problemCodesOf}). */
   problems: readonly ProblemCode[];
@@ -64,6 +66,10 @@ export const endpoint = <const Definition extends Omit<EndpointDefinition, Deriv
 
 type DerivedMember = 'quota' | 'idempotency' | 'undeclaredQuery';
 
+/** Whether its answer has an ETag: what can be read as JSON, and what a PATCH has made of it. */
+export const hasEntityTag = ({ method, response }: EndpointDefinition): boolean =>
+  (method === 'GET' || method === 'PATCH') && response.status === 200 && response.contentType === undefined;
+
 /** Every code that `endpoint` may answer: its own and those that follow from what it takes. */
 export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   const codes = new Set<ProblemCode>(['unauthenticated', 'dependency_unavailable', 'overloaded', 'internal_error', ...definition.problems]);
@@ -73,6 +79,7 @@ export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   if (definition.undeclaredQuery === 'refused') codes.add('invalid_request');
   if (definition.query !== undefined && 'cursor' in definition.query.shape) codes.add('invalid_limit').add('invalid_cursor');
   if (definition.body !== undefined) for (const code of bodyCodes) codes.add(code);
+  if (definition.method === 'PATCH') codes.add('precondition_failed');
   if (definition.idempotency === 'accepted') for (const code of idempotencyCodes) codes.add(code);
   for (const parameter of Object.values(definition.params ?? {}))
     codes.add('notFound' in parameter ? parameter.notFound : parameter.notNamed);

@@ -17,7 +17,10 @@ import * as sites from '../hosting/sites';
 import * as vendorSnapshots from '../hosting/vendor-snapshots';
 import * as apiKeys from '../keys/api-keys';
 import * as auditLog from '../keys/audit-log';
+import * as events from '../keys/events';
 import * as orgs from '../keys/orgs';
+import * as webhooks from '../keys/webhooks';
+import * as workflows from '../keys/workflows';
 import type { EndpointDefinition } from './endpoint';
 import * as quotas from './quotas';
 
@@ -32,6 +35,9 @@ export const endpoints: readonly EndpointDefinition[] = [
   apiKeys,
   orgs,
   auditLog,
+  events,
+  workflows,
+  webhooks,
   sites,
   backups,
   offsite,

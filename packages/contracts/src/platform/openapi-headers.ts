@@ -1,4 +1,4 @@
-import type { EndpointDefinition } from './endpoint';
+import { type EndpointDefinition, hasEntityTag } from './endpoint';
 import type { JsonSchema } from './json-schema';
 
 const header = (description: string, schema: JsonSchema = { type: 'string' }): JsonSchema => ({ description, schema });
@@ -16,6 +16,10 @@ export const headerComponents = {
   ),
   RetryAfter: header('Seconds', { type: 'integer', minimum: 1 }),
   WwwAuthenticate: header('Bearer', { type: 'string', const: 'Bearer' }),
+  ETag: header('Names the answer by its content. Send it as If-None-Match to read again, or as If-Match to change', {
+    type: 'string',
+    pattern: '^"[A-Za-z0-9_-]{27}"$',
+  }),
   Location: header('Where what was made, or the workflow that makes it, is'),
   IdempotentReplayed: header('true on an answer that was stored for the Idempotency-Key', { type: 'string', const: 'true' }),
 } as const;
@@ -33,6 +37,7 @@ export function answerHeaders(endpoint: EndpointDefinition, status: number): Jso
     ...(status === 401 ? { 'WWW-Authenticate': refer('WwwAuthenticate') } : { 'X-Drydock-Mode': refer('XDrydockMode') }),
     'RateLimit-Policy': refer('RateLimitPolicy'),
     RateLimit: refer('RateLimit'),
+    ...((status === 200 || status === 304) && hasEntityTag(endpoint) ? { ETag: refer('ETag') } : {}),
     ...(status === 201 || status === 202 ? { Location: refer('Location') } : {}),
     ...(status === 202 || status === 409 || status === 429 || status === 503 ? { 'Retry-After': refer('RetryAfter') } : {}),
     ...(status < 300 && endpoint.idempotency === 'accepted' ? { 'Idempotent-Replayed': refer('IdempotentReplayed') } : {}),
@@ -45,6 +50,23 @@ export const idempotencyKeyParameter: JsonSchema = {
   required: false,
   description: 'Makes the request safe to repeat: the same key and body get the first answer again, for 24 hours',
   schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
+};
+
+export const ifMatchParameter: JsonSchema = {
+  name: 'If-Match',
+  in: 'header',
+  required: false,
+  description:
+    'The ETag of what you read: the change is made only while it is still that, else 412 `precondition_failed`. Left out, it is changed whatever it is by now',
+  schema: { type: 'string', maxLength: 1_000 },
+};
+
+export const ifNoneMatchParameter: JsonSchema = {
+  name: 'If-None-Match',
+  in: 'header',
+  required: false,
+  description: 'The ETag of an answer that you have: 304 without a body while it would be the same',
+  schema: { type: 'string', maxLength: 1_000 },
 };
 
 export const lastEventIdParameter: JsonSchema = {

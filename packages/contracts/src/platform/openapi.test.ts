@@ -30,6 +30,7 @@ const resolve = (reference: string): unknown =>
   reference
     .replace(/^#\//, '')
     .split('/')
+    .map((name) => name.replaceAll('~1', '/'))
     .reduce<unknown>((node, name) => (typeof node === 'object' && node !== null ? Reflect.get(node, name) : undefined), document);
 
 describe('docs/openapi.json', () => {
@@ -41,6 +42,16 @@ describe('docs/openapi.json', () => {
     const refused = endpoints.filter(({ body, example }) => body !== undefined && !body.strict().safeParse(example).success);
     expect(refused.map(({ id }) => id)).toEqual([]);
     expect(endpoints.filter(({ body, example }) => body === undefined && example !== undefined)).toEqual([]);
+  });
+
+  it('shows for every answer one that its endpoint gives', () => {
+    const shown = endpoints.flatMap(({ id, method, path: at, response: { status, schema, contentType } }) => {
+      if (schema === undefined || contentType !== undefined) return [];
+      const answer = resolve(`#/paths/${at.replaceAll('/', '~1')}/${method.toLowerCase()}/responses/${status}/content/application~1json`);
+      return [{ id, schema, answer }];
+    });
+    const wrong = shown.filter(({ schema, answer }) => !isRecord(answer) || !schema.safeParse(answer['example']).success);
+    expect([shown.length > 80, wrong.map(({ id }) => id)]).toEqual([true, []]);
   });
 
   it('describes every field and every parameter', () => {

@@ -1,6 +1,16 @@
-import { type EndpointDefinition, problemCodesOf } from './endpoint';
+import type { z } from 'zod';
+import { answerExample } from './answer-example';
+import { type EndpointDefinition, hasEntityTag, problemCodesOf } from './endpoint';
 import { type JsonSchema, nameSchema, type SchemaComponents, schemaOf } from './json-schema';
-import { answerHeaders, headerComponents, idempotencyKeyParameter, lastEventIdParameter, transportHeaders } from './openapi-headers';
+import {
+  answerHeaders,
+  headerComponents,
+  idempotencyKeyParameter,
+  ifMatchParameter,
+  ifNoneMatchParameter,
+  lastEventIdParameter,
+  transportHeaders,
+} from './openapi-headers';
 import { problem } from './problem';
 import { type ProblemCode, problemSchema, problems } from './problems';
 
@@ -13,8 +23,10 @@ export interface OpenApiDocument {
 
 const introduction = `Send your key as \`Authorization: Bearer dd_…\`. Every error is a problem (RFC 9457) with a stable \`code\` and a sentence that says what to do.
 
-A path that does not exist is answered 404 \`route_not_found\`, a method that it does not take 405 \`method_not_allowed\`. A request may have 100 headers and 16 KiB of them.
-A header that is not documented is ignored.`;
+A path that does not exist is answered 404 \`route_not_found\`, a method that it does not take 405 \`method_not_allowed\`. HEAD is answered as GET without its body, and OPTIONS with the methods in \`Allow\`; OPTIONS needs no key. Browsers may call from any origin with a key in \`Authorization\` (CORS, without credentials). A request may have 100 headers and 16 KiB of them.
+A header that is not documented is ignored.
+
+Every answer to GET has a strong \`ETag\` of its content. With it as \`If-None-Match\` the same answer comes as 304 without a body, which counts as a read like any other. With it as \`If-Match\` a PATCH changes only what is still as you read it: else 412 \`precondition_failed\`, and nothing was changed. Nothing needs an \`If-Match\`, so that 428 is never answered.`;
 
 /** What any request can be answered with before its endpoint is known: it is malformed as HTTP, does not arrive in time, or its headers are too many. */
 const transportCodes = ['malformed_request', 'request_timeout', 'headers_too_large'] as const;
@@ -24,6 +36,8 @@ const tagDescriptions: Readonly<Record<string, string>> = {
   'API keys': 'Keys are minted once, listed as metadata, rotated and revoked.',
   Organisations: 'Organisations form a tree; a right that is taken away is gone in the whole subtree.',
   'Audit log': 'What was accepted, and by which key.',
+  Webhooks: 'Events that are sent to a URL, signed, at least once and in order for each resource.',
+  Events: 'What happened, to be followed without asking for each thing.',
   Sites: 'Sites, their domains, and how many of them an organisation may have.',
   Backups: 'Backups of a site, and the restore that overwrites the site with one.',
   'Vendor snapshots': "Timelines that a site's hosting platform keeps by itself.",
@@ -68,7 +82,7 @@ export function buildOpenApi(endpoints: readonly EndpointDefinition[]): OpenApiD
       responses: Object.fromEntries(transportCodes.map((code) => [code, problemAnswer([code], transportHeaders)])),
       examples: Object.fromEntries(answered.map((code) => [code, { summary: problems[code].title, value: exampleOf(code) }])),
       headers: headerComponents,
-      securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'dd_<live|test>_<prefix>_<secret>' } },
+      securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: '`dd_<live|test>_<prefix>_<secret>`' } },
     },
   };
 }
@@ -79,7 +93,7 @@ function operationOf(endpoint: EndpointDefinition, components: SchemaComponents)
     operationId: id,
     summary,
     tags: [...tags],
-    description: permissions.length === 0 ? 'Any key may call it.' : `Needs ${permissions.map((name) => `\`${name}\``).join(' and ')}.`,
+    description: descriptionOf(endpoint),
     'x-permissions': [...permissions],
     'x-quota': endpoint.quota,
     parameters: parametersOf(endpoint, components),
@@ -97,6 +111,14 @@ function operationOf(endpoint: EndpointDefinition, components: SchemaComponents)
   };
 }
 
+function descriptionOf({ permissions, inDemo }: EndpointDefinition): string {
+  const needed = permissions.map((name) => `\`${name}\``).join(' and ');
+  const told = needed === '' ? 'Any key may call it.' : `Needs ${needed}.`;
+  if (inDemo === undefined) return told;
+  const { status } = problems[inDemo.problem];
+  return `${told} In the demo of \`npm start\` it is answered ${status} \`${inDemo.problem}\`: ${inDemo.because}.`;
+}
+
 function parametersOf(endpoint: EndpointDefinition, components: SchemaComponents): JsonSchema[] {
   const path = Object.entries(endpoint.params ?? {}).map(([name, { schema }]) => ({
     ...described(name, schemaOf(schema, 'input', components)),
@@ -111,6 +133,8 @@ function parametersOf(endpoint: EndpointDefinition, components: SchemaComponents
   const headers = [
     ...(endpoint.idempotency === 'accepted' ? [idempotencyKeyParameter] : []),
     ...(endpoint.response.contentType === 'text/event-stream' ? [lastEventIdParameter] : []),
+    ...(endpoint.method === 'PATCH' ? [ifMatchParameter] : []),
+    ...(endpoint.method === 'GET' && hasEntityTag(endpoint) ? [ifNoneMatchParameter] : []),
   ];
   return [...path, ...query, ...headers];
 }
@@ -129,19 +153,31 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
   const success = {
     description: status === 204 ? 'Done; there is no body' : endpoint.summary,
     headers: answerHeaders(endpoint, status),
-    ...(schema === undefined ? {} : { content: { [contentType]: { schema: schemaOf(schema, 'output', components) } } }),
+    ...(schema === undefined ? {} : { content: { [contentType]: answerOf(schema, contentType, components) } }),
   };
   const refusals = [...codesOf]
     .sort(([a], [b]) => a - b)
     .map(([code, codes]) => [code === 503 ? 'default' : String(code), refusal(endpoint, code, codes)]);
   const over = contentType === 'text/event-stream' ? { '204': nothingMore(endpoint) } : {};
+  const same = endpoint.method === 'GET' && hasEntityTag(endpoint) ? { '304': notModified(endpoint) } : {};
   const transport = transportCodes.map((code) => [problems[code].status, { $ref: `#/components/responses/${code}` }]);
-  return { [String(status)]: success, ...over, ...Object.fromEntries(transport), ...Object.fromEntries(refusals) };
+  return { [String(status)]: success, ...over, ...same, ...Object.fromEntries(transport), ...Object.fromEntries(refusals) };
+}
+
+/** An event stream is text, so that it has no example. */
+function answerOf(schema: z.ZodType, contentType: string, components: SchemaComponents): JsonSchema {
+  const told = schemaOf(schema, 'output', components);
+  return contentType === 'application/json' ? { schema: told, example: answerExample(told, components) } : { schema: told };
 }
 
 const nothingMore = (endpoint: EndpointDefinition): JsonSchema => ({
   description: 'The stream is over and Last-Event-ID was its last event: an EventSource does not come back',
   headers: answerHeaders(endpoint, 204),
+});
+
+const notModified = (endpoint: EndpointDefinition): JsonSchema => ({
+  description: 'It is what If-None-Match names; there is no body',
+  headers: answerHeaders(endpoint, 304),
 });
 
 const refusal = (endpoint: EndpointDefinition, status: number, codes: readonly ProblemCode[]): JsonSchema =>

@@ -7,7 +7,8 @@ export const permissionMeanings = {
   'orgs.manage': 'Create organisations below and change their name and permissions',
   'sites.view': 'See sites, servers and their workflows',
   'sites.create': 'Create sites, order servers, bring deleted sites back',
-  'sites.delete': 'Delete sites, roll servers back and rebuild them',
+  'sites.delete': 'Delete sites and servers, roll servers back and rebuild them',
+  'compute.power.manage': 'Power servers on and off and restart them',
   'hosting.backup.manage': 'Take and restore backups',
   'hosting.deploy.manage': 'Restart applications',
   'agency.boards.view': 'See boards and cards',
@@ -15,6 +16,7 @@ export const permissionMeanings = {
   'databases.view': 'See managed databases',
   'databases.manage': 'Create, upgrade and delete managed databases',
   'audit.view': 'Read the audit log',
+  'webhooks.manage': 'Have events sent to URLs',
   'platform.staff': 'Retry and abandon workflows that wait for staff',
 } as const;
 

@@ -12,7 +12,8 @@ export const problems = define({
   unauthenticated: {
     status: 401,
     title: 'A valid API key is needed',
-    advice: 'Send your API key as "Authorization: Bearer <token>". If it was revoked or mistyped, mint or copy a new one.',
+    advice:
+      'Send your API key as "Authorization: Bearer <token>". If it was revoked, has expired or was mistyped, mint or copy a new one. A key with allowed_ips works from there only.',
   },
   permission_denied: {
     status: 403,
@@ -28,6 +29,11 @@ export const problems = define({
     status: 403,
     title: 'A key cannot grant what its creator does not hold',
     advice: 'Leave out the scopes listed in errors, or mint the key with a key that holds them; GET /v1/me shows what yours holds.',
+  },
+  own_limits: {
+    status: 403,
+    title: 'A key cannot lift its own limits',
+    advice: 'Use another key of your organisation that manages keys and has no such limit.',
   },
   sandbox_key: {
     status: 403,
@@ -51,6 +57,12 @@ export const problems = define({
     title: 'Too many event streams',
     advice: 'Close streams that you do not need, or ask for the workflow itself from time to time; then try again after Retry-After.',
     transient: true,
+  },
+  precondition_failed: {
+    status: 412,
+    title: 'It is not what If-Match names any more',
+    advice:
+      'Nothing was changed. Read it again, make your change to what it is now, and send that with its ETag as it came, quotes included.',
   },
   // Requests that cannot be understood
   invalid_request: {
@@ -91,6 +103,11 @@ export const problems = define({
     advice: 'Send the same request again after Retry-After; it will answer what the first one answered.',
     transient: true,
   },
+  scope_widened: {
+    status: 422,
+    title: 'A permission cannot be added to a key',
+    advice: 'Name only permissions that the key has. For more, mint another key.',
+  },
   unknown_scope: {
     status: 422,
     title: 'An unknown permission was asked for',
@@ -101,6 +118,24 @@ export const problems = define({
   method_not_allowed: { status: 405, title: 'The path does not take this method', advice: 'Use one of the methods in Allow.' },
   api_key_not_found: { status: 404, title: 'No such API key', advice: 'GET /v1/api-keys lists the keys you can manage.' },
   org_not_found: { status: 404, title: 'No such organisation', advice: 'GET /v1/orgs lists the organisations you can manage.' },
+  event_not_found: { status: 404, title: 'No such event', advice: 'GET /v1/events lists the events of the last 30 days.' },
+  webhook_not_found: { status: 404, title: 'No such webhook', advice: 'GET /v1/webhooks lists your webhooks.' },
+  webhook_delivery_not_found: {
+    status: 404,
+    title: 'No such delivery',
+    advice: 'GET /v1/webhooks/{webhookId}/deliveries lists those of the last 30 days.',
+  },
+  webhook_url_refused: {
+    status: 422,
+    title: 'Events cannot be sent to this URL',
+    advice: 'Give a URL that begins with https:// and leads to the public internet.',
+  },
+  webhook_limit: { status: 422, title: 'There are as many webhooks as there may be', advice: 'Delete one that you no longer need.' },
+  webhook_disabled: {
+    status: 422,
+    title: 'The webhook is switched off',
+    advice: 'Switch it on again by PATCH with enabled: true, then try again.',
+  },
   workflow_not_found: { status: 404, title: 'No such workflow', advice: "List the resource's workflows." },
   // What never became a request
   malformed_request: {

@@ -16,6 +16,12 @@ export const exampleId = '0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44';
 /** When a UUIDv7 was made. */
 export const timeOfId = (id: string): Date => new Date(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16));
 
+/** Not above any UUIDv7 that is made at that moment, and above all that are older. */
+export function firstIdOf(moment: Date): string {
+  const digits = Math.min(Math.max(moment.getTime(), 0), 0xffffffffffff).toString(16).padStart(12, '0');
+  return `${digits.slice(0, 8)}-${digits.slice(8)}-0000-0000-000000000000`;
+}
+
 /** RFC 3339 in UTC with milliseconds and `Z`, as every timestamp of ours. */
 export const timestampSchema = z.iso.datetime({ precision: 3 });
 
@@ -37,6 +43,19 @@ export const paragraphs = (maxLength: number) =>
     .string()
     .max(maxLength)
     .refine((value) => value.isWellFormed() && !/(?![\t\n\r])\p{Cc}/u.test(value), 'must not contain control characters');
+
+export const metadataKeysMax = 20;
+
+/** Names and values of the caller's own, kept with a thing and never read. */
+export const metadataSchema = z.record(z.string(), z.string()).meta({ id: 'Metadata' });
+export type Metadata = Readonly<Record<string, string>>;
+
+/** What changes of them: a value is set, null and '' remove it, and what is not named stays. */
+export const metadataChangeSchema = z
+  .record(text(40), paragraphs(500).nullable())
+  .refine((change) => Object.keys(change).length <= 2 * metadataKeysMax, 'must not name more keys than can be set and removed')
+  .meta({ id: 'MetadataChange' });
+export type MetadataChange = Readonly<Record<string, string | null>>;
 
 export const pageQuerySchema = z.strictObject({
   cursor: z.string().optional().meta({ description: 'page.next_cursor of the page before' }),

@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { anyOf, createdFilter } from './filters';
 import { findingSchema } from './preflight';
 import { problemSchema } from './problems';
-import { timestampSchema, uuidSchema } from './values';
+import { pageQuerySchema, timestampSchema, uuidSchema } from './values';
 
 export const workflowStatusSchema = z.enum(['queued', 'running', 'succeeded', 'failed', 'needs_attention']);
 export type WorkflowStatus = z.infer<typeof workflowStatusSchema>;
@@ -20,7 +21,7 @@ export const workflowStepSchema = z
 export const workflowSchema = z
   .strictObject({
     id: uuidSchema.describe('The workflow.'),
-    kind: z.string().describe('The kind of work, such as restore_site_backup.'),
+    kind: z.string().describe('The kind of work, such as restore_backup.'),
     subject: z
       .strictObject({ type: z.string().describe('The kind of resource, such as site.'), id: z.string().describe("The resource's id.") })
       .meta({ id: 'WorkflowSubject' })
@@ -39,3 +40,26 @@ export const workflowSchema = z
   })
   .meta({ id: 'Workflow' });
 export type WorkflowView = z.infer<typeof workflowSchema>;
+
+/** Why a workflow of the demo can neither be retried nor abandoned. */
+export const nothingWaits = { problem: 'workflow_not_waiting', because: 'no work there needs attention' } as const;
+
+/** Kinds are not listed: a workflow outlives the release that knew its kind. */
+export const workflowListQuery = pageQuerySchema.extend({
+  status: anyOf(workflowStatusSchema, 'work of these statuses'),
+  kind: z
+    .string()
+    .regex(/^[a-z0-9_]{1,60}$/)
+    .optional()
+    .meta({ description: 'Only work of this kind, such as restore_backup' }),
+  ...createdFilter,
+});
+export type WorkflowFilter = Omit<z.output<typeof workflowListQuery>, 'cursor' | 'limit'>;
+
+/** Where a customer finds what a workflow works on, by the subject's type: this and the subject's id. Work on anything else is the platform's own. */
+export const subjectPaths = {
+  site: '/v1/sites/',
+  deleted_site: '/v1/sites/deleted/',
+  server: '/v1/compute/servers/',
+  database: '/v1/databases/',
+} as const;

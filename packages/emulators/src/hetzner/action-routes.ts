@@ -108,5 +108,6 @@ export const actionRoutes: readonly ProjectRoute[] = [
   power('poweron', 'start_server'),
   power('poweroff', 'stop_server'),
   power('shutdown', 'shutdown_server'),
-  power('reset', 'reboot_server'),
+  power('reboot', 'reboot_server'),
+  power('reset', 'reset_server'),
 ];

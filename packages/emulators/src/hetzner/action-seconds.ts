@@ -12,6 +12,7 @@ export const usualActionSeconds: ActionSeconds = {
   stop_server: 1,
   shutdown_server: 3,
   reboot_server: 3,
+  reset_server: 1,
 };
 
 /** For a demonstration whose time must stay ours. */

@@ -1,4 +1,9 @@
-import type { Action, HetznerState } from './hetzner-state';
+import type { Action, HetznerState, Server } from './hetzner-state';
+
+/** The guest of such a server hears no request to shut down or restart: the action succeeds, as at the real one, and nothing comes of it. */
+const deafLabel = 'emulator.deaf';
+const asksTheGuest = (command: string): boolean => command === 'shutdown_server' || command === 'reboot_server';
+export const goesUnheard = ({ labels }: Server, command: string): boolean => deafLabel in labels && asksTheGuest(command);
 
 /** Ends what is over by `now`, in its order. Says whether anything changed. */
 export function settleActions(state: HetznerState, now: number): boolean {
@@ -24,7 +29,7 @@ function endAction(state: HetznerState, action: Action): void {
     // Backups go with their server, snapshots stay.
     state.images = state.images.filter(({ boundTo }) => boundTo !== server.id);
   }
-  server.status = statusAfter[action.command] ?? server.status;
+  if (!goesUnheard(server, action.command)) server.status = statusAfter[action.command] ?? server.status;
 }
 
 const statusAfter: Readonly<Record<string, 'running' | 'off'>> = {
@@ -32,6 +37,7 @@ const statusAfter: Readonly<Record<string, 'running' | 'off'>> = {
   rebuild_server: 'running',
   start_server: 'running',
   reboot_server: 'running',
+  reset_server: 'running',
   stop_server: 'off',
   shutdown_server: 'off',
 };

@@ -1,3 +1,4 @@
+import { goesUnheard } from './advance-actions';
 import { refused } from './hetzner-errors';
 import type { Action, Image, Server } from './hetzner-state';
 import { type HetznerWorld, isLocked } from './hetzner-world';
@@ -34,7 +35,7 @@ export function startAction(
     statusBefore: server.status,
   };
   world.state.actions.push(action);
-  server.status = statusDuring[command] ?? server.status;
+  if (!goesUnheard(server, command)) server.status = statusDuring[command] ?? server.status;
   world.save({ action, detail: detail ?? (image === undefined ? '' : String(image.id)) });
   return action;
 }
@@ -45,6 +46,7 @@ const statusDuring: Readonly<Record<string, Server['status']>> = {
   delete_server: 'deleting',
   start_server: 'starting',
   reboot_server: 'starting',
+  reset_server: 'starting',
   stop_server: 'stopping',
   shutdown_server: 'stopping',
 };

@@ -10,7 +10,18 @@ export const storages = [
 ];
 
 const template = (vmid: number, name: string, storage: string): Vm => ({
-  ...{ vmid, account: null, node: 'pve1', name, isTemplate: true, status: 'stopped', qmpstatus: 'stopped', lock: null, description: '' },
+  ...{
+    vmid,
+    account: null,
+    node: 'pve1',
+    name,
+    isTemplate: true,
+    status: 'stopped',
+    qmpstatus: 'stopped',
+    lock: null,
+    isProtected: false,
+    description: '',
+  },
   ...{ cores: 1, memoryMb: 1_024, diskGb: 10, storage, addresses: null, parent: null, snapshots: [] },
   disk: { '/etc/os-release': `NAME=${name}\n` },
 });

@@ -15,6 +15,7 @@ export function endTask(state: ProxmoxState, task: Task): void {
 const effects: Readonly<Record<string, (vm: Vm, task: Task, state: ProxmoxState) => void>> = {
   qmstart: (vm) => setPower(vm, true),
   qmreboot: (vm) => setPower(vm, true),
+  qmreset: (vm) => setPower(vm, true),
   qmstop: (vm) => setPower(vm, false),
   qmshutdown: (vm) => setPower(vm, false),
   qmsnapshot: endSnapshot,

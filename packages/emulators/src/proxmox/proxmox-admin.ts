@@ -11,6 +11,7 @@ const vmChange = z
     status: z.enum(['running', 'stopped']),
     qmpstatus: z.string(),
     lock: z.string().nullable(),
+    isProtected: z.boolean(),
     node: z.string(),
     isTemplate: z.boolean(),
     addresses: z.array(z.string()).nullable(),

@@ -25,6 +25,8 @@ const vmSchema = z.strictObject({
   /** What QEMU itself says while it runs, such as `running` or `paused`. */
   qmpstatus: z.string(),
   lock: z.string().nullable(),
+  /** Staff's flag: neither it nor a disk of it is removed. */
+  isProtected: z.boolean().default(false),
   description: z.string(),
   cores: z.int(),
   memoryMb: z.int(),

@@ -37,6 +37,7 @@ const showWhole = (vm: Vm) => ({
   digest: digestOf(vm),
   ...(vm.addresses === null ? {} : { agent: '1' }),
   ...(vm.isTemplate ? { template: 1 } : {}),
+  ...(vm.isProtected ? { protection: 1 } : {}),
   ...(vm.parent === null ? {} : { parent: vm.parent }),
   ...(vm.lock === null ? {} : { lock: vm.lock }),
 });

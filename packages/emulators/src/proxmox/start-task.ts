@@ -22,6 +22,11 @@ const userOf = (account: string | null): string => (account === null ? 'root@pam
 
 const hex = (value: number): string => value.toString(16).toUpperCase().padStart(8, '0');
 
+const failureOf = (type: string): string =>
+  type === 'qmshutdown' || type === 'qmreboot'
+    ? 'VM quit/powerdown failed - got timeout'
+    : `command '/usr/bin/${type}' failed: exit code 1`;
+
 /** Forks a worker: the answer is its UPID. A task that does its work is put down in the ledger. */
 export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string {
   const { state, clock } = world;
@@ -37,7 +42,7 @@ export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string
     ...{ upid, node: filed.node, type: order.type, id: String(filed.vmid), account: order.account, pid, pstart, started },
     endsAt: order.dies === undefined ? started + seconds * 1_000 : started,
     isOver: false,
-    exitstatus: order.dies ?? (isDoomed ? `command '/usr/bin/${order.type}' failed: exit code 1` : 'OK'),
+    exitstatus: order.dies ?? (isDoomed ? failureOf(order.type) : 'OK'),
     ...{ vmid: vm.vmid, snapname: order.snapname ?? null, starts: order.starts ?? false },
   };
   state.tasks.push(task);

@@ -8,6 +8,7 @@ export const usualTaskSeconds: TaskSeconds = {
   qmstop: 1,
   qmshutdown: 3,
   qmreboot: 3,
+  qmreset: 1,
   qmsnapshot: 4,
   qmdelsnapshot: 2,
   qmrollback: 10,

@@ -25,7 +25,16 @@ function clone(world: ProxmoxWorld, account: string, call: Call, values: PathVal
   if (world.state.vms.some(({ vmid }) => vmid === order.newid))
     throw died(`unable to create VM ${order.newid}: config file already exists`);
   const vm: Vm = {
-    ...{ ...source, account, vmid: order.newid, node: order.target ?? source.node, isTemplate: false, parent: null, snapshots: [] },
+    ...{
+      ...source,
+      account,
+      vmid: order.newid,
+      node: order.target ?? source.node,
+      isTemplate: false,
+      isProtected: false,
+      parent: null,
+      snapshots: [],
+    },
     ...{ name: order.name ?? `Copy-of-VM-${source.name}`, description: order.description ?? '', status: 'stopped', qmpstatus: 'stopped' },
     // 192.0.2.0/24 and 2001:db8::/32 are for documentation.
     addresses: [`192.0.2.${1 + (order.newid % 254)}`, `2001:db8::${(order.newid % 65_535).toString(16)}`],
@@ -62,19 +71,24 @@ function setPower(world: ProxmoxWorld, account: string, call: Call, values: Path
   parseForm(bodySchemas.power, call);
   const vm = vmAt(world, account, values);
   const order = pathValue(values, 'order');
-  if (!['start', 'stop', 'shutdown', 'reboot'].includes(order)) throw noSuchUri();
+  if (!['start', 'stop', 'shutdown', 'reboot', 'reset'].includes(order)) throw noSuchUri();
   refuseLocked(vm);
   if (vm.isTemplate) throw died("you can't start a vm if it's a template");
-  const isRunning = vm.status === 'running';
-  const dies =
-    order === 'start' && isRunning ? `VM ${vm.vmid} already running` : isBusy(world.state, vm) ? `can't lock file - got timeout` : null;
+  const dies = powerDies(vm, order) ?? (isBusy(world.state, vm) ? `can't lock file - got timeout` : null);
   return dataReply(startTask(world, vm, { type: `qm${order}`, account, ...(dies === null ? {} : { dies }) }));
+}
+
+function powerDies({ vmid, status }: Vm, order: string): string | null {
+  const isRunning = status === 'running';
+  if (order === 'start' && isRunning) return `VM ${vmid} already running`;
+  return (order === 'reboot' || order === 'reset') && !isRunning ? `VM ${vmid} not running` : null;
 }
 
 function destroy(world: ProxmoxWorld, account: string, call: Call, values: PathValues): Reply {
   allowQuery(call, ['purge', 'skiplock', 'destroy-unreferenced-disks']);
   const vm = vmAt(world, account, values);
   refuseLocked(vm);
+  if (vm.isProtected) throw died(`can't remove VM ${vm.vmid} - protection mode enabled`);
   if (vm.status === 'running' || isBusy(world.state, vm)) throw died(`VM ${vm.vmid} is running - destroy failed`);
   return dataReply(startTask(world, vm, { type: 'qmdestroy', account, lock: 'destroyed' }));
 }

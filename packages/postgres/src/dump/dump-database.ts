@@ -4,7 +4,7 @@ import { openSession } from '../session/session';
 import { asTransferError, isPermanentForReader, isPermanentSqlState, sqlStateOf, TransferError } from '../session/transfer-error';
 import { type Copied, copyOut } from './copy-table';
 import { type DatabaseProperties, readProperties } from './database-properties';
-import { dumpSchema } from './dump-schema';
+import { dumpBothSections } from './dump-schema';
 import { readLargeObjects } from './large-objects';
 import { listSequences, listTables, lockTables, qualify } from './list-tables';
 import type { DumpManifest, TableEntry, TablesFile } from './manifest';
@@ -59,11 +59,7 @@ async function beginMoment(client: pg.Client, { url, signal }: DumpRequest, atte
     await lockTables(client);
     const policyRoles = await listPolicyRoles(client);
     const properties = await readProperties(client);
-    const request = { url, snapshotId, areTablesLocked: true, signal };
-    const [pre, post] = await Promise.all([
-      dumpSchema({ ...request, section: 'pre-data' }),
-      dumpSchema({ ...request, section: 'post-data' }),
-    ]);
+    const { pre, post } = await dumpBothSections({ url, snapshotId, areTablesLocked: true, tables: tables.length, signal });
     const head: TablesFile = { format_version: 2, server_version_num: version, encoding, policy_roles: policyRoles, tables };
     return { head, pre, post, properties };
   } catch (error) {

@@ -11,8 +11,10 @@ const failureSchema = z.object({
   refusal: z.object({ sqlState: z.string(), message: z.string() }),
 });
 const answerSchema = z.union([z.object({ sql: z.string() }), failureSchema]);
-/** A catalogue of 10,000 tables takes about 20 s. */
-const deadlineMs = 180_000;
+/** A catalogue of 50,000 tables takes 41 s on a machine that has time for it. */
+const deadlineMs = { base: 180_000, perTable: 20 };
+/** Beyond so many tables pg_dump runs once at a time: it holds some kB for each of them. */
+const tablesAtOnceMax = 1_000;
 /** Where the tables are locked already, whoever keeps us from a view waits for the locks to go. */
 const viewLockMs = 3_000;
 /** Workers are loaded from the build output, also when this file itself runs from its source under jest. */
@@ -21,6 +23,8 @@ const workerFile = path.resolve(__dirname, '../../dist/dump/pg-dump.worker.js');
 export interface SchemaRequest {
   url: string;
   section: 'pre-data' | 'post-data';
+  /** How many tables the database has, where they may be many: pg_dump gets time for each. */
+  tables?: number;
   /** Exported by a transaction that stays open until this returns. */
   snapshotId?: string;
   /**
@@ -67,9 +71,19 @@ function argumentsOf(request: SchemaRequest): string[] {
 
 /**
  * The schema as SQL, by pg_dump 18 in WebAssembly in a thread of its own, from any server of major 9.2 or newer without TLS.
- * Throws `dump_failed`, also after 180 s; aborts with the signal's reason.
+ * Throws `dump_failed`, also after 180 s and 20 ms for each table; aborts with the signal's reason.
  */
 export const dumpSchema = (request: SchemaRequest): Promise<string> => forEitherServer((isBefore17) => runPgDump(request, isBefore17));
+
+/** Both sections of the schema, as {@link dumpSchema} gives them: at once, or one after the other where there are many tables. */
+export async function dumpBothSections(
+  request: Omit<SchemaRequest, 'section'> & { tables: number },
+): Promise<{ pre: string; post: string }> {
+  const dump = (section: SchemaRequest['section']): Promise<string> => dumpSchema({ ...request, section });
+  if (request.tables > tablesAtOnceMax) return { pre: await dump('pre-data'), post: await dump('post-data') };
+  const [pre, post] = await Promise.all([dump('pre-data'), dump('post-data')]);
+  return { pre, post };
+}
 
 async function runPgDump(request: SchemaRequest, isBefore17: boolean): Promise<string> {
   request.signal?.throwIfAborted();
@@ -84,7 +98,10 @@ async function runPgDump(request: SchemaRequest, isBefore17: boolean): Promise<s
     areTablesLocked: request.areTablesLocked === true,
   };
   const worker = new Worker(workerFile, { workerData, execArgv: [], env: { TZ: 'UTC' } });
-  const signal = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(request.signal ? [request.signal] : [])]);
+  const signal = AbortSignal.any([
+    AbortSignal.timeout(deadlineMs.base + deadlineMs.perTable * (request.tables ?? 0)),
+    ...(request.signal ? [request.signal] : []),
+  ]);
   try {
     const answer = answerSchema.parse(await firstMessage(worker, signal));
     if ('error' in answer) throw await nameFailure(request, answer);

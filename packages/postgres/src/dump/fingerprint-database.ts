@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { splitStatements } from '../load/split-statements';
 import { openSession } from '../session/session';
-import { dumpSchema } from './dump-schema';
+import { dumpBothSections } from './dump-schema';
 import { readLargeObjects } from './large-objects';
 import { listSequences, listTables, qualify } from './list-tables';
 
@@ -34,8 +34,7 @@ const contentsSql = (table: string): string => `select count(*) as rows,
   coalesce(sum(pg_catalog.hashtextextended(r.line, 0)), 0)::text || ':' || coalesce(sum(pg_catalog.hashtextextended(r.line, 7)), 0)::text as hash
   from (select pg_catalog.textin(pg_catalog.record_out(t.*)) as line from only ${table} as t) as r`;
 
-async function hashTables(client: pg.Client): Promise<DatabaseFingerprint['tables']> {
-  const names = (await listTables(client)).map(qualify).sort();
+async function hashTables(client: pg.Client, names: string[]): Promise<DatabaseFingerprint['tables']> {
   const tables: DatabaseFingerprint['tables'] = {};
   for (const name of names) tables[name] = await hashTable(client, name);
   return tables;
@@ -48,11 +47,8 @@ async function hashLargeObjects(client: pg.Client): Promise<DatabaseFingerprint[
   return { count, hash: hash.digest('hex') };
 }
 
-async function hashSchema(request: { url: string; snapshotId: string; signal?: AbortSignal | undefined }): Promise<string> {
-  const [pre, post] = await Promise.all([
-    dumpSchema({ ...request, section: 'pre-data', omitPrivileges: true }),
-    dumpSchema({ ...request, section: 'post-data', omitPrivileges: true }),
-  ]);
+async function hashSchema(request: { url: string; snapshotId: string; tables: number; signal?: AbortSignal | undefined }): Promise<string> {
+  const { pre, post } = await dumpBothSections({ ...request, omitPrivileges: true });
   const statements = splitStatements(`${pre}\n${post}`).filter(({ outline }) => !outline.startsWith('SET '));
   return sha256(JSON.stringify(statements.map(({ text }) => text.replace(/^(?:--[^\n]*\n|\s)+/, ''))));
 }
@@ -66,8 +62,9 @@ export async function fingerprintDatabase(request: { url: string; signal?: Abort
   try {
     await client.query('begin isolation level repeatable read read only');
     const { id } = z.object({ id: z.string() }).parse((await client.query('select pg_catalog.pg_export_snapshot() as id')).rows[0]);
-    const schemaHash = await hashSchema({ ...request, snapshotId: id });
-    const tables = await hashTables(client);
+    const names = (await listTables(client)).map(qualify).sort();
+    const schemaHash = await hashSchema({ ...request, snapshotId: id, tables: names.length });
+    const tables = await hashTables(client, names);
     const positions = (await listSequences(client)).map(
       ({ last_value, is_called, ...named }) => [qualify(named), { last_value, is_called }] as const,
     );

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { z } from 'zod';
-import { TransferError } from '../session/transfer-error';
+import { sqlStateOf, TransferError } from '../session/transfer-error';
 import type { SequenceEntry, TableEntry } from './manifest';
 
 /** Objects of the database's owner: no system schema, nothing temporary, nothing that CREATE EXTENSION brings along. */
@@ -52,20 +52,35 @@ const lockableSql = `select c.oid::text as oid, n.nspname as schema, c.relname a
 const replacedSql = `select u.name from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::oid[])) u (name, oid)
   where pg_catalog.to_regclass(u.name)::oid is distinct from u.oid limit 1`;
 const tablesAtOnce = 500;
+const outOfMemory = '53200';
+const lockRoomSql = `select pg_catalog.current_setting('max_locks_per_transaction')::int
+  * (pg_catalog.current_setting('max_connections')::int + pg_catalog.current_setting('max_prepared_transactions')::int) as room`;
+const roomSchema = z.tuple([z.object({ room: z.int() })]);
 
 /**
  * Keeps tables, and the parents of partitions, from being altered or dropped; reading and writing go on. Throws errors of Postgres, and `dump_failed` for a table that was
- * replaced after the snapshot.
+ * replaced after the snapshot, and, for good, for more tables than the server has locks.
  */
 export async function lockTables(client: pg.ClientBase): Promise<void> {
   const tables = z.array(namedSchema).parse((await client.query(lockableSql)).rows);
+  const [{ room }] = roomSchema.parse((await client.query(lockRoomSql)).rows);
   for (let from = 0; from < tables.length; from += tablesAtOnce) {
     const some = tables.slice(from, from + tablesAtOnce);
     const names = some.map(qualify);
-    await client.query(`lock table only ${names.join(', only ')} in access share mode`);
+    await client.query(`lock table only ${names.join(', only ')} in access share mode`).catch((error: unknown) => {
+      // Below half of the room it is others who hold the rest, and that passes.
+      if (sqlStateOf(error) !== outOfMemory || tables.length < room / 2) throw error;
+      throw tooManyTables(tables.length, room, error);
+    });
     const { rows } = await client.query(replacedSql, [names, some.map(({ oid }) => oid)]);
     if (rows.length > 0) throw new TransferError('dump_failed', `${rows[0].name} was replaced after it was listed`);
   }
+}
+
+function tooManyTables(tables: number, room: number, cause: unknown): TransferError {
+  const message = `the database has ${tables} tables, and its server can lock ${room} at once (max_locks_per_transaction)`;
+  const told = new Error(message, { cause });
+  return new TransferError('dump_failed', message, { cause: told, object: `${tables} tables`, isPermanent: true });
 }
 
 /** `"schema"."name"`, quoted. */

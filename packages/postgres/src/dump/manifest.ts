@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { TransferError } from '../session/transfer-error';
-import { readText, type Section } from './section';
+import { readText, type Section, textBytesMax } from './section';
 
-const jsonBytesMax = 64 * 1024 * 1024;
 const identifier = z
   .string()
   .min(1)
@@ -44,7 +43,7 @@ export type DumpManifest = z.infer<typeof manifestSchema>;
 
 /** Reads a JSON section; anything but the expected shape is `dump_malformed`. */
 export async function readJson<T>(section: Section, schema: z.ZodType<T>): Promise<T> {
-  const text = await readText(section, jsonBytesMax);
+  const text = await readText(section, textBytesMax);
   try {
     return schema.parse(JSON.parse(text));
   } catch (error) {

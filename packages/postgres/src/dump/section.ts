@@ -42,10 +42,19 @@ export async function readText(section: Section, bytesMax: number): Promise<stri
   }
 }
 
-/** A section that holds a text known in advance. */
+/** The most bytes of a section of text: a load holds it whole. */
+export const textBytesMax = 64 * 2 ** 20;
+
+/** A section that holds a text known in advance. Reading one that no load would take throws `dump_failed`, for good. */
 export function textSection(path: string, read: () => Promise<string>): Section {
   async function* content(): AsyncGenerator<Buffer> {
-    yield Buffer.from(await read());
+    const text = Buffer.from(await read());
+    if (text.length > textBytesMax) {
+      const mb = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(0)} MB`;
+      const message = `the definitions of the database's objects are ${mb(text.length)} of text, and ${mb(textBytesMax)} can be restored`;
+      throw new TransferError('dump_failed', message, { object: path, isPermanent: true });
+    }
+    yield text;
   }
   return { path, content: content() };
 }

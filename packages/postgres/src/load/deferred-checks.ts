@@ -6,49 +6,66 @@ import { runStatement } from '../session/session';
 const name = pg.escapeIdentifier;
 
 /**
- * CHECK constraints, of tables and of domains, that call functions of the customer's own. Such a function may read a table that is filled later, so these are taken off
- * before the rows come, and put back when all are there.
+ * CHECK constraints, of tables and of domains, that call functions of the customer's own. Such a function may read a table that is filled later, or name one without its
+ * schema, so these are taken off before the rows come, and put back when all are there. A table comes before those that inherit from it: what is taken off and put back
+ * there is so in all of them, except where a table has made the same constraint itself. A partition never has, but has a copy of its own until it is attached.
  */
-const checksSql = `select k.oid::bigint as oid, k.conname as name, pg_catalog.pg_get_constraintdef(k.oid) as definition, k.convalidated as validated,
-    pg_catalog.obj_description(k.oid, 'pg_constraint') as comment, k.contypid <> 0 as is_domain,
-    coalesce(cn.nspname, tn.nspname) as schema, coalesce(c.relname, t.typname) as owner
+const checksSql = `select k.conname as name, pg_catalog.pg_get_constraintdef(k.oid) as definition, k.convalidated as validated,
+    pg_catalog.obj_description(k.oid, 'pg_constraint') as comment, k.contypid <> 0 as is_domain, k.conislocal as is_local,
+    coalesce(cn.nspname, tn.nspname) as schema, coalesce(c.relname, t.typname) as owner,
+    pg_catalog.pg_get_userbyid(coalesce(c.relowner, t.typowner)) as role
   from pg_catalog.pg_constraint k
   left join pg_catalog.pg_class c on c.oid = k.conrelid left join pg_catalog.pg_namespace cn on cn.oid = c.relnamespace
   left join pg_catalog.pg_type t on t.oid = k.contypid left join pg_catalog.pg_namespace tn on tn.oid = t.typnamespace
-  where k.contype = 'c' and k.coninhcount = 0
+  where k.contype = 'c' and (k.conislocal or c.relispartition)
     and exists (select from pg_catalog.pg_depend d join pg_catalog.pg_proc p on p.oid = d.refobjid
       where d.classid = 'pg_catalog.pg_constraint'::regclass and d.objid = k.oid and d.refclassid = 'pg_catalog.pg_proc'::regclass
         and not exists (select from pg_catalog.pg_depend e where e.classid = 'pg_catalog.pg_proc'::regclass and e.objid = p.oid and e.deptype = 'e'))
-  order by k.oid`;
+  order by (with recursive above (oid) as (select inhparent from pg_catalog.pg_inherits where inhrelid = k.conrelid
+      union select i.inhparent from pg_catalog.pg_inherits i join above on i.inhrelid = above.oid) select count(*) from above), k.oid`;
 const checkSchema = z.object({
   name: z.string(),
   definition: z.string(),
   validated: z.boolean(),
   comment: z.string().nullable(),
   is_domain: z.boolean(),
+  is_local: z.boolean(),
   schema: z.string(),
   owner: z.string(),
+  role: z.string(),
 });
 export type DeferredCheck = z.infer<typeof checkSchema>;
 
 const ownerOf = (check: DeferredCheck): string => `${check.is_domain ? 'domain' : 'table'} ${name(check.schema)}.${name(check.owner)}`;
 
+/** They are in force, and so they can be in the way. */
+export async function readChecks(client: pg.ClientBase): Promise<DeferredCheck[]> {
+  const checks = z.array(checkSchema).parse((await client.query(checksSql)).rows);
+  return checks.filter(({ definition }) => !definition.endsWith(' NOT ENFORCED'));
+}
+
+export const dropStatement = (check: DeferredCheck): string => `alter ${ownerOf(check)} drop constraint ${name(check.name)}`;
+
+/** They put a check back for rows to come, and do not look at those that are there. */
+export function addStatements(check: DeferredCheck): string[] {
+  const definition = check.definition.replace(/ NOT VALID$/, '');
+  const add = `alter ${ownerOf(check)} add constraint ${name(check.name)} ${definition} not valid`;
+  if (check.comment === null) return [add];
+  const place = check.is_domain ? `domain ${name(check.schema)}.${name(check.owner)}` : `${name(check.schema)}.${name(check.owner)}`;
+  return [add, `comment on constraint ${name(check.name)} on ${place} is ${pg.escapeLiteral(check.comment)}`];
+}
+
 /** What a person looks for. */
 export const describeCheck = (check: DeferredCheck): string => `constraint ${name(check.name)} of ${ownerOf(check)}`;
 
 export async function takeOffChecks(client: pg.ClientBase): Promise<DeferredCheck[]> {
-  const checks = z.array(checkSchema).parse((await client.query(checksSql)).rows);
-  for (const check of checks) await runStatement(client, `alter ${ownerOf(check)} drop constraint ${name(check.name)}`);
+  const checks = (await readChecks(client)).filter((check) => check.is_local);
+  for (const check of checks) await runStatement(client, dropStatement(check));
   return checks;
 }
 
-/** Puts one back for rows to come, and does not look at those that are there. */
 export async function putBackCheck(client: pg.ClientBase, check: DeferredCheck): Promise<void> {
-  const definition = check.definition.replace(/ NOT VALID$/, '');
-  await runStatement(client, `alter ${ownerOf(check)} add constraint ${name(check.name)} ${definition} not valid`);
-  if (check.comment === null) return;
-  const place = check.is_domain ? `domain ${name(check.schema)}.${name(check.owner)}` : `${name(check.schema)}.${name(check.owner)}`;
-  await runStatement(client, `comment on constraint ${name(check.name)} on ${place} is ${pg.escapeLiteral(check.comment)}`);
+  for (const statement of addStatements(check)) await runStatement(client, statement);
 }
 
 /** Looks at the rows that are there. */

@@ -5,7 +5,7 @@ import { type DatabaseProperties, propertiesSchema, propertyStatements, rolesOfP
 import { writeLargeObjects } from '../dump/large-objects';
 import { qualify } from '../dump/list-tables';
 import { type DumpManifest, manifestSchema, readJson, sequencesSchema, type TablesFile, tablesSchema } from '../dump/manifest';
-import { dataPath, readText, type Section, sectionPaths } from '../dump/section';
+import { dataPath, readText, type Section, sectionPaths, textBytesMax } from '../dump/section';
 import { SectionReader } from '../dump/section-reader';
 import { openSession, runStatement, type Session } from '../session/session';
 import { TimeBudget } from '../session/time-budget';
@@ -44,7 +44,6 @@ export type LoadResult = DumpManifest & { findings: LoadFinding[] };
 /** A trial knows of tables, and of no row. */
 export type TrialResult = TablesFile & { findings: LoadFinding[] };
 
-const schemaBytesMax = 64 * 1024 * 1024;
 /** A third connection gained nothing on two cores. */
 const connections = 2;
 const defaultBaseMs = 120_000;
@@ -59,7 +58,7 @@ interface SqlStatement {
 const withoutComments = (text: string): string => text.replace(/^(?:--[^\n]*\n|\s)+/, '');
 
 async function readStatements(reader: SectionReader, path: string): Promise<SqlStatement[]> {
-  const statements = splitStatements(await readText(await reader.expect(path), schemaBytesMax));
+  const statements = splitStatements(await readText(await reader.expect(path), textBytesMax));
   return statements
     .filter((statement) => judgeStatement(statement) === 'run')
     .map(({ text, outline }) => ({ text: withoutComments(text), outline, object: describeStatement(outline) }));

@@ -27,6 +27,8 @@ export interface PostgresOptions {
    * a box instead. Left out or null: no box, and as root the account is nobody's.
    */
   account?: number | null;
+  /** Settings whose value is a file outside of the data folder, by name. The server's account must be able to read it. A box shows it and nothing beside it. */
+  files?: Readonly<Record<string, string>>;
   /**
    * The most private memory that one session gets; beyond it its statement fails with 53200. Without it a value of a gigabyte, which costs a
    * stranger one line, costs the machine seconds of both cores.
@@ -87,9 +89,18 @@ async function startOn(port: number, options: PostgresOptions): Promise<Postgres
   await handOver(folder.dataDir, account);
   const adminUrl = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
   const { sessionBytes, socketOnlyRoles } = options;
-  const entrance = socketOnlyRoles === undefined ? null : makeEntrance(folder.home, account, socketOnlyRoles);
-  const args = ['-p', String(port), ...settingsArguments(options)];
-  const child = await spawnServer({ program: programs.postgres, dataDir: folder.dataDir, args, account, sessionBytes, entrance });
+  const socketFolder = socketOnlyRoles === undefined ? null : settleSocketFolder(folder.home, account);
+  const files = { ...options.files, ...(socketOnlyRoles !== undefined && { hba_file: writeRules(folder.home, socketOnlyRoles) }) };
+  const args = ['-p', String(port), ...settingsArguments(settingsOf(options))];
+  const child = await spawnServer({
+    program: programs.postgres,
+    dataDir: folder.dataDir,
+    args,
+    account,
+    sessionBytes,
+    socketFolder,
+    files,
+  });
   const stop = (): Promise<void> => child.stop('SIGINT', stopTimeoutMs);
   try {
     await waitUntilAnswering(child, adminUrl, options.onLog);
@@ -98,30 +109,22 @@ async function startOn(port: number, options: PostgresOptions): Promise<Postgres
     throw error;
   }
   const { dataDir, isElsewhere } = folder;
-  const socketFolder = entrance?.socketFolder ?? null;
   return { port, adminUrl, socketFolder, proof: child.proof, dataDir, isElsewhere, exited: child.exited, stop };
 }
 
-/** How a server with `socketOnlyRoles` is entered. The rules lie outside of its data, where its account can read them and not change them. */
-interface Entrance {
-  socketFolder: string;
-  rulesFile: string;
+/** The rules lie outside of the server's data, where its account can read them and not change them. */
+function writeRules(home: string, roles: string): string {
+  const file = path.join(home, 'pg_hba.conf');
+  fs.writeFileSync(file, socketOnlyRules(roles));
+  fs.chmodSync(file, 0o644);
+  return file;
 }
 
-function makeEntrance(home: string, account: number | null, roles: string): Entrance {
-  const rulesFile = path.join(home, 'pg_hba.conf');
-  fs.writeFileSync(rulesFile, socketOnlyRules(roles));
-  fs.chmodSync(rulesFile, 0o644);
-  return { socketFolder: settleSocketFolder(home, account), rulesFile };
-}
-
-const entranceArguments = (entrance: Entrance | null): string[] =>
-  entrance === null ? [] : ['-c', `unix_socket_directories=${entrance.socketFolder}`, '-c', `hba_file=${entrance.rulesFile}`];
-
-/** Where a server's data and programs lie in its box. */
+/** Where the things of a server lie in its box. */
 const dataInBox = '/postgres/data';
 const programsInBox = '/postgres/programs';
-const entranceInBox: Entrance = { socketFolder: '/postgres/socket', rulesFile: '/postgres/pg_hba.conf' };
+const socketInBox = '/postgres/socket';
+const fileInBox = (setting: string): string => `/postgres/files/${setting}`;
 /** The size of the box's /dev/shm, in bytes, where parallel queries exchange rows. It is memory, taken when it is used. */
 const sharedMemoryBytes = 2 ** 30;
 
@@ -131,40 +134,39 @@ interface Spawned {
   args: readonly string[];
   account: number | null;
   sessionBytes: number | undefined;
-  entrance: Entrance | null;
+  socketFolder: string | null;
+  files: Readonly<Record<string, string>>;
 }
 
 /** Becomes the program that follows, with a limit in kB on the private memory of each of its processes. Shared buffers do not count. */
 const limitScript = 'ulimit -d "$1"; shift; exec "$@"';
 
 /** A server with customers in it runs under its own account as root, else in a box: a shell in it reaches nothing but its own data. */
-async function spawnServer({ program, dataDir, args, account, sessionBytes, entrance }: Spawned): Promise<GuardedChild> {
+async function spawnServer({ program, dataDir, args, account, sessionBytes, socketFolder, files }: Spawned): Promise<GuardedChild> {
   const stdio = ['ignore', 'ignore', 'pipe'] satisfies StdioOptions;
   const isolation = account === null ? null : await detectIsolation();
   if (isolation?.kind !== 'user_namespaces') {
     const options = { ...serverAccount(account), env: postgresEnvironment, cwd: '/', stdio, signalOnOrphan: 'SIGINT' as const };
-    const command = [program, '-D', dataDir, ...args, ...entranceArguments(entrance)];
+    const command = [program, '-D', dataDir, ...args, ...settingsArguments({ ...socketSetting(socketFolder), ...files })];
     if (sessionBytes === undefined) return spawnGuarded(program, command.slice(1), options);
     const kilobytes = String(Math.floor(sessionBytes / 1024));
     return spawnGuarded('/bin/sh', ['-c', limitScript, 'limited', kilobytes, ...command], options);
   }
+  const shownFiles = Object.entries(files).map(([setting, from]) => ({ setting, from, to: fileInBox(setting) }));
+  const shownSettings = {
+    ...socketSetting(socketFolder && socketInBox),
+    ...Object.fromEntries(shownFiles.map(({ setting, to }) => [setting, to])),
+  };
   return spawnInBox({
     isolation,
-    command: [
-      ...[path.join(programsInBox, 'bin/postgres'), '-D', dataInBox, ...args],
-      ...entranceArguments(entrance === null ? null : entranceInBox),
-    ],
+    command: [path.join(programsInBox, 'bin/postgres'), '-D', dataInBox, ...args, ...settingsArguments(shownSettings)],
     env: postgresEnvironment,
     account: null,
     mounts: [
       { from: dataDir, to: dataInBox, writable: true },
       { from: path.resolve(program, '../..'), to: programsInBox, writable: false },
-      ...(entrance === null
-        ? []
-        : [
-            { from: entrance.socketFolder, to: entranceInBox.socketFolder, writable: true },
-            { from: entrance.rulesFile, to: entranceInBox.rulesFile, writable: false },
-          ]),
+      ...(socketFolder === null ? [] : [{ from: socketFolder, to: socketInBox, writable: true }]),
+      ...shownFiles.map(({ from, to }) => ({ from, to, writable: false })),
     ],
     workdir: '/',
     limits: { tmpBytes: sharedMemoryBytes, ...(sessionBytes === undefined ? {} : { memoryBytes: sessionBytes }) },
@@ -173,8 +175,13 @@ async function spawnServer({ program, dataDir, args, account, sessionBytes, entr
   });
 }
 
-function settingsArguments(options: PostgresOptions): string[] {
-  const settings: Record<string, string> = {
+const socketSetting = (folder: string | null): Record<string, string> => (folder === null ? {} : { unix_socket_directories: folder });
+
+const settingsArguments = (settings: Readonly<Record<string, string>>): string[] =>
+  Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+
+function settingsOf(options: PostgresOptions): Record<string, string> {
+  return {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
     password_encryption: 'scram-sha-256',
@@ -183,7 +190,6 @@ function settingsArguments(options: PostgresOptions): string[] {
     ...(options.isEphemeral === true || process.env['DRYDOCK_EPHEMERAL'] === '1' ? { fsync: 'off', full_page_writes: 'off' } : {}),
     ...options.settings,
   };
-  return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }
 
 async function waitUntilAnswering(child: GuardedChild, adminUrl: string, onLog?: (text: string) => void): Promise<void> {

@@ -34,13 +34,13 @@ const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode
 
 /**
  * SQLSTATE classes that say the same again: cardinality, data, constraints, dependent objects, routines, names, views' checks, syntax and rights, limits of the program,
- * what a function raises, unsupported features, transactions that may not write.
+ * what a function raises, unsupported features, transactions that may not write. And 55000, an object that lacks what the statement needs: a partition that is not attached.
  */
 const permanentClasses = new Set(['0A', '0L', '0P', '21', '22', '23', '25', '2B', '2F', '38', '39', '3F', '42', '44', '54', 'P0']);
 
 /** Whether Postgres will refuse the same again. */
 export function isPermanentSqlState(code: unknown): boolean {
-  return typeof code === 'string' && permanentClasses.has(code.slice(0, 2));
+  return typeof code === 'string' && (permanentClasses.has(code.slice(0, 2)) || code === '55000');
 }
 
 /** Undefined names: to whoever reads a database, a relation, a column, an object, a function or a schema that was dropped a moment ago. */
@@ -50,6 +50,19 @@ const droppedCodes: ReadonlySet<unknown> = new Set(['42P01', '42703', '42704', '
 export const isPermanentForReader = (code: unknown): boolean => isPermanentSqlState(code) && !droppedCodes.has(code);
 
 export const sqlStateOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
+
+const outOfMemory = '53200';
+const largeRequestBytes = 16 * 2 ** 20;
+
+/**
+ * Whether one piece of content needs more memory than its server gives a session. A server that is short of memory for a while fails at small requests, and passes large
+ * ones, which it does not fill at once.
+ */
+function isTooLargeForSession(error: unknown): boolean {
+  if (sqlStateOf(error) !== outOfMemory || !(error instanceof Error && 'detail' in error)) return false;
+  const bytes = /request of size (\d+)/.exec(String(error.detail))?.[1];
+  return Number(bytes ?? 0) >= largeRequestBytes;
+}
 
 /**
  * Why a dump, a load or a fingerprint stopped. `code` is stable. `message` may quote SQL and values of the customer, so it belongs in the log only; `object` and
@@ -69,8 +82,10 @@ export class TransferError extends Error {
     this.name = 'TransferError';
     this.code = code;
     this.object = options.object ?? null;
-    this.reason = options.cause instanceof Error ? options.cause.message : message;
-    this.isPermanent = options.isPermanent ?? (permanentCodes.has(code) || isPermanentSqlState(sqlStateOf(options.cause)));
+    const isTooLarge = isTooLargeForSession(options.cause);
+    const said = options.cause instanceof Error ? options.cause.message : message;
+    this.reason = isTooLarge ? 'it needs more memory than its server gives one session' : said;
+    this.isPermanent = options.isPermanent ?? (isTooLarge || permanentCodes.has(code) || isPermanentSqlState(sqlStateOf(options.cause)));
   }
 }
 

@@ -21,7 +21,9 @@ export default async function startSharedCluster(): Promise<void> {
   const { default: pg } = await import('pg');
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-postgres-'));
   chmodSync(folder, 0o711); // as root the server runs as nobody and must walk through
-  const server = await startPostgres({ folder, isEphemeral: true, settings: { max_connections: '400', autovacuum: 'off' } });
+  // A dump locks every table at once; some of `npm run chaos` have 50,000.
+  const locks = process.env['DRYDOCK_TESTS'] === 'chaos' ? { max_locks_per_transaction: '200' } : {};
+  const server = await startPostgres({ folder, isEphemeral: true, settings: { max_connections: '400', autovacuum: 'off', ...locks } });
   globalThis.stopDrydockTestCluster = async () => {
     await server.stop();
     rmSync(folder, { recursive: true, force: true });

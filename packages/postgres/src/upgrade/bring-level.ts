@@ -3,6 +3,7 @@ import { copyLargeObjects } from './copy/large-objects';
 import { syncRoles } from './copy/roles';
 import { copySequences, sequenceNames } from './copy/sequences';
 import { type CopiedTable, copyChangedUnlogged, copyUnlogged } from './copy/unlogged-tables';
+import { markValidated, readValidatedChecks, type ValidatedCheck } from './copy/validated-checks';
 import { readHorizon } from './horizon';
 import { sendMarker } from './marker';
 import { prepareLoaders, runPart } from './plan-store';
@@ -14,6 +15,7 @@ export interface Prepared {
   sequences: readonly string[];
   unlogged: readonly CopiedTable[];
   horizon: string | null;
+  checks: readonly ValidatedCheck[];
 }
 
 const warmMs = 5_000;
@@ -34,14 +36,16 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
   const { path, databaseName } = stage.move;
   await liftConnectionLimit(await stage.server('old'), databaseName);
   await levelServers(stage);
-  if (path === 'restore') return { sequences: [], unlogged: [], horizon: null };
+  if (path === 'restore') return { sequences: [], unlogged: [], horizon: null, checks: [] };
   await rehearseOpening(stage);
   const [old, keeper] = [await stage.reader('old'), await stage.keeper()];
   const prepared = {
     sequences: await sequenceNames(old),
     unlogged: path === 'logical' ? await copyUnlogged(stage) : [],
     horizon: await readHorizon(stage),
+    checks: await readValidatedChecks(stage),
   };
+  if (prepared.checks.length > 0) await stage.guardian('target');
   await prepareLoaders(stage, 'late');
   // Each path is gone once before it counts: the first use of anything in a session loads parts of the catalogue.
   await copySequences(old, keeper, prepared.sequences);
@@ -79,5 +83,6 @@ async function levelRows(stage: Stage, prepared: Prepared, onPart: (part: string
   if (path === 'logical') await copyLargeObjects(old, keeper, prepared.horizon);
   onPart('large_objects');
   await runPart(stage, 'late');
+  await markValidated(stage, prepared.checks);
   onPart('late');
 }

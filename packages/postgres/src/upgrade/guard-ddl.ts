@@ -47,7 +47,7 @@ const idSchema = z.object({ id: z.coerce.bigint() });
  * harmless. Throws `busy` when such a transaction goes on for over a minute.
  */
 export async function installGuard(stage: Stage): Promise<void> {
-  const guardian = await stage.guardian();
+  const guardian = await stage.guardian('old');
   const there = await guardian.query('select from pg_catalog.pg_namespace where nspname = $1', [stage.own.guardSchema]);
   if (there.rowCount === 0) await inTransaction(guardian, guardStatements(stage.own));
   const [boundary] = await readRows(guardian, idSchema, boundarySql);
@@ -74,7 +74,7 @@ async function inTransaction(client: pg.ClientBase, statements: readonly string[
 /** The customer may change the schema again. Not there is no error. */
 export async function removeGuard(stage: Stage): Promise<void> {
   const { guardSchema: schema } = stage.own;
-  await inTransaction(await stage.guardian(), [
+  await inTransaction(await stage.guardian('old'), [
     `drop event trigger if exists ${schema}_ddl_command_end`,
     `drop event trigger if exists ${schema}_sql_drop`,
     `drop function if exists ${schema}.refuse_ddl()`,

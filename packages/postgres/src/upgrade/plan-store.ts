@@ -125,7 +125,7 @@ export async function runPart(stage: Stage, part: Part, { lanes = 1, onDone, onF
 
 const isDenied = (error: unknown): boolean => error instanceof pg.DatabaseError && error.code === '42501';
 /** Statements in which no code of the customer's runs on rows. */
-const mayBorrow = (sql: string): boolean => /^(?:--[^\n]*\n|\s)*(?:CREATE (?!(?:UNIQUE )?INDEX)|ALTER TABLE )/.test(sql);
+const mayBorrow = (sql: string): boolean => /^(?:--[^\n]*\n|\s)*(?:CREATE (?!(?:UNIQUE )?INDEX)|ALTER (?:TABLE|DOMAIN) )/i.test(sql);
 
 async function makeStatement(stage: Stage, { part, lane }: { part: Part; lane: number }, statement: StoredStatement): Promise<void> {
   const { sql, owner } = statement;

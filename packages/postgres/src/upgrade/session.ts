@@ -56,7 +56,7 @@ export interface StageNames {
  * | reader | a reader of this stage | the customer's database | queries of the catalogue, plain COPY |
  * | publisher, replicator, keeper | the move's own roles | the customer's database | publication and marker, slots, subscription and notes |
  * | loader | a role of this stage that may become one owner, and is it | the target | whatever runs the customer's code |
- * | guardian | the superuser | the old database | making and dropping the guard, by names that nobody can have prepared |
+ * | guardian | the superuser | the customer's database | on the old server, making and dropping the guard, by names that nobody can have prepared; on the target, the catalogue alone |
  */
 export class Stage {
   readonly own: OwnObjects;
@@ -122,10 +122,10 @@ export class Stage {
   replicator = (): Promise<pg.Client> => this.ownSession('old', this.own.replicator);
   keeper = (): Promise<pg.Client> => this.ownSession('target', this.own.keeper);
 
-  /** The superuser in the customer's own database: it names nothing there but what it has made itself. */
-  async guardian(): Promise<pg.Client> {
-    const url = withDatabase(this.move.oldUrl, this.move.databaseName);
-    return (await this.open('guardian', () => this.connect(url, { purpose: 'admin' }))).client;
+  /** The superuser in the customer's own database: it names nothing there but what it has made itself and the catalogue. */
+  async guardian(side: Side): Promise<pg.Client> {
+    const url = withDatabase(this.urlOf(side), this.move.databaseName);
+    return (await this.open(`guardian ${side}`, () => this.connect(url, { purpose: 'admin' }))).client;
   }
 
   /** Our roles on one server: those that a lock leaves alone. */

@@ -46,7 +46,7 @@ export function authenticateInternal(
   for (const [issuer, key] of Object.entries(issuers)) {
     try {
       const claims = verifyInternalToken(token, { key, issuer, audience: service, used: usedTokens, ...lineOf(request) });
-      assertBound(claims, body, undefined);
+      assertBound(claims, { body });
       context.request_id = claims.request_id;
       return issuer;
     } catch (error) {

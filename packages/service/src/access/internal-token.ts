@@ -31,6 +31,7 @@ const boundClaims = {
   path: z.string(),
   body_sha256: z.string(),
   idempotency_key_sha256: z.string().optional(),
+  if_match_sha256: z.string().optional(),
 };
 const requestClaimsSchema = z.strictObject({ ...boundClaims, ...callerClaims });
 const internalClaimsSchema = z.strictObject(boundClaims);
@@ -52,6 +53,7 @@ export interface BoundRequest {
   path: string;
   body?: Uint8Array | undefined;
   idempotencyKey?: string | undefined;
+  ifMatch?: string | undefined;
 }
 
 /** A signing key made once per process: building it from hex on every call costs more than the signature. */
@@ -75,7 +77,11 @@ function bind(issuer: string, audience: string, bound: BoundRequest, nowMs: numb
     path: bound.path,
     body_sha256: bodySha256(bound.body),
   };
-  return bound.idempotencyKey === undefined ? claims : { ...claims, idempotency_key_sha256: sha256(bound.idempotencyKey) };
+  return {
+    ...claims,
+    ...(bound.idempotencyKey === undefined ? {} : { idempotency_key_sha256: sha256(bound.idempotencyKey) }),
+    ...(bound.ifMatch === undefined ? {} : { if_match_sha256: sha256(bound.ifMatch) }),
+  };
 }
 
 /**
@@ -162,12 +168,17 @@ export const verifyRequestToken = (token: string, expected: Expected): RequestCl
 export const verifyInternalToken = (token: string, expected: Expected): InternalClaims =>
   verify('internal', internalClaimsSchema, token, expected);
 
-/** Refuses a body or an Idempotency-Key other than the one that was signed; called once the body has arrived. */
-export function assertBound(claims: InternalClaims, body: Uint8Array, idempotencyKey: string | undefined): void {
+/** Refuses a body, an Idempotency-Key or an If-Match other than the one that was signed; called once the body has arrived. */
+export function assertBound(
+  claims: InternalClaims,
+  { body, idempotencyKey, ifMatch }: Pick<BoundRequest, 'idempotencyKey' | 'ifMatch'> & { body: Uint8Array },
+): void {
   if (claims.body_sha256 !== bodySha256(body)) throw new TokenRefusal('for another body');
-  const keySha256 = idempotencyKey === undefined ? undefined : sha256(idempotencyKey);
-  if (claims.idempotency_key_sha256 !== keySha256) throw new TokenRefusal('for another idempotency key');
+  if (claims.idempotency_key_sha256 !== digestOf(idempotencyKey)) throw new TokenRefusal('for another idempotency key');
+  if (claims.if_match_sha256 !== digestOf(ifMatch)) throw new TokenRefusal('for another precondition');
 }
+
+const digestOf = (header: string | undefined): string | undefined => (header === undefined ? undefined : sha256(header));
 
 export const callerOf = (claims: RequestClaims): Caller => ({
   keyId: claims.key_id,

@@ -1,17 +1,33 @@
+import type { AuditEntry } from '@drydock/contracts/keys/audit-log';
+import type { EventType } from '@drydock/contracts/keys/events';
 import type { Mode } from '@drydock/contracts/platform/values';
+import { metrics } from '@opentelemetry/api';
 import { uuidv7 } from 'uuidv7';
 import type { Sql } from '../database/sql';
+import type { Outbox, OutboxRow } from './outbox-delivery';
 
-export interface AuditRecord {
+export type AuditRecord = Acting & (AtOnce | OfWorkflow);
+
+interface Acting {
   orgId: string;
   mode: Mode;
   /** Null when Drydock itself did it, by a schedule. */
   actorKeyId: string | null;
-  /** `backup.restore`: resource and verb. */
-  action: string;
   /** The path of what it was done to: `/v1/sites/…`. */
   target: string;
-  workflowId: string | null;
+}
+
+/** A change that was done at once is an event too, of which the action is the type. */
+interface AtOnce {
+  action: EventType;
+  workflowId: null;
+}
+
+/** Long work tells of itself by events of its own. */
+interface OfWorkflow {
+  /** `backup.restore`: resource and verb. */
+  action: string;
+  workflowId: string;
 }
 
 /** Notes what was accepted, in the transaction that accepts it: never for a refusal, never lost. Delivered to keys afterwards. */
@@ -23,3 +39,32 @@ export async function audit(sql: Sql, record: AuditRecord): Promise<void> {
     [uuidv7(), orgId, mode, actorKeyId, action, target, workflowId],
   );
 }
+
+let oldestAt: string | null = null;
+metrics
+  .getMeter('@drydock/service')
+  .createObservableGauge('audit.oldest_undelivered', { unit: 's', description: 'Age of the oldest audit entry that keys does not have' })
+  .addCallback((result) => result.observe(secondsSince(oldestAt)));
+
+/** The age of an outbox's oldest row; 0 without one. */
+export const secondsSince = (at: string | null): number => (at === null ? 0 : Math.max(0, (Date.now() - Date.parse(at)) / 1_000));
+
+/** A timestamp as the contract writes it. */
+export const timestampSql = (column: string): string => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+
+interface AuditRow extends Omit<AuditEntry, 'at'>, OutboxRow {
+  mode: Mode;
+}
+
+export const auditOutbox: Outbox<AuditRow> = {
+  name: 'audit entries',
+  path: '/internal/audit',
+  selectSql: `
+    SELECT seq::text, id::text, org_id::text, mode, actor_key_id::text, action, target, workflow_id::text, ${timestampSql('at')} AS at
+    FROM audit_outbox ORDER BY audit_outbox.seq LIMIT $1::int`,
+  entryOf: ({ seq: _seq, ...entry }) => entry,
+  deleteSql: 'DELETE FROM audit_outbox WHERE seq = ANY($1::bigint[])',
+  observe: (at) => {
+    oldestAt = at;
+  },
+};

@@ -20,7 +20,7 @@ function gate(): { opened: Promise<void>; open: () => void } {
 const insteadOfForever = 5_000;
 
 test('an outcome that does not come in time is a clear 503 while the work goes on; the same key hears how it ended, and nothing happens twice', async () => {
-  fixture = await startFixture({ answerWithinMs: 500 });
+  fixture = await startFixture({ answerWithinMs: 2_000 });
   const { opened, open } = gate();
   fixture.levers.outcome = async () => {
     await Promise.race([opened, wait(insteadOfForever, undefined, { ref: false })]);

@@ -5,7 +5,7 @@ import { Problem } from '@drydock/contracts/platform/problem';
 import type { Log } from '../telemetry/log';
 import { type LogContext, withLogContext } from '../telemetry/log-context';
 import { isKnownOutage } from '../telemetry/log-error';
-import { currentTraceparent } from '../telemetry/traceparent';
+import { currentTraceparent } from '../telemetry/spans';
 import { type Answer, answerOfProblem, keyChallenge } from './answer';
 import { problemOfError } from './problem-of-error';
 
@@ -76,7 +76,7 @@ function send(kit: ExchangeKit, exchange: Exchange, answer: Answer): void {
   const { request, response } = exchange;
   // A request whose body did not arrive to its end (too large) leaves bytes on the connection that must not be read as the next request.
   const unread = !request.complete ? { connection: 'close' } : {};
-  const length = answer.status === 204 ? {} : { 'content-length': Buffer.byteLength(answer.text) };
+  const length = answer.status === 204 || answer.status === 304 ? {} : { 'content-length': Buffer.byteLength(answer.text) };
   response.writeHead(answer.status, { ...commonHeaders(kit, exchange), ...answer.headers, ...length, ...unread });
   response.end(answer.text);
 }

@@ -12,6 +12,7 @@ import { systemNowMs } from '../process/clock';
 import { type Answer, answerOf } from './answer';
 import { answerInTime } from './answer-in-time';
 import { replyChecks } from './check-reply';
+import { assertMatch, tagged } from './entity-tag';
 import type { Exchange, ExchangeKit } from './exchange';
 import { parseJsonBody } from './json-body';
 import { requestParser } from './parse-request';
@@ -57,7 +58,8 @@ export function createHandler<Tx>(
     authorise(endpoint.permissions, caller);
     const body = await readBody(exchange.request);
     const rawKey = headerOf(headers['idempotency-key']);
-    assertBound(claims, body, rawKey);
+    const ifMatch = endpoint.method === 'PATCH' ? headerOf(headers['if-match']) : undefined;
+    assertBound(claims, { body, idempotencyKey: rawKey, ifMatch });
     const idempotencyKey = readIdempotencyKey(endpoint, rawKey);
     const search = searchOf(url);
     const { sentBody, ...parsed } = parse({
@@ -75,12 +77,14 @@ export function createHandler<Tx>(
       idempotencyKey,
       now: new Date(systemNowMs()),
       traceparent: exchange.traceparent,
+      assertMatch: (read: () => unknown) => assertMatch(ifMatch, read),
       afterCommit: (work: () => unknown) => {
         afterwards.works.push(work);
       },
     } as HandlerRequest<EndpointDefinition>;
     try {
-      return await run(exchange, request, afterwards, { path: pathWith(endpoint.path, parsed.params), body: sentBody });
+      const answer = await run(exchange, request, afterwards, { path: pathWith(endpoint.path, parsed.params), body: sentBody });
+      return answer === undefined ? undefined : tagged(endpoint, answer, headers['if-none-match']);
     } catch (error) {
       checks.refusal(error);
       throw error;

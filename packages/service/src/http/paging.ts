@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { PageMeta } from '@drydock/contracts/platform/values';
+import type { Caller } from '../access/internal-token';
 
 const limitDefault = 50;
 const limitMax = 100;
@@ -19,6 +20,12 @@ export interface PageBinding {
   keyId: string;
   /** The filter as it was asked, in any fixed form; '' without one. */
   filter: string;
+}
+
+/** The filter of a list of the caller's: all that it was asked for but where its pages begin and end. `of`: whose list, within the organisation. */
+export function listFilter(caller: Pick<Caller, 'orgId' | 'mode'>, query: Readonly<Record<string, unknown>> = {}, of = ''): string {
+  const { cursor: _cursor, limit: _limit, ...narrowed } = query;
+  return JSON.stringify([caller.orgId, caller.mode, of, narrowed]);
 }
 
 export interface PageRequest {

@@ -38,12 +38,14 @@ export function sortRoutes<R extends { endpoint: Pick<EndpointDefinition, 'path'
 
 /** The methods that a concrete path takes, for `Allow`; empty when there is no such path. */
 export function methodsOf(endpoints: readonly EndpointDefinition[], path: string): string[] {
-  const matching = endpoints.filter((endpoint) => {
-    const segments = endpoint.path.split('/');
-    const given = path.split('/');
-    return segments.length === given.length && segments.every((segment, index) => fits(segment, given[index]));
-  });
+  const matching = endpoints.filter((endpoint) => isAt(endpoint.path, path));
   return [...new Set(matching.map(({ method }) => method))].sort();
+}
+
+/** Whether a concrete path is one of `template`. */
+export function isAt(template: string, path: string): boolean {
+  const [segments, given] = [template.split('/'), path.split('/')];
+  return segments.length === given.length && segments.every((segment, index) => fits(segment, given[index]));
 }
 
 /** As Express has it: a parameter takes anything but nothing. */

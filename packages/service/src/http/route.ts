@@ -15,6 +15,11 @@ export interface HandlerRequest<E extends EndpointDefinition> {
   now: Date;
   /** W3C traceparent of this request while tracing is on; workflows carry it on. */
   traceparent: string | undefined;
+  /**
+   * Throws 412 unless the record is still what the caller's If-Match names. A PATCH calls it as soon as it holds the record, with what GET shows of it;
+   * `read` is not called without such a header.
+   */
+  assertMatch(read: () => ResponseOf<E> | Promise<ResponseOf<E>>): Promise<void>;
   /** Runs once the effect is committed (enqueue a job), never when it was rolled back. Its failure is logged, not answered. */
   afterCommit(work: () => unknown): void;
 }

@@ -79,6 +79,7 @@ const forged: Array<[string, () => string | undefined]> = [
   ['made for another method', () => `Bearer ${signRequestToken(key, 'hosting', caller, { ...bound, method: 'PUT' })}`],
   ['made for another body', () => `Bearer ${signRequestToken(key, 'hosting', caller, { ...bound, body: Buffer.from('{"name":"b"}') })}`],
   ['made for another idempotency key', () => `Bearer ${signRequestToken(key, 'hosting', caller, { ...bound, idempotencyKey: 'k' })}`],
+  ['made for another precondition', () => `Bearer ${signRequestToken(key, 'hosting', caller, { ...bound, ifMatch: '"1"' })}`],
   ['nine kilobytes', () => `Bearer ${craft(header, claims({ scopes: ['x'.repeat(9_000)] }))}`],
 ];
 

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
 import { createShares } from '../access/shares';
+import { currentRequestSpan, streamAttribute } from '../telemetry/spans';
 import { commonHeaders, type Exchange, type ExchangeKit } from './exchange';
 import type { HandlerRequest, StreamEvent, StreamHandlers } from './route';
 
@@ -41,6 +42,7 @@ export function createStreams(limits: StreamLimits): Streams {
       ends.add(end);
       const { signal } = end;
       exchange.response.once('close', () => end.abort());
+      currentRequestSpan()?.setAttributes({ [streamAttribute]: true });
       const lifetime = setTimeout(() => end.abort(), limits.lifetimeMs);
       try {
         const lastEventId = exchange.request.headers['last-event-id'];

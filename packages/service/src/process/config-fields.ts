@@ -30,6 +30,15 @@ export const processFields = (serviceName: string) => ({
     z.coerce.number().min(1).default(1),
     'Multiplies every time-out within Drydock; for tests and very slow machines',
   ),
+  TRACE_READS: describe(
+    z.coerce.number().min(0).max(1).default(0.05),
+    'Share of the reads whose traces are sent, 0 to 1; writes, failures and slow requests always are',
+  ),
+  TRACE_SLOW_MS: describe(z.coerce.number().min(0).default(1_000), 'A request that takes longer is slow'),
+  TRACE_DETAIL: describe(
+    z.enum(['default', 'full']).default('default'),
+    'full makes a span of everything: layers of a statement, looks at a queue',
+  ),
   DRYDOCK_FAULTS: describe(z.string().optional(), 'Folder of fault tokens; for the chaos tests only'),
 });
 
@@ -52,6 +61,11 @@ export const queueFields = {
     .meta({ description: 'Doorbell of the workers: redis://…, redis+sentinel://…, redis+cluster://… or postgresql://…', secret: true }),
   WORKFLOW_LEASE_SECONDS: describe(z.coerce.number().min(1).default(15), 'How long a worker owns a workflow without a heartbeat'),
   WORKFLOW_SWEEP_MS: describe(z.coerce.number().int().min(50).default(1_000), 'How often due workflows are looked for'),
+};
+
+/** Every worker that has a queue. */
+export const workerFields = {
+  QUEUE_BOARD_TOKEN: secretField('Password of the board of the queues, at /queues of the worker; unset, there is none').optional(),
 };
 
 export type QueueConfig = ConfigOf<typeof queueFields>;

@@ -28,6 +28,9 @@ test('a full environment is read with its defaults, and nothing that is not in t
     PORT: 8081,
     LOG_LEVEL: 'info',
     DRYDOCK_TIMEOUT_SCALE: 1,
+    TRACE_READS: 0.05,
+    TRACE_SLOW_MS: 1_000,
+    TRACE_DETAIL: 'default',
   });
 });
 

@@ -1,4 +1,4 @@
-import type { Attributes, AttributeValue } from '@opentelemetry/api';
+import { type Attributes, type AttributeValue, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import type { tracing } from '@opentelemetry/sdk-node';
 import { maskSql } from './mask-sql';
 import { redact } from './redact';
@@ -15,8 +15,23 @@ export function createSafeExporter(exporter: tracing.SpanExporter): tracing.Span
   };
 }
 
+/** Whether a look-up was answered that there is no such thing: an answer like any other, although instrumentations call every 4xx an error. */
+const isNothingFound = ({ kind, attributes }: tracing.ReadableSpan): boolean =>
+  kind === SpanKind.CLIENT &&
+  attributes['http.response.status_code'] === 404 &&
+  (attributes['http.request.method'] === 'GET' || attributes['http.request.method'] === 'HEAD');
+
 /** Spans have getters and a class of their own: a view on one shows the changed members and everything else as it is. */
 function safeSpan(span: tracing.ReadableSpan): tracing.ReadableSpan {
+  if (isNothingFound(span)) {
+    const { 'error.type': _notOne, ...attributes } = span.attributes;
+    const found = { attributes: { value: attributes }, status: { value: { code: SpanStatusCode.UNSET } } };
+    return safeTexts(Object.create(span, found));
+  }
+  return safeTexts(span);
+}
+
+function safeTexts(span: tracing.ReadableSpan): tracing.ReadableSpan {
   const { message } = span.status;
   const safe = {
     name: redact(span.name),

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
+import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { ExpressInstrumentation, ExpressLayerType } from '@opentelemetry/instrumentation-express';
 import { HttpInstrumentation } from '@opentelemetry/instrumentation-http';
@@ -9,10 +10,13 @@ import { PinoInstrumentation } from '@opentelemetry/instrumentation-pino';
 import { RuntimeNodeInstrumentation } from '@opentelemetry/instrumentation-runtime-node';
 import { UndiciInstrumentation } from '@opentelemetry/instrumentation-undici';
 import { envDetector, hostDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import { PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+import { createAllowListAttributesProcessor, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { core, NodeSDK, tracing } from '@opentelemetry/sdk-node';
 import { PrismaInstrumentation } from '@prisma/instrumentation';
+import { createRequestTraces, ForetoldIds, type RequestTraces } from './request-traces';
 import { createSafeExporter } from './safe-spans';
+import { createSampling, type Sampling, type SamplingOptions } from './sampling';
+import { isFullDetail, isQuickDetail } from './spans';
 
 /**
  * A collector that is dead or slow costs at most this: 2,048 spans in memory (the rest is dropped), two requests at a time of 3 s each, and no
@@ -26,56 +30,123 @@ const flushMs = 2_000;
 /** Probes come every second and say nothing. */
 const isProbe = (url: string | undefined): boolean => url === '/healthz' || url === '/readyz';
 
+/** A part of a transaction's frame: its time is that of the statements around it. */
+const isFrame = ({ attributes }: tracing.ReadableSpan): boolean =>
+  /^(?:begin|commit|rollback|savepoint|release|set local)\b/i.test(String(attributes['db.query.text'] ?? ''));
+
 /**
  * No option here records headers, statement values or bodies: tokens and idempotency keys never reach a span. What they
  * do record is stripped once more on its way out (`safe-spans`), whoever wrote it.
+ *
+ * A statement is one span, that of pg; Prisma's around it, those of connections and those of Redis, where a job's own span tells as much, are for full
+ * detail. A call that belongs to no trace begins none.
  */
 const instrumentations = () => [
-  new HttpInstrumentation({ ignoreIncomingRequestHook: (request) => isProbe(request.url), headersToSpanAttributes: {} }),
+  new HttpInstrumentation({
+    ignoreIncomingRequestHook: (request) => isProbe(request.url),
+    headersToSpanAttributes: {},
+    requireParentforOutgoingSpans: !isFullDetail,
+  }),
   // It names the route; a span per layer tells nothing that the server span does not.
   new ExpressInstrumentation({
     ignoreLayersType: [ExpressLayerType.MIDDLEWARE, ExpressLayerType.ROUTER, ExpressLayerType.REQUEST_HANDLER],
   }),
-  new UndiciInstrumentation(),
-  new IORedisInstrumentation({ requireParentSpan: true, dbStatementSerializer: (command) => command }),
-  new PgInstrumentation({ requireParentSpan: true, enhancedDatabaseReporting: false }),
-  new PrismaInstrumentation(),
+  new UndiciInstrumentation({ requireParentforSpans: !isFullDetail }),
+  new PgInstrumentation({ requireParentSpan: true, enhancedDatabaseReporting: false, ignoreConnectSpans: !isFullDetail }),
+  ...(isFullDetail ? [new PrismaInstrumentation(), redisInstrumentation()] : []),
   new PinoInstrumentation({ disableLogSending: true }),
   new RuntimeNodeInstrumentation(),
 ];
 
-/** Starts tracing and metrics towards the OTLP/HTTP `endpoint` (its base, without `/v1/traces`). */
-export function startSdk(options: { endpoint: string; serviceName: string }): { stop(): Promise<void>; ignoreIncoming(): void } {
-  const base = options.endpoint.replace(/\/+$/, '');
-  let ignoresIncoming = false;
-  const w3c = new core.W3CTraceContextPropagator();
+const redisInstrumentation = () => new IORedisInstrumentation({ requireParentSpan: true, dbStatementSerializer: (command) => command });
+
+/**
+ * Without the names of customers' databases and storages: they are the customers' business, and each would be a series of its own for as long as the process lives.
+ */
+const views = Object.entries({
+  'http.client.request.duration': ['http.request.method', 'http.response.status_code', 'error.type'],
+  'db.client.operation.duration': ['db.operation.name', 'error.type'],
+}).map(([instrumentName, allowed]) => ({ instrumentName, attributesProcessors: [createAllowListAttributesProcessor(allowed)] }));
+
+export interface SdkOptions {
+  /** The base of an OTLP/HTTP collector, without `/v1/traces`: spans and metrics are sent there. Null: none are sent, and no span is recorded. */
+  endpoint: string | null;
+  /** `/metrics` is served here for Prometheus, to whoever reaches the port. Null: it is not. */
+  metrics: { port: number; host: string } | null;
+  serviceName: string;
+  serviceVersion: string;
+  /** `production`, `development`. */
+  environment: string;
+  sampling: SamplingOptions;
+}
+
+/** Where spans go, and which. */
+function tracesTo(base: string | null, sampling: Sampling) {
+  if (base === null) return { spanProcessors: [], sampler: new tracing.AlwaysOffSampler() };
   const traces = new OTLPTraceExporter({ url: `${base}/v1/traces`, ...senderLimits });
+  const batches = new tracing.BatchSpanProcessor(createSafeExporter(traces), exportLimits);
+  const readable: tracing.SpanProcessor = isFullDetail
+    ? batches
+    : {
+        onStart: (span, context) => batches.onStart(span, context),
+        onEnd: (span) => {
+          if (!isFrame(span) && !isQuickDetail(span)) batches.onEnd(span);
+        },
+        forceFlush: () => batches.forceFlush(),
+        shutdown: () => batches.shutdown(),
+      };
+  return { spanProcessors: [sampling.processor(readable)], sampler: sampling.sampler };
+}
+
+function metricsTo(base: string | null, metrics: SdkOptions['metrics']) {
+  const sent = (url: string) =>
+    new PeriodicExportingMetricReader({
+      exporter: new OTLPMetricExporter({ url, ...senderLimits }),
+      exportIntervalMillis: metricsEveryMs,
+      exportTimeoutMillis: exportLimits.exportTimeoutMillis,
+    });
+  return [
+    ...(base === null ? [] : [sent(`${base}/v1/metrics`)]),
+    ...(metrics === null ? [] : [new PrometheusExporter({ ...metrics, withoutScopeInfo: true }, tellTaken(metrics.port))]),
+  ];
+}
+
+/** A port that is taken costs its numbers and not the process. */
+const tellTaken = (port: number) => (error: unknown) => {
+  if (error instanceof Error) process.stderr.write(`/metrics cannot be served at port ${port}: ${error.message}\n`);
+};
+
+export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTraces(): RequestTraces } {
+  const base = options.endpoint?.replace(/\/+$/, '') ?? null;
+  const sampling = createSampling(options.sampling);
+  const ids = new ForetoldIds();
+  const own = instrumentations();
   const sdk = new NodeSDK({
     // Without baggage: nothing of ours carries any, so that whatever came in would be passed on and be somebody else's.
-    textMapPropagator: {
-      inject: (context, carrier, setter) => w3c.inject(context, carrier, setter),
-      extract: (context, carrier, getter) => (ignoresIncoming ? context : w3c.extract(context, carrier, getter)),
-      fields: () => w3c.fields(),
-    },
-    resource: resourceFromAttributes({ 'service.name': options.serviceName, 'process.pid': process.pid }),
-    // Without the detector of the process: it sends the whole command line.
+    textMapPropagator: new core.W3CTraceContextPropagator(),
+    idGenerator: ids,
+    resource: resourceFromAttributes({
+      'service.name': options.serviceName,
+      'service.version': options.serviceVersion,
+      'deployment.environment': options.environment,
+      'process.pid': process.pid,
+    }),
+    // OTEL_RESOURCE_ATTRIBUTES goes before what stands above. Without the detector of the process: it sends the whole command line.
     resourceDetectors: [envDetector, hostDetector],
-    spanProcessors: [new tracing.BatchSpanProcessor(createSafeExporter(traces), exportLimits)],
-    metricReaders: [
-      new PeriodicExportingMetricReader({
-        exporter: new OTLPMetricExporter({ url: `${base}/v1/metrics`, ...senderLimits }),
-        exportIntervalMillis: metricsEveryMs,
-        exportTimeoutMillis: exportLimits.exportTimeoutMillis,
-      }),
-    ],
+    ...tracesTo(base, sampling),
+    metricReaders: metricsTo(base, options.metrics),
+    views,
     logRecordProcessors: [],
-    instrumentations: instrumentations(),
+    instrumentations: own,
   });
   sdk.start();
   const flush = (): Promise<unknown> => sdk.shutdown().catch(() => undefined);
   return {
-    ignoreIncoming: () => {
-      ignoresIncoming = true;
+    beginTraces: () => {
+      sampling.beginsHere();
+      // What would follow each request, and each call that is made for it.
+      for (const each of own) if (each instanceof HttpInstrumentation || each instanceof UndiciInstrumentation) each.disable();
+      return createRequestTraces(ids, base === null ? null : options.sampling);
     },
     stop: async () => {
       await Promise.race([flush(), wait(flushMs, undefined, { ref: false })]);

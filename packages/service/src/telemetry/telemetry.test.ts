@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
+import { findFreePort } from '@drydock/process/free-port';
 import { type ChildService, startChildService } from '../../test/child-service';
 import { startTestDatabase, type TestDatabase } from '../../test/postgres';
 
@@ -108,6 +109,18 @@ test('of statements with passwords, of errors and of URLs nothing secret leaves,
   expect(everything).toContain('create role');
   expect(everything).toContain('anything');
   for (const hidden of ['hunter2', secret]) expect(everything).not.toContain(hidden);
+});
+
+test('with a port for it and no collector /metrics is served, no span is recorded, and no series is named after a customer’s database', async () => {
+  const port = await findFreePort();
+  const service = await start({ OTEL_EXPORTER_PROMETHEUS_PORT: String(port) });
+  expect((await service.post('counted', { traceparent: incoming })).status).toBe(201);
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  expect(text).toMatch(/^http_server_request_duration_count\{.*http_route="\/v1\/things\/:name".*\} 1$/m);
+  expect(text).toMatch(/^db_client_operation_duration_count\{db_operation_name="INSERT"\} 1$/m);
+  expect(text).not.toContain('db_namespace');
+  expect(text).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-/);
+  expect(await stop(service)).toBe(0);
 });
 
 test('without a collector nothing of the SDK is loaded and no traceparent is answered', async () => {

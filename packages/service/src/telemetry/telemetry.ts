@@ -1,23 +1,40 @@
+import type { RequestTraces } from './request-traces';
+
 /**
  * Preload: `node --require @drydock/service/telemetry/telemetry …`, before anything that is instrumented is loaded.
- * Without OTEL_EXPORTER_OTLP_ENDPOINT the SDK is not even read from disk (about 300 ms and 40 MB saved per process).
+ * OTEL_EXPORTER_OTLP_ENDPOINT is a collector that gets spans and metrics; OTEL_EXPORTER_PROMETHEUS_PORT serves metrics for Prometheus, at OTEL_EXPORTER_PROMETHEUS_HOST
+ * (127.0.0.1). Without either the SDK is not even read from disk (about 300 ms and 40 MB saved per process).
+ *
+ * TRACE_READS, TRACE_SLOW_MS and TRACE_DETAIL (`config-fields.ts`) say which spans there are; DRYDOCK_VERSION and NODE_ENV are on each of them, unless
+ * OTEL_RESOURCE_ATTRIBUTES says otherwise.
  */
 type Sdk = ReturnType<typeof import('./telemetry-sdk').startSdk>;
 
 function start(): Sdk | undefined {
-  const endpoint = process.env['OTEL_EXPORTER_OTLP_ENDPOINT'];
-  if (endpoint === undefined || endpoint === '') return undefined;
+  const given = (name: string): string | null => process.env[name] || null;
+  const endpoint = given('OTEL_EXPORTER_OTLP_ENDPOINT');
+  const port = given('OTEL_EXPORTER_PROMETHEUS_PORT');
+  if (endpoint === null && port === null) return undefined;
   const sdk: typeof import('./telemetry-sdk') = require('./telemetry-sdk');
-  return sdk.startSdk({ endpoint, serviceName: process.env['SERVICE_NAME'] ?? 'unknown' });
+  const metrics = port === null ? null : { port: Number(port), host: given('OTEL_EXPORTER_PROMETHEUS_HOST') ?? '127.0.0.1' };
+  return sdk.startSdk({
+    endpoint,
+    metrics,
+    serviceName: given('SERVICE_NAME') ?? 'unknown',
+    serviceVersion: given('DRYDOCK_VERSION') ?? 'unreleased',
+    environment: given('NODE_ENV') ?? 'development',
+    // A value that is no number is refused by the process itself, which reads its settings after this.
+    sampling: { readShare: Number(given('TRACE_READS') ?? 0.05), slowMs: Number(given('TRACE_SLOW_MS') ?? 1_000) },
+  });
 }
 
 const running = start();
 
 /**
- * For the process that customers reach: their `traceparent` would name our traces and switch their recording off, and begins none of ours. Call it before
- * the first request.
+ * For the process that customers reach: traces begin here, and here it is decided which reads are sent. A customer's `traceparent` would name our traces
+ * and switch their recording off; it is not looked at. Call it before the first request. Undefined while telemetry is off.
  */
-export const ignoreClientTraces = (): void => running?.ignoreIncoming();
+export const beginTraces = (): RequestTraces | undefined => running?.beginTraces();
 
 /** Sends what is still held back, for at most 2 s: a dead collector must not hold up an exit. The last phase of a shutdown. */
 export const stopTelemetry = async (): Promise<void> => {

@@ -36,3 +36,17 @@ export const askEndpoint = (
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_placeholder, name: string) => params[name] ?? uuidv7());
   return api.call(endpoint.method, path, { body, caller });
 };
+
+/** What no id of ours looks like, in the forms that paths come in. */
+export const malformed = [
+  'x',
+  '%20',
+  '%00',
+  '..%5cx',
+  uuidv7().replace(/(?<=^.{14})7/, '4'),
+  `${uuidv7()}%0a`,
+  `{${uuidv7()}}`,
+  'a'.repeat(300),
+];
+
+export const parametersOf = ({ path }: EndpointDefinition): string[] => [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? []);

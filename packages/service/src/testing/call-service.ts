@@ -3,6 +3,7 @@ import { getGlobalDispatcher } from 'undici';
 import { uuidv7 } from 'uuidv7';
 import { type Caller, signRequestToken, tokenKey } from '../access/internal-token';
 import type { Service } from '../http/service';
+import { assertContract, endpointAt } from './assert-contract';
 
 export interface ServiceCall {
   method: string;
@@ -23,13 +24,17 @@ export interface ServiceAnswer {
   json: unknown;
 }
 
-/** Asks a listening service over its socket, as the gateway would: with a token of its own for this very request. */
+/**
+ * Asks a listening service over its socket, as the gateway would: with a token of its own for this very request. Throws when the answer is none that the contract
+ * promises, so that no test has to look.
+ */
 export async function callService(
   target: { service: Service; name: string; tokenSecret: string },
   { method, path, body, caller, idempotencyKey, headers }: ServiceCall,
 ): Promise<ServiceAnswer> {
   const bytes = body === undefined ? undefined : Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
-  const bound = { requestId: uuidv7(), method, path, body: bytes, idempotencyKey };
+  const ifMatch = method === 'PATCH' ? headers?.['if-match'] : undefined;
+  const bound = { requestId: uuidv7(), method, path, body: bytes, idempotencyKey, ifMatch };
   const token = signRequestToken(tokenKey(target.tokenSecret), target.name, caller, bound);
   const { port } = target.service.server.address() as AddressInfo;
   // Not `request(url)`: a URL would tidy the path up, and it is signed as it stands.
@@ -47,5 +52,9 @@ export async function callService(
   });
   const text = await response.body.text();
   const isJson = String(response.headers['content-type'] ?? '').includes('json');
-  return { status: response.statusCode, headers: response.headers, text, json: isJson && text !== '' ? JSON.parse(text) : undefined };
+  const json: unknown = isJson && text !== '' ? JSON.parse(text) : undefined;
+  const endpoint = endpointAt(method, path);
+  const header = (name: string): string | undefined => response.headers[name]?.toString();
+  if (endpoint !== undefined) assertContract(endpoint, { status: response.statusCode, header, body: json });
+  return { status: response.statusCode, headers: response.headers, text, json };
 }

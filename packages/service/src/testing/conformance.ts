@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
-import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import { type EndpointDefinition, hasEntityTag } from '@drydock/contracts/platform/endpoint';
 import { permissions } from '@drydock/contracts/platform/permissions';
+import { isChaos } from '@drydock/testing/scope';
 import { uuidv7 } from 'uuidv7';
 import type { Caller } from '../access/internal-token';
-import { endpointsOf, notAllowed } from './ask-endpoint';
+import { endpointsOf, malformed, notAllowed, parametersOf } from './ask-endpoint';
 import type { ServiceAnswer } from './call-service';
+import { filterCases, type Item, wrongFor, wrongMoments } from './filter-cases';
+import { fuzzOperation } from './fuzz-operation';
 import { refusalOf, withoutRequestId } from './problem';
 import { type CallOptions, callerOf } from './service-api';
 
@@ -23,6 +26,8 @@ export interface ConformanceWorld {
   owner: Caller;
   /** Somebody of another organisation, and somebody of the same in the other mode; empty where there is no such world. */
   strangers: readonly Caller[];
+  /** With every permission, of an organisation that has nothing yet. Left out: of one that the service has never heard of. */
+  newOwner?(): Promise<Caller>;
   /** Makes new things for that caller, in a state in which the operation succeeds. */
   makeThings(caller: Caller, endpoint: EndpointDefinition): Promise<Things>;
   /**
@@ -30,7 +35,12 @@ export interface ConformanceWorld {
    * no check is left out without a word.
    */
   cannotSucceed: Readonly<Record<string, string>>;
+  /** Operations that succeed after a wait for something that is not there, beside those that cannot succeed. */
+  waiting?: readonly string[];
 }
+
+/** Milliseconds for one check: those of `npm run chaos` send thousands of requests, and some wait for a worker that is not there. */
+export const conformanceLimitMs = isChaos ? 3_600_000 : 150_000;
 
 export interface Check {
   name: string;
@@ -67,12 +77,8 @@ interface Sent {
   caller?: Caller;
   body?: unknown;
   idempotencyKey?: string;
+  headers?: Record<string, string>;
 }
-
-/** What no id of ours looks like, in the forms that paths come in. */
-const malformed = ['x', '%20', '%00', '..%5cx', uuidv7().replace(/(?<=^.{14})7/, '4'), `${uuidv7()}%0a`, `{${uuidv7()}}`, 'a'.repeat(300)];
-
-const parametersOf = ({ path }: EndpointDefinition): string[] => [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? []);
 
 const bodyOf = ({ example }: EndpointDefinition, { fields = {} }: Things): object | undefined =>
   example === undefined
@@ -81,14 +87,19 @@ const bodyOf = ({ example }: EndpointDefinition, { fields = {} }: Things): objec
 
 /** Asks the operation as its contract has it, but for what `sent` says. */
 function ask(world: ConformanceWorld, endpoint: EndpointDefinition, things: Things, sent: Sent = {}): Promise<ServiceAnswer> {
-  const { params = {}, search = '', caller = world.owner, idempotencyKey } = sent;
+  const { params = {}, search = '', caller = world.owner, idempotencyKey, headers = {} } = sent;
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_placeholder, name: string) => {
     const value = params[name] ?? things.params[name];
     assert.ok(value !== undefined, `the world of this suite has no ${name}: add one to its makeThings`);
     return value;
   });
   const body = 'body' in sent ? sent.body : bodyOf(endpoint, things);
-  return world.call(endpoint.method, `${path}${search}`, { caller, body, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) });
+  return world.call(endpoint.method, `${path}${search}`, {
+    caller,
+    body,
+    headers,
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+  });
 }
 
 const assertRefused = (answer: ServiceAnswer, refusal: string, what: string): void =>
@@ -108,6 +119,20 @@ const assertSucceeded = ({ response }: EndpointDefinition, { status, text }: Ser
   assert.equal(status, response.status, text);
 
 const rules: readonly Rule[] = [
+  {
+    name: 'whatever it is asked, it answers as its contract says and does not break',
+    appliesTo: ({ response }) => response.contentType !== 'text/event-stream',
+    check: (world, endpoint, things) =>
+      fuzzOperation({
+        endpoint,
+        things,
+        outage: world.cannotSucceed[endpoint.id],
+        isWaiting: [...Object.keys(world.cannotSucceed), ...(world.waiting ?? [])].includes(endpoint.id),
+        makeThings: () => world.makeThings(world.owner, endpoint),
+        goodBody: (own) => bodyOf(endpoint, own),
+        ask: (own, sent) => ask(world, endpoint, own, sent),
+      }),
+  },
   {
     name: 'an undeclared query parameter is refused, or without a 422 to do it with takes no effect',
     appliesTo: () => true,
@@ -213,6 +238,90 @@ const rules: readonly Rule[] = [
     },
   },
   {
+    name: 'a filter gives what it names and nothing else, also on the next page, and refuses what it cannot mean',
+    appliesTo: hasFilters,
+    check: async (world, endpoint) => {
+      const caller = (await world.newOwner?.()) ?? callerOf();
+      const { query } = endpoint;
+      const things = await world.makeThings(caller, endpoint);
+      if (parametersOf(endpoint).length === 0) for (let more = 0; more < 2; more += 1) await world.makeThings(caller, endpoint);
+      const list = async (search: string): Promise<Item[]> => {
+        const answer = await ask(world, endpoint, things, { search, caller });
+        assertSucceeded(endpoint, answer);
+        const { data, backups, page } = answer.json as { data?: Item[]; backups?: Item[]; page: { next_cursor: string | null } };
+        const items = data ?? backups ?? [];
+        return page.next_cursor === null ? items : [...items, ...(await list(`${search.split('&cursor=')[0]}&cursor=${page.next_cursor}`))];
+      };
+      const all = await list('?limit=1');
+      assert.ok(all.length > 0, 'the world of this suite makes nothing that is in this list');
+      for (const [name, cases] of Object.entries(filterCases(all))) {
+        if (query === undefined || !(name in query.shape)) continue;
+        for (const [value, isMeant] of cases) {
+          const found = await list(`?limit=1&${name}=${encodeURIComponent(value)}`);
+          assert.deepEqual(found, all.filter(isMeant), `${name}=${value}`);
+        }
+        for (const wrong of wrongFor[name] ?? wrongMoments) {
+          const refused = await ask(world, endpoint, things, { search: `?${name}=${encodeURIComponent(wrong)}`, caller });
+          assertRefused(refused, '422 invalid_request', `${name}=${wrong}`);
+          assert.ok(refused.text.includes(`"pointer":"?${name}"`), refused.text);
+        }
+      }
+      if (all.length === 1) return;
+      const { page } = (await ask(world, endpoint, things, { search: '?limit=1', caller })).json as { page: { next_cursor: string } };
+      const [name = ''] = Object.keys(filterCases(all)).filter((filter) => query !== undefined && filter in query.shape);
+      const [[value] = ['']] = filterCases(all)[name] ?? [];
+      const search = `?${name}=${encodeURIComponent(value)}&cursor=${page.next_cursor}`;
+      assertRefused(
+        await ask(world, endpoint, things, { search, caller }),
+        '422 invalid_cursor',
+        'the cursor of a list without this filter',
+      );
+    },
+  },
+  {
+    name: 'who has read it already gets 304 for its ETag, weak or in a list, and the whole for any other',
+    appliesTo: (endpoint) => endpoint.method === 'GET' && hasEntityTag(endpoint),
+    check: async (world, endpoint, things) => {
+      if (!canSucceed(world, endpoint)) return;
+      const had = await ask(world, endpoint, things);
+      assertSucceeded(endpoint, had);
+      const etag = String(had.headers['etag']);
+      assert.match(etag, /^"[A-Za-z0-9_-]{27}"$/);
+      assert.equal((await ask(world, endpoint, things, { headers: { 'if-none-match': '"other", other, ""' } })).status, 200);
+      for (const named of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+        const again = await ask(world, endpoint, things, { headers: { 'if-none-match': named } });
+        // A list's cursor and a view of the moment are made anew for each answer.
+        if (named !== '*' && again.status === 200) assert.notEqual(again.headers['etag'], etag, `${named}: ${again.text}`);
+        else assert.deepEqual([again.status, again.text, again.headers['content-type']], [304, '', undefined], named);
+      }
+    },
+  },
+  {
+    name: 'a change that names what it was made to by If-Match is made to nothing else, and of two that race one is made',
+    appliesTo: ({ method }) => method === 'PATCH',
+    check: async (world, endpoint, things) => {
+      const read = endpointsOf(endpoint.service).find(({ method, path }) => method === 'GET' && path === endpoint.path);
+      assert.ok(read !== undefined, 'what can be patched can be read');
+      const now = await ask(world, read, things);
+      const etag = String(now.headers['etag']);
+      for (const stale of ['"other"', `W/${etag}`, etag.slice(1, -1), '']) {
+        const refused = await ask(world, endpoint, things, { headers: { 'if-match': stale } });
+        assertRefused(refused, '412 precondition_failed', stale);
+      }
+      assert.equal((await ask(world, read, things)).text, now.text, 'a refused change changes nothing');
+      const race = await Promise.all([1, 2].map(() => ask(world, endpoint, things, { headers: { 'if-match': `"other", ${etag}` } })));
+      const made = race.find(({ status }) => status === 200);
+      assert.deepEqual(
+        race.map(({ status }) => status).sort((a, b) => a - b),
+        [200, 412],
+        race.map(({ text }) => text).join(),
+      );
+      assert.equal((await ask(world, read, things)).text, made?.text, 'a PATCH answers what GET does');
+      assertSucceeded(endpoint, await ask(world, endpoint, things, { headers: { 'if-match': '*' } }));
+      assertSucceeded(endpoint, await ask(world, endpoint, things));
+    },
+  },
+  {
     name: 'an Idempotency-Key belongs to the record, however its id is written, and to the body as it was sent',
     appliesTo: (endpoint) => endpoint.idempotency === 'accepted',
     check: async (world, endpoint, things) => {
@@ -270,6 +379,10 @@ const rules: readonly Rule[] = [
     },
   },
 ];
+
+function hasFilters({ query }: EndpointDefinition): boolean {
+  return query !== undefined && ['status', 'kind', 'created_after', 'text'].some((name) => name in query.shape);
+}
 
 function hasPages({ query }: EndpointDefinition): boolean {
   return query !== undefined && 'cursor' in query.shape;

@@ -27,9 +27,19 @@ export const ended = (world: Followed, location: unknown, options?: CallOptions)
     { timeoutMs: endsWithinMs, everyMs: 50, what: `the end of ${String(location)}` },
   );
 
+/** Calls again while something that the service needs is away for a moment, as clients do: a busy machine has such moments. */
+export const persist = <Answer extends { status: number }>(call: () => Promise<Answer>): Promise<Answer> =>
+  until(
+    async () => {
+      const answer = await call();
+      return answer.status !== 503 && answer;
+    },
+    { timeoutMs: endsWithinMs, everyMs: 250, what: 'an answer other than 503' },
+  );
+
 /** Accepts, waits, and insists on success. Resolves with the answer of the 202. */
 export async function succeed<Body>(world: Followed, method: string, target: string, options: CallOptions = {}): Promise<Body> {
-  const accepted = await world.api.call(method, target, options);
+  const accepted = await persist(() => world.api.call(method, target, options));
   if (accepted.status !== 202) throw new Error(`${method} ${target} answered ${accepted.text}`);
   const view = await ended(world, accepted.headers['location'], options.caller === undefined ? {} : { caller: options.caller });
   if (view.status !== 'succeeded') throw new Error(`${view.kind} ended as ${JSON.stringify(view.error)} ${JSON.stringify(view.steps)}`);

@@ -24,13 +24,17 @@ export const importRules: ImportRule[] = [
     forbids: (file, imported) =>
       (inPackage(file, 'service') && isFrom(imported, 'workflow')) ||
       (inPackage(file, 'workflow') &&
-        /^@drydock\/service\/(?!database|redis|testing)/.test(imported) &&
+        /^@drydock\/service\/(?!database|redis|testing|telemetry\/spans)/.test(imported) &&
         !isTest(file) &&
         !file.path.startsWith('packages/workflow/src/http/')),
   },
   {
     reason: 'client is for customers: it imports nothing, neither of ours nor of Node',
     forbids: (file, imported) => inPackage(file, 'client') && !isTest(file) && !imported.startsWith('.'),
+  },
+  {
+    reason: 'cli calls Drydock as customers do: of ours it imports the client alone',
+    forbids: (file, imported) => inPackage(file, 'cli') && !isTest(file) && isOurs(imported) && imported !== '@drydock/client',
   },
   {
     reason: 'archive knows no site and no bucket, hence nothing of ours',

@@ -19,13 +19,16 @@ describe('documentation', () => {
     expect(dead).toEqual([]);
   });
 
-  it('has a runbook for each alarm, and no other', () => {
+  it('has a runbook for each alarm of a log line or of Prometheus, and no other', () => {
     const alarms = sourceFiles
       .filter((file) => !isTest(file))
       .flatMap(({ text }) => [...text.matchAll(/\balarm: (?!string)('?\w+'?)/g)].map((match) => match[1] ?? ''));
+    const rules = [...readText('infra/observability/rules.yml').matchAll(/runbook: docs\/runbooks\/(\w+)\.md/g)].map(
+      ([, page]) => `'${page}'`,
+    );
     const pages = listFiles('docs/runbooks/*.md').map((page) => path.basename(page, '.md'));
-    expect([...new Set(alarms)].sort()).toEqual(pages.map((page) => `'${page}'`).sort());
+    expect([...new Set([...alarms, ...rules])].sort()).toEqual(pages.map((page) => `'${page}'`).sort());
     const overview = relativeTargets(readText('docs/operating.md')).filter((target) => target.startsWith('runbooks/'));
-    expect(overview.toSorted()).toEqual(pages.map((page) => `runbooks/${page}.md`).sort());
+    expect([...new Set(overview)].sort()).toEqual(pages.map((page) => `runbooks/${page}.md`).sort());
   });
 });

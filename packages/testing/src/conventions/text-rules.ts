@@ -17,10 +17,10 @@ const stateWrite =
 export const textRules: TextRule[] = [
   {
     reason:
-      'process.env is read in config.ts alone (and where no config can be: the telemetry preload, fault points, the redaction of logs, programs in a box, the command line of infra)',
+      'process.env is read in config.ts alone (and where no config can be: the telemetry preload, fault points, the redaction of logs, the detail of traces, programs in a box, the command line of infra)',
     pattern: /\bprocess\.env\b/,
     allowedIn: at(
-      /\/config[^/]*\.ts$|telemetry[^/]*\.ts$|telemetry\/redact\.ts$|site-agent\/src\/(apps\/app-preload|content\/server)\.ts$|^packages\/postgres\/src\/(server|migrate)\/|^packages\/process\/src\/(faultpoint|find-program)\.ts$|^infra\/|\/prisma\.config\.ts$|worker-entry\.ts$/,
+      /\/config[^/]*\.ts$|telemetry[^/]*\.ts$|telemetry\/(redact|spans)\.ts$|site-agent\/src\/(apps\/app-preload|content\/server)\.ts$|^packages\/postgres\/src\/(server|migrate)\/|^packages\/process\/src\/(faultpoint|find-program)\.ts$|^infra\/|\/prisma\.config\.ts$|worker-entry\.ts$/,
     ),
   },
   {

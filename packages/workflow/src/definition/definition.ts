@@ -63,6 +63,8 @@ export interface StartableWorkflow<Input> {
 /** A workflow as a value that closes over nothing: requests start it, a worker runs it with its own context. Made by {@link workflowsFor}. */
 export interface WorkflowDefinition<Context, Tx, Input = unknown> extends StartableWorkflow<Input> {
   steps: readonly StepDefinition<Context, Tx>[];
+  /** The clock begins it every minute or so, and mostly it finds nothing to do: its traces are sent as those of reads are. */
+  isRoutine?: boolean;
   /** How many steps may be undone; from the step with this index on the runner only goes forward. */
   pointOfNoReturn: number;
   onEnd: EndHooks<Context, Tx, unknown>;
@@ -106,7 +108,9 @@ export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
  * `Tx` what its stores call their transaction.
  */
 export function workflowsFor<Context, Tx>() {
-  return <Input>(named: Pick<StartableWorkflow<Input>, 'kind' | 'input'>): WorkflowBuilder<Context, Tx, Input, Record<never, never>> => {
+  return <Input>(
+    named: Pick<WorkflowDefinition<Context, Tx, Input>, 'kind' | 'input' | 'isRoutine'>,
+  ): WorkflowBuilder<Context, Tx, Input, Record<never, never>> => {
     checkName(named.kind);
     return builder<Context, Tx, Input, Record<never, never>>({ ...named, steps: [], pointOfNoReturn: Number.POSITIVE_INFINITY, onEnd: {} });
   };

@@ -1,5 +1,6 @@
 import { faultpoint } from '@drydock/process/faultpoint';
 import type { Database } from '@drydock/service/database/sql';
+import { withoutSpans } from '@drydock/service/telemetry/spans';
 import { enginePoints } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 import { announceDue } from '../store/listener';
@@ -66,7 +67,7 @@ function estimateDepth(queue: JobQueue): { afterOneMore(): number } {
   let nextLookMs = 0;
   const look = async (): Promise<void> => {
     const before = added;
-    waiting = await queue.waiting();
+    waiting = await withoutSpans(() => queue.waiting());
     added -= before;
   };
   return {

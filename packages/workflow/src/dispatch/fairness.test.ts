@@ -6,6 +6,7 @@ import { dawdle } from '../testing/refill-box';
 import { openWorld, type World } from '../testing/world';
 import { openQueue } from './queue';
 import { createSlots } from './slots';
+import { firstOrg, orgsMax, takeDueWorkflows } from './sweep.store';
 
 const forEver = { ms: 600_000 };
 
@@ -24,13 +25,14 @@ describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
     const [victim, second] = [uuidv7(), uuidv7()];
     world.engine([dawdle], { concurrency: 2 });
     world.engine([dawdle], { concurrency: 2 });
-    const endless = await Promise.all(Array.from({ length: 20 }, () => world.start({ kind: 'dawdle', input: forEver })));
+    const endless: Awaited<ReturnType<typeof world.start>>[] = [];
+    for (let count = 0; count < 20; count += 1) endless.push(await world.start({ kind: 'dawdle', input: forEver }));
     const dispatcher = world.dispatcher();
     for (const { workflowId } of endless) dispatcher.enqueue({ workflowId, orgId: world.orgId });
     await until(async () => (await running(world.orgId)) === 4);
     const swept = await world.start({ kind: 'dawdle', orgId: victim, input: { ms: 1 } });
     await until(async () => (await world.status(swept.workflowId)) === 'succeeded');
-    await Promise.all(Array.from({ length: 8 }, () => world.start({ kind: 'dawdle', orgId: second, input: forEver })));
+    for (let count = 0; count < 8; count += 1) await world.start({ kind: 'dawdle', orgId: second, input: forEver });
     await until(async () => (await running(second)) > 0);
     const enqueued = await world.start({ kind: 'dawdle', orgId: victim, input: { ms: 1 } });
     dispatcher.enqueue({ workflowId: enqueued.workflowId, orgId: victim });
@@ -63,6 +65,58 @@ describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
     await until(async () => (await queue.waiting()) === 0);
     await queue.close();
     expect(await world.status(workflowId)).toBe('queued');
+  });
+});
+
+describe('a look at what is due', () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await openWorld('postgres');
+  });
+  afterEach(() => world.close());
+  const look = (fromOrg: string, limit: number, fullOrgs: string[] = []) =>
+    takeDueWorkflows(world.database.sql(), {
+      kind: 'default',
+      limit,
+      enqueueAgainSeconds: 60,
+      queueEmpty: false,
+      fullOrgs,
+      fromOrg,
+      hadTurns: false,
+    });
+  const orgs = Math.floor(2.5 * orgsMax);
+  const insert = (of: string, each: number) =>
+    world.pool.query(
+      `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id)
+       SELECT gen_random_uuid(), 'dawdle', 'box:' || n || ':' || m, 'box', '1', ${of}, 'live', '{}', 'request-1'
+       FROM generate_series(1, ${orgs}) n, generate_series(1, ${each}) m`,
+    );
+
+  it('goes on behind the one before, so that many organisations have their turn before any has a second', async () => {
+    await insert('md5(n::text)::uuid', 2);
+    const seen: string[] = [];
+    for (let from: string | null = firstOrg; from !== null; ) {
+      const page: Awaited<ReturnType<typeof look>> = await look(from, 30);
+      seen.push(...page.due.map(({ org_id }) => org_id));
+      from = page.nextOrg;
+    }
+    expect([seen.length, new Set(seen).size]).toEqual([orgs, orgs]);
+  });
+
+  it('passes a number of organisations and leaves those behind them to the next, also where none of them has anything due', async () => {
+    await insert('md5(n::text)::uuid', 1);
+    await world.pool.query("UPDATE workflow SET due_at = now() + interval '1 hour'");
+    let looks = 1;
+    for (let { nextOrg } = await look(firstOrg, 30); nextOrg !== null; { nextOrg } = await look(nextOrg, 30)) looks += 1;
+    expect(looks).toBe(3);
+  });
+
+  it('fills the room with further work of the same organisations when there are no others, and none of one that is full', async () => {
+    await insert('md5((n % 2)::text)::uuid', 1);
+    const { due, nextOrg } = await look(firstOrg, 30);
+    const [first = '', second = ''] = due.map(({ org_id }) => org_id);
+    expect([due.length, nextOrg, due.filter(({ org_id }) => org_id === first).length]).toEqual([30, null, 15]);
+    expect(new Set((await look(firstOrg, 30, [first])).due.map(({ org_id }) => org_id))).toEqual(new Set([second]));
   });
 });
 

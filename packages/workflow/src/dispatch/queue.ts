@@ -1,7 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { scaled } from '@drydock/process/time-out-scale';
 import { openRedis } from '@drydock/service/redis/open-redis';
-import { createPostgresBackend, Queue, type QueueOptions } from 'bullmq';
+import { isFullDetail, suppressTracing } from '@drydock/service/telemetry/spans';
+import { type Context, context, INVALID_SPAN_CONTEXT, isSpanContextValid, ROOT_CONTEXT, trace } from '@opentelemetry/api';
+import { createPostgresBackend, Queue, type QueueOptions, type Span, type Telemetry } from 'bullmq';
 import { BullMQOtel } from 'bullmq-otel';
 import { z } from 'zod';
 import type { Log } from '../definition/definition';
@@ -40,7 +42,7 @@ export const postgresConnection = (queueUrl: string, connectionsMax: number) => 
 
 export function openQueue(address: QueueAddress): JobQueue {
   const { log } = address;
-  const opened = isPostgresQueue(address.queueUrl) ? postgresQueue(address) : redisQueue(address);
+  const opened = openBullQueue(address);
   const jobOptions = { attempts: 1, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };
   return {
     enqueue: async (job, dispatchNumber) => {
@@ -55,13 +57,15 @@ export function openQueue(address: QueueAddress): JobQueue {
   };
 }
 
-type AnyQueue = Pick<Queue, 'getWaitingCount' | 'close'> & { add(name: string, data: WorkflowJob, options: object): Promise<unknown> };
-
-interface OpenedQueue {
+export interface OpenedQueue {
   /** Throws while the queue has never been reached. */
-  queue(): AnyQueue;
+  queue(): Queue;
   close(): Promise<void>;
 }
+
+/** BullMQ's own queue, which is opened here alone. */
+export const openBullQueue = (address: QueueAddress): OpenedQueue =>
+  isPostgresQueue(address.queueUrl) ? postgresQueue(address) : redisQueue(address);
 
 /** BullMQ keeps the failure of a first connection for ever, so a queue that was not reached is made again. */
 function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
@@ -71,14 +75,15 @@ function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue 
     telemetry: queueTelemetry(queueName),
   };
   const closing = new AbortController();
-  let queue: AnyQueue | undefined;
+  let queue: Queue | undefined;
   const open = async (): Promise<void> => {
     while (!closing.signal.aborted) {
       const fresh = new Queue(queueName, options, createPostgresBackend);
       fresh.on('error', (error) => log.warn({ internal: messageOf(error) }, 'queue'));
       try {
         await fresh.waitUntilReady();
-        queue = fresh;
+        // BullMQ's type of a queue names its backend; all that is called here both have.
+        queue = fresh as unknown as Queue;
         return;
       } catch {
         await fresh.close().catch(() => undefined);
@@ -165,17 +170,44 @@ export const queueKinds: readonly QueueKind[] = ['interactive', 'default'];
 export const queueNameOf = (queueName: string, kind: QueueKind): string =>
   kind === 'interactive' ? `${queueName}-interactive` : queueName;
 
+/** The operations of BullMQ that are somebody's job. The rest is how a queue is looked at: for the next job, for stalled ones, for its length. */
+const jobOperations = /^(?:add|process) /;
+
+/** What stands for a span of the rest: it is none, and what is done in it has none either. */
+const noSpan: Span<Context> = {
+  setSpanOnContext: (within) => suppressTracing(within),
+  setAttribute: () => undefined,
+  setAttributes: () => undefined,
+  addEvent: () => undefined,
+  recordException: () => undefined,
+  end: () => undefined,
+};
+
+/** Whether what begins within belongs to a trace. A job that belongs to none has no span: a probe, and work that the clock began, whose run begins its trace. */
+const isInTrace = (within: Context): boolean => isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);
+
 /** BullMQ's spans. Metadata of a foreign job that is no JSON would leave that job active for ever; it is a job without a trace instead. */
-export function queueTelemetry(tracerName: string): BullMQOtel {
-  const telemetry = new BullMQOtel({ tracerName });
-  const { contextManager } = telemetry;
-  const read = contextManager.fromMetadata.bind(contextManager);
-  contextManager.fromMetadata = (active, metadata) => {
-    try {
-      return read(active, metadata);
-    } catch {
-      return active;
-    }
+export function queueTelemetry(tracerName: string): Telemetry<Context> {
+  const { contextManager, tracer } = new BullMQOtel({ tracerName });
+  return {
+    tracer: {
+      startSpan: (name, options, parent) =>
+        isFullDetail || (jobOperations.test(name) && isInTrace(parent ?? context.active()))
+          ? tracer.startSpan(name, options, parent)
+          : noSpan,
+    },
+    contextManager: {
+      active: () => contextManager.active(),
+      root: () => ROOT_CONTEXT,
+      with: (within, work) => contextManager.with(within, work),
+      getMetadata: (within) => contextManager.getMetadata(within),
+      fromMetadata: (active, metadata) => {
+        try {
+          return contextManager.fromMetadata(active, metadata);
+        } catch {
+          return active;
+        }
+      },
+    },
   };
-  return telemetry;
 }

@@ -1,4 +1,6 @@
 import type { Sql } from '@drydock/service/database/sql';
+import { ranInFuture } from '../store/schedules';
+import type { UnfinishedCount } from '../store/telemetry';
 import type { QueueKind } from './queue';
 
 export interface DueWorkflow {
@@ -18,38 +20,72 @@ export interface DueQuery {
   queueEmpty: boolean;
   /** Organisations that may take no more slots of this worker: a job for them would be declined. */
   fullOrgs: readonly string[];
+  /** The organisation to begin with, in the order of their ids. */
+  fromOrg: string;
+  /** Each organisation has had its turn: what room is left is for further work of theirs. A look that passes all of them at once knows by itself. */
+  hadTurns: boolean;
 }
+
+export interface DuePage {
+  due: DueWorkflow[];
+  /** Where the next look goes on; null: this one came to the last organisation. */
+  nextOrg: string | null;
+}
+
+/** Before all others. */
+export const firstOrg = '00000000-0000-0000-0000-000000000000';
+
+/** Organisations that one look passes at most: its cost is theirs, however many others wait. */
+export const orgsMax = 100;
+/** Rows that one look reads at most, shared among the organisations that have something due. */
+const rowsMax = 1_000;
 
 /**
  * Marks the next due workflows as dispatched and returns them, in the order to enqueue: one of each organisation, then a second of each, so that the 5,000 of one
- * do not starve another. Rows that another sweep holds are passed over. A row is due when nobody has a live lease on it.
+ * do not starve another. Where there are more organisations than room or than one look passes, each look goes on behind the one before: all have their turn.
+ * Rows that another sweep holds are passed over. A row is due when nobody has a live lease on it.
  *
  * Asynchronous commit: a mark that a crash of Postgres takes back means one job too many.
  */
-export const takeDueWorkflows = (sql: Sql, { kind, limit, enqueueAgainSeconds, queueEmpty, fullOrgs }: DueQuery): Promise<DueWorkflow[]> =>
-  sql.query<DueWorkflow>(takeDueSql, [limit, enqueueAgainSeconds, queueEmpty, kind === 'interactive', fullOrgs]);
+export async function takeDueWorkflows(sql: Sql, query: DueQuery): Promise<DuePage> {
+  const { kind, limit, enqueueAgainSeconds, queueEmpty, fullOrgs, fromOrg, hadTurns } = query;
+  const values = [limit, enqueueAgainSeconds, queueEmpty, kind === 'interactive', fullOrgs, fromOrg, hadTurns, fromOrg === firstOrg];
+  const [page] = await sql.query<{ due: DueWorkflow[]; next_org: string | null }>(takeDueSql, values);
+  return { due: page?.due ?? [], nextOrg: page?.next_org ?? null };
+}
 
 /** A job that has just gone out may not be in the queue yet. */
 const enqueueLandsMs = 500;
 
 const isAwaited = `status = 'queued' AND fence = 0 AND start_by IS NOT NULL`;
 
-const isDue = `status IN ('queued', 'running') AND due_at <= clock_timestamp() AND (lease_until IS NULL OR lease_until < clock_timestamp())
-  AND (dispatch_after <= clock_timestamp() OR ($3::boolean AND dispatched_at < clock_timestamp() - interval '${enqueueLandsMs} ms'))
-  AND (${isAwaited}) = $4::boolean AND NOT (${isAwaited} AND start_by <= clock_timestamp())`;
+// Not clock_timestamp(): no index is searched by what changes while it is searched.
+const isDue = `status IN ('queued', 'running') AND due_at <= statement_timestamp() AND (lease_until IS NULL OR lease_until < statement_timestamp())
+  AND (dispatch_after <= statement_timestamp() OR ($3::boolean AND dispatched_at < statement_timestamp() - interval '${enqueueLandsMs} ms'))
+  AND (${isAwaited}) = $4::boolean AND NOT (${isAwaited} AND start_by <= statement_timestamp())`;
 
-// The organisations with unfinished work are found by hopping through the index, one probe each, however many rows one of them has.
+// The organisations with unfinished work are found by hopping through the index, one probe each, however many rows one of them has. The one behind the last is
+// where the next look begins.
 const takeDueSql = `
-  WITH RECURSIVE orgs AS (
-    (SELECT org_id FROM workflow WHERE status IN ('queued', 'running') ORDER BY org_id LIMIT 1)
+  WITH RECURSIVE orgs (org_id, place) AS (
+    (SELECT org_id, 1 FROM workflow WHERE status IN ('queued', 'running') AND org_id >= $6::uuid ORDER BY org_id LIMIT 1)
     UNION ALL
-    SELECT (SELECT w.org_id FROM workflow w WHERE w.status IN ('queued', 'running') AND w.org_id > orgs.org_id ORDER BY w.org_id LIMIT 1)
-    FROM orgs WHERE orgs.org_id IS NOT NULL
+    SELECT next.org_id, orgs.place + 1 FROM orgs CROSS JOIN LATERAL (
+      SELECT w.org_id FROM workflow w WHERE w.status IN ('queued', 'running') AND w.org_id > orgs.org_id ORDER BY w.org_id LIMIT 1
+    ) next WHERE orgs.place <= ${orgsMax}
+  ), ready AS MATERIALIZED (
+    SELECT orgs.org_id, orgs.place FROM orgs CROSS JOIN LATERAL (
+      SELECT w.id FROM workflow w WHERE w.org_id = orgs.org_id AND ${isDue} ORDER BY w.due_at, w.id LIMIT 1
+    ) oldest WHERE orgs.place <= ${orgsMax} AND orgs.org_id <> ALL ($5::uuid[]) ORDER BY orgs.place LIMIT $1::int
+  ), counted AS MATERIALIZED (
+    SELECT CASE WHEN $7::boolean OR ($8::boolean AND NOT EXISTS (SELECT FROM orgs WHERE place > ${orgsMax}))
+        THEN least($1::int, 1 + ${rowsMax} / greatest(1, count(*)::int)) ELSE 1 END AS each_max,
+      CASE WHEN count(*) = $1::int THEN max(place) ELSE ${orgsMax} END AS last_place FROM ready
   ), turns AS (
-    SELECT own.id, own.due_at, own.turn FROM orgs CROSS JOIN LATERAL (
+    SELECT own.id, own.due_at, own.turn FROM ready CROSS JOIN LATERAL (
       SELECT w.id, w.due_at, row_number() OVER (ORDER BY w.due_at, w.id) AS turn FROM workflow w
-      WHERE w.org_id = orgs.org_id AND ${isDue} ORDER BY w.due_at, w.id LIMIT $1::int
-    ) own WHERE orgs.org_id <> ALL ($5::uuid[]) ORDER BY own.turn, own.due_at, own.id LIMIT $1::int
+      WHERE w.org_id = ready.org_id AND ${isDue} ORDER BY w.due_at, w.id LIMIT (SELECT each_max FROM counted)
+    ) own ORDER BY own.turn, own.due_at, own.id LIMIT $1::int
   ), quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
   held AS (
     SELECT workflow.id, turns.turn, turns.due_at FROM turns JOIN workflow ON workflow.id = turns.id, quick WHERE ${isDue.replace(/\bdue_at\b/g, 'workflow.due_at')}
@@ -60,7 +96,18 @@ const takeDueSql = `
     FROM held WHERE workflow.id = held.id
     RETURNING workflow.id, workflow.org_id, workflow.dispatch_number, workflow.traceparent, held.turn, held.due_at
   )
-  SELECT id, org_id, dispatch_number, traceparent FROM marked ORDER BY turn, due_at, id`;
+  SELECT (SELECT org_id::text FROM orgs, counted WHERE place = last_place + 1) AS next_org, coalesce(json_agg(json_build_object(
+    'id', id, 'org_id', org_id, 'dispatch_number', dispatch_number, 'traceparent', traceparent) ORDER BY turn, due_at, id), '[]'::json) AS due FROM marked`;
+
+/** Whether a schedule is due, and whether any workflow is unfinished: without either nothing else needs to be asked. */
+export async function lookForWork(sql: Sql): Promise<{ schedules: boolean; workflows: boolean }> {
+  const [found] = await sql.query<{ schedules: boolean; workflows: boolean }>(lookSql);
+  return found ?? { schedules: false, workflows: false };
+}
+
+const lookSql = `
+  SELECT EXISTS (SELECT FROM workflow WHERE status IN ('queued', 'running')) AS workflows,
+    EXISTS (SELECT FROM workflow_schedule WHERE next_run_at <= statement_timestamp()) OR EXISTS (SELECT FROM workflow_schedule WHERE ${ranInFuture}) AS schedules`;
 
 /** The job did not get through: due again after a pause, so that a queue that is away is not hammered. */
 export const enqueueFailed = (sql: Sql, workflowId: string): Promise<unknown> =>
@@ -76,15 +123,20 @@ export const jobDeclined = (sql: Sql, workflowId: string): Promise<unknown> =>
 /** What nobody took up in time, oldest first. */
 export const overdueStarts = async (sql: Sql): Promise<string[]> => {
   const rows = await sql.query<{ id: string }>(
-    `SELECT id FROM workflow WHERE status = 'queued' AND fence = 0 AND start_by <= clock_timestamp() ORDER BY start_by LIMIT 100`,
+    `SELECT id FROM workflow WHERE status = 'queued' AND fence = 0 AND start_by <= statement_timestamp() ORDER BY start_by LIMIT 100`,
   );
   return rows.map((row) => row.id);
 };
 
-/** How many workflows of each kind wait for staff; 0 for `kinds` of which none does. */
-export const countNeedingAttention = async (sql: Sql, kinds: readonly string[]): Promise<Map<string, number>> => {
-  const rows = await sql.query<{ kind: string; count: number }>(
-    `SELECT kind, count(*)::int AS count FROM workflow WHERE status = 'needs_attention' GROUP BY kind`,
+/** The unfinished workflows by kind; zeros for `kinds` of which there is none. */
+export const countUnfinished = async (sql: Sql, kinds: readonly string[]): Promise<UnfinishedCount[]> => {
+  const rows = await sql.query<UnfinishedCount>(
+    `SELECT kind, count(*) FILTER (WHERE status = 'queued')::int AS queued, count(*) FILTER (WHERE status = 'running')::int AS running,
+       count(*) FILTER (WHERE status = 'needs_attention')::int AS "needsAttention",
+       greatest(0, coalesce(extract(epoch FROM clock_timestamp() - min(due_at) FILTER
+         (WHERE status <> 'needs_attention' AND (lease_until IS NULL OR lease_until < clock_timestamp()))), 0))::float8 AS "dueSeconds"
+     FROM workflow WHERE status IN ('queued', 'running', 'needs_attention') GROUP BY kind`,
   );
-  return new Map([...kinds.map((kind) => [kind, 0] as const), ...rows.map(({ kind, count }) => [kind, count] as const)]);
+  const missing = kinds.filter((kind) => !rows.some((row) => row.kind === kind));
+  return [...rows, ...missing.map((kind) => ({ kind, queued: 0, running: 0, needsAttention: 0, dueSeconds: 0 }))];
 };

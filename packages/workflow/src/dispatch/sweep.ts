@@ -1,13 +1,14 @@
 import { faultpoint } from '@drydock/process/faultpoint';
 import type { Database } from '@drydock/service/database/sql';
+import { context, ROOT_CONTEXT } from '@opentelemetry/api';
 import { enginePoints, type Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 import { runDueSchedules } from '../store/schedules';
 import { cancelUnclaimed, type OnFailed } from '../store/start-workflow';
-import { inTraceOf, reportWaitingForStaff } from '../store/telemetry';
+import { inTraceOf, reportUnfinished } from '../store/telemetry';
 import { type JobQueue, probeJob, type QueueKind } from './queue';
 import type { Slots } from './slots';
-import { countNeedingAttention, type DueWorkflow, enqueueFailed, overdueStarts, takeDueWorkflows } from './sweep.store';
+import { countUnfinished, type DueWorkflow, enqueueFailed, firstOrg, lookForWork, overdueStarts, takeDueWorkflows } from './sweep.store';
 
 export interface RelayOptions<Tx> {
   database: Database<Tx>;
@@ -15,10 +16,8 @@ export interface RelayOptions<Tx> {
   log: Log;
   leaseSeconds: number;
   onFailed: OnFailed<Tx>;
-  /** The kinds of all workflows that this worker knows. */
-  kinds: readonly string[];
-  /** Whether this worker reports for its whole service. */
-  isReporter(): Promise<boolean>;
+  /** Tells the meters what is unfinished, if it is time to. */
+  report(): Promise<void>;
   changed(workflowId: string): void;
 }
 
@@ -33,53 +32,92 @@ export interface SweptQueue {
   silentSeconds(): number;
   /** The last sweep had more than fitted into the queue. */
   hasBacklog: boolean;
+  /** The organisation that the next look begins with. Of this process alone: two workers need not agree, and none of it is lost with one. */
+  fromOrg: string;
 }
 
 /** Seconds without a job after which the queue is tried with a probe. */
-const silenceMaxSeconds = 5;
+const silenceMaxSeconds = 10;
 
-/** One look at everything that is due: schedules, starts that came too late, workflows to enqueue. Each part fails by itself. */
+/**
+ * One look at everything that is due: schedules, starts that came too late, workflows to enqueue. Each part fails by itself. Where nothing is under way, which is most
+ * of the time of a small installation, it is one statement.
+ */
 export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
   const { database, log, changed } = options;
+  const pending = { schedules: false, workflows: false };
+  await isolated(log, 'look', async () => void Object.assign(pending, await lookForWork(database.sql())));
   await isolated(log, 'schedules', async () => {
-    for (const id of await runDueSchedules(database, log)) changed(id);
+    const started = pending.schedules ? await runDueSchedules(database, log) : [];
+    pending.workflows ||= started.length > 0;
+    for (const id of started) changed(id);
   });
   await isolated(log, 'start_by', async () => {
+    if (!pending.workflows) return;
     for (const id of await overdueStarts(database.sql())) {
       await isolated(log, 'start_by', async () => {
         if (await cancelUnclaimed(database, id, options.onFailed)) changed(id);
       });
     }
   });
-  await isolated(log, 'needs_attention', async () => {
-    const isReporter = await options.isReporter();
-    reportWaitingForStaff(isReporter ? await countNeedingAttention(database.sql(), options.kinds) : null);
-  });
+  await isolated(log, 'report', () => options.report());
   for (const own of options.queues) {
     own.hasBacklog = false;
     await isolated(log, 'dispatch', async () => {
-      own.hasBacklog = await enqueueDue(options, own);
+      own.hasBacklog = await enqueueDue(options, own, pending.workflows);
     });
   }
 }
 
-async function enqueueDue<Tx>(
-  { database, log, leaseSeconds }: RelayOptions<Tx>,
-  { kind, queue, slots, waitingMax, silentSeconds }: SweptQueue,
-): Promise<boolean> {
+/** Meters are read every 15 s or so, sweeps come every second. */
+const reportEveryMs = 5_000;
+
+export interface ReportOptions {
+  database: Pick<Database<never>, 'sql'>;
+  /** The kinds of all workflows that this worker knows. */
+  kinds: readonly string[];
+  /** Whether this worker reports for its whole service. */
+  isReporter(): Promise<boolean>;
+}
+
+/** What {@link sweep} calls to tell the meters what is unfinished. */
+export function createReport({ database, kinds, isReporter }: ReportOptions): () => Promise<void> {
+  let reportedAtMs = -reportEveryMs;
+  return async () => {
+    if (performance.now() - reportedAtMs < reportEveryMs) return;
+    reportedAtMs = performance.now();
+    reportUnfinished((await isReporter()) ? await countUnfinished(database.sql(), kinds) : null);
+  };
+}
+
+/** Looks of one sweep at most. What they have not come to is for the sweeps after. */
+const looksMax = 10;
+
+async function enqueueDue<Tx>({ database, log, leaseSeconds }: RelayOptions<Tx>, own: SweptQueue, hasWork: boolean): Promise<boolean> {
+  const { kind, queue, slots, waitingMax, silentSeconds } = own;
+  if (!hasWork && silentSeconds() <= silenceMaxSeconds) return false;
   const waiting = await queue.waiting();
   if (silentSeconds() > silenceMaxSeconds && waiting === 0) await queue.enqueue(probeJob, `${process.pid}-${Date.now()}`);
-  const room = waitingMax - waiting;
-  if (room <= 0) return true;
-  const due = await takeDueWorkflows(database.sql(), {
-    kind,
-    limit: room,
-    enqueueAgainSeconds: 2 * leaseSeconds,
-    queueEmpty: waiting === 0,
-    fullOrgs: slots.full(),
-  });
-  await Promise.all(due.map((row) => enqueueOne({ database, queue, log }, row)));
-  return due.length === room;
+  let room = waitingMax - waiting;
+  // Rounds through all organisations that were completed: in the second one those that have had their turn share the room that is left.
+  let rounds = own.fromOrg === firstOrg ? 0 : -1;
+  for (let looks = 0; hasWork && room > 0 && looks < looksMax; looks += 1) {
+    const { due, nextOrg } = await takeDueWorkflows(database.sql(), {
+      kind,
+      limit: room,
+      enqueueAgainSeconds: 2 * leaseSeconds,
+      queueEmpty: waiting === 0,
+      fullOrgs: slots.full(),
+      fromOrg: own.fromOrg,
+      hadTurns: rounds === 1,
+    });
+    own.fromOrg = nextOrg ?? firstOrg;
+    await Promise.all(due.map((row) => enqueueOne({ database, queue, log }, row)));
+    room -= due.length;
+    if (nextOrg === null) rounds += 1;
+    if (rounds === 2 || (rounds === 1 && looks === 0)) break;
+  }
+  return room <= 0;
 }
 
 async function enqueueOne<Tx>(
@@ -126,7 +164,8 @@ export function loopSweeps(everyMs: number, work: () => Promise<void>): SweepLoo
   };
   const turn = (): void => {
     clearTimeout(timer);
-    running ??= once();
+    // A sweep belongs to no trace: who woke it may be at work for a request, and what is due is not that request's.
+    running ??= context.with(ROOT_CONTEXT, once);
   };
   const wake = (): void => {
     if (stopped) return;

@@ -3,6 +3,7 @@ import type { RunEnd } from '../runner/execution';
 import { openQueue, type QueueAddress, type QueueKind, queueNameOf, type WorkflowJob } from './queue';
 import { createSlots, type Slots, slotsFor } from './slots';
 import type { SweptQueue } from './sweep';
+import { firstOrg } from './sweep.store';
 import { type JobWorker, openWorker } from './worker';
 
 export interface WorkerQueue extends SweptQueue {
@@ -36,6 +37,7 @@ export function openWorkerQueue({ queueUrl, queueName, log, ...slots }: WorkerQu
     waitingMax: Math.max(32, 4 * concurrency),
     silentSeconds: () => (performance.now() - deliveredAtMs) / 1_000,
     hasBacklog: false,
+    fromOrg: firstOrg,
     startWorker: (handle, refill) => {
       const delivered = (): void => {
         deliveredAtMs = performance.now();

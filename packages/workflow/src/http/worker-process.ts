@@ -1,14 +1,20 @@
 import type { Database } from '@drydock/service/database/sql';
-import { createAuditDelivery } from '@drydock/service/effects/audit-delivery';
-import type { QueueConfig, ServiceConfig } from '@drydock/service/process/config-fields';
+import { auditOutbox } from '@drydock/service/effects/audit';
+import { createOutboxDelivery } from '@drydock/service/effects/outbox-delivery';
+import type { ConfigOf } from '@drydock/service/process/config';
+import type { QueueConfig, ServiceConfig, workerFields } from '@drydock/service/process/config-fields';
 import { databaseReady, type Foundation } from '@drydock/service/process/foundation';
 import { createHealthServer } from '@drydock/service/process/health-server';
 import type { Process } from '@drydock/service/process/run-process';
+import { traceForWork } from '@drydock/service/telemetry/spans';
 import { createEngine, type Engine, type EngineOptions } from '../runner/engine';
 import { createListener } from '../store/listener';
 import { createWorkflowPurge } from '../store/purge-workflows';
+import { eventOutbox } from './event-outbox';
+import type { QueueBoard } from './queue-board';
 
-type WorkerConfig = QueueConfig & { WORKFLOW_CONCURRENCY: number } & Pick<
+type WorkerConfig = QueueConfig &
+  ConfigOf<typeof workerFields> & { WORKFLOW_CONCURRENCY: number } & Pick<
     ServiceConfig,
     'HOST' | 'PORT' | 'DATABASE_URL' | 'KEYS_URL' | 'AUDIT_TOKEN_SECRET'
   >;
@@ -26,25 +32,31 @@ export interface WorkerOptions<Context, Tx> {
 /** Long enough for running steps to stop at a safe place and to be handed back. */
 const engineCloseMs = 15_000;
 
-/** The process that works, delivers the audit entries of its whole service and forgets its old workflows. What the steps use has been opened before, and is closed after it. */
+/** The process that works, delivers the audit entries and events of its whole service and forgets its old workflows. What the steps use has been opened before, and is closed after it. */
 export function composeWorkerProcess<Context, Tx>(
   foundation: Foundation<Database<Tx>>,
   config: WorkerConfig,
   { name, workflows, context, schedule }: WorkerOptions<Context, Tx>,
 ): Process {
+  traceForWork();
   const { log, lifetime, database } = foundation;
-  const delivery = createAuditDelivery({ database, keysUrl: config.KEYS_URL, secret: config.AUDIT_TOKEN_SECRET, service: name, log });
+  const towardsKeys = { database, keysUrl: config.KEYS_URL, secret: config.AUDIT_TOKEN_SECRET, service: name, log };
+  const auditDelivery = createOutboxDelivery({ ...towardsKeys, outbox: auditOutbox });
+  const eventDelivery = createOutboxDelivery({ ...towardsKeys, outbox: eventOutbox });
   const engine = openEngine(foundation, config, { name, workflows, context });
   const purge = createWorkflowPurge(database, log);
   const ready = { ...databaseReady(database), queue: () => engine.checkQueue() };
-  const health = createHealthServer({ log, ready });
+  const board = openBoard(foundation, config, name);
+  const health = createHealthServer({ log, ready, mounted: board });
   lifetime.onClose('http', () => health.close());
   return {
     log,
     lifetime,
     start: async () => {
-      delivery.start();
-      lifetime.onClose('audit delivery', () => delivery.stop());
+      auditDelivery.start();
+      lifetime.onClose('audit delivery', () => auditDelivery.stop());
+      eventDelivery.start();
+      lifetime.onClose('event delivery', () => eventDelivery.stop());
       purge.start();
       lifetime.onClose('workflow purge', () => purge.stop());
       await schedule?.();
@@ -53,6 +65,19 @@ export function composeWorkerProcess<Context, Tx>(
       return health.listen(config.PORT, config.HOST);
     },
   };
+}
+
+/** The code of the board is read by who asks for it alone: it brings a web framework along. */
+function openBoard(
+  { log, lifetime }: Pick<Foundation<unknown>, 'log' | 'lifetime'>,
+  config: WorkerConfig,
+  name: string,
+): QueueBoard | undefined {
+  if (config.QUEUE_BOARD_TOKEN === undefined) return undefined;
+  const { createQueueBoard }: typeof import('./queue-board') = require('./queue-board');
+  const board = createQueueBoard({ token: config.QUEUE_BOARD_TOKEN, queueUrl: config.QUEUE_URL, queueName: name, log });
+  lifetime.onClose('queue board', () => board.close());
+  return board;
 }
 
 function openEngine<Context, Tx>(

@@ -1,9 +1,10 @@
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { WorkflowView } from '@drydock/contracts/platform/workflows';
+import { subjectPaths, type WorkflowFilter, type WorkflowView } from '@drydock/contracts/platform/workflows';
 import type { Caller } from '@drydock/service/access/internal-token';
 import type { Sql } from '@drydock/service/database/sql';
 import { audit } from '@drydock/service/effects/audit';
+import { listFilter } from '@drydock/service/http/paging';
 import type { StreamEvent } from '@drydock/service/http/route';
 import { listWorkflows as listRows, readWorkflow, type VersionedWorkflow, type WorkflowScope } from '../store/read-workflow';
 import { watchWorkflow as watchVersions } from '../store/watch-workflow';
@@ -11,13 +12,20 @@ import * as states from '../store/workflow-states';
 import { followHeaders } from './accept-workflow';
 import type { WorkflowContext } from './workflow-context';
 
+interface Subject {
+  type: keyof typeof subjectPaths;
+  id: string;
+}
+
+const pathOf = ({ type, id }: Subject): string => subjectPaths[type] + id;
+
 /** What workflows are done to: each kind of it has its own paths, and the same handlers. */
 export interface WorkflowParent<Tx, Name extends string> {
   context: WorkflowContext<Tx>;
   /** The path parameter that names it. */
   param: Name;
-  subjectOf(id: string): WorkflowScope['subject'];
-  pathOf(id: string): string;
+  /** Its type has a path, so that its workflows' events name what they were done to. */
+  subjectOf(id: string): Subject;
   /** Throws the 404 of this kind when the caller has no such thing. */
   assertThere(caller: Caller, id: string): Promise<unknown>;
 }
@@ -59,7 +67,7 @@ export const getWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, 
 });
 
 interface ListRequest<Name extends string> extends AboutParent<Name> {
-  query: { cursor?: string | undefined; limit?: string | undefined };
+  query: { cursor?: string | undefined; limit?: string | undefined } & WorkflowFilter;
   now: Date;
 }
 
@@ -69,12 +77,12 @@ export const listWorkflows = <Tx, Name extends string>(parent: WorkflowParent<Tx
     const { pager, database } = parent.context;
     const { caller, params, query, now } = request;
     const id = params[parent.param];
-    const binding = { list: list.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${id}` };
+    const binding = { list: list.id, keyId: caller.keyId, filter: listFilter(caller, query, id) };
     const page = pager.read(query, binding, now);
     const before = page.after === null ? {} : { beforeId: page.after };
     // One more than asked for: its presence is what the pager calls has_more.
-    const { items } = await listRows(database.sql(), scopeOf(parent, request), { limit: page.limit + 1, ...before });
-    // Workflows outlive their thing in a list as they do one by one: only where there are none is it asked whether there is a thing.
+    const { items } = await listRows(database.sql(), scopeOf(parent, request), { limit: page.limit + 1, ...before }, query);
+    // Workflows outlive their thing in a list as they do one by one: only where none is shown is it asked whether there is a thing.
     if (items.length === 0 && page.after === null) await parent.assertThere(caller, id);
     const body = pager.pageOf(items, page, binding, now, { positionOf: (workflow) => workflow.id, view: (workflow) => workflow });
     return { status: 200 as const, body };
@@ -121,7 +129,7 @@ const decideWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name
     const sql = database.sql(tx);
     const { view: waiting } = await readWorkflowOf(parent, request, sql);
     await apply(sql, waiting);
-    const path = parent.pathOf(params[parent.param]);
+    const path = pathOf(parent.subjectOf(params[parent.param]));
     const { orgId, mode, keyId: actorKeyId } = caller;
     await audit(sql, { orgId, mode, actorKeyId, action, target: path, workflowId });
     afterCommit(() => enqueue({ workflowId, orgId }, 'interactive'));
@@ -135,7 +143,7 @@ const decideWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name
       for await (const { view } of changes) if (view.status === 'failed') break;
     }
     const { view } = await readWorkflowOf(parent, request);
-    return { status: 202, headers: followHeaders(parent.pathOf(params[parent.param]), params.workflowId), body: view };
+    return { status: 202, headers: followHeaders(pathOf(parent.subjectOf(params[parent.param])), params.workflowId), body: view };
   },
 });
 

@@ -3,12 +3,13 @@ import type { Log, WorkflowDefinition } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 import { queueKinds, type WorkflowJob } from '../dispatch/queue';
 import type { Slots } from '../dispatch/slots';
-import { loopSweeps, type SweepLoop, sweep } from '../dispatch/sweep';
+import { createReport, loopSweeps, type SweepLoop, sweep } from '../dispatch/sweep';
 import { jobDeclined } from '../dispatch/sweep.store';
 import { openWorkerQueue, type WorkerQueue } from '../dispatch/worker-queue';
+import { raiseFences } from '../store/fences';
 import { announceDue, createAnnouncer, type WorkflowListener } from '../store/listener';
 import type { OnFailed } from '../store/start-workflow';
-import { raiseFences } from '../store/workflow-states';
+import { beginCounting } from '../store/telemetry';
 import type { RunEnd, Runner } from './execution';
 import { createOutages } from './leave-claim';
 import { runWorkflow } from './run-workflow';
@@ -114,6 +115,7 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
   };
   const start = (): void => {
     if (parts !== undefined) throw new Error('the engine is running');
+    beginCounting([...definitions.keys()]);
     const opened = queueKinds.map((kind) => openWorkerQueue(options, kind));
     const relay = {
       database,
@@ -122,8 +124,11 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
       leaseSeconds,
       onFailed: failBy(definitions, options.context, log),
       changed,
-      kinds: [...definitions.keys()],
-      isReporter: async () => options.listener === undefined || (await options.listener.isFirst()),
+      report: createReport({
+        database,
+        kinds: [...definitions.keys()],
+        isReporter: async () => options.listener === undefined || (await options.listener.isFirst()),
+      }),
     };
     const loop = loopSweeps(options.sweepMs, () => sweep(relay));
     for (const own of opened) own.startWorker(handle, () => loop.wakeIn(refillPauseMs));

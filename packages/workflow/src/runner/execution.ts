@@ -1,4 +1,5 @@
 import type { Database } from '@drydock/service/database/sql';
+import { withoutSpans } from '@drydock/service/telemetry/spans';
 import {
   type Log,
   logWith,
@@ -36,6 +37,8 @@ export interface Execution<Context, Tx> {
   runner: Runner<Context, Tx>;
   definition: WorkflowDefinition<Context, Tx>;
   claim: Claim;
+  /** By `performance.now()`. */
+  claimedAtMs: number;
   run: WorkflowRun<unknown>;
   lease: HeldLease;
   log: Log;
@@ -77,7 +80,7 @@ export function stepContext<Context, Tx>(
     if (percent <= shown || nowMs < nextWriteMs || now.signal.aborted) return;
     shown = percent;
     nextWriteMs = nowMs + progressPauseMs;
-    reportProgress(runner.database.sql(), claim, percent).then(
+    withoutSpans(() => reportProgress(runner.database.sql(), claim, percent)).then(
       () => runner.changed(claim.id),
       () => log.debug({ step: step.name }, 'progress was not written'),
     );

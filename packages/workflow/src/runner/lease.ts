@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { Sql } from '@drydock/service/database/sql';
+import { withoutSpans } from '@drydock/service/telemetry/spans';
 import type { Log } from '../definition/definition';
 import { LeaseLost, messageOf } from '../definition/step-error';
 import type { ClaimKey } from '../store/claim.types';
@@ -35,7 +36,7 @@ export function keepLease(sql: Sql, claim: ClaimKey, options: { leaseSeconds: nu
       options.log.warn({ late_ms: Math.round(sentAtMs - endsAtMs) }, 'lease overdue');
     }
     try {
-      await renewLease(sql, claim, options.leaseSeconds);
+      await withoutSpans(() => renewLease(sql, claim, options.leaseSeconds));
       endsAtMs = sentAtMs + leaseMs;
     } catch (error) {
       if (error instanceof LeaseLost) lose('claimed by somebody else, or ended');

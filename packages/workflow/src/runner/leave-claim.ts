@@ -1,10 +1,12 @@
+import { performance } from 'node:perf_hooks';
 import { faultpoint } from '@drydock/process/faultpoint';
 import { classifyDatabaseError } from '@drydock/service/database/database-error';
 import { enginePoints, type Log, logWith } from '../definition/definition';
 import { isFenceRefused, LeaseLost, messageOf, type WorkflowProblem } from '../definition/step-error';
 import type { ClaimKey, Release } from '../store/claim.types';
+import { raiseFences } from '../store/fences';
 import { workflowFinished, workflowParked } from '../store/telemetry';
-import { failWorkflow, parkWorkflow, raiseFences, releaseClaim, succeedWorkflow } from '../store/workflow-states';
+import { failWorkflow, parkWorkflow, releaseClaim, succeedWorkflow } from '../store/workflow-states';
 import type { Execution, RunEnd, Runner } from './execution';
 
 /** Gives the lease back; the workflow goes on later, here or elsewhere, under a new fence. */
@@ -76,7 +78,7 @@ export async function endWorkflow<Context, Tx>(execution: Execution<Context, Tx>
   } catch (error) {
     return error instanceof LeaseLost ? 'left' : leaveEnding(execution, error);
   }
-  workflowFinished(claim.kind, status);
+  workflowFinished(claim.kind, status, claim.age_seconds + (performance.now() - execution.claimedAtMs) / 1_000);
   log.info({ status, ...(problem === null ? {} : { code: problem.code, internal: problem.internal }) }, 'workflow finished');
   runner.changed(claim.id);
   return status;

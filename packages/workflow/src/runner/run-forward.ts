@@ -1,8 +1,9 @@
+import { performance } from 'node:perf_hooks';
 import { faultpoint } from '@drydock/process/faultpoint';
 import { context } from '@opentelemetry/api';
 import { type Log, type StepContext, type StepDefinition, stepPoint } from '../definition/definition';
 import { LeaseLost, messageOf, StepFailure } from '../definition/step-error';
-import { markFailed, withSpan } from '../store/telemetry';
+import { markFailed, stepEnded, withSpan } from '../store/telemetry';
 import { beginUndo, completeStep } from '../store/workflow-states';
 import { type AttemptEnd, attempt } from './attempt';
 import { type Execution, percentDone, type RunEnd, rowOf, stepContext } from './execution';
@@ -38,6 +39,7 @@ function runStep<Context, Tx>(
     'workflow.step': step.name,
     'workflow.attempt': attemptNumber,
   };
+  const startedAtMs = performance.now();
   return withSpan(`${definition.kind}.${step.name}`, attributes, context.active(), async (span) => {
     const limits = {
       name: step.name,
@@ -54,6 +56,7 @@ function runStep<Context, Tx>(
     if (checkpointed.end === 'failed') markFailed(span, checkpointed.problem.code);
     else if (checkpointed.end === 'again') markFailed(span, checkpointed.error instanceof Error ? checkpointed.error.name : 'unknown');
     else if (checkpointed.end === 'left') markFailed(span, 'LeaseLost');
+    stepEnded(definition.kind, step.name, checkpointed.end, (performance.now() - startedAtMs) / 1_000);
     return checkpointed;
   });
 }

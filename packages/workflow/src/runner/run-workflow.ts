@@ -1,11 +1,12 @@
 import { performance } from 'node:perf_hooks';
+import { routineAttribute } from '@drydock/service/telemetry/spans';
 import { trace } from '@opentelemetry/api';
 import { z } from 'zod';
 import { logWith, type WorkflowDefinition } from '../definition/definition';
 import { LeaseLost, messageOf, type WorkflowProblem } from '../definition/step-error';
 import type { WorkflowJob } from '../dispatch/queue';
 import type { Claim } from '../store/claim.types';
-import { claimedAfter, contextForRow, withSpan } from '../store/telemetry';
+import { claimedAfter, contextForRow, leaseLost, withSpan } from '../store/telemetry';
 import { beginStep, claimWorkflow, relistSteps } from '../store/workflow-states';
 import { type Execution, type RunEnd, type Runner, runOf } from './execution';
 import { keepLease } from './lease';
@@ -25,10 +26,15 @@ export async function runWorkflow<Context, Tx>(runner: Runner<Context, Tx>, step
   if (claim === undefined) return 'ignored';
   claimedAfter(claim.kind, Math.max(0, claim.delay_seconds));
   runner.changed(claim.id);
-  const attributes = { 'workflow.id': claim.id, 'workflow.kind': claim.kind, 'workflow.fence': claim.fence };
+  const isRoutine = runner.definitions.get(claim.kind)?.isRoutine ?? false;
+  const about = { 'workflow.id': claim.id, 'workflow.kind': claim.kind, 'workflow.fence': claim.fence };
+  const attributes = { ...about, 'drydock.request_id': claim.request_id, [routineAttribute]: isRoutine };
   return withSpan(`run ${claim.kind}`, attributes, contextForRow(claim.traceparent), async (span) => {
     const end = await runClaim(runner, claim, claimedAtMs);
-    if (end === 'left') runner.log.warn({ workflow_id: claim.id, fence: claim.fence }, 'stopped: the claim is no longer ours');
+    if (end === 'left') {
+      leaseLost(claim.kind);
+      runner.log.warn({ workflow_id: claim.id, fence: claim.fence }, 'stopped: the claim is no longer ours');
+    }
     span.setAttribute('workflow.end', end);
     return end;
   });
@@ -50,7 +56,7 @@ async function runClaim<Context, Tx>(runner: Runner<Context, Tx>, claim: Claim, 
     const begun = claim.steps.filter((row) => row.attempts > 0 && !row.undone).map((row) => row.name);
     const outputs = Object.fromEntries(claim.steps.filter((row) => row.status === 'succeeded').map((row) => [row.name, row.output]));
     const run = runOf(claim, ready.input);
-    return await carryOn({ runner, definition: ready.definition, claim, run, lease, log, outputs, begun });
+    return await carryOn({ runner, definition: ready.definition, claim, claimedAtMs, run, lease, log, outputs, begun });
   } catch (error) {
     if (error instanceof LeaseLost || lease.signal.aborted) return 'left';
     log.error({ err: error, internal: messageOf(error) }, 'workflow interrupted');

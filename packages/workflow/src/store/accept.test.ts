@@ -3,7 +3,7 @@ import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import { openQueue } from '../dispatch/queue';
-import { takeDueWorkflows } from '../dispatch/sweep.store';
+import { firstOrg, takeDueWorkflows } from '../dispatch/sweep.store';
 import { dawdle, workflow } from '../testing/refill-box';
 import { openWorld, type World } from '../testing/world';
 import { createListener } from './listener';
@@ -159,7 +159,15 @@ describe('accepting, waiting and watching', () => {
     );
     const late = await world.start({ kind: 'quick', orgId: other, input: {} });
     await world.pool.query('UPDATE workflow SET dispatch_after = now() WHERE id = $1', [late.workflowId]);
-    const due = await takeDueWorkflows(sql(), { kind: 'default', limit: 32, enqueueAgainSeconds: 0, queueEmpty: false, fullOrgs: [] });
+    const { due } = await takeDueWorkflows(sql(), {
+      kind: 'default',
+      limit: 32,
+      enqueueAgainSeconds: 0,
+      queueEmpty: false,
+      fullOrgs: [],
+      fromOrg: firstOrg,
+      hadTurns: false,
+    });
     expect(due.slice(0, 2).map(({ id }) => id)).toContain(late.workflowId);
     let [runs, runsBeforeLate] = [0, 5_000];
     world.engine(

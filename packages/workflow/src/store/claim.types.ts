@@ -47,6 +47,8 @@ export interface Claim extends ClaimKey {
   error_internal: string | null;
   /** From due to claimed. */
   delay_seconds: number;
+  /** From accepted to claimed. */
+  age_seconds: number;
   /** Since a step failed for good, or since staff had its undoing tried again; 0 while nothing is taken back. */
   undoing_seconds: number;
   steps: StepRow[];

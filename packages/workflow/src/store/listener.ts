@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { scaled } from '@drydock/process/time-out-scale';
 import type { Sql } from '@drydock/service/database/sql';
+import { withoutSpans } from '@drydock/service/telemetry/spans';
 import { Client } from 'pg';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
@@ -106,9 +107,9 @@ export function createAnnouncer(sql: Sql, log: Log): (workflowId: string) => voi
     timer = undefined;
     const ids = JSON.stringify([...gathered]);
     gathered.clear();
-    sql
-      .query(notifySql, [changedChannel, ids])
-      .catch((error: unknown) => log.debug({ internal: messageOf(error) }, 'change was not announced'));
+    withoutSpans(() => sql.query(notifySql, [changedChannel, ids])).catch((error: unknown) =>
+      log.debug({ internal: messageOf(error) }, 'change was not announced'),
+    );
   };
   return (workflowId) => {
     gathered.add(workflowId);

@@ -6,13 +6,16 @@ import { messageOf } from '../definition/step-error';
 const keptDays = 120;
 
 /** In one statement, so that none holds many rows for long. */
-const batchMax = 1_000;
+const batchMax = 100;
 
 const purgeSql = `
   DELETE FROM workflow WHERE id IN (
-    SELECT id FROM workflow WHERE finished_at < clock_timestamp() - interval '${keptDays} days' AND status IN ('succeeded', 'failed')
-    ORDER BY id LIMIT ${batchMax} FOR UPDATE SKIP LOCKED
+    SELECT id FROM workflow WHERE finished_at < statement_timestamp() - interval '${keptDays} days' AND status IN ('succeeded', 'failed')
+    ORDER BY finished_at LIMIT ${batchMax} FOR UPDATE SKIP LOCKED
   ) RETURNING id`;
+
+/** Removes some of what ended long ago; resolves with whether there may be more. */
+export const purgeWorkflows = async (sql: Sql): Promise<boolean> => (await sql.query(purgeSql)).length === batchMax;
 
 export interface WorkflowPurge {
   /** At once, and then every hour. */
@@ -27,7 +30,7 @@ export function createWorkflowPurge(database: Pick<Database<never>, 'sql'>, log:
   let isStopped = false;
   const purge = async (): Promise<void> => {
     try {
-      while (!isStopped && (await database.sql().query(purgeSql)).length === batchMax);
+      while (!isStopped && (await purgeWorkflows(database.sql())));
     } catch (error) {
       log.warn({ internal: messageOf(error) }, 'old workflows could not be removed; tried again later');
     }
@@ -48,11 +51,18 @@ export function createWorkflowPurge(database: Pick<Database<never>, 'sql'>, log:
   };
 }
 
-/** For what the clock starts every minute for ever: runs that went well a day ago are of no use to anybody, nor those that failed a month ago. */
+/**
+ * For the platform's own work (about `platform` or a `deploy_target`) that the clock starts every minute for ever: runs that went well a day ago are of no use to anybody, nor those that failed a month
+ * ago. A few at a time: each run makes one.
+ */
 export async function forgetRuns(sql: Sql, kind: string): Promise<void> {
-  await sql.query(
-    `DELETE FROM workflow WHERE kind = $1 AND (status = 'succeeded' AND finished_at < clock_timestamp() - interval '1 day'
-       OR status = 'failed' AND finished_at < clock_timestamp() - interval '30 days')`,
-    [kind],
-  );
+  await sql.query(forgetSql, [kind]);
 }
+
+const oldRuns = (status: string, kept: string): string =>
+  `(SELECT id FROM workflow WHERE subject_type IN ('platform', 'deploy_target') AND kind = $1 AND status = '${status}' AND finished_at < statement_timestamp() - interval '${kept}'
+    ORDER BY finished_at LIMIT ${batchMax} FOR UPDATE SKIP LOCKED)`;
+// Each its own range of the index.
+const forgetSql = `
+  WITH went_well AS ${oldRuns('succeeded', '1 day')}, went_wrong AS ${oldRuns('failed', '30 days')}
+  DELETE FROM workflow WHERE id IN (SELECT id FROM went_well UNION ALL SELECT id FROM went_wrong)`;

@@ -1,10 +1,12 @@
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { WorkflowStatus, WorkflowView } from '@drydock/contracts/platform/workflows';
+import type { WorkflowFilter, WorkflowStatus, WorkflowView } from '@drydock/contracts/platform/workflows';
 import type { Sql } from '@drydock/service/database/sql';
 import type { WorkflowProblem } from '../definition/step-error';
 import { traceIdOf } from './telemetry';
+
+export type WorkflowFailure = Omit<WorkflowProblem, 'internal'>;
 
 export interface WorkflowRow {
   id: string;
@@ -17,7 +19,7 @@ export interface WorkflowRow {
   finished_at: Date | null;
   progress: number;
   version: number;
-  error: Omit<WorkflowProblem, 'internal'> | null;
+  error: WorkflowFailure | null;
   request_id: string;
   traceparent: string | null;
   /** The findings of all steps that are done, in the steps' order. */
@@ -49,7 +51,7 @@ export function viewWorkflow(row: WorkflowRow): WorkflowView {
       started_at: started_ms === null ? null : new Date(started_ms).toISOString(),
       finished_at: finished_ms === null ? null : new Date(finished_ms).toISOString(),
     })),
-    error: isTold(row) ? viewError(row) : null,
+    error: isTold(row) ? viewFailure(row.error, row.request_id) : null,
     findings: row.findings,
     trace_id: traceIdOf(row.traceparent),
   };
@@ -59,8 +61,9 @@ export function viewWorkflow(row: WorkflowRow): WorkflowView {
 const isTold = ({ status, error }: WorkflowRow): boolean =>
   status === 'failed' || status === 'needs_attention' || (error?.code === 'abandoned' && status !== 'succeeded');
 
-function viewError({ error, request_id: requestId }: WorkflowRow): WorkflowView['error'] {
-  const told = error ?? { code: 'step_failed' as const };
+/** Why a workflow failed, as a customer reads it. */
+export function viewFailure(failure: WorkflowFailure | null, requestId: string): NonNullable<WorkflowView['error']> {
+  const told = failure ?? { code: 'step_failed' as const };
   // A code that newer code no longer has is still a failure.
   const code = Object.hasOwn(problems, told.code) ? told.code : 'step_failed';
   const details = {
@@ -113,10 +116,26 @@ export interface WorkflowPage {
 }
 
 /** Newest first, from before the workflow `beforeId` (the last id of the page before); at most `limit`. */
-export async function listWorkflows(sql: Sql, scope: WorkflowScope, page: { limit: number; beforeId?: string }): Promise<WorkflowPage> {
-  const values = [page.beforeId ?? null, scope.orgId, scope.mode, scope.subject.type, scope.subject.id, page.limit + 1];
-  const rows = await sql.query<WorkflowRow>(listSql, values);
+export async function listWorkflows(
+  sql: Sql,
+  { orgId, mode, subject }: WorkflowScope,
+  page: { limit: number; beforeId?: string },
+  { status, kind, created_after: from, created_before: to }: WorkflowFilter = {},
+): Promise<WorkflowPage> {
+  const narrowed = [status ?? null, kind ?? null, from ?? null, to ?? null];
+  const rows = await sql.query<WorkflowRow>(listSql, [
+    page.beforeId ?? null,
+    orgId,
+    mode,
+    subject.type,
+    subject.id,
+    page.limit + 1,
+    ...narrowed,
+  ]);
   return { items: rows.slice(0, page.limit).map(viewWorkflow), hasMore: rows.length > page.limit };
 }
 
-const listSql = `SELECT ${viewColumns} FROM workflow WHERE ($1::uuid IS NULL OR id < $1::uuid) AND ${inScope} ORDER BY id DESC LIMIT $6::int`;
+const listSql = `SELECT ${viewColumns} FROM workflow WHERE ($1::uuid IS NULL OR id < $1::uuid) AND ${inScope}
+  AND ($7::text[] IS NULL OR status = ANY ($7::text[])) AND ($8::text IS NULL OR kind = $8)
+  AND ($9::timestamptz IS NULL OR created_at >= $9::timestamptz) AND ($10::timestamptz IS NULL OR created_at < $10::timestamptz)
+  ORDER BY id DESC LIMIT $6::int`;

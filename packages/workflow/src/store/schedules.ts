@@ -74,11 +74,10 @@ const busyPauseSeconds = 60;
 /** Starts what the clock says, each schedule in a transaction of its own: its workflow and its next time, both or neither. Returns the started ids. */
 export async function runDueSchedules<Tx>(database: Database<Tx>, log: Log): Promise<string[]> {
   const started: string[] = [];
-  let last = '';
+  let last = { next_run_at: new Date(0), name: '' };
   for (;;) {
-    const page = await database.sql().query<{ name: string }>(dueSql, [last]);
+    const page = await database.sql().query<DueSchedule>(dueSql, [last.next_run_at.toISOString(), last.name]);
     for (const { name } of page) {
-      last = name;
       try {
         const id = await database.transaction((tx) => runSchedule(database.sql(tx), name));
         if (id !== undefined) started.push(id);
@@ -87,8 +86,18 @@ export async function runDueSchedules<Tx>(database: Database<Tx>, log: Log): Pro
         await postpone(database.sql(), name).catch(() => undefined);
       }
     }
-    if (page.length < pageSize) return started;
+    const inOrder = page.filter(({ by_clock }) => by_clock);
+    const end = inOrder.at(-1);
+    if (end === undefined || inOrder.length < pageSize) return started;
+    last = end;
   }
+}
+
+interface DueSchedule {
+  name: string;
+  next_run_at: Date;
+  /** False: it ran in the future, by a clock that was wrong. */
+  by_clock: boolean;
 }
 
 async function runSchedule(sql: Sql, name: string): Promise<string | undefined> {
@@ -129,9 +138,15 @@ const postpone = (sql: Sql, name: string): Promise<unknown> =>
 
 const pageSize = 100;
 // What ran in the future ran by a clock that has been put right since: its next time is as wrong, perhaps by years.
-const isDue = `(next_run_at <= clock_timestamp() OR last_run_at > clock_timestamp() + interval '1 minute')`;
-const dueSql = `SELECT name FROM workflow_schedule WHERE ${isDue} AND name > $1 ORDER BY name LIMIT ${pageSize}`;
-const takeSql = `SELECT *, clock_timestamp() AS now FROM workflow_schedule WHERE name = $1 AND ${isDue} FOR UPDATE SKIP LOCKED`;
+export const ranInFuture = `last_run_at > statement_timestamp() + interval '1 minute'`;
+// Each part has its index: what is not due is not read.
+const dueSql = `
+  (SELECT name, next_run_at, true AS by_clock FROM workflow_schedule WHERE next_run_at <= statement_timestamp() AND (next_run_at, name) > ($1::timestamptz, $2)
+   ORDER BY next_run_at, name LIMIT ${pageSize})
+  UNION ALL (SELECT name, next_run_at, false FROM workflow_schedule WHERE ${ranInFuture} LIMIT ${pageSize})`;
+const takeSql = `
+  SELECT *, clock_timestamp() AS now FROM workflow_schedule WHERE name = $1 AND (next_run_at <= statement_timestamp() OR ${ranInFuture})
+  FOR UPDATE SKIP LOCKED`;
 
 /** Every so many seconds counted from `anchorAt`, or daily at `HH:MM` UTC. */
 export type ScheduleInterval = { intervalSeconds: number; anchorAt: Date } | { dailyAt: string };

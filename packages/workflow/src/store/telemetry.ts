@@ -26,11 +26,13 @@ export const inTraceOf = <T>(traceparent: string | null, work: () => T): T => co
 
 /**
  * Where the work for a row belongs: below the span that is active when that is of the row's own trace, else directly below the row's
- * `traceparent` (a job can come from anywhere, the row knows who asked).
+ * `traceparent` (a job can come from anywhere, the row knows who asked). Work that nobody asked for begins a trace of its own.
  */
 export function contextForRow(traceparent: string | null): Context {
   const own = traceIdOf(traceparent);
-  return own === null || trace.getActiveSpan()?.spanContext().traceId === own ? context.active() : contextOfTraceparent(traceparent);
+  const active = trace.getActiveSpan();
+  if (own === null) return active === undefined ? ROOT_CONTEXT : context.active();
+  return active?.spanContext().traceId === own ? context.active() : contextOfTraceparent(traceparent);
 }
 
 /** A span around `work`; a rejection sets status and `error.type` (a problem code or the error's name, never its text, which may hold a secret). */
@@ -69,19 +71,68 @@ const queueDelay = meter.createHistogram('workflow.queue_delay', {
   description: 'From due to claimed',
   advice: { explicitBucketBoundaries: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600] },
 });
+const duration = meter.createHistogram('workflow.duration', {
+  unit: 's',
+  description: 'From accepted to the end',
+  advice: { explicitBucketBoundaries: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 1_800, 3_600, 14_400] },
+});
+const stepDuration = meter.createHistogram('workflow.step.duration', {
+  unit: 's',
+  description: 'One attempt at a step, by its outcome',
+  advice: { explicitBucketBoundaries: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600] },
+});
+const leasesLost = meter.createCounter('workflow.leases_lost', {
+  description: 'Runs that stopped before their end: the claim was another worker’s by then, or the process ended',
+});
 const waiting = meter.createObservableGauge('workflow.needs_attention', { description: 'Workflows that wait for staff' });
-
-/** By kind; null in a process that does not report, so that each workflow is reported once. */
-let waitingForStaff: ReadonlyMap<string, number> | null = null;
-waiting.addCallback((result) => {
-  for (const [kind, count] of waitingForStaff ?? []) result.observe(count, { kind });
+const unfinished = meter.createObservableGauge('workflow.unfinished', { description: 'Workflows that are queued or running' });
+const oldestDue = meter.createObservableGauge('workflow.oldest_due', {
+  unit: 's',
+  description: 'How long the oldest work has been due that no worker has taken up',
 });
 
+/** The unfinished workflows of one kind. `dueSeconds`: since the oldest of them was due that nobody has taken up; 0 where there is none. */
+export interface UnfinishedCount {
+  kind: string;
+  queued: number;
+  running: number;
+  needsAttention: number;
+  dueSeconds: number;
+}
+
+/** The counts of every kind. Null in a process that does not report: one worker of a service reports for all of them. */
+let counts: readonly UnfinishedCount[] | null = null;
+meter.addBatchObservableCallback(
+  (result) => {
+    for (const { kind, queued, running, needsAttention, dueSeconds } of counts ?? []) {
+      result.observe(waiting, needsAttention, { kind });
+      result.observe(unfinished, queued, { kind, status: 'queued' });
+      result.observe(unfinished, running, { kind, status: 'running' });
+      result.observe(oldestDue, dueSeconds, { kind });
+    }
+  },
+  [waiting, unfinished, oldestDue],
+);
+
+/** Shows the counts of what has not happened yet as zero: a count that appears as one has not grown, to whoever asks by how much. */
+export function beginCounting(kinds: readonly string[]): void {
+  for (const kind of kinds) {
+    for (const counter of [parked, refused, leasesLost]) counter.add(0, { kind });
+    for (const status of ['succeeded', 'failed']) finished.add(0, { kind, status });
+  }
+}
 export const workflowStarted = (kind: string): void => started.add(1, { kind });
-export const workflowFinished = (kind: string, status: 'succeeded' | 'failed'): void => finished.add(1, { kind, status });
+/** `seconds` since it was accepted; left out where nothing was begun. */
+export function workflowFinished(kind: string, status: 'succeeded' | 'failed', seconds?: number): void {
+  finished.add(1, { kind, status });
+  if (seconds !== undefined) duration.record(seconds, { kind, status });
+}
+export const stepEnded = (kind: string, step: string, outcome: string, seconds: number): void =>
+  stepDuration.record(seconds, { kind, step, outcome });
+export const leaseLost = (kind: string): void => leasesLost.add(1, { kind });
 export const workflowParked = (kind: string): void => parked.add(1, { kind });
 export const fenceRefused = (kind: string): void => refused.add(1, { kind });
 export const claimedAfter = (kind: string, seconds: number): void => queueDelay.record(seconds, { kind });
-export const reportWaitingForStaff = (counts: ReadonlyMap<string, number> | null): void => {
-  waitingForStaff = counts;
+export const reportUnfinished = (found: readonly UnfinishedCount[] | null): void => {
+  counts = found;
 };

@@ -1,4 +1,5 @@
 import type { Database, Sql } from '@drydock/service/database/sql';
+import { withoutSpans } from '@drydock/service/telemetry/spans';
 import type { WorkflowProblem } from '../definition/step-error';
 import type { WorkflowListener } from './listener';
 import { readWorkflowById, type VersionedWorkflow } from './read-workflow';
@@ -29,7 +30,7 @@ export async function* watchWorkflow(
   const pauses = pausesUntilChange(workflowId, listener, signal);
   try {
     while (signal?.aborted !== true) {
-      const current = await readWorkflowById(sql, workflowId);
+      const current = await withoutSpans(() => readWorkflowById(sql, workflowId));
       if (current === undefined) return;
       if (current.version > seen) {
         seen = current.version;
@@ -73,7 +74,7 @@ export async function waitForStep<Tx>(
   const pauses = pausesUntilChange(workflowId, listener);
   try {
     for (;;) {
-      const [row] = await database.sql().query<WaitedRow>(waitSql, [workflowId, stepName]);
+      const [row] = await withoutSpans(() => database.sql().query<WaitedRow>(waitSql, [workflowId, stepName]));
       if (row === undefined) throw new Error(`there is no workflow ${workflowId}`);
       const known = outcomeOf(row);
       if (known !== undefined) return known;

@@ -6,6 +6,7 @@ import { Pool } from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { workflowTables } from '../testing/world';
 import type { ClaimKey, Direction, StepStatus, WorkflowStatus } from './claim.types';
+import { raiseFences } from './fences';
 import * as states from './workflow-states';
 import { stepTransitions, workflowTransitions } from './workflow-states';
 
@@ -46,7 +47,7 @@ const insertCases = (sql: Sql, cases: readonly Case[]): Promise<unknown> =>
      made AS (
        INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id, status, direction, fence, lease_until,
          due_at, start_by, error, finished_at)
-       SELECT id, 'kind', id::text, 'box', id::text, $2::uuid, 'live', '{}', 'request', status, direction,
+       SELECT id, 'kind', id::text, 'site', id::text, $2::uuid, 'live', '{}', 'request', status, direction,
          CASE WHEN status = 'queued' AND NOT "isClaimed" THEN 0 ELSE ${fence} END,
          CASE WHEN status = 'running' AND "isClaimed" THEN now() - interval '1 minute' END, now() - interval '1 minute',
          CASE WHEN status = 'queued' AND NOT "isClaimed" AND steps = '["pending", "pending"]' THEN now() - interval '1 second' END,
@@ -64,7 +65,7 @@ const claimLimits = { leaseSeconds: 60, crashesMax: 5, stepNamesByKind: JSON.str
 const failure = { code: 'step_failed' as const };
 const newWorkflow = {
   kind: 'kind',
-  subject: { type: 'box', id: 'box' },
+  subject: { type: 'site', id: 'site' },
   orgId,
   mode: 'live' as const,
   input: {},
@@ -128,6 +129,26 @@ const allowed = (statement: Statement): Set<string> =>
     ),
   );
 
+/** The events that were written, and the states of their workflows. */
+const eventsSql = `
+  SELECT type, array_agg(DISTINCT status || ' ' || direction ORDER BY status || ' ' || direction) AS states
+  FROM workflow_event JOIN workflow ON workflow.id = workflow_id AND resource = '/v1/sites/' || subject_id AND workflow_event.org_id = workflow.org_id
+  GROUP BY type ORDER BY type`;
+const told = { succeeded: 'workflow.succeeded', failed: 'workflow.failed', needs_attention: 'workflow.needs_attention' };
+
+/** The events that belong to these changes: of each new workflow, of each that came to an end or to staff, and of each that goes on after staff. */
+function eventsOf(statement: Statement, changes: ReadonlySet<string>): { type: string; states: string[] }[] {
+  const states = new Map<string, Set<string>>();
+  for (const change of changes) {
+    const [from = '', to = ''] = change.split(' -> ');
+    const reached = Object.entries(told).find(([status]) => to.startsWith(`${status} `) && !from.startsWith(`${status} `))?.[1];
+    const begun = from === 'none' ? 'workflow.accepted' : undefined;
+    const type = statement === 'retryWorkflow' ? 'workflow.retried' : (begun ?? reached);
+    if (type !== undefined) states.set(type, (states.get(type) ?? new Set()).add(to));
+  }
+  return [...states].map(([type, all]) => ({ type, states: [...all].sort() }));
+}
+
 const stepTable: Partial<Record<Statement, readonly string[]>> = stepTransitions;
 const isChange = (change: string): boolean => {
   const [from, to] = change.split(' -> ');
@@ -165,6 +186,7 @@ describe('the statements of the state machine', () => {
       return {
         workflows: changesOf(before.workflows, await readWorkflows(sql), 'gone'),
         steps: changesOf(before.steps, await readSteps(sql), 'gone'),
+        events: await sql.query<{ type: string; states: string[] }>(eventsSql),
       };
     } finally {
       await client.query('ROLLBACK');
@@ -175,11 +197,12 @@ describe('the statements of the state machine', () => {
   it.each(Object.keys(statements) as Statement[])(
     '%s changes workflows and steps in every way of its table, and in no other',
     async (name) => {
-      const { workflows, steps } = await changesBy(statements[name]);
+      const { workflows, steps, events } = await changesBy(statements[name]);
       expect([...workflows].sort()).toEqual([...allowed(name)].sort());
       const table = stepTable[name] ?? [];
       expect([...steps].filter((change) => isChange(change) && !table.includes(change))).toEqual([]);
       expect(table.filter((change) => !steps.has(change))).toEqual([]);
+      expect(events).toEqual(eventsOf(name, workflows));
     },
   );
 
@@ -206,7 +229,7 @@ test('workers that raise the fences at the same moment never give out a number t
     await sql().query(`SELECT setval('workflow_fence', 1)`);
     const given = await Promise.all(
       Array.from({ length: 12 }, async () => {
-        await states.raiseFences({ transaction, sql });
+        await raiseFences({ transaction, sql });
         return [await nextFence(), await nextFence()];
       }),
     );

@@ -1,5 +1,5 @@
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Database, Sql } from '@drydock/service/database/sql';
+import type { Sql } from '@drydock/service/database/sql';
 import { LeaseLost, type WorkflowProblem } from '../definition/step-error';
 import type {
   CancelledRow,
@@ -13,6 +13,7 @@ import type {
   WorkflowStatus,
 } from './claim.types';
 import { fenceRefused } from './telemetry';
+import { telling, toldColumns } from './workflow-events';
 
 // The state machine of a workflow: the table of allowed transitions, and every statement that writes a state.
 //
@@ -111,8 +112,8 @@ const insertSql = `
     INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, actor_key_id, request_id, traceparent, start_by, dispatch_after)
     VALUES ($1::uuid, $2, $3, $4, $5, $6::uuid, $7, $8::jsonb, $9::uuid, $10, $11, $12::timestamptz, clock_timestamp() + make_interval(secs => $14::float8))
     ON CONFLICT (resource_key) WHERE ${isUnfinished} DO NOTHING
-    RETURNING id
-  ), listed AS (
+    RETURNING ${toldColumns}
+  ), ${telling('workflow.accepted', 'accepted')}, listed AS (
     INSERT INTO workflow_step (workflow_id, name, position)
     SELECT accepted.id, step.name, step.ordinality - 1 FROM accepted, jsonb_array_elements_text($13::jsonb) WITH ORDINALITY AS step(name, ordinality)
   )
@@ -157,28 +158,12 @@ const claimSql = `
   )
   SELECT id, kind, org_id, mode, subject_type, subject_id, input, actor_key_id, request_id, traceparent, direction, fence::text AS fence,
     consecutive_crashes, end_failures, progress, error, error_internal, extract(epoch FROM clock_timestamp() - due_at)::float8 AS delay_seconds,
+    extract(epoch FROM clock_timestamp() - created_at)::float8 AS age_seconds,
     coalesce((SELECT extract(epoch FROM clock_timestamp() - max(finished_at)) FROM workflow_step WHERE workflow_id = claimed.id AND status = 'failed'), 0)::float8 AS undoing_seconds,
     coalesce((SELECT json_agg(json_build_object('name', name, 'status', status, 'attempts', attempts, 'failures', failures, 'undo_failures', undo_failures,
         'output', output, 'undone', undone_at IS NOT NULL, 'age_seconds', coalesce(extract(epoch FROM clock_timestamp() - started_at), 0)) ORDER BY position)
       FROM workflow_step WHERE workflow_id = claimed.id), '[]'::json) AS steps
   FROM claimed`;
-
-/**
- * Raises the numbers of later claims above all that were ever given out. A database that was put back from a backup counts from where it was, while hosts have seen
- * higher fences since and would refuse its claims, or take one for another of the same number. The milliseconds since 1970 are beyond every earlier number: each
- * start of a worker begins there at the least, and claims are far fewer than 1,000 a second. Raising harms no claim, so anybody may do it at any time.
- */
-export const raiseFences = <Tx>(database: Database<Tx>): Promise<unknown> =>
-  database.transaction(async (tx) => {
-    // One after the other: two that have read the same number would set it twice, the later of them back below claims of between.
-    await database.sql(tx).query(`SELECT pg_advisory_xact_lock(hashtextextended('workflow_fence', 0))::text`);
-    return database.sql(tx).query(raiseFencesSql);
-  });
-
-// Only from far below: a claim that counts up meanwhile must not be counted back.
-const raiseFencesSql = `
-  SELECT setval('workflow_fence', now.ms) FROM workflow_fence, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) now
-  WHERE workflow_fence.last_value < now.ms - 1000`;
 
 /** Another lease's length from now, by Postgres' clock. */
 export const renewLease = (sql: Sql, claim: ClaimKey, leaseSeconds: number): Promise<void> =>
@@ -304,16 +289,22 @@ const isEnded = `finished_at = clock_timestamp(), lease_until = NULL, version = 
 export const succeedWorkflow = (sql: Sql, claim: ClaimKey): Promise<void> => writeFenced(sql, claim, succeedSql);
 
 const succeedSql = `
-  UPDATE workflow SET status = 'succeeded', error = NULL, error_internal = NULL, progress = 100, ${isEnded}
-  WHERE ${claimedFor('succeedWorkflow')} RETURNING id`;
+  WITH ended AS (
+    UPDATE workflow SET status = 'succeeded', error = NULL, error_internal = NULL, progress = 100, ${isEnded}
+    WHERE ${claimedFor('succeedWorkflow')} RETURNING ${toldColumns}
+  ), ${telling('workflow.succeeded', 'ended')}
+  SELECT id FROM ended`;
 
 /** Ends what was taken back or abandoned. */
 export const failWorkflow = (sql: Sql, claim: ClaimKey, failure: WorkflowProblem): Promise<void> =>
   writeFenced(sql, claim, failSql, errorValues(failure));
 
 const failSql = `
-  UPDATE workflow SET status = 'failed', error = $3::jsonb, error_internal = $4::text, ${isEnded}
-  WHERE ${claimedFor('failWorkflow')} RETURNING id`;
+  WITH ended AS (
+    UPDATE workflow SET status = 'failed', error = $3::jsonb, error_internal = $4::text, ${isEnded}
+    WHERE ${claimedFor('failWorkflow')} RETURNING ${toldColumns}
+  ), ${telling('workflow.failed', 'ended')}
+  SELECT id FROM ended`;
 
 /** Nobody works on it any more and its resource stays locked until staff decides. `step`: the one that could not go on. */
 export const parkWorkflow = (sql: Sql, claim: ClaimKey, park: { step: string | null; problem: WorkflowProblem }): Promise<void> =>
@@ -324,8 +315,8 @@ const parkSql = `
   WITH ours AS (
     UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1, error_internal = $5::text,
       error = CASE WHEN direction = 'forward' THEN $4::jsonb ELSE coalesce(error, $4::jsonb) END
-    WHERE ${claimedFor('parkWorkflow')} RETURNING id, direction
-  ), failed AS (
+    WHERE ${claimedFor('parkWorkflow')} RETURNING ${toldColumns}, direction
+  ), ${telling('workflow.needs_attention', 'ours')}, failed AS (
     UPDATE workflow_step SET status = 'failed', finished_at = clock_timestamp()
     FROM ours WHERE workflow_id = ours.id AND name = $3::text AND ours.direction = 'forward' AND ${stepIsIn('parkWorkflow', 'failed')}
   )
@@ -366,8 +357,8 @@ const retrySql = `
   WITH retried AS (
     UPDATE workflow SET ${dueNow}, error = CASE WHEN direction <> 'forward' THEN error END,
       error_internal = CASE WHEN direction <> 'forward' THEN error_internal END
-    WHERE id = $1::uuid AND ${workflowIsIn('retryWorkflow')} RETURNING id, direction
-  ), fresh AS (
+    WHERE id = $1::uuid AND ${workflowIsIn('retryWorkflow')} RETURNING ${toldColumns}, direction
+  ), ${telling('workflow.retried', 'retried')}, fresh AS (
     UPDATE workflow_step SET failures = 0, undo_failures = 0,
       status = CASE WHEN ${stepIsIn('retryWorkflow', 'pending')} AND retried.direction = 'forward' THEN 'pending' ELSE status END,
       started_at = CASE WHEN status = 'succeeded' OR retried.direction <> 'forward' THEN started_at END,
@@ -387,6 +378,9 @@ export async function cancelWorkflow(sql: Sql, workflowId: string, failure: Work
 }
 
 const cancelSql = `
-  UPDATE workflow SET status = 'failed', error = $2::jsonb, finished_at = clock_timestamp(), version = version + 1
-  WHERE id = $1::uuid AND ${workflowIsIn('cancelWorkflow')} AND fence = 0 AND start_by <= clock_timestamp()
-  RETURNING id, kind, org_id, mode, subject_type, subject_id, input, actor_key_id, request_id`;
+  WITH ended AS (
+    UPDATE workflow SET status = 'failed', error = $2::jsonb, finished_at = clock_timestamp(), version = version + 1
+    WHERE id = $1::uuid AND ${workflowIsIn('cancelWorkflow')} AND fence = 0 AND start_by <= clock_timestamp()
+    RETURNING ${toldColumns}, input
+  ), ${telling('workflow.failed', 'ended')}
+  SELECT id, kind, org_id, mode, subject_type, subject_id, input, actor_key_id, request_id FROM ended`;

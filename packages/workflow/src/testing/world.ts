@@ -112,7 +112,7 @@ export async function openWorld(backend: QueueBackend): Promise<World> {
       for (const close of closing.reverse()) await close();
       await pool.end();
       await Promise.all([postgres.close(), queue.close()]);
-      rmSync(boxes, { recursive: true, force: true });
+      rmSync(boxes, { recursive: true, force: true, maxRetries: 5 });
     },
   };
 }

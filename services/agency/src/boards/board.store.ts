@@ -1,4 +1,5 @@
 import type { Reader, Tx } from '../database.store';
+import { Prisma } from '../generated/prisma/client';
 import type { Board, BoardColumn, BoardLabel, Owner } from './board.types';
 
 /** Columns, and labels, that a board may have. */
@@ -31,31 +32,82 @@ export const listBoards = (tx: Reader, { orgId, mode }: Owner, page: { after: st
     take: page.take,
   });
 
-/** The place of one more column or label, taken while the board is held; null when it has as many as it may. */
-async function takePlace(tx: Tx, boardId: string, count: 'columnCount' | 'labelCount'): Promise<number | null> {
-  const [board] = await tx.board.updateManyAndReturn({
-    where: { id: boardId, [count]: { lt: partsMax } },
-    data: { [count]: { increment: 1 } },
-  });
-  return board === undefined ? null : board[count] - 1;
+/**
+ * How long a board stays, for what may happen beside it. Whoever changes something holds the board first, then columns in the order of their ids, then the card.
+ * - `change cards`  beside everything but the end of the board.
+ * - `change parts`  one at a time: which columns and labels there are does not change beside it.
+ * - `delete`        nothing beside it, so that nothing comes onto the board after it was found empty.
+ */
+export type BoardHold = 'change cards' | 'change parts' | 'delete';
+const lockOf: Record<BoardHold, Prisma.Sql> = {
+  'change cards': Prisma.sql`FOR KEY SHARE`,
+  'change parts': Prisma.sql`FOR NO KEY UPDATE`,
+  delete: Prisma.sql`FOR UPDATE`,
+};
+
+/** Holds the owner's board until the transaction ends; false when there is none. */
+export async function lockBoard(tx: Tx, { orgId, mode }: Owner, boardId: string, hold: BoardHold): Promise<boolean> {
+  const rows = await tx.$queryRaw<unknown[]>`
+    SELECT id FROM boards WHERE id = ${boardId}::uuid AND org_id = ${orgId}::uuid AND mode = ${mode}::mode ${lockOf[hold]}`;
+  return rows.length > 0;
 }
 
-/** At the right; null when the board is full. */
+/** At the right; null when the board is full. The board is held. */
 export async function insertColumn(tx: Tx, column: Omit<BoardColumn, 'position'>): Promise<BoardColumn | null> {
+  if ((await tx.boardColumn.count({ where: { boardId: column.boardId } })) >= partsMax) return null;
   const position = await takePlace(tx, column.boardId, 'columnCount');
-  return position === null ? null : tx.boardColumn.create({ data: { ...column, position } });
+  return tx.boardColumn.create({ data: { ...column, position } });
 }
 
-/** At the end of the label order; null when the board is full. */
+/** At the end of the label order; null when the board is full. The board is held. */
 export async function insertLabel(tx: Tx, label: Omit<BoardLabel, 'position'>): Promise<BoardLabel | null> {
+  if ((await tx.boardLabel.count({ where: { boardId: label.boardId } })) >= partsMax) return null;
   const position = await takePlace(tx, label.boardId, 'labelCount');
-  return position === null ? null : tx.boardLabel.create({ data: { ...label, position } });
+  return tx.boardLabel.create({ data: { ...label, position } });
 }
 
-/** Those of the ids that are labels of the board. */
-export async function findLabelIds(tx: Reader, boardId: string, labelIds: readonly string[]): Promise<string[]> {
+/** The place of one more column or label. No place is given twice, also where its column was deleted: the order of the others stays. */
+async function takePlace(tx: Tx, boardId: string, count: 'columnCount' | 'labelCount'): Promise<number> {
+  const board = await tx.board.update({ where: { id: boardId }, data: { [count]: { increment: 1 } } });
+  return board[count] - 1;
+}
+
+export const hasCards = async (tx: Tx, boardId: string): Promise<boolean> =>
+  (await tx.boardColumn.findFirst({ where: { boardId, cardCount: { gt: 0 } }, select: { id: true } })) !== null;
+
+export const hasArchivedCards = async (tx: Tx, boardId: string): Promise<boolean> =>
+  (await tx.card.findFirst({ where: { boardId, archivedAt: { not: null } }, select: { id: true } })) !== null;
+
+/** Columns, labels and cards go with it. */
+export async function removeBoard(tx: Tx, boardId: string): Promise<void> {
+  await tx.board.delete({ where: { id: boardId } });
+}
+
+/** Holds the column, so that no card comes into it. Null: the board has no such column. */
+export async function holdColumn(
+  tx: Tx,
+  boardId: string,
+  columnId: string,
+): Promise<{ id: string; cardCount: number; isLast: boolean } | null> {
+  const [column] = await tx.$queryRaw<Array<{ id: string; cardCount: number }>>`
+    SELECT id, card_count AS "cardCount" FROM board_columns WHERE board_id = ${boardId}::uuid AND id = ${columnId}::uuid FOR UPDATE`;
+  return column === undefined ? null : { ...column, isLast: (await tx.boardColumn.count({ where: { boardId } })) === 1 };
+}
+
+export async function removeColumn(tx: Tx, columnId: string): Promise<void> {
+  await tx.boardColumn.delete({ where: { id: columnId } });
+}
+
+/** Also from the cards that wear it. False: the board has no such label. */
+export async function removeLabel(tx: Tx, boardId: string, labelId: string): Promise<boolean> {
+  return (await tx.boardLabel.deleteMany({ where: { id: labelId, boardId } })).count > 0;
+}
+
+/** Those of the ids that are labels of the board. They stay until the transaction ends. */
+export async function holdLabels(tx: Tx, boardId: string, labelIds: readonly string[]): Promise<string[]> {
   if (labelIds.length === 0) return [];
-  const rows = await tx.boardLabel.findMany({ where: { boardId, id: { in: [...labelIds] } }, select: { id: true } });
+  const rows = await tx.$queryRaw<Array<{ id: string }>>`
+    SELECT id FROM board_labels WHERE board_id = ${boardId}::uuid AND id = ANY (${[...labelIds]}::uuid[]) FOR KEY SHARE`;
   return rows.map(({ id }) => id);
 }
 

@@ -7,12 +7,12 @@ import type { Tx } from '../database.store';
 import { boardPath, noteChange } from '../note-change';
 import { insertColumn } from './board.store';
 import { viewColumn } from './board.view';
-import { requireBoard } from './require-board';
+import { holdBoard } from './require-board';
 
 export const createColumn = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
-      const boardId = await requireBoard(tx, request);
+      const boardId = await holdBoard(tx, request, 'change parts');
       const column = await insertColumn(tx, { id: uuidv7(), boardId, ...request.body });
       if (column === null) throw problem('board_full');
       await noteChange(context, tx, request.caller, 'board.add_column', boardPath(boardId));

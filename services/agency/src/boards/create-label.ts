@@ -7,12 +7,12 @@ import type { Tx } from '../database.store';
 import { boardPath, noteChange } from '../note-change';
 import { insertLabel } from './board.store';
 import { viewLabel } from './board.view';
-import { requireBoard } from './require-board';
+import { holdBoard } from './require-board';
 
 export const createLabel = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
-      const boardId = await requireBoard(tx, request);
+      const boardId = await holdBoard(tx, request, 'change parts');
       const label = await insertLabel(tx, { id: uuidv7(), boardId, ...request.body });
       if (label === null) throw problem('board_full');
       await noteChange(context, tx, request.caller, 'board.add_label', boardPath(boardId));

@@ -1,7 +1,7 @@
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access/internal-token';
-import type { Reader } from '../database.store';
-import { findBoard, hasBoard } from './board.store';
+import type { Reader, Tx } from '../database.store';
+import { type BoardHold, findBoard, hasBoard, lockBoard } from './board.store';
 import type { Board, Owner } from './board.types';
 
 interface AboutBoard {
@@ -21,5 +21,11 @@ export async function readBoard(tx: Reader, { caller, params }: AboutBoard): Pro
 /** The same for whoever needs nothing of the board but that it is the caller's. Resolves with its id. */
 export async function requireBoard(tx: Reader, { caller, params }: AboutBoard): Promise<string> {
   if (!(await hasBoard(tx, ownerOf(caller), params.boardId))) throw problem('board_not_found');
+  return params.boardId;
+}
+
+/** The same for what changes the board or anything on it: the board stays until the transaction ends. */
+export async function holdBoard(tx: Tx, { caller, params }: AboutBoard, hold: BoardHold): Promise<string> {
+  if (!(await lockBoard(tx, ownerOf(caller), params.boardId, hold))) throw problem('board_not_found');
   return params.boardId;
 }

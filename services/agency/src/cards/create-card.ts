@@ -2,7 +2,7 @@ import type { createCard as endpoint } from '@drydock/contracts/agency/agency-ca
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { uuidv7 } from 'uuidv7';
-import { requireBoard } from '../boards/require-board';
+import { holdBoard } from '../boards/require-board';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { cardPath, noteChange } from '../note-change';
@@ -16,7 +16,7 @@ export const createCard = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
       const { body, caller, now } = request;
-      const boardId = await requireBoard(tx, request);
+      const boardId = await holdBoard(tx, request, 'change cards');
       const labelIds = await chooseLabels(tx, boardId, body.label_ids);
       const place = await takeEnd(tx, boardId, body.column_id);
       if (place === null) throw problem('column_not_found');

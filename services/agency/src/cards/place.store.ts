@@ -55,10 +55,10 @@ export async function takeEnd(tx: Tx, boardId: string, columnId: string): Promis
   return column === undefined ? null : { columnId, position: column.cardCount - 1 };
 }
 
-/** The same in the board's first column; null when it has none at all. */
-export async function takeEndOfFirst(tx: Tx, boardId: string): Promise<Place | null> {
+/** The board's first column; undefined when it has none. It stays the first while the board is held against changes of its columns. */
+export async function findFirstColumnId(tx: Tx, boardId: string): Promise<string | undefined> {
   const first = await tx.boardColumn.findFirst({ where: { boardId }, orderBy: { position: 'asc' }, select: { id: true } });
-  return first === null ? null : takeEnd(tx, boardId, first.id);
+  return first?.id;
 }
 
 /** Into the archive: those behind it move up. The card and its column are held. */

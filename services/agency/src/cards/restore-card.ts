@@ -5,8 +5,8 @@ import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { cardPath, noteChange } from '../note-change';
 import { viewCard } from './card.view';
-import { restoreAt, takeEnd, takeEndOfFirst } from './place.store';
-import { holdPlace, readCard } from './require-card';
+import { restoreAt, takeEnd } from './place.store';
+import { holdReturn, readCard } from './require-card';
 
 /** Endpoint 9: to the end of its column, or of the board's first column when its own was deleted meanwhile. No other card is touched. */
 export const restoreCard = (context: HandlerContext) =>
@@ -14,9 +14,9 @@ export const restoreCard = (context: HandlerContext) =>
     execute: async (tx: Tx, request) => {
       const { caller, params, now } = request;
       const { boardId, cardId } = params;
-      const { place, archivedAt } = await holdPlace(tx, request);
+      const { columnId, archivedAt } = await holdReturn(tx, request);
       if (archivedAt !== null) {
-        const end = (await takeEnd(tx, boardId, place.columnId)) ?? (await takeEndOfFirst(tx, boardId));
+        const end = columnId === undefined ? null : await takeEnd(tx, boardId, columnId);
         if (end === null) throw problem('card_not_found', { internal: 'the board has no column to return to' });
         await restoreAt(tx, cardId, end, now);
         await noteChange(context, tx, caller, 'card.restore', cardPath(boardId, cardId));

@@ -20,6 +20,7 @@ export const updateCard = (context: HandlerContext) =>
       const { body, caller, params, now } = request;
       const { boardId, cardId } = params;
       const held = await holdPlace(tx, request, body.column_id);
+      await request.assertMatch(async () => viewCard(await readCard(tx, params), 'agency'));
       const labelIds = body.label_ids === undefined ? undefined : await chooseLabels(tx, boardId, body.label_ids);
       await moveIfWanted(tx, cardId, held, body);
       if (labelIds !== undefined) await wearLabels(tx, cardId, labelIds);

@@ -9,7 +9,10 @@ import type { Step } from './send-once';
 const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {
   create: 'order_failed',
   start: 'order_failed',
-  delete: 'step_failed',
+  power_on: 'power_failed',
+  power_off: 'power_failed',
+  reboot: 'power_failed',
+  delete: 'deletion_failed',
   take_snapshot: 'snapshot_failed',
   delete_snapshot: 'snapshot_failed',
   rollback: 'rollback_failed',

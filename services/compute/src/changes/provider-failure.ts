@@ -16,6 +16,8 @@ const codeOfReason: Partial<Record<ComputeReason, ProblemCode>> = {
   order_refused: 'order_refused',
   snapshot_not_ready: 'snapshot_not_ready',
   newer_snapshots: 'newer_snapshots_exist',
+  not_running: 'server_not_running',
+  guest_unresponsive: 'guest_unresponsive',
   incompatible: 'snapshot_incompatible',
   protected: 'rebuild_protected',
   unsupported: 'snapshots_unsupported',
@@ -25,6 +27,7 @@ const codeOfReason: Partial<Record<ComputeReason, ProblemCode>> = {
 const codeOfChange: Partial<Record<Change['kind'], Partial<Record<ComputeReason, ProblemCode>>>> = {
   create: { incompatible: 'order_refused', snapshot_not_found: 'order_refused' },
   rebuild: { incompatible: 'order_refused', snapshot_not_found: 'order_refused', unsupported: 'rebuild_unsupported' },
+  delete: { protected: 'server_protected', foreign: 'server_not_operable' },
   delete_snapshot: { protected: 'snapshot_protected' },
 };
 

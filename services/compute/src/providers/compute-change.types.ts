@@ -14,13 +14,28 @@ export interface MachineOrder {
   labels: Readonly<Record<string, string>>;
 }
 
+interface PowerCut {
+  isForced: boolean;
+  /** How long a guest that is asked to shut down gets for it. A provider that does not wait for it ends its action at once, and the machine is looked at. */
+  guestSeconds: number;
+}
+
 /** `reference` is the workflow's id; it goes along where the provider has a place for it. */
 export type Change = { reference: string } & (
   | { kind: 'create'; order: MachineOrder }
   /** After `create` has ended: sized as ordered and started. Harmless when it is already. */
   | { kind: 'start'; machineId: string; order: MachineOrder }
-  /** A machine that is not there is no error. Its snapshots stay where the provider keeps them apart (Hetzner), and go where not. */
-  | { kind: 'delete'; machineId: string }
+  /** Powered on as it is. Harmless when it runs. */
+  | { kind: 'power_on'; machineId: string }
+  /** Its guest is asked to shut down, or its power cut. Harmless when it is off. */
+  | ({ kind: 'power_off'; machineId: string } & PowerCut)
+  /** Restarts a machine that runs: its guest is asked to, or its power is cut and given back. */
+  | ({ kind: 'reboot'; machineId: string } & PowerCut)
+  /**
+   * The machine that carries this name, our id of the server: providers give numbers out a second time, and another one's is never deleted (`foreign`). One that
+   * is not there is no error. Its snapshots stay where the provider keeps them apart (Hetzner), and go where not.
+   */
+  | { kind: 'delete'; machineId: string; name: string }
   | { kind: 'take_snapshot'; machineId: string; description: string }
   /** A snapshot that is not there is no error. */
   | { kind: 'delete_snapshot'; machineId: string; snapshotId: string }

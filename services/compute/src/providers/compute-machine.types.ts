@@ -14,6 +14,8 @@ export interface Machine {
   isLocked: boolean;
   /** A rollback or rebuild would be refused until staff lift the protection. */
   isRebuildProtected: boolean;
+  /** A deletion would be refused until staff lift the protection. False where nobody asked the provider for it: in listings. */
+  isDeleteProtected: boolean;
   spec: string | null;
   zone: string | null;
   /** Name of the image it was last built from. */

@@ -121,15 +121,77 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     await carryOut(world, deletion);
   });
 
-  it('deletes a machine, says so afterwards, and finds it no error to be asked again', async () => {
+  const told = async (machineId: string): Promise<number> =>
+    (await world.admin.readLedger()).filter(({ resource }) => resource === machineId).length;
+  const force = { isForced: true, guestSeconds: 1 } as const;
+
+  it('cuts the power and gives it back, once each, and restarts only what runs', async () => {
     const machineId = await orderMachine(world, rig.order());
-    const deletion: Change = { kind: 'delete', reference: reference(), machineId };
+    const before = await told(machineId);
+    const off: Change = { kind: 'power_off', reference: reference(), machineId, ...force };
+    await carryOut(world, off);
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'off', isLocked: false });
+    expect((await carryOut(world, { ...off, reference: reference() })).actionId).toBeNull();
+    const reboot: Change = { kind: 'reboot', reference: reference(), machineId, ...force };
+    expect((await refusalOf(world.driver.send(reboot, await world.driver.prepare(reboot)))).reason).toBe('not_running');
+    const on: Change = { kind: 'power_on', reference: reference(), machineId };
+    await carryOut(world, on);
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on' });
+    expect((await carryOut(world, { ...on, reference: reference() })).actionId).toBeNull();
+    await carryOut(world, reboot);
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on' });
+    expect((await told(machineId)) - before).toBe(3);
+  });
+
+  it('asks the guest to shut down, and leaves a machine running whose guest does not hear it', async () => {
+    const softly = (machineId: string): Change => ({
+      kind: 'power_off',
+      reference: reference(),
+      machineId,
+      isForced: false,
+      guestSeconds: 1,
+    });
+    const deafId = await orderMachine(world, rig.deafOrder());
+    const change = softly(deafId);
+    const end = await ended(world, await world.driver.send(change, await world.driver.prepare(change)));
+    if (end?.state !== 'succeeded') expect(end).toMatchObject({ state: 'failed', failure: { reason: 'guest_unresponsive' } });
+    expect(await world.driver.readMachine(deafId)).toMatchObject({ powerState: 'on', isLocked: false });
+    if (!rig.hasGuest) return;
+    const machineId = await orderMachine(world, rig.order());
+    await carryOut(world, softly(machineId));
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'off' });
+  });
+
+  it('deletes a machine, says so afterwards, and finds it no error to be asked again', async () => {
+    const order = rig.order();
+    const machineId = await orderMachine(world, order);
+    const deletion: Change = { kind: 'delete', reference: reference(), machineId, name: order.name };
     const checkpoint = await world.driver.prepare(deletion);
     expect(await world.driver.find(deletion, checkpoint)).toBeNull();
     await carryOut(world, deletion);
     expect(await world.driver.readMachine(machineId)).toBeNull();
     expect(await world.driver.find(deletion, checkpoint)).toMatchObject({ machineId });
     expect((await world.driver.send(deletion, checkpoint)).machineId).toBe(machineId);
+  });
+
+  it('deletes no machine of another name, and none that something else holds or staff protect, and does not stop it', async () => {
+    const order = rig.order();
+    const machineId = await orderMachine(world, order);
+    const before = await told(machineId);
+    const deletion: Change = { kind: 'delete', reference: reference(), machineId, name: order.name };
+    const checkpoint = await world.driver.prepare(deletion);
+    const reasonFor = async (change: Change) => (await refusalOf(world.driver.send(change, checkpoint))).reason;
+    expect(await reasonFor({ ...deletion, name: reference() })).toBe('foreign');
+    await rig.lockHidden(world.admin, machineId, true);
+    expect(await reasonFor(deletion)).toBe('locked');
+    await rig.lockHidden(world.admin, machineId, false);
+    if (rig.protect !== null) {
+      await rig.protect(world.admin, machineId);
+      expect(await world.driver.readMachine(machineId)).toMatchObject({ isDeleteProtected: true });
+      expect(await reasonFor(deletion)).toBe('protected');
+    }
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on' });
+    expect(await told(machineId)).toBe(before);
   });
 
   it('says that a machine has vanished', async () => {

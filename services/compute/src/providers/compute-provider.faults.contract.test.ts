@@ -80,6 +80,21 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
     },
   );
 
+  it.each(['power_off', 'reboot'] as const)('finds a %s whose answer was lost, and none that never arrived', async (kind) => {
+    const change: Change = { kind, reference: reference(), machineId, isForced: true, guestSeconds: 1 };
+    const checkpoint = await world.driver.prepare(change);
+    const lost = { method: 'POST', path: rig.powerPath, answer: { kind: 'reset' } } as const;
+    await world.admin.orderFault(lost);
+    expect((await refusalOf(world.driver.send(change, checkpoint))).reason).toBe('ambiguous');
+    expect(await world.driver.find(change, checkpoint)).toBeNull();
+    await world.admin.orderFault({ ...lost, isCarriedOut: true });
+    expect((await refusalOf(world.driver.send(change, checkpoint))).reason).toBe('ambiguous');
+    const found = await world.driver.find(change, checkpoint);
+    if (found === null) throw new Error('nothing was found');
+    expect(await ended(world, found)).toMatchObject({ state: 'succeeded' });
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: kind === 'reboot' ? 'on' : 'off' });
+  });
+
   it('does not find an earlier rollback of the same machine', async () => {
     const [earlier, rollback] = [newRollback(), newRollback()];
     await ended(world, await world.driver.send(earlier, await world.driver.prepare(earlier)));

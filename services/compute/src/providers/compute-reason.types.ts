@@ -21,6 +21,10 @@ export type ComputeReason =
   | 'order_refused'
   | 'snapshot_not_ready'
   | 'newer_snapshots'
+  /** Final: only a machine that runs is restarted. */
+  | 'not_running'
+  /** Final: the guest did not shut down when it was asked to. The machine runs as before. */
+  | 'guest_unresponsive'
   /** Final: architecture or size of the disk. */
   | 'incompatible'
   /** Final until staff lift the protection. */

@@ -1,5 +1,6 @@
 import type { orderComputeServer as endpoint } from '@drydock/contracts/compute/compute-servers';
 import { problem } from '@drydock/contracts/platform/problem';
+import { changeMetadata } from '@drydock/service/http/change-metadata';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
@@ -31,6 +32,7 @@ export const orderServer = (context: HandlerContext) =>
         currency: target.offer.currency,
         amountMinor: termMonths === null ? price.hourMinor : price.monthMinor,
         subscriptionId: isSubscribed ? uuidv7() : null,
+        metadata: changeMetadata({}, request.body.metadata),
       });
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onServer(id),

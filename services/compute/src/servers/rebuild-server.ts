@@ -5,7 +5,7 @@ import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import type { Checkpoint } from '../providers/compute-change.types';
 import type { Machine } from '../providers/compute-machine.types';
-import { acceptOverwrite } from './accept-overwrite';
+import { acceptMachineWork } from './accept-machine-work';
 import { holdServer, readServer } from './find-server';
 import { lookAtMachine, lookBefore } from './look-at-machine';
 import { rebuildServerWorkflow } from './rebuild-server.workflow';
@@ -25,7 +25,8 @@ export const rebuildServer = (context: HandlerContext) =>
       assertAllowed(refuseRebuild(server, machine, capabilities));
       const { deployTarget, machineId, powerState: powerBefore } = server;
       const input = { deployTarget, machineId, image: request.body.image, powerBefore, before };
-      return acceptOverwrite(context, tx, request, { server, definition: rebuildServerWorkflow, input, action: 'server.rebuild' });
+      const work = { definition: rebuildServerWorkflow, input, action: 'server.rebuild', meanwhile: 'rebooting' } as const;
+      return acceptMachineWork(context, tx, request, { server, ...work });
     },
   }) satisfies ExecuteHandlers<
     typeof endpoint,

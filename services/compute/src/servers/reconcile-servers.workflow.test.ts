@@ -76,16 +76,16 @@ it('one machine that cannot be asked about by itself keeps no other server from 
 
 it('forgets which changes were sent once the workflows that sent them are long over, and runs of its own that failed', async () => {
   const [over, open, gone] = [uuidv7(), uuidv7(), uuidv7()];
-  const given = (id: string, kind: string, status: string, finished: string | null) =>
+  const given = (id: string, kind: string, status: string, finished: string | null, subject = 'server') =>
     world.api.rows(
       `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id, status, error, finished_at)
-       VALUES ($1::uuid, $2, 'test:' || $1::text, 'server', 'none', gen_random_uuid(), 'live', '{}', 'test', $3, '{"code":"step_failed"}', now() + $4::interval)`,
-      [id, kind, status, finished],
+       VALUES ($1::uuid, $2, 'test:' || $1::text, $5, 'none', gen_random_uuid(), 'live', '{}', 'test', $3, '{"code":"step_failed"}', now() + $4::interval)`,
+      [id, kind, status, finished, subject],
     );
   await given(over, 'roll_back_server', 'failed', '-3 days');
   await given(open, 'roll_back_server', 'needs_attention', null);
   const failedRun = uuidv7();
-  await given(failedRun, 'reconcile_servers', 'failed', '-40 days');
+  await given(failedRun, 'reconcile_servers', 'failed', '-40 days', 'deploy_target');
   for (const id of [over, open, gone])
     await world.api.rows("INSERT INTO provider_sends (workflow_id, fence, sent_at) VALUES ($1, 1, now() - interval '4 days')", [id]);
   await reconcile();

@@ -11,7 +11,11 @@ import { databaseTime } from './server.store';
 import { defineWorkflow, driverOf } from './work';
 
 /** One range of one mode: what its provider says now is what its servers are. Those that a workflow is at work on are left to it. */
-export const reconcileServersWorkflow = defineWorkflow({ kind: 'reconcile_servers', input: z.strictObject({ deployTarget: z.string() }) })
+export const reconcileServersWorkflow = defineWorkflow({
+  kind: 'reconcile_servers',
+  input: z.strictObject({ deployTarget: z.string() }),
+  isRoutine: true,
+})
   .step('compare', {
     run: async (step, context) => {
       const { pool } = context.database;

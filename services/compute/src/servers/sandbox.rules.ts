@@ -1,7 +1,20 @@
 import type { Server } from './server.types';
 
-/** A sandbox server's name asks for an error or for slowness, so that a client can test its own paths (decisions.md 5). Never a live one's. */
-export function sandboxBehaviour({ mode, name }: Pick<Server, 'mode' | 'name'>): { failsRollback: boolean; isSlow: boolean } {
-  const isSandbox = mode === 'sandbox';
-  return { failsRollback: isSandbox && name.includes('fail_rollback'), isSlow: isSandbox && name.includes('slow') };
+/** What a sandbox server's name asks for. */
+interface SandboxBehaviour {
+  failsRollback: boolean;
+  failsPower: boolean;
+  failsDeletion: boolean;
+  isSlow: boolean;
+}
+
+/** An error or slowness, so that a client can test its own paths (decisions.md 5). Never of a live server. */
+export function sandboxBehaviour({ mode, name }: Pick<Server, 'mode' | 'name'>): SandboxBehaviour {
+  const asksFor = (word: string): boolean => mode === 'sandbox' && name.includes(word);
+  return {
+    failsRollback: asksFor('fail_rollback'),
+    failsPower: asksFor('fail_power'),
+    failsDeletion: asksFor('fail_delete'),
+    isSlow: asksFor('slow'),
+  };
 }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { serverTransitions, statusesBefore } from './server-transitions';
 
 it('knows no edge that is not in the table', () => {
-  expect(statusesBefore('active')).toEqual(['provisioning', 'suspended', 'resizing']);
+  expect(statusesBefore('active')).toEqual(['provisioning', 'suspended', 'resizing', 'terminating']);
   expect(statusesBefore('pending')).toEqual([]);
 });
 

@@ -8,7 +8,7 @@ export const serverTransitions = {
   suspended: ['active', 'terminating'],
   resizing: ['active', 'terminating'],
   failed: ['terminating'],
-  terminating: ['terminated'],
+  terminating: ['active', 'suspended', 'failed', 'terminated'],
   terminated: [],
 } as const satisfies Record<ServerStatus, readonly ServerStatus[]>;
 

@@ -1,4 +1,6 @@
-import type { ServerStatus } from '@drydock/contracts/compute/compute-servers';
+import type { ServerFilter, ServerStatus } from '@drydock/contracts/compute/compute-servers';
+import { type Metadata, metadataSchema } from '@drydock/contracts/platform/values';
+import { createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
 import { lockRow } from '@drydock/service/database/prisma-database';
 import type { Reader, Tx } from '../database.store';
 import { Prisma, type Server as ServerRow } from '../generated/prisma/client';
@@ -6,7 +8,7 @@ import type { Machine } from '../providers/compute-machine.types';
 import type { Owner, Server } from './server.types';
 import { statusesBefore } from './server-transitions';
 
-const toServer = ({ observedAt: _observedAt, ...row }: ServerRow): Server => row;
+const toServer = ({ observedAt: _observedAt, ...row }: ServerRow): Server => ({ ...row, metadata: metadataSchema.parse(row.metadata) });
 
 export type NewServer = Pick<
   Server,
@@ -26,27 +28,42 @@ export type NewServer = Pick<
   | 'currency'
   | 'amountMinor'
   | 'subscriptionId'
+  | 'metadata'
 >;
 
 export const insertServer = async (tx: Tx, server: NewServer): Promise<Server> => toServer(await tx.server.create({ data: server }));
 
+/** One that was deleted is not there any more. */
+const theirs = ({ orgId, mode }: Owner) => ({ orgId, mode, status: { not: 'terminated' as const } });
+
 /** The owner's server, or null: another organisation's and the other mode's are not there. */
 export async function findServer(tx: Reader, owner: Owner, serverId: string): Promise<Server | null> {
-  const row = await tx.server.findFirst({ where: { id: serverId, orgId: owner.orgId, mode: owner.mode } });
+  const row = await tx.server.findFirst({ where: { ...theirs(owner), id: serverId } });
   return row === null ? null : toServer(row);
 }
 
 /** The same, held until the transaction ends: what is decided about the server stays true until it is written. */
 export async function lockServer(tx: Tx, owner: Owner, serverId: string): Promise<Server | null> {
   const row = await lockRow<ServerRow>(tx, { name: 'servers', fields: Prisma.ServerScalarFieldEnum }, owner, serverId);
-  return row === null ? null : toServer(row);
+  return row === null || row.status === 'terminated' ? null : toServer(row);
+}
+
+/** What the customer calls it and keeps with it. The server is held. */
+export async function describeServer(tx: Tx, serverId: string, change: { name: string; metadata: Metadata }): Promise<Server> {
+  return toServer(await tx.server.update({ where: { id: serverId }, data: change }));
 }
 
 /** Newest first, from behind the server `after`. */
-export async function listServers(tx: Reader, owner: Owner, page: { after: string | null; take: number }): Promise<Server[]> {
+export async function listServers(
+  tx: Reader,
+  owner: Owner,
+  page: { after: string | null; take: number },
+  { status, text, ...created }: ServerFilter,
+): Promise<Server[]> {
   const behind = page.after === null ? {} : { id: { lt: page.after } };
+  const narrowed = { AND: oneOf('status', status), ...holding(text, 'name'), ...createdBetween(created) };
   const rows = await tx.server.findMany({
-    where: { orgId: owner.orgId, mode: owner.mode, ...behind },
+    where: { ...theirs(owner), ...behind, ...narrowed },
     orderBy: { id: 'desc' },
     take: page.take,
   });
@@ -83,9 +100,9 @@ export const activateServer = (tx: Tx, serverId: string, machine: Machine, now: 
 export const failServer = (tx: Tx, serverId: string, message: string): Promise<void> =>
   changeServer(tx, serverId, 'failed', { message, operable: false, powerState: 'unknown', addresses: [], vendorStatus: '' });
 
-/** From the acceptance of a rollback or rebuild until the provider's action has ended. */
-export async function holdMachine(tx: Tx, serverId: string): Promise<void> {
-  await tx.server.update({ where: { id: serverId }, data: { operable: false, powerState: 'rebooting' } });
+/** From the acceptance of work on the machine until the provider's action has ended. `powerState`: what it is shown to do meanwhile. */
+export async function holdMachine(tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> {
+  await tx.server.update({ where: { id: serverId }, data: { operable: false, powerState } });
 }
 
 /** The action has ended and the provider was asked what became of the machine. `image`: what it was built from, where that has changed. */
@@ -97,6 +114,26 @@ export async function releaseMachine(tx: Tx, serverId: string, machine: Machine,
 /** Nothing more will be done to it; the next reconciliation sees what it is doing. */
 export async function releaseUnchanged(tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> {
   await tx.server.updateMany({ where: { id: serverId, vanishedAt: null }, data: { operable: true, powerState } });
+}
+
+/** From the acceptance of a deletion on. */
+export const beginTermination = (tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> =>
+  changeServer(tx, serverId, 'terminating', { message: '', operable: false, powerState });
+
+/** Its provider knows no machine of it any more: it is not paid for any further, and nobody sees it again. */
+export async function terminateServer(tx: Tx, serverId: string): Promise<void> {
+  const { vanishedAt } = await tx.server.findUniqueOrThrow({ where: { id: serverId }, select: { vanishedAt: true } });
+  const gone = { operable: false, powerState: 'unknown' as const, addresses: [], vendorStatus: '' };
+  await changeServer(tx, serverId, 'terminated', { ...gone, vanishedAt: vanishedAt ?? (await databaseTime(tx)) });
+}
+
+/** Nothing was deleted: it is what it was. Does nothing to a server whose machine is gone. */
+export async function keepServer(
+  tx: Tx,
+  serverId: string,
+  before: Pick<Server, 'status' | 'message' | 'operable' | 'powerState'>,
+): Promise<void> {
+  await tx.server.updateMany({ where: { id: serverId, status: 'terminating' }, data: before });
 }
 
 /** By Postgres' clock, the only one that all processes share. */

@@ -1,5 +1,5 @@
 import type { ServerPowerState, ServerStatus } from '@drydock/contracts/compute/compute-servers';
-import type { Mode } from '@drydock/contracts/platform/values';
+import type { Metadata, Mode } from '@drydock/contracts/platform/values';
 
 /** Whose world a look-up stays in: one organisation's, and one mode's. */
 export interface Owner {
@@ -37,5 +37,6 @@ export interface Server extends Owner {
   subscriptionId: string | null;
   activeSince: Date | null;
   vanishedAt: Date | null;
+  metadata: Metadata;
   createdAt: Date;
 }

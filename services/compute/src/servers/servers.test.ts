@@ -1,4 +1,5 @@
 import type { ComputeServerView } from '@drydock/contracts/compute/compute-servers';
+import { auditedOf } from '@drydock/service/testing/audit-log';
 import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { startApi } from '../../test/compute-api';
@@ -44,6 +45,7 @@ describe('POST /v1/compute/servers', () => {
         optimisation: '',
         term_months: null,
         renews_at: null,
+        metadata: {},
         created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]{12}Z$/),
         operable: false,
         image: 'ubuntu-24.04',
@@ -153,5 +155,20 @@ describe('POST /v1/compute/servers/{serverId}/rebuild', () => {
     const other = await givenServer(api, owner, { machineId: await project.makeMachine(), operable: false });
     expect(await rebuild(other)).toMatchObject({ code: 'server_not_operable' });
     expect(await project.ledger('rebuild_server')).toEqual([]);
+  });
+});
+
+describe('PATCH /v1/compute/servers/{serverId}', () => {
+  it('changes the name and what the customer keeps with the server, and nothing at the provider', async () => {
+    const server = (await buy({ metadata: { contract: 'C-1', team: 'web' } })).json as ComputeServerView;
+    expect(server.metadata).toEqual({ contract: 'C-1', team: 'web' });
+    const path = `/v1/compute/servers/${server.id}`;
+    const changed = await api.call('PATCH', path, { body: { name: 'Mail', metadata: { contract: null } } });
+    expect([changed.status, changed.json]).toMatchObject([
+      200,
+      { id: server.id, name: 'Mail', metadata: { team: 'web' }, spec: server.spec },
+    ]);
+    expect((await api.call('GET', path)).json).toMatchObject({ name: 'Mail', metadata: { team: 'web' } });
+    expect(await auditedOf(api, path)).toEqual(['server.order', 'server.update']);
   });
 });

@@ -8,7 +8,9 @@ import { type Targets, targetOf } from './targets';
 export interface WorkContext {
   database: ComputeDatabase;
   targets: Targets<ComputeDriver>;
-  /** How long a sandbox server called slow takes over a rollback. */
+  /** How long a guest that is asked to shut down gets for it, in seconds. */
+  guestSeconds: number;
+  /** How long a sandbox server called slow takes. */
   slowMs: number;
   now(): Date;
 }

@@ -1,9 +1,11 @@
-import { listServerSnapshots as endpoint } from '@drydock/contracts/compute/compute-snapshots';
+import { listServerSnapshots as endpoint, type getServerSnapshot } from '@drydock/contracts/compute/compute-snapshots';
+import { problem } from '@drydock/contracts/platform/problem';
 import type { ReadHandlers } from '@drydock/service/http/route';
 import { lookedUp } from '../changes/provider-unavailable';
 import type { HandlerContext } from '../context';
 import { readServer } from '../servers/find-server';
 import { readerOf } from '../servers/look-at-machine';
+import { readNamedSnapshot } from './look-at-snapshot';
 import { pageBehind } from './page-snapshots.rules';
 import { viewSnapshot } from './snapshot.view';
 
@@ -22,3 +24,16 @@ export const listSnapshots = (context: HandlerContext) =>
       return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf, view: viewSnapshot }) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;
+
+export const getSnapshot = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const server = await readServer(context, request);
+      const { machineId } = server;
+      const { snapshotId } = request.params;
+      const look = (signal: AbortSignal) => readNamedSnapshot(readerOf(context, server), machineId ?? '', snapshotId, signal);
+      const snapshot = machineId === null ? null : await lookedUp(look);
+      if (snapshot === null) throw problem('server_snapshot_not_found');
+      return { status: 200, body: viewSnapshot(snapshot) };
+    },
+  }) satisfies ReadHandlers<typeof getServerSnapshot>;

@@ -4,7 +4,7 @@ import { assertAllowed, assertFree } from '@drydock/workflow/http/accept-workflo
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import type { Checkpoint } from '../providers/compute-change.types';
-import { acceptOverwrite } from '../servers/accept-overwrite';
+import { acceptMachineWork } from '../servers/accept-machine-work';
 import { holdServer, readServer } from '../servers/find-server';
 import { lookBefore } from '../servers/look-at-machine';
 import { serverResourceKey } from '../servers/server-names';
@@ -28,6 +28,7 @@ export const rollBackServer = (context: HandlerContext) =>
       assertAllowed(refuseRollback(server, world));
       const { deployTarget, machineId, powerState: powerBefore } = server;
       const input = { deployTarget, machineId, snapshotId: request.params.snapshotId, powerBefore, before };
-      return acceptOverwrite(context, tx, request, { server, definition: rollBackServerWorkflow, input, action: 'server.roll_back' });
+      const work = { definition: rollBackServerWorkflow, input, action: 'server.roll_back', meanwhile: 'rebooting' } as const;
+      return acceptMachineWork(context, tx, request, { server, ...work });
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, { world: RollbackWorld; before: Checkpoint | null }>;

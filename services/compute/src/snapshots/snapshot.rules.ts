@@ -1,6 +1,6 @@
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
+import { judgeRollback } from '../providers/change.rules';
 import type { Machine, MachineSnapshot } from '../providers/compute-machine.types';
-import { judgeRollback } from '../providers/rollback.rules';
 import { refuseInoperable } from '../servers/server.rules';
 import type { Server } from '../servers/server.types';
 

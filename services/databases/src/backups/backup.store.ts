@@ -1,4 +1,5 @@
-import type { DatabaseBackupKind } from '@drydock/contracts/databases/database-backups';
+import type { DatabaseBackupFilter, DatabaseBackupKind } from '@drydock/contracts/databases/database-backups';
+import { createdBetween, oneOf } from '@drydock/service/database/list-filter';
 import type { Reader, Tx } from '../database.store';
 import { nextBackupSequence } from '../databases/database.store';
 import type { Owner } from '../databases/database.types';
@@ -48,9 +49,15 @@ export async function findNewestBackup(tx: Reader, databaseId: string): Promise<
 }
 
 /** Newest first, from behind the backup `after`. */
-export async function listBackups(tx: Reader, databaseId: string, page: { after: string | null; take: number }): Promise<DatabaseBackup[]> {
+export async function listBackups(
+  tx: Reader,
+  databaseId: string,
+  page: { after: string | null; take: number },
+  { kind, status, ...created }: DatabaseBackupFilter,
+): Promise<DatabaseBackup[]> {
+  const narrowed = { ...oneOf('kind', kind), ...oneOf('status', status), ...createdBetween(created) };
   const rows = await tx.databaseBackup.findMany({
-    where: { databaseId, ...(page.after === null ? {} : { id: { lt: page.after } }) },
+    where: { databaseId, ...(page.after === null ? {} : { id: { lt: page.after } }), ...narrowed },
     orderBy: { id: 'desc' },
     take: page.take,
   });

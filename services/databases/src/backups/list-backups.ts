@@ -1,5 +1,6 @@
 import { listDatabaseBackups as endpoint, type getDatabaseBackup } from '@drydock/contracts/databases/database-backups';
 import { problem } from '@drydock/contracts/platform/problem';
+import { listFilter } from '@drydock/service/http/paging';
 import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { readDatabase } from '../databases/find-database';
@@ -11,10 +12,10 @@ export const listBackups = (context: HandlerContext) =>
     read: async (request) => {
       const { pager, database } = context;
       const { caller, params, query, now } = request;
-      const binding = { list: endpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${params.databaseId}` };
+      const binding = { list: endpoint.id, keyId: caller.keyId, filter: listFilter(caller, query, params.databaseId) };
       const page = pager.read(query, binding, now);
       const { id } = await readDatabase(context, request);
-      const rows = await listRows(database.pool, id, { after: page.after, take: page.limit + 1 });
+      const rows = await listRows(database.pool, id, { after: page.after, take: page.limit + 1 }, query);
       const give = { positionOf: (backup: { id: string }) => backup.id, view: viewBackup };
       return { status: 200, body: pager.pageOf(rows, page, binding, now, give) };
     },

@@ -1,6 +1,8 @@
 import { type CreatedDatabase, type createDatabase as endpoint, managedDatabaseSchema } from '@drydock/contracts/databases/databases';
 import type { BodyOf } from '@drydock/contracts/platform/endpoint';
+import { metadataSchema } from '@drydock/contracts/platform/values';
 import { assertWithinQuota } from '@drydock/service/access/org-quota';
+import { changeMetadata } from '@drydock/service/http/change-metadata';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
@@ -15,6 +17,9 @@ import { createDatabaseWorkflow } from './create-database.workflow';
 import { insertDatabase } from './database.store';
 import { viewDatabase } from './database.view';
 import { databasePath, onDatabase } from './database-names';
+
+/** What a version without metadata has stored has none. */
+const storedSchema = managedDatabaseSchema.extend({ metadata: metadataSchema.default({}) });
 
 export const createDatabase = (context: HandlerContext) =>
   ({
@@ -35,6 +40,7 @@ export const createDatabase = (context: HandlerContext) =>
         engineVersion: body.engine_version,
         size: body.size,
         highAvailability: false,
+        metadata: changeMetadata({}, body.metadata),
         createdAt: now,
       });
       const input = { major: Number(body.engine_version), size: body.size, ...names };
@@ -49,7 +55,7 @@ export const createDatabase = (context: HandlerContext) =>
     replaySecret: {
       remove: ({ password: _password, ...managed }: CreatedDatabase) => managed,
       rehydrate: (stored): CreatedDatabase => {
-        const managed = managedDatabaseSchema.parse(stored);
+        const managed = storedSchema.parse(stored);
         return { ...managed, password: context.passwords(managed.id) };
       },
     },

@@ -1,13 +1,12 @@
 import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { databasePath, databaseSubject } from './database-names';
+import { databaseSubject } from './database-names';
 import { readDatabase } from './find-database';
 
 export const databaseParent = (context: HandlerContext): WorkflowParent<Tx, 'databaseId'> => ({
   context,
   param: 'databaseId',
   subjectOf: databaseSubject,
-  pathOf: databasePath,
   assertThere: (caller, databaseId) => readDatabase(context, { caller, params: { databaseId } }),
 });

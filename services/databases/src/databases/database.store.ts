@@ -1,10 +1,15 @@
-import type { DatabaseStatus } from '@drydock/contracts/databases/databases';
+import type { DatabaseFilter, DatabaseStatus } from '@drydock/contracts/databases/databases';
+import { type Metadata, metadataSchema } from '@drydock/contracts/platform/values';
+import { createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
 import { lockRow } from '@drydock/service/database/prisma-database';
 import type { Reader, Tx } from '../database.store';
 import { type ManagedDatabase as DatabaseRow, Prisma } from '../generated/prisma/client';
 import type { ManagedDatabase, Owner } from './database.types';
 
-const toDatabase = ({ backupSequence: _sequence, ...row }: DatabaseRow): ManagedDatabase => row;
+const toDatabase = ({ backupSequence: _sequence, ...row }: DatabaseRow): ManagedDatabase => ({
+  ...row,
+  metadata: metadataSchema.parse(row.metadata),
+});
 
 export type NewDatabase = Omit<ManagedDatabase, 'status' | 'statusDetail' | 'host' | 'port' | 'lastBackupAt' | 'restoreVerifiedAt'>;
 
@@ -28,10 +33,25 @@ export async function lockDatabase(tx: Tx, owner: Owner, databaseId: string): Pr
   return row === null || row.status === 'deleted' ? null : toDatabase(row);
 }
 
+/** What the customer calls it and keeps with it. The database is held. */
+export async function describeDatabase(
+  tx: Tx,
+  databaseId: string,
+  change: { label: string; metadata: Metadata },
+): Promise<ManagedDatabase> {
+  return toDatabase(await tx.managedDatabase.update({ where: { id: databaseId }, data: change }));
+}
+
 /** Newest first, from behind the database `after`. */
-export async function listDatabases(tx: Reader, owner: Owner, page: { after: string | null; take: number }): Promise<ManagedDatabase[]> {
+export async function listDatabases(
+  tx: Reader,
+  owner: Owner,
+  page: { after: string | null; take: number },
+  { status, text, ...created }: DatabaseFilter,
+): Promise<ManagedDatabase[]> {
+  const narrowed = { AND: oneOf('status', status), ...holding(text, 'label'), ...createdBetween(created) };
   const rows = await tx.managedDatabase.findMany({
-    where: { ...theirs(owner), ...(page.after === null ? {} : { id: { lt: page.after } }) },
+    where: { ...theirs(owner), ...(page.after === null ? {} : { id: { lt: page.after } }), ...narrowed },
     orderBy: { id: 'desc' },
     take: page.take,
   });

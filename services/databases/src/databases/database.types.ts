@@ -1,5 +1,5 @@
 import type { DatabaseEngine, DatabaseStatus } from '@drydock/contracts/databases/databases';
-import type { Mode } from '@drydock/contracts/platform/values';
+import type { Metadata, Mode } from '@drydock/contracts/platform/values';
 
 /** Whose world a look-up stays in: one organisation's, and one mode's. */
 export interface Owner {
@@ -24,5 +24,6 @@ export interface ManagedDatabase {
   highAvailability: boolean;
   lastBackupAt: Date | null;
   restoreVerifiedAt: Date | null;
+  metadata: Metadata;
   createdAt: Date;
 }

@@ -23,6 +23,7 @@ export function viewDatabase(managed: ManagedDatabase): View {
     ram_gb: size?.ram_gb ?? 0,
     storage_gb: size?.storage_gb ?? 0,
     tls_required: true,
+    metadata: managed.metadata,
     created_at: managed.createdAt.toISOString(),
     last_backup_at: managed.lastBackupAt?.toISOString() ?? null,
     order_line_id: null,

@@ -4,6 +4,8 @@ import { auditedOf } from '@drydock/service/testing/audit-log';
 import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
+import { until } from '@drydock/testing/wait';
+import pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { givenBackup, givenDatabase, startApi } from '../../test/databases-api';
 
@@ -66,7 +68,7 @@ it('the catalogue lists what can be created, and every target of an upgrade is i
   }
 });
 
-it('a list has the caller’s databases of its mode, newest first, and none that was deleted', async () => {
+it('a list has the caller’s databases of its mode, newest first, and none that was deleted, also where it is asked for', async () => {
   const caller = callerOf();
   const first = await givenDatabase(api, caller);
   const second = await givenDatabase(api, caller);
@@ -74,6 +76,8 @@ it('a list has the caller’s databases of its mode, newest first, and none that
   await givenDatabase(api, { ...caller, mode: 'sandbox' });
   const { data } = (await api.call('GET', '/v1/databases', { caller })).json as { data: ManagedDatabase[] };
   expect(data.map(({ id }) => id)).toEqual([second, first]);
+  const deleted = await api.call('GET', '/v1/databases?status=deleted', { caller });
+  expect(deleted.json).toMatchObject({ data: [] });
 });
 
 describe('endpoint 10', () => {
@@ -222,4 +226,30 @@ describe('every endpoint of databases', () => {
       expect(answers).toEqual(answers.map(() => missing));
     },
   );
+});
+
+describe('PATCH /v1/databases/{databaseId}', () => {
+  it('changes the label and what the customer keeps with the database, and shows no password', async () => {
+    const { password: _password, ...made } = (await create(wanted({ metadata: { contract: 'C-1', team: 'web' } }))).json as CreatedDatabase;
+    expect(made.metadata).toEqual({ contract: 'C-1', team: 'web' });
+    const path = `/v1/databases/${made.id}`;
+    const changed = await api.call('PATCH', path, { body: { label: 'Bakery', metadata: { contract: '', region: 'eu' } } });
+    expect([changed.status, changed.json]).toEqual([200, { ...made, label: 'Bakery', metadata: { team: 'web', region: 'eu' } }]);
+    expect((await api.call('GET', path)).json).toEqual(changed.json);
+    expect(await auditedOf(api, path)).toEqual(['database.create', 'database.update']);
+  });
+
+  it('loses no change to one that is made at the same time', async () => {
+    const { id } = (await create(wanted())).json as CreatedDatabase;
+    const holder = new pg.Client({ connectionString: api.postgres.url });
+    await holder.connect();
+    const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    await holder.query('BEGIN');
+    await holder.query(`UPDATE managed_databases SET metadata = '{"theirs":"1"}' WHERE id = $1`, [id]);
+    const ours = api.call('PATCH', `/v1/databases/${id}`, { body: { metadata: { ours: '1' } } });
+    await until(async () => (await api.rows(waiting)).length > 0, { timeoutMs: 1_500, everyMs: 5 });
+    await holder.query('COMMIT');
+    await holder.end();
+    expect((await ours).json).toMatchObject({ metadata: { theirs: '1', ours: '1' } });
+  });
 });

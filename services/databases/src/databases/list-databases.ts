@@ -1,4 +1,5 @@
 import { listDatabases as endpoint } from '@drydock/contracts/databases/databases';
+import { listFilter } from '@drydock/service/http/paging';
 import type { ReadHandlers } from '@drydock/service/http/route';
 import { type HandlerContext, ownerOf } from '../context';
 import { listDatabases as listRows } from './database.store';
@@ -7,9 +8,9 @@ import { viewDatabase } from './database.view';
 export const listDatabases = ({ pager, database }: HandlerContext) =>
   ({
     read: async ({ caller, query, now }) => {
-      const binding = { list: endpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}` };
+      const binding = { list: endpoint.id, keyId: caller.keyId, filter: listFilter(caller, query) };
       const page = pager.read(query, binding, now);
-      const rows = await listRows(database.pool, ownerOf(caller), { after: page.after, take: page.limit + 1 });
+      const rows = await listRows(database.pool, ownerOf(caller), { after: page.after, take: page.limit + 1 }, query);
       return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: viewDatabase }) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

@@ -12,7 +12,9 @@ export const getApp = (context: HandlerContext) =>
   ({
     read: async (request) => {
       const site = await readSite(context, request);
-      const app = await describeApp(context.siteHosts, site).catch(hostUnavailable);
+      const app = await describeApp(context.siteHosts, site).catch((error: unknown) => {
+        throw hostUnavailable(error);
+      });
       const body = {
         site_id: site.id,
         has_app: app !== null,

@@ -31,6 +31,11 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
   it('answers 200 once the host has confirmed; the next request is answered by a fresh process, the neighbour keeps its own', async () => {
     const [before, beside] = [await processOf(world, siteId), await processOf(world, neighbourId)];
     expect(await appOf(siteId)).toEqual({ site_id: siteId, has_app: true, generation: 1, last_restart_at: null, in_progress: false });
+    expect((await world.api.call('POST', `/v1/sites/${siteId}/app/restart/preflight`)).json).toMatchObject({
+      would: expect.stringMatching(/^End the application of /),
+      ...{ resource: `/v1/sites/${siteId}`, point: null, refusal: null, findings: [] },
+    });
+    expect(await processOf(world, siteId)).toBe(before);
     const answer = await restart(siteId);
     expect([answer.status, answer.json]).toEqual([
       200,

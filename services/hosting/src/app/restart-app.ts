@@ -38,7 +38,7 @@ export const restartApp = (context: HandlerContext) =>
       const sql = context.database.sql(tx);
       assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
       // Last: what keeps the site from a restart does so whether or not its host answers.
-      if (hasApp === null) hostUnavailable(error);
+      if (hasApp === null) throw hostUnavailable(error);
       const work = { definition: restartAppWorkflow, input: { platform: site.platform }, action: null, startBy: await readStartBy(sql) };
       return { siteId: site.id, workflowId: await acceptWorkflow(context, tx, request, { ...onSite(site.id), ...work }) };
     },

@@ -1,4 +1,4 @@
-import { listSiteBackups, type SiteBackupSurface } from '@drydock/contracts/hosting/backups';
+import { type BackupFilter, listSiteBackups, type SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import type { HandlerContext } from '../context';
@@ -22,25 +22,25 @@ interface KnownOfSurface {
   unfinished: UnfinishedWorkflow;
 }
 
-export const readSurfaceRows = (tx: Reader, site: Site, { asked }: ListPage): Promise<Backup[]> =>
-  listBackups(tx, site.id, { after: asked.after, take: asked.limit + 1 });
+export const readSurfaceRows = (tx: Reader, site: Site, { asked }: ListPage, filter: BackupFilter = {}): Promise<Backup[]> =>
+  listBackups(tx, site.id, { after: asked.after, take: asked.limit + 1 }, filter);
 
-/** The surface as `tx` sees it: within a request's transaction, with what it has just accepted. `known` is not read again. */
+/** The surface as `tx` sees it: within a request's transaction, with what it has just accepted. `known` is not read again; `filter` narrows the backups and nothing else. */
 export async function readSurface(
   context: Pick<HandlerContext, 'database' | 'proofs'>,
   tx: Reader,
   site: Site,
   listPage: ListPage,
-  known?: KnownOfSurface,
+  { filter = {}, known }: { filter?: BackupFilter; known?: KnownOfSurface } = {},
 ): Promise<SiteBackupSurface> {
   const { asked, pageOf, now } = listPage;
   const [unfinished, rows, proofs] = await Promise.all([
     known?.unfinished ?? findUnfinished(context.database.sql(tx), siteResourceKey(site.id)),
-    known?.rows ?? readSurfaceRows(tx, site, listPage),
+    known?.rows ?? readSurfaceRows(tx, site, listPage, filter),
     context.proofs.read(site.mode),
   ]);
-  // A first page that is not full has all that the allowance counts.
-  const isWhole = asked.after === null && rows.length <= asked.limit;
+  // A first page that is not full, and not narrowed, has all that the allowance counts.
+  const isWhole = Object.keys(filter).length === 0 && asked.after === null && rows.length <= asked.limit;
   const onDemand = isWhole ? rows : await listOnDemand(tx, site.id, allowanceWindowStart(now));
   const { data: backups, page } = pageOf(rows, (backup) => viewBackup(backup, now));
   return viewSurface({ site, backups, page, onDemand, unfinished, proofs }, now);

@@ -1,4 +1,5 @@
-import type { BackupKind } from '@drydock/contracts/hosting/backups';
+import type { BackupFilter, BackupKind } from '@drydock/contracts/hosting/backups';
+import { createdBetween, oneOf } from '@drydock/service/database/list-filter';
 import type { Reader, Tx } from '../database.store';
 import type { Backup as BackupRow } from '../generated/prisma/client';
 import type { BackupLocation } from '../providers/backup-storage';
@@ -60,8 +61,14 @@ export async function findBackup(tx: Reader, site: Owner & { id: string }, backu
 }
 
 /** The site's, newest first, behind `after`. */
-export async function listBackups(tx: Reader, siteId: string, { after, take }: { after: string | null; take: number }): Promise<Backup[]> {
-  const where = { siteId, ...(after === null ? {} : { id: { lt: after } }) };
+export async function listBackups(
+  tx: Reader,
+  siteId: string,
+  { after, take }: { after: string | null; take: number },
+  { kind, status, ...created }: BackupFilter = {},
+): Promise<Backup[]> {
+  const narrowed = { ...oneOf('kind', kind), ...oneOf('status', status), ...createdBetween(created) };
+  const where = { siteId, ...(after === null ? {} : { id: { lt: after } }), ...narrowed };
   const rows = await tx.backup.findMany({ where, orderBy: { id: 'desc' }, take });
   return withSkipped(tx, siteId, rows);
 }

@@ -12,8 +12,9 @@ export const listBackups = (context: HandlerContext) =>
   ({
     read: async (request) => {
       const page = readListPage(context, backupList, request);
+      const { cursor: _cursor, limit: _limit, ...filter } = request.query;
       const site = await readSite(context, request);
-      return { status: 200, body: await readSurface(context, context.database.pool, site, page) };
+      return { status: 200, body: await readSurface(context, context.database.pool, site, page, { filter }) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;
 

@@ -43,7 +43,7 @@ export const restoreBackup = (context: HandlerContext) =>
       await changeStatus(tx, site.id, 'restoring');
       const accepted = { id: workflowId, kind: restoreBackupWorkflow.kind, status: 'queued' as const };
       const known = { rows, unfinished: accepted };
-      const surface = await readSurface(context, tx, { ...site, status: 'restoring' }, page, known);
+      const surface = await readSurface(context, tx, { ...site, status: 'restoring' }, page, { known });
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: surface };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

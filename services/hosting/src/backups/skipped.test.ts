@@ -13,6 +13,7 @@ import { uuidv7 } from 'uuidv7';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, makeSocket } from '../../test/site-state';
 import { localBackupStorage } from '../providers/backup-storage.local';
+import { findingsOfLost } from './skipped.view';
 
 let world: HostingWorld;
 beforeAll(async () => {
@@ -107,6 +108,15 @@ itWith('what the host does not take of a path is a finding of the restore, which
     findings: [{ level: 'WARNING', code: 'paths_not_restored_whole', detail }],
   });
   expect(readFileSync(path.join((await world.placeOf(siteId)).filesDir, 'large'), 'utf8')).toBe('content');
+});
+
+it('the finding names ten of the paths that were not restored whole, and counts the others', () => {
+  const paths = Array.from({ length: 12 }, (_, number) => ({ path: `path-${number}`, reason: 'refused' }));
+  const [finding] = findingsOfLost({ count: 15, paths });
+  expect(finding).toMatchObject({ level: 'WARNING', code: 'paths_not_restored_whole' });
+  expect(finding?.detail).toContain('path-0 (refused), path-1 (refused)');
+  expect(finding?.detail).toContain('path-9 (refused), and 5 more.');
+  expect(findingsOfLost({ count: 0, paths: [] })).toEqual([]);
 });
 
 it('a backup that holds everything says so, and shows its list to nobody else', async () => {

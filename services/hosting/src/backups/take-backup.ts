@@ -30,7 +30,7 @@ export const takeBackup = (context: HandlerContext) =>
       const page = readListPage(context, backupList, request);
       const accepted = { id: workflowId, kind: takeBackupWorkflow.kind, status: 'queued' as const };
       const known = { rows: await readSurfaceRows(tx, site, page), unfinished: accepted };
-      const surface = await readSurface(context, tx, site, page, known);
+      const surface = await readSurface(context, tx, site, page, { known });
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: surface };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -3,6 +3,8 @@ import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { hostOf } from '../providers/site-host';
+import { lookAgainAt } from '../retention/nightly.rules';
+import { lookAgain } from '../retention/nightly.store';
 import { retentionDaysOf } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
 import { defineWorkflow, refOf } from '../sites/work';
@@ -48,5 +50,10 @@ export const takeBackupWorkflow = defineWorkflow({
       await markCompleted(tx, step.input.backupId, step.outputs.pack, { ...kept, expiresAt });
     },
   })
-  .onEnd({ failed: (tx, run, { code }) => markFailed(tx, run.input.backupId, code) })
+  .onEnd({
+    failed: async (tx, run, { code }, context) => {
+      await markFailed(tx, run.input.backupId, code);
+      await lookAgain(tx, run.input.backupId, lookAgainAt(context.now()));
+    },
+  })
   .build();

@@ -16,7 +16,7 @@ const checkSeconds = 120;
  * A site that was broken when it was deleted comes back as broken, with everything that was in it, and suspended: once its owner has mended it, this is
  * what makes it active.
  */
-export const checkServingWorkflow = defineWorkflow({ kind: 'check_serving', input: z.strictObject({}) })
+export const checkServingWorkflow = defineWorkflow({ kind: 'check_serving', input: z.strictObject({}), isRoutine: true })
   .step('check', {
     timeoutSeconds: checkSeconds,
     run: async (step, context) => {

@@ -1,7 +1,7 @@
 import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
-import { deletedSitePath, deletedSiteSubject } from './deleted-site-names';
+import { deletedSiteSubject } from './deleted-site-names';
 import { readDeletedSite } from './find-deleted-site';
 
 /** Workflows that bring a deleted site back are found under its record. */
@@ -9,6 +9,5 @@ export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, '
   context,
   param: 'deletedSiteId',
   subjectOf: deletedSiteSubject,
-  pathOf: deletedSitePath,
   assertThere: (caller, deletedSiteId) => readDeletedSite(context, { caller, params: { deletedSiteId } }),
 });

@@ -1,3 +1,6 @@
+import type { DeletedSiteFilter } from '@drydock/contracts/hosting/deleted-sites';
+import { metadataSchema } from '@drydock/contracts/platform/values';
+import { holding } from '@drydock/service/database/list-filter';
 import { lockRow } from '@drydock/service/database/prisma-database';
 import type { Reader, Tx } from '../database.store';
 import { Prisma } from '../generated/prisma/client';
@@ -16,8 +19,19 @@ export interface Deletion {
 
 /** The site stops being one; its domain is free from then on. Its backups stay. */
 export async function moveToDeleted(tx: Tx, siteId: string, deletion: Deletion): Promise<void> {
-  const { orgId, mode, name, primaryDomain, domainProvenAt, platform, dailyBackups, backupRetentionDays, backupSequence, createdAt } =
-    await tx.site.delete({ where: { id: siteId } });
+  const {
+    orgId,
+    mode,
+    name,
+    primaryDomain,
+    domainProvenAt,
+    platform,
+    dailyBackups,
+    backupRetentionDays,
+    backupSequence,
+    metadata,
+    createdAt,
+  } = await tx.site.delete({ where: { id: siteId } });
   const site = {
     siteId,
     siteCreatedAt: createdAt,
@@ -30,6 +44,7 @@ export async function moveToDeleted(tx: Tx, siteId: string, deletion: Deletion):
     dailyBackups,
     backupRetentionDays,
     backupSequence,
+    metadata: metadataSchema.parse(metadata),
   };
   await forgetVendorPackage(tx, siteId);
   await tx.deletedSite.create({ data: { ...site, ...deletion } });
@@ -49,9 +64,11 @@ export const listDeletedSites = (
   tx: Reader,
   { orgId, mode }: Owner,
   page: { after: string | null; take: number },
+  { text }: DeletedSiteFilter,
 ): Promise<DeletedSite[]> => {
   const behind = page.after === null ? {} : { id: { lt: page.after } };
-  return tx.deletedSite.findMany({ where: { orgId, mode, ...behind }, orderBy: { id: 'desc' }, take: page.take });
+  const where = { orgId, mode, ...behind, ...holding(text, 'name', 'primaryDomain') };
+  return tx.deletedSite.findMany({ where, orderBy: { id: 'desc' }, take: page.take });
 };
 
 export async function setRestoredAt(tx: Tx, id: string, restoredAt: Date | null): Promise<void> {

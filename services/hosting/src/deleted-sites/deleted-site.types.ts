@@ -13,6 +13,8 @@ export interface DeletedSite {
   /** As the site had it: whoever had only claimed the domain comes back with a claim. */
   domainProvenAt: Date | null;
   platform: SitePlatform;
+  /** As the site had it, unread. */
+  metadata: unknown;
   dailyBackups: boolean;
   backupRetentionDays: number;
   /** When the site was made; null of what was deleted before this was kept. */

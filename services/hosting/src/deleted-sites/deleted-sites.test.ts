@@ -132,6 +132,8 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     expect(workflow.json).toMatchObject({ kind: 'restore_deleted_site', status: 'queued', subject: { type: 'deleted_site', id } });
     expect(((await api.call('GET', `/v1/sites/deleted/${id}/workflows`)).json as Listed).data).toHaveLength(1);
     expect(await auditedOf(api, `/v1/sites/deleted/${id}`)).toEqual(['deleted_site.restore']);
+    const told = await api.rows('SELECT type FROM workflow_event WHERE resource = $1', [`/v1/sites/deleted/${id}`]);
+    expect(told).toEqual([{ type: 'workflow.accepted' }]);
     const taken = await api.call('POST', '/v1/sites', { body: { name: 'x', primary_domain: domain } });
     expect(taken.json).toMatchObject({ code: 'domain_in_use' });
     // Half a site is nobody else's to work on.

@@ -1,4 +1,5 @@
 import { listDeletedSites as endpoint } from '@drydock/contracts/hosting/deleted-sites';
+import { listFilter } from '@drydock/service/http/paging';
 import type { ReadHandlers } from '@drydock/service/http/route';
 import { type HandlerContext, ownerOf } from '../context';
 import { isHeld, listHeldDomains } from '../domains/domain.store';
@@ -16,9 +17,9 @@ export const listDeletedSites = (context: HandlerContext) =>
   ({
     read: async ({ caller, query, now }) => {
       const { pager, database } = context;
-      const binding = { list: endpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}` };
+      const binding = { list: endpoint.id, keyId: caller.keyId, filter: listFilter(caller, query) };
       const page = pager.read(query, binding, now);
-      const rows = await listRows(database.pool, ownerOf(caller), { after: page.after, take: page.limit + 1 });
+      const rows = await listRows(database.pool, ownerOf(caller), { after: page.after, take: page.limit + 1 }, query);
       const held = await listHeldDomains(
         database.pool,
         ownerOf(caller),

@@ -40,6 +40,8 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
   await fillSite(world, siteId, 1);
   const before = await stateOf(world, siteId);
   makeSocket(path.join((await world.placeOf(siteId)).filesDir, 'socket'));
+  const described = { name: 'Bakery', metadata: { contract: 'C-1041' } };
+  await world.api.call('PATCH', `/v1/sites/${siteId}`, { body: described });
   const id = await deletedSite(siteId);
   expect(await read(id)).toMatchObject({ restorable: true, reason: 'customer', deleted_by: world.caller.keyId });
   const space = { needed_bytes: expect.any(Number) };
@@ -50,7 +52,7 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
     findings,
   });
   await succeed(world, 'POST', `/v1/sites/deleted/${id}/restore`);
-  expect(await siteOf(siteId)).toMatchObject({ id: siteId, status: 'active' });
+  expect(await siteOf(siteId)).toMatchObject({ id: siteId, status: 'active', ...described });
   const after = await stateOf(world, siteId);
   expect([after.page, after.tree, after.database]).toEqual([before.page, before.tree, before.database]);
   expect(await read(id)).toMatchObject({ restorable: false, reason_code: 'already_restored' });

@@ -1,4 +1,4 @@
-import { timeOfId } from '@drydock/contracts/platform/values';
+import { metadataSchema, timeOfId } from '@drydock/contracts/platform/values';
 import type { Tx } from '../database.store';
 import type { DeletedSite } from './deleted-site.types';
 
@@ -7,7 +7,19 @@ import type { DeletedSite } from './deleted-site.types';
  * whatever was read before.
  */
 export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {
-  const { siteId, orgId, mode, name, primaryDomain, domainProvenAt, platform, dailyBackups, backupRetentionDays, backupSequence } = record;
+  const {
+    siteId,
+    orgId,
+    mode,
+    name,
+    primaryDomain,
+    domainProvenAt,
+    platform,
+    dailyBackups,
+    backupRetentionDays,
+    backupSequence,
+    metadata,
+  } = record;
   const site = {
     id: siteId,
     orgId,
@@ -19,6 +31,7 @@ export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> 
     dailyBackups,
     backupRetentionDays,
     backupSequence,
+    metadata: metadataSchema.parse(metadata),
     // The id was made with the site.
     createdAt: record.siteCreatedAt ?? timeOfId(siteId),
   };

@@ -1,6 +1,7 @@
+import type { EventType } from '@drydock/contracts/keys/events';
 import { audit } from '@drydock/service/effects/audit';
 import { startWorkflow } from '@drydock/workflow/store/start-workflow';
-import type { HostingDatabase, Tx } from '../database.store';
+import type { HostingDatabase } from '../database.store';
 import type { DeletedSite } from './deleted-site.types';
 import { deletedSitePath } from './deleted-site-names';
 import { findRecord, setReason } from './purge.store';
@@ -17,13 +18,12 @@ export interface StaffActions {
 }
 
 export function staffActions(database: HostingDatabase): StaffActions {
-  const note = ({ orgId, mode, id }: DeletedSite, action: string, workflowId: string | null, tx: Tx): Promise<void> =>
-    audit(database.sql(tx), { orgId, mode, actorKeyId: null, action, target: deletedSitePath(id), workflowId });
-  const change = (id: string, reason: DeletedSite['reason'], action: string): Promise<void> =>
+  const entryOf = ({ orgId, mode, id }: DeletedSite) => ({ orgId, mode, actorKeyId: null, target: deletedSitePath(id) });
+  const change = (id: string, reason: DeletedSite['reason'], action: EventType): Promise<void> =>
     database.transaction(async (tx) => {
       const record = await setReason(tx, id, reason);
       if (record === null) throw new Error(`${id} is no deleted site that waits to be brought back`);
-      await note(record, action, null, tx);
+      await audit(database.sql(tx), { ...entryOf(record), action, workflowId: null });
     });
   return {
     hold: (id) => change(id, 'abuse', 'deleted_site.hold'),
@@ -45,7 +45,7 @@ export function staffActions(database: HostingDatabase): StaffActions {
           actorKeyId: null,
           requestId: 'staff-command',
         });
-        await note(record, 'deleted_site.purge', workflowId, tx);
+        await audit(database.sql(tx), { ...entryOf(record), action: 'deleted_site.purge', workflowId });
         return workflowId;
       }),
   };

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import http from 'node:http';
 import https from 'node:https';
-import { createGuardedAgents, type ResolveAll } from '../providers/guarded-agent';
+import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound/guarded-agent';
 
 /** What an organisation puts up to show that it controls a domain. */
 export interface DomainProof {

@@ -35,8 +35,14 @@ export const proveSiteDomain = (context: HandlerContext) =>
       if (isProven) return { status: 200, body: viewSiteDomain(context, site, (await readProvenAt(tx, siteId)) ?? null) };
       if (!(await takeDomain(tx, { siteId, mode, domain, provenAt: now, formerSiteId }))) throw problem('domain_in_use');
       const { orgId, keyId: actorKeyId } = caller;
-      const entry = { orgId, mode, actorKeyId, action: 'site.domain.prove', target: sitePath(siteId), workflowId: null };
-      await audit(context.database.sql(tx), entry);
+      await audit(context.database.sql(tx), {
+        orgId,
+        mode,
+        actorKeyId,
+        action: 'site.domain.prove',
+        target: sitePath(siteId),
+        workflowId: null,
+      });
       return { status: 200, body: viewSiteDomain(context, site, now) };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, Shown>;

@@ -1,11 +1,11 @@
 import { hkdfSync } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { authorityOf, isEndpointAllowed } from '@drydock/service/outbound/public-address';
 import { deriveKey } from '@drydock/service/process/secrets';
 import type { ServerConfig, WorkerConfig } from '../config';
 import type { OpenOptions } from '../providers/offsite-storage';
 import { s3OffsiteStorage } from '../providers/offsite-storage.s3';
-import { authorityOf, isEndpointAllowed } from '../providers/public-address';
 import type { Destination, OffsiteDrivers, OffsiteReaders } from './offsite.types';
 import { openCredentials, sealCredentials } from './offsite-credentials';
 

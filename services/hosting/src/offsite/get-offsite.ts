@@ -1,9 +1,12 @@
-import type { getSiteOffsite as endpoint } from '@drydock/contracts/hosting/offsite';
+import type { getSiteOffsite as endpoint, getSiteOffsiteCopy } from '@drydock/contracts/hosting/offsite';
+import { problem } from '@drydock/contracts/platform/problem';
 import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { readSite } from '../sites/find-site';
 import { readListPage } from '../sites/site-list';
-import { copyList, readOffsiteState } from './offsite-state';
+import { findNamed } from './look-at-storage';
+import { viewCopy } from './offsite.view';
+import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
 
 export const getOffsite = (context: HandlerContext) =>
   ({
@@ -13,3 +16,15 @@ export const getOffsite = (context: HandlerContext) =>
       return { status: 200, body: await readOffsiteState(context, context.database.pool, site, page) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;
+
+/** What the list shows of it, and nothing that the list does not: one that is still being taken is not there yet. */
+export const getOffsiteCopy = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const site = await readSite(context, request);
+      const { copies } = await readOffsiteWorld(context, context.database.pool, site);
+      const copy = findNamed(copies, request.params.copyId);
+      if (copy === null || copy.status === 'running') throw problem('site_offsite_copy_not_found');
+      return { status: 200, body: viewCopy(copies, copy) };
+    },
+  }) satisfies ReadHandlers<typeof getSiteOffsiteCopy>;

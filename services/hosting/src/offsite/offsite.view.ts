@@ -39,7 +39,8 @@ export function viewOffsite({ destination, copies, unfinished, restore }: Offsit
 
 const viewPlace = ({ endpoint, region, bucket, prefix }: Destination) => ({ kind: 's3' as const, endpoint, region, bucket, prefix });
 
-function viewCopy(copies: readonly Copy[], copy: Copy): OffsiteCopyView {
+/** `copies`: all of its destination, since a copy may depend on others. */
+export function viewCopy(copies: readonly Copy[], copy: Copy): OffsiteCopyView {
   const ancestors = ancestryOf(copies, copy).slice(0, -1);
   const isWhole = copy.status === 'failed' || restorableChain(copies, copy) !== null;
   return {

@@ -1,6 +1,8 @@
-import type { Mode } from '@drydock/contracts/platform/values';
+import { randomBytes } from 'node:crypto';
+import { firstIdOf, type Mode } from '@drydock/contracts/platform/values';
 import type { StoredArchive } from '../backups/backup.types';
 import type { Reader } from '../database.store';
+import { Prisma } from '../generated/prisma/client';
 import { drilledPlatforms } from './proof.rules';
 
 const dayMs = 24 * 3_600_000;
@@ -15,17 +17,50 @@ export interface DrillChoice {
   archive: StoredArchive;
 }
 
-/** Any recent backup of any customer's site on our own host, every one as likely; null without one. */
+/** Backups that are looked at for a recent one. Where there are no more than these, every recent one is exactly as likely. */
+const candidatesMax = 200;
+
+type Row = Omit<DrillChoice, 'origin'> & { siteId: string; orgId: string };
+
+/**
+ * Any recent backup of any customer's site on our own host, one about as likely as another; null without one. Some are looked at that lie next to each other by a hash of
+ * their ids, from a random place on, and one of the recent ones among them is chosen.
+ */
 export async function chooseBackup(tx: Reader, mode: Mode, now: Date): Promise<DrillChoice | null> {
-  const [row] = await tx.$queryRaw<Array<Omit<DrillChoice, 'origin'> & { siteId: string; orgId: string }>>`
-    SELECT b.id AS "backupId", b.site_id AS "siteId", b.org_id AS "orgId",
-      jsonb_build_object('storageKey', b.storage_key, 'sizeBytes', b.size_bytes, 'rawBytes', b.raw_bytes,
-        'checksumSha256', b.checksum_sha256, 'manifestMac', b.manifest_mac) AS archive
-    FROM backups b JOIN sites s ON s.id = b.site_id
-    WHERE b.mode = ${mode}::mode AND b.status = 'completed' AND s.platform::text = ANY(${[...drilledPlatforms]})
-      AND b.completed_at > ${new Date(now.getTime() - ageMaxMs)} AND b.expires_at > ${new Date(now.getTime() + leftMinMs)}
-    ORDER BY random() LIMIT 1`;
+  const place = randomBytes(8).readBigInt64BE();
+  const rows = await tx.$queryRaw<Row[]>`
+    WITH behind AS (
+      SELECT id FROM backups WHERE mode = ${mode}::mode AND status = 'completed' AND uuid_hash_extended(id, 0) >= ${place}
+      ORDER BY uuid_hash_extended(id, 0) LIMIT ${candidatesMax}
+    ), before AS (
+      SELECT id FROM backups WHERE mode = ${mode}::mode AND status = 'completed' AND uuid_hash_extended(id, 0) < ${place}
+        AND (SELECT count(*) FROM behind) < ${candidatesMax} ORDER BY uuid_hash_extended(id, 0) LIMIT ${candidatesMax}
+    )
+    SELECT ${columns} FROM (SELECT id FROM behind UNION ALL SELECT id FROM before) candidate JOIN backups b USING (id) JOIN sites s ON s.id = b.site_id
+    WHERE ${isWanted(now)} ORDER BY random() LIMIT 1`;
+  const row = rows[0] ?? (await findFrom(tx, mode, now));
   if (row === undefined) return null;
   const { backupId, siteId, orgId, archive } = row;
   return { backupId, origin: { siteId, orgId }, archive };
+}
+
+const columns = Prisma.sql`b.id AS "backupId", b.site_id AS "siteId", b.org_id AS "orgId",
+  jsonb_build_object('storageKey', b.storage_key, 'sizeBytes', b.size_bytes, 'rawBytes', b.raw_bytes,
+    'checksumSha256', b.checksum_sha256, 'manifestMac', b.manifest_mac) AS archive`;
+
+const isWanted = (now: Date) => Prisma.sql`s.platform::text = ANY(${[...drilledPlatforms]})
+  AND b.completed_at > ${new Date(now.getTime() - ageMaxMs)} AND b.expires_at > ${new Date(now.getTime() + leftMinMs)}`;
+
+/** Where few of the backups are recent: the first one from a random moment of the last days on, or else the last before it. */
+async function findFrom(tx: Reader, mode: Mode, now: Date): Promise<Row | undefined> {
+  // Ids tell when a backup was begun, which is a while before it is completed.
+  const beganMinMs = now.getTime() - ageMaxMs - dayMs;
+  const from = firstIdOf(new Date(beganMinMs + Math.random() * (now.getTime() - beganMinMs)));
+  const isRecent = Prisma.sql`b.mode = ${mode}::mode AND b.status = 'completed' AND b.id >= ${firstIdOf(new Date(beganMinMs))}::uuid`;
+  const [behind] = await tx.$queryRaw<Row[]>`
+    SELECT ${columns} FROM backups b JOIN sites s ON s.id = b.site_id WHERE ${isRecent} AND b.id >= ${from}::uuid AND ${isWanted(now)} ORDER BY b.id LIMIT 1`;
+  if (behind !== undefined) return behind;
+  const [before] = await tx.$queryRaw<Row[]>`
+    SELECT ${columns} FROM backups b JOIN sites s ON s.id = b.site_id WHERE ${isRecent} AND b.id < ${from}::uuid AND ${isWanted(now)} ORDER BY b.id DESC LIMIT 1`;
+  return before;
 }

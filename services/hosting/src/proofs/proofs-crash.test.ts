@@ -79,10 +79,17 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
           await world.api.rows("UPDATE sites SET daily_backups = true, created_at = now() - interval '3 days' WHERE id = $1", [about]);
           return { about, workflowId: await startPlatformWork(world.api, sweepBackupsWorkflow) };
         },
-        judge: async ({ about }) => {
-          const { length } = await world.api.rows("SELECT 1 FROM backups WHERE site_id = $1 AND kind = 'scheduled'", [about]);
-          if (length > 1) throw new Error(`${length} backups of one night`);
-          return length === 1 ? 'new' : 'old';
+        judge: async ({ about, workflowId }) => {
+          const [site] = await world.api.rows<{ begun: number; is_due: boolean }>(
+            `SELECT (SELECT count(*)::int FROM backups WHERE site_id = sites.id AND kind = 'scheduled') AS begun, next_backup_at <= now() AS is_due
+             FROM sites WHERE id = $1`,
+            [about],
+          );
+          if (site === undefined || site.begun > 1) throw new Error(`${site?.begun} backups of one night`);
+          if ((site.begun === 1) === site.is_due) throw new Error(site.is_due ? 'begun, and due all the same' : 'neither begun nor due');
+          // A sweep that fails keeps what it has begun, and the sites that are left are due at the next.
+          const { status } = await lookAtRecord(world.api, workflowId);
+          return site.begun === 1 && status !== 'failed' ? 'new' : 'old';
         },
       }),
     crashLimitMs,
@@ -100,7 +107,7 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
           writeFileSync(path.join(folder, 'manifest'), 'x');
           return { about, workflowId: await startPlatformWork(world.api, expireBackupsWorkflow) };
         },
-        judge: async ({ about }) => {
+        judge: async ({ about, workflowId }) => {
           const [row] = await world.api.rows<{ site_id: string; status: string; purged_at: Date | null }>(
             'SELECT site_id, status::text, purged_at FROM backups WHERE id = $1',
             [about],
@@ -108,7 +115,8 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
           if (row?.purged_at == null) return 'old';
           const left = namesIn(path.join(world.backupsDir, 'live', row.site_id, about)).length;
           if (row.status !== 'expired' || left > 0) throw new Error(`${row.status} with ${left} folders`);
-          return 'new';
+          // What a run that fails has removed is gone, and noted so; the rest is the next one's.
+          return (await lookAtRecord(world.api, workflowId)).status === 'failed' ? 'old' : 'new';
         },
       }),
     crashLimitMs,

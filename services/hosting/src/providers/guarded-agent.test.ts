@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import { createServer } from 'node:net';
-import type { ResolveAll } from './guarded-agent';
+import type { ResolveAll } from '@drydock/service/outbound/guarded-agent';
 import { OffsiteError, type OffsitePlace } from './offsite-storage';
 import { s3OffsiteStorage } from './offsite-storage.s3';
 

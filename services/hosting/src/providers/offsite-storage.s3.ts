@@ -2,13 +2,14 @@ import { createHash, randomBytes } from 'node:crypto';
 import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
 import { isObjectName } from '@drydock/archive/format/archive-objects';
+import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound/guarded-agent';
 import { capAnswers } from './cap-answers';
 import { forEachAtOnce } from './for-each-at-once';
-import { createGuardedAgents, type ResolveAll } from './guarded-agent';
 import { asMissingObject, translateS3 } from './offsite-errors';
 import type { OffsiteDeadlines, OffsitePlace, OffsiteStorage, OpenOffsite } from './offsite-storage';
 import { OffsiteError } from './offsite-storage';
 import { readObjectBody } from './read-object-body';
+import { leaveRequestsOutOfTraces } from './s3-place';
 
 export interface S3OffsiteOptions {
   /** `host:port` that may be any address: for emulators. */
@@ -48,6 +49,7 @@ export function s3OffsiteStorage({ allowed, resolve }: S3OffsiteOptions): OpenOf
       requestHandler: { ...agents, connectionTimeout: deadlines.connectMs, socketTimeout: deadlines.idleMs },
     });
     capAnswers(client);
+    leaveRequestsOutOfTraces(client);
     const limit = (): AbortSignal => {
       const deadline = AbortSignal.timeout(deadlines.objectMs);
       return signal === undefined ? deadline : AbortSignal.any([signal, deadline]);

@@ -1,4 +1,5 @@
 import { S3Client } from '@aws-sdk/client-s3';
+import { withoutDetails } from '@drydock/service/telemetry/spans';
 
 /** Drydock's own bucket, and the folder within it. */
 export interface S3Place {
@@ -17,8 +18,8 @@ const idleMs = 30_000;
 /** As many as objects are moved at once, twice over. */
 const socketsMax = 32;
 
-export const openS3Client = ({ endpoint, region, accessKeyId, secretAccessKey }: S3Place): S3Client =>
-  new S3Client({
+export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }: S3Place): S3Client {
+  const client = new S3Client({
     ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
     region,
     credentials: { accessKeyId, secretAccessKey },
@@ -32,6 +33,17 @@ export const openS3Client = ({ endpoint, region, accessKeyId, secretAccessKey }:
       httpsAgent: { keepAlive: true, maxSockets: socketsMax },
     },
   });
+  leaveRequestsOutOfTraces(client);
+  return client;
+}
+
+/** An archive is as many requests as it is large. */
+export function leaveRequestsOutOfTraces(client: S3Client): void {
+  client.middlewareStack.add((next) => (request) => withoutDetails(() => next(request)), {
+    step: 'initialize',
+    name: 'leaveRequestsOutOfTraces',
+  });
+}
 
 /** The key of what lies at `path` below the prefix. */
 export const keyAt = ({ prefix }: S3Place, path: string): string => (prefix === '' ? path : `${prefix}/${path}`);

@@ -15,7 +15,7 @@ import { sampleOf } from '@drydock/testing/seeded-random';
 import fc from 'fast-check';
 import { openLocalRig, type SiteHostRig } from '../../test/site-host-rig';
 import { sshRigs } from '../../test/ssh-host';
-import { buildTree } from '../../test/trees/build-tree';
+import { buildTree, type PathToMake } from '../../test/trees/build-tree';
 import { generatedTrees } from '../../test/trees/generated-tree';
 import { nastyTree } from '../../test/trees/nasty-tree';
 import { differences, missingForTrees, readTree, type Tree } from '../../test/trees/read-tree';
@@ -97,6 +97,22 @@ suite('the site host %s', (name, open) => {
     // As root, tar gives devices and owners back: that is not the site's to have.
     const lost = [...fields(after)].filter((line) => !tar.has(line));
     expect(account.uid === 0 ? lost.filter((line) => !/: (owner|gone)/.test(line)) : lost).toEqual([]);
+  });
+
+  // Over ssh the host takes all of it where it runs as root; otherwise GNU tar writes as the owner in a user namespace, which knows no other account.
+  it('names each path that it does not restore whole', async () => {
+    const row = 'u:12345:r';
+    const paths: PathToMake[] = [
+      { path: 'closed', type: 'file', content: 'text', mode: 0o444, attributes: [['user.note', Buffer.from('x')]], accessList: row },
+      { path: 'open', type: 'file', content: 'text', attributes: [['user.note', Buffer.from('x')]] },
+    ];
+    const { before, after, staged, packed, account } = await throughHost(rig, storage, (directory, owner) =>
+      buildTree(directory, paths, owner),
+    );
+    const told = [...packed.skipped.paths, ...staged.lost.paths].map((lost) => lost.path);
+    const differs = differences(kept(before, account, name), after).map((line) => line.replace(/: .*$/s, ''));
+    expect([...new Set(differs)]).toEqual(told.map((lost) => JSON.stringify(lost)));
+    if (name === 'local') expect(told).toEqual(['closed']);
   });
 
   // Without any a table of tests is an error.

@@ -2,30 +2,49 @@ import type { StepContext } from '@drydock/workflow/definition/definition';
 import { z } from 'zod';
 import { movingLimits } from '../backups/archive.steps';
 import { backupFolder } from '../providers/backup-storage';
+import { forEachAtOnce } from '../providers/for-each-at-once';
 import { defineWorkflow, type WorkContext } from '../sites/work';
-import { type Leftover, listLeftovers, markExpired, markPurged } from './expiry.store';
+import { beginning, expirePage, type Leftover, listExpired, listFailed, markPurged, type Place } from './expiry.store';
+
+/** Whose data is removed at the same time: a storage far away takes a while for each. */
+const removalsAtOnce = 4;
 
 /** Backups: first no request may choose them any more, then their data goes. One that dies in between is completed by the next. */
 export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', input: z.strictObject({}) })
   .step('expire', {
-    run: async () => null,
-    commit: async (tx, step, _output, context) => {
-      await markExpired(tx, step.mode, context.now());
+    ...movingLimits,
+    run: async (step, context) => {
+      const now = context.now();
+      for (let place: Place | null = beginning; place !== null; ) {
+        step.signal.throwIfAborted();
+        const after: Place = place;
+        place = await context.database.transaction((tx) => expirePage(tx, step.mode, now, after));
+      }
     },
   })
   .step('remove', {
     ...movingLimits,
     run: async (step, context) => {
-      const removed: string[] = [];
-      for (const backup of await listLeftovers(context.database.pool, step.mode, context.now())) {
-        step.signal.throwIfAborted();
-        if (await removeBackup(context, step, backup)) removed.push(backup.id);
+      for (const list of [listExpired, listFailed]) {
+        for (let place: Place | null = beginning; place !== null; ) {
+          const page: Awaited<ReturnType<typeof list>> = await list(context.database.pool, step.mode, context.now(), place);
+          await removePage(context, step, page.rows);
+          place = page.next;
+        }
       }
-      return { removed };
     },
-    commit: (tx, _step, { removed }, context) => markPurged(tx, removed, context.now()),
   })
   .build();
+
+/** What is gone is noted page by page: a sweep that dies asks for the rest, and perhaps once more for a page. */
+async function removePage(context: WorkContext, step: StepContext<unknown, unknown>, page: readonly Leftover[]): Promise<void> {
+  const removed: string[] = [];
+  await forEachAtOnce(removalsAtOnce, page, async (backup) => {
+    step.signal.throwIfAborted();
+    if (await removeBackup(context, step, backup)) removed.push(backup.id);
+  });
+  if (removed.length > 0) await context.database.transaction((tx) => markPurged(tx, removed, context.now()));
+}
 
 /** Whether nothing of it is left. What the storage does not give up yet the next sweep asks for again; it never keeps the others from going. */
 async function removeBackup({ backupStorage }: WorkContext, step: StepContext<unknown, unknown>, backup: Leftover): Promise<boolean> {

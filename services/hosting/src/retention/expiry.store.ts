@@ -2,8 +2,8 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { Reader, Tx } from '../database.store';
 import { findBusySites } from './busy-sites.store';
 
-/** Handled by one sweep; the next one goes on. */
-const batchMax = 500;
+/** Handled at once; a sweep goes from page to page. */
+export const pageBackups = 100;
 /** What a failed attempt has left may be under a lock for as long as a backup is. */
 const failedAgeMs = 31 * 24 * 3_600_000;
 
@@ -11,6 +11,25 @@ interface Spent {
   id: string;
   siteId: string;
 }
+
+/** A place in a list of backups that is ordered by a moment; what is there stays behind. */
+export interface Place {
+  at: Date;
+  id: string;
+}
+
+export const beginning: Place = { at: new Date(0), id: '00000000-0000-0000-0000-000000000000' };
+
+/** Some of a list, and the place to go on behind; null: there are no more. */
+interface Page<Row> {
+  rows: Row[];
+  next: Place | null;
+}
+
+const pageOf = <Row extends Place>(rows: Row[], kept: Row[]): Page<Row> => ({
+  rows: kept,
+  next: rows.length < pageBackups ? null : (rows.at(-1) ?? null),
+});
 
 /** Leaves out whatever unfinished work on its site may still read. */
 async function withoutBusy<Row extends Spent>(tx: Reader, rows: readonly Row[]): Promise<Row[]> {
@@ -21,14 +40,15 @@ async function withoutBusy<Row extends Spent>(tx: Reader, rows: readonly Row[]):
   return rows.filter(({ siteId }) => !busy.has(siteId));
 }
 
-/** Completed backups past their retention. Never one that a deleted site may come back from: whoever purges that one says so. */
-export async function markExpired(tx: Tx, mode: Mode, now: Date): Promise<number> {
-  const past = await tx.backup.findMany({
-    where: { mode, status: 'completed', expiresAt: { lte: now } },
-    orderBy: { expiresAt: 'asc' },
-    take: batchMax,
-    select: { id: true, siteId: true },
-  });
+/**
+ * Ends some completed backups past their retention, those first whose time was over first. Never one that a deleted site may come back from: whoever purges that one
+ * says so. Resolves with the place to go on behind: those that stay keep no others from ending.
+ */
+export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): Promise<Place | null> {
+  const past = await tx.$queryRaw<Array<Spent & Place>>`
+    SELECT id, site_id AS "siteId", expires_at AS at FROM backups
+    WHERE mode = ${mode}::mode AND status = 'completed' AND expires_at <= ${now} AND (expires_at, id) > (${after.at}, ${after.id}::uuid)
+    ORDER BY expires_at, id LIMIT ${pageBackups}`;
   const last = await tx.deletedSite.findMany({
     // A site that was brought back has other backups; the one that it came out of ends as they do.
     where: { backupId: { in: past.map(({ id }) => id) }, purgedAt: null, restoredAt: null },
@@ -40,31 +60,35 @@ export async function markExpired(tx: Tx, mode: Mode, now: Date): Promise<number
     past.filter(({ id }) => !needed.has(id)),
   );
   const ids = spent.map(({ id }) => id);
-  const { count } = await tx.backup.updateMany({ where: { id: { in: ids }, status: 'completed' }, data: { status: 'expired' } });
-  return count;
+  if (ids.length > 0) await tx.backup.updateMany({ where: { id: { in: ids }, status: 'completed' }, data: { status: 'expired' } });
+  return pageOf(past, past).next;
 }
 
-export interface Leftover extends Spent {
+export interface Leftover extends Spent, Place {
   orgId: string;
   mode: Mode;
   /** Null: it failed, and nobody knows which of its attempts have left something. */
   storageKey: string | null;
 }
 
-/** Backups that are over, whose data is still there and under no lock. */
-export async function listLeftovers(tx: Reader, mode: Mode, now: Date): Promise<Leftover[]> {
-  const unlocked = { OR: [{ lockedUntil: null }, { lockedUntil: { lte: now } }] };
-  const rows = await tx.backup.findMany({
-    where: {
-      mode,
-      purgedAt: null,
-      AND: [unlocked, { OR: [{ status: 'expired' }, { status: 'failed', createdAt: { lte: new Date(now.getTime() - failedAgeMs) } }] }],
-    },
-    orderBy: { id: 'asc' },
-    take: batchMax,
-    select: { id: true, siteId: true, orgId: true, mode: true, storageKey: true },
-  });
-  return withoutBusy(tx, rows);
+/** Backups that are over, whose data is still there and under no lock: those first that were unlocked first. */
+export async function listExpired(tx: Reader, mode: Mode, now: Date, after: Place): Promise<Page<Leftover>> {
+  const rows = await tx.$queryRaw<Leftover[]>`
+    SELECT id, site_id AS "siteId", org_id AS "orgId", mode::text, storage_key AS "storageKey", coalesce(locked_until, '1970-01-01T00:00:00Z') AS at FROM backups
+    WHERE mode = ${mode}::mode AND status = 'expired' AND purged_at IS NULL AND coalesce(locked_until, '1970-01-01T00:00:00Z') <= ${now}
+      AND (coalesce(locked_until, '1970-01-01T00:00:00Z'), id) > (${after.at}, ${after.id}::uuid)
+    ORDER BY coalesce(locked_until, '1970-01-01T00:00:00Z'), id LIMIT ${pageBackups}`;
+  return pageOf(rows, await withoutBusy(tx, rows));
+}
+
+/** What failed attempts may have left, once no lock of theirs can hold: oldest first. */
+export async function listFailed(tx: Reader, mode: Mode, now: Date, after: Place): Promise<Page<Leftover>> {
+  const rows = await tx.$queryRaw<Leftover[]>`
+    SELECT id, site_id AS "siteId", org_id AS "orgId", mode::text, storage_key AS "storageKey", created_at AS at FROM backups
+    WHERE mode = ${mode}::mode AND status = 'failed' AND purged_at IS NULL AND created_at <= ${new Date(now.getTime() - failedAgeMs)}
+      AND (created_at, id) > (${after.at}, ${after.id}::uuid) AND (locked_until IS NULL OR locked_until <= ${now})
+    ORDER BY created_at, id LIMIT ${pageBackups}`;
+  return pageOf(rows, await withoutBusy(tx, rows));
 }
 
 export async function markPurged(tx: Tx, ids: readonly string[], at: Date): Promise<void> {

@@ -1,10 +1,13 @@
 import { uuidv7 } from 'uuidv7';
-import { isDue, lastTurn, type SiteOfTheNight, slotMinute } from './nightly.rules';
+import { decideNightly, lastTurn, type SiteOfTheNight, slotMinute } from './nightly.rules';
 
 const id = '01890000-0000-7000-8000-000000000078';
 const at = (time: string): Date => new Date(`2026-11-21T${time}:00Z`);
 const createdAt = new Date('2026-01-01T00:00:00Z');
 const site: SiteOfTheNight = { id, platform: 'local', status: 'active', createdAt, isBusy: false, scheduled: [] };
+
+const isDue = (of: SiteOfTheNight, now: Date): boolean => decideNightly(of, now).isDue;
+const nextLook = (of: SiteOfTheNight, now: Date): Date => decideNightly(of, now).nextLookAt;
 
 it('gives each site its minute of the night, and all of them together the whole night', () => {
   expect(slotMinute(id)).toBe(0x78);
@@ -44,5 +47,21 @@ describe('a nightly backup is due', () => {
     expect(isDue({ ...site, createdAt: at('02:30') }, at('03:00'))).toBe(false);
     expect(isDue({ ...site, status: 'restoring' }, at('03:00'))).toBe(false);
     expect(isDue({ ...site, platform: 'vendor' }, at('03:00'))).toBe(false);
+  });
+});
+
+describe('a site is looked at again', () => {
+  const tomorrow = new Date('2026-11-22T02:00:00Z');
+
+  it('at its next turn when its backup is begun, was taken, or cannot be taken at all', () => {
+    expect(nextLook(site, at('03:00'))).toEqual(tomorrow);
+    expect(nextLook({ ...site, scheduled: [{ createdAt: at('02:01'), hasFailed: false }] }, at('03:00'))).toEqual(tomorrow);
+    expect(nextLook({ ...site, platform: 'vendor' }, at('03:00'))).toEqual(tomorrow);
+    expect(nextLook({ ...site, createdAt: at('02:30'), isBusy: true }, at('03:00'))).toEqual(tomorrow);
+  });
+
+  it('minutes later when it is owed a backup that cannot be begun now', () => {
+    expect(nextLook({ ...site, isBusy: true }, at('03:00'))).toEqual(at('03:05'));
+    expect(nextLook({ ...site, status: 'restoring' }, at('03:00'))).toEqual(at('03:05'));
   });
 });

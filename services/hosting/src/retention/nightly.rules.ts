@@ -5,6 +5,8 @@ const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 /** From midnight to six in UTC. */
 const nightMinutes = 360;
+/** After which a site is looked at again that could not be backed up: somebody was at work on it, or its backup has failed. */
+const pauseMs = 5 * minuteMs;
 /** A site whose backups keep failing is left for the next night. */
 const attemptsMax = 3;
 
@@ -29,10 +31,21 @@ export interface SiteOfTheNight {
   scheduled: ReadonlyArray<{ createdAt: Date; hasFailed: boolean }>;
 }
 
-/** Whether the site's nightly backup can be begun: its turn has come, also while nobody was there to see it, and none was taken since. */
-export function isDue({ id, platform, status, createdAt, isBusy, scheduled }: SiteOfTheNight, now: Date): boolean {
-  if (unsupportedReasonOf(platform) !== '' || !isReady(status) || isBusy) return false;
+export const lookAgainAt = (now: Date): Date => new Date(now.getTime() + pauseMs);
+
+export interface NightlyDecision {
+  /** Whether the backup can be begun: the site's turn has come, also while nobody was there to see it, and none was taken since. */
+  isDue: boolean;
+  /** When the site is looked at next. */
+  nextLookAt: Date;
+}
+
+export function decideNightly({ id, platform, status, createdAt, isBusy, scheduled }: SiteOfTheNight, now: Date): NightlyDecision {
   const turn = lastTurn(id, now);
+  const nextTurn = new Date(turn.getTime() + dayMs);
   const since = scheduled.filter((backup) => backup.createdAt >= turn);
-  return createdAt < turn && since.every(({ hasFailed }) => hasFailed) && since.length < attemptsMax;
+  const isOwed = createdAt < turn && since.every(({ hasFailed }) => hasFailed) && since.length < attemptsMax;
+  if (unsupportedReasonOf(platform) !== '' || !isOwed) return { isDue: false, nextLookAt: nextTurn };
+  if (!isReady(status) || isBusy) return { isDue: false, nextLookAt: lookAgainAt(now) };
+  return { isDue: true, nextLookAt: nextTurn };
 }

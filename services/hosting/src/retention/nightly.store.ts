@@ -1,40 +1,48 @@
-import type { Mode } from '@drydock/contracts/platform/values';
-import type { Reader } from '../database.store';
+import { firstIdOf, type Mode } from '@drydock/contracts/platform/values';
+import type { Tx } from '../database.store';
 import { findBusySites } from './busy-sites.store';
 import type { SiteOfTheNight } from './nightly.rules';
 
-const pageSites = 500;
+/** Sites that are looked at in one transaction: no request waits longer for one of them than it takes to begin the backups of all. */
+export const pageSites = 25;
 /** More than the time between two turns of a site. */
 const lookBackMs = 48 * 3_600_000;
 
-export interface NightlyPage {
-  sites: Array<SiteOfTheNight & { orgId: string }>;
-  /** To go on behind; null: this was the last. */
-  next: string | null;
-}
+export type NightlySite = SiteOfTheNight & { orgId: string };
 
-/** Sites whose plan has daily backups, page by page. */
-export async function listNightlySites(tx: Reader, mode: Mode, now: Date, after: string | null): Promise<NightlyPage> {
-  const rows = await tx.site.findMany({
-    where: { mode, dailyBackups: true, ...(after === null ? {} : { id: { gt: after } }) },
-    orderBy: { id: 'asc' },
-    take: pageSites,
-    select: { id: true, orgId: true, platform: true, status: true, createdAt: true },
-  });
+/**
+ * Sites with daily backups that are to be looked at, who has waited longest first, held until the transaction ends. Those that somebody else holds are passed over:
+ * they are there at the next sweep.
+ */
+export async function takeNightlySites(tx: Tx, mode: Mode, now: Date): Promise<NightlySite[]> {
+  const sites = await tx.$queryRaw<Array<Omit<NightlySite, 'isBusy' | 'scheduled'>>>`
+    SELECT id, org_id AS "orgId", platform::text, status::text, created_at AS "createdAt" FROM sites
+    WHERE mode = ${mode}::mode AND daily_backups AND next_backup_at <= ${now} ORDER BY next_backup_at, id LIMIT ${pageSites}
+    FOR NO KEY UPDATE SKIP LOCKED`;
+  const siteIds = sites.map(({ id }) => id);
+  // Ids tell the time: of each site's backups only those of the last days are read.
   const scheduled = await tx.backup.findMany({
-    where: { siteId: { in: rows.map(({ id }) => id) }, kind: 'scheduled', createdAt: { gt: new Date(now.getTime() - lookBackMs) } },
+    where: { siteId: { in: siteIds }, id: { gte: firstIdOf(new Date(now.getTime() - lookBackMs)) }, kind: 'scheduled' },
     select: { siteId: true, createdAt: true, status: true },
   });
-  const busy = await findBusySites(
-    tx,
-    rows.map(({ id }) => id),
-  );
-  const sites = rows.map((site) => ({
+  const busy = await findBusySites(tx, siteIds);
+  return sites.map((site) => ({
     ...site,
     isBusy: busy.has(site.id),
     scheduled: scheduled
       .filter(({ siteId }) => siteId === site.id)
       .map(({ createdAt, status }) => ({ createdAt, hasFailed: status === 'failed' })),
   }));
-  return { sites, next: rows.length < pageSites ? null : (rows.at(-1)?.id ?? null) };
+}
+
+export async function setNextLooks(tx: Tx, looks: ReadonlyArray<{ siteId: string; at: Date }>): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE sites SET next_backup_at = look.at FROM unnest(${looks.map(({ siteId }) => siteId)}::uuid[], ${looks.map(({ at }) => at.toISOString())}::timestamptz[]) look (id, at)
+    WHERE sites.id = look.id`;
+}
+
+/** Its nightly backup has failed: the sweep looks at the site again. Does nothing for a backup of another kind. */
+export async function lookAgain(tx: Tx, backupId: string, at: Date): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE sites SET next_backup_at = ${at} FROM backups WHERE backups.id = ${backupId}::uuid AND backups.kind = 'scheduled' AND sites.id = backups.site_id`;
 }

@@ -58,6 +58,22 @@ describe('the nightly sweep', () => {
     expect(await backupsOf(free)).toEqual([{ kind: 'scheduled', status: 'completed' }]);
   });
 
+  it('looks at a site again minutes after its backup has failed, and at no other time than its next turn otherwise', async () => {
+    const siteId = await givenSite(world.api, world.caller);
+    await setSite(siteId, true);
+    await succeedPlatformWork(world.api, sweepBackupsWorkflow);
+    // The host knows no such site.
+    await until(async () => (await backupsOf(siteId))[0]?.status === 'failed', { timeoutMs: 30_000, what: 'the failure' });
+    const soon = "SELECT id FROM sites WHERE daily_backups AND next_backup_at < now() + interval '10 minutes' AND id = $1";
+    expect(await world.api.rows(soon, [siteId])).toHaveLength(1);
+    const [other] = await world.api.rows<{ site_id: string }>(
+      "SELECT site_id FROM backups WHERE kind = 'scheduled' AND status = 'completed' LIMIT 1",
+    );
+    const next = 'SELECT extract(epoch FROM next_backup_at) > extract(epoch FROM now()) AS later FROM sites WHERE id = $1';
+    expect(await world.api.rows(next, [other?.site_id])).toEqual([{ later: true }]);
+    await setSite(siteId, false);
+  });
+
   it('goes by no on-demand allowance', async () => {
     const siteId = await makeSite(world);
     await setSite(siteId, true);
@@ -135,6 +151,24 @@ describe('expiry', () => {
     await succeedPlatformWork(world.api, expireBackupsWorkflow);
     expect([await look(bad), await look(good)]).toEqual(['expired kept 1', 'expired purged 0']);
     await world.api.rows('UPDATE backups SET purged_at = now() WHERE id = $1', [bad.id]);
+  });
+
+  it('is not kept from the others by any number of those that must stay', async () => {
+    const [busy, free] = [await stored({ expiresInHours: -2 }), await stored({ expiresInHours: -1 })];
+    await world.api.rows(
+      `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id, due_at)
+       VALUES (gen_random_uuid(), 'restore_backup', 'site:' || $1, 'site', $1, $2, 'live', '{}', 'test', now() + interval '1 day')`,
+      [busy.siteId, world.caller.orgId],
+    );
+    await world.api.rows(
+      `INSERT INTO backups (id, site_id, org_id, mode, kind, status, sequence, workflow_id, storage_key, size_bytes, raw_bytes, checksum_sha256, manifest_mac,
+         completed_at, expires_at)
+       SELECT gen_random_uuid(), site_id, org_id, mode, kind, status, sequence + n, workflow_id, storage_key, size_bytes, raw_bytes, checksum_sha256, manifest_mac,
+         completed_at, expires_at FROM backups, generate_series(1, 250) n WHERE id = $1`,
+      [busy.id],
+    );
+    await succeedPlatformWork(world.api, expireBackupsWorkflow);
+    expect([await look(busy), await look(free)]).toEqual(['completed kept 1', 'expired purged 0']);
   });
 
   it('waits for whoever is at work on the site', async () => {

@@ -1,6 +1,7 @@
 import type { createSite as endpoint } from '@drydock/contracts/hosting/sites';
 import { problem } from '@drydock/contracts/platform/problem';
 import { assertWithinQuota } from '@drydock/service/access/org-quota';
+import { changeMetadata } from '@drydock/service/http/change-metadata';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
@@ -26,6 +27,7 @@ export const createSite = (context: HandlerContext) =>
     },
     execute: async (tx: Tx, request, { isProven }) => {
       const { name, primary_domain: primaryDomain, platform, plan } = request.body;
+      const metadata = changeMetadata({}, request.body.metadata);
       await assertWithinQuota(context.database.sql(tx), context.quota, ownerOf(request.caller));
       const site = await insertSite(tx, {
         id: uuidv7(),
@@ -37,6 +39,7 @@ export const createSite = (context: HandlerContext) =>
         status: 'provisioning',
         dailyBackups: plan.daily_backups,
         backupRetentionDays: plan.backup_retention_days,
+        metadata,
       });
       if (site === null) throw problem('domain_in_use');
       const input = { domain: primaryDomain, platform };

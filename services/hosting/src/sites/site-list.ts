@@ -1,5 +1,5 @@
 import type { Caller } from '@drydock/service/access/internal-token';
-import type { Page, PageRequest } from '@drydock/service/http/paging';
+import { listFilter, type Page, type PageRequest } from '@drydock/service/http/paging';
 import type { HandlerContext } from '../context';
 
 interface ListRequest {
@@ -21,7 +21,7 @@ export interface ListPage {
 /** The page of the site's list with the id `list`. Throws 422 `invalid_limit` or `invalid_cursor`. */
 export function readListPage({ pager }: Pick<HandlerContext, 'pager'>, list: string, request: ListRequest): ListPage {
   const { caller, params, now, query = {} } = request;
-  const binding = { list, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${params.siteId}` };
+  const binding = { list, keyId: caller.keyId, filter: listFilter(caller, query, params.siteId) };
   const asked = pager.read(query, binding, now);
   return { asked, now, pageOf: (rows, view) => pager.pageOf(rows, asked, binding, now, { positionOf: ({ id }) => id, view }) };
 }

@@ -2,12 +2,11 @@ import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { readSite } from './find-site';
-import { sitePath, siteSubject } from './site-names';
+import { siteSubject } from './site-names';
 
 export const siteParent = (context: HandlerContext): WorkflowParent<Tx, 'siteId'> => ({
   context,
   param: 'siteId',
   subjectOf: siteSubject,
-  pathOf: sitePath,
   assertThere: (caller, siteId) => readSite(context, { caller, params: { siteId } }),
 });

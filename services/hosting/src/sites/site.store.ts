@@ -1,4 +1,6 @@
-import type { SiteStatus } from '@drydock/contracts/hosting/sites';
+import type { SiteFilter, SiteStatus } from '@drydock/contracts/hosting/sites';
+import { type Metadata, metadataSchema } from '@drydock/contracts/platform/values';
+import { createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
 import { lockRow } from '@drydock/service/database/prisma-database';
 import type { Reader, Tx } from '../database.store';
 import { Prisma, type Site as SiteRow } from '../generated/prisma/client';
@@ -10,8 +12,9 @@ const toSite = ({
   domainProvenAt: _provenAt,
   backupSequence: _sequence,
   serveCheckAt: _serveCheckAt,
+  nextBackupAt: _nextBackupAt,
   ...row
-}: SiteRow): Site => row;
+}: SiteRow): Site => ({ ...row, metadata: metadataSchema.parse(row.metadata) });
 
 export type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null };
 
@@ -34,11 +37,22 @@ export async function lockSite(tx: Tx, owner: Owner, siteId: string): Promise<Si
   return row === null ? null : toSite(row);
 }
 
+/** What the customer calls it and keeps with it. The site is held. */
+export async function describeSite(tx: Tx, siteId: string, change: { name: string; metadata: Metadata }): Promise<Site> {
+  return toSite(await tx.site.update({ where: { id: siteId }, data: change }));
+}
+
 /** Newest first, from behind the site `after`. */
-export async function listSites(tx: Reader, owner: Owner, page: { after: string | null; take: number }): Promise<Site[]> {
+export async function listSites(
+  tx: Reader,
+  owner: Owner,
+  page: { after: string | null; take: number },
+  { status, text, ...created }: SiteFilter,
+): Promise<Site[]> {
   const behind = page.after === null ? {} : { id: { lt: page.after } };
+  const narrowed = { ...oneOf('status', status), ...holding(text, 'name', 'primaryDomain'), ...createdBetween(created) };
   const rows = await tx.site.findMany({
-    where: { orgId: owner.orgId, mode: owner.mode, ...behind },
+    where: { orgId: owner.orgId, mode: owner.mode, ...behind, ...narrowed },
     orderBy: { id: 'desc' },
     take: page.take,
   });

@@ -1,5 +1,5 @@
 import type { SitePlatform, SiteStatus } from '@drydock/contracts/hosting/sites';
-import type { Mode } from '@drydock/contracts/platform/values';
+import type { Metadata, Mode } from '@drydock/contracts/platform/values';
 
 /** Whose world a look-up stays in: one organisation's, and one mode's. */
 export interface Owner {
@@ -19,5 +19,6 @@ export interface Site {
   dailyBackups: boolean;
   /** As asked for; see `retentionDaysOf`. */
   backupRetentionDays: number;
+  metadata: Metadata;
   createdAt: Date;
 }

@@ -11,6 +11,7 @@ export function viewSite(site: Site): SiteView {
     status: site.status,
     url: site.url,
     plan: { daily_backups: site.dailyBackups, backup_retention_days: site.backupRetentionDays },
+    metadata: site.metadata,
     created_at: site.createdAt.toISOString(),
   };
 }

@@ -1,3 +1,4 @@
+import type { SiteView } from '@drydock/contracts/hosting/sites';
 import { auditedOf } from '@drydock/service/testing/audit-log';
 import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
@@ -141,3 +142,27 @@ interface Listed {
   data: Array<{ id: string }>;
   page: { next_cursor: string | null };
 }
+
+describe('PATCH /v1/sites/{siteId}', () => {
+  const change = (id: string, body: object) => api.call('PATCH', `/v1/sites/${id}`, { body });
+
+  it('changes the name and what the customer keeps with the site, also while work is done to it, and is noted', async () => {
+    const { json } = await api.call('POST', '/v1/sites', { body: wanted({ metadata: { contract: 'C-1', team: 'web', empty: '' } }) });
+    const site = json as SiteView;
+    expect(site.metadata).toEqual({ contract: 'C-1', team: 'web' });
+    const changed = await change(site.id, { name: 'Bakery', metadata: { contract: 'C-2', team: null } });
+    expect([changed.status, changed.json]).toEqual([200, { ...site, name: 'Bakery', metadata: { contract: 'C-2' } }]);
+    expect((await change(site.id, {})).json).toEqual(changed.json);
+    expect((await api.call('GET', `/v1/sites/${site.id}`)).json).toEqual(changed.json);
+    expect(await auditedOf(api, `/v1/sites/${site.id}`)).toEqual(['site.create', 'site.update', 'site.update']);
+  });
+
+  it('refuses one name more than twenty, and leaves what was there', async () => {
+    const id = await givenSite(api, owner);
+    const twenty = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`k${index}`, 'v']));
+    expect((await change(id, { metadata: twenty })).status).toBe(200);
+    const refused = await change(id, { name: 'Other', metadata: { more: 'v' } });
+    expect(refused.json).toMatchObject({ status: 422, code: 'invalid_request', errors: [{ pointer: '/metadata' }] });
+    expect((await api.call('GET', `/v1/sites/${id}`)).json).toMatchObject({ metadata: twenty, name: expect.not.stringMatching('Other') });
+  });
+});

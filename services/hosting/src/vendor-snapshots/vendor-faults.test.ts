@@ -5,7 +5,12 @@
  * @processes
  */
 import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { ended } from '@drydock/service/testing/follow-workflow';
+import { putBack, takeMoment } from '@drydock/service/testing/older-database';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { serviceBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
@@ -241,3 +246,32 @@ it('an order that the request has given up on is not sent by a worker that wakes
   expect(await over(siteId)).toMatchObject({ status: 'failed' });
   expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([[], 0]);
 });
+
+it.each(['at once', 'when it is too late to send'] as const)(
+  'a database that was put back to a moment before an order went out finds the order at the vendor, %s: it is followed and noted, and not sent again',
+  async (when) => {
+    const { siteId, packageId } = await makeVendorSite(world);
+    await world.endWorkers();
+    const faults = mkdtempSync(path.join(tmpdir(), 'drydock-vendor-faults-'));
+    writeFileSync(path.join(faults, 'vendor_restore.send.before@kill'), '');
+    const killed = once(world.spawnWorker({ DRYDOCK_FAULTS: faults }), 'exit');
+    const asked = restoreWeb(siteId);
+    await killed;
+    rmSync(faults, { recursive: true });
+    const moment = await takeMoment(world.api.postgres.adminUrl);
+    worker = world.spawnWorker();
+    await asked;
+    expect(await over(siteId)).toEqual({ status: 'succeeded', code: undefined });
+    await world.endWorkers();
+    await putBack(world.api.postgres.adminUrl, moment);
+    if (when === 'when it is too late to send') {
+      const isLate = async () =>
+        (await world.api.rows("SELECT FROM workflow WHERE subject_id = $1 AND (input ->> 'sendBy')::timestamptz < now()", [siteId]))
+          .length > 0;
+      await until(isLate, { timeoutMs: 60_000, what: 'the end of the time to send' });
+    }
+    worker = world.spawnWorker();
+    expect(await over(siteId)).toEqual({ status: 'succeeded', code: undefined });
+    expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);
+  },
+);

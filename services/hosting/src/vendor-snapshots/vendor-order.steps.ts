@@ -66,10 +66,13 @@ type Step = StepContext<OrderInput, unknown>;
 
 /**
  * Sends the order once in the life of its workflow, and resolves with the job that came of it. The vendor takes no idempotency key: a note is
- * committed before the order goes out, and whoever finds the note looks for the job instead of sending again.
+ * committed before the order goes out, and whoever finds the note looks for the job instead of sending again. The vendor is asked without a note
+ * too: our database may have been put back to a moment before the note, and the vendor remembers the order.
  */
 export async function sendOrder(context: WorkContext, step: Step, order: OrderToSend): Promise<{ jobId: string }> {
   const note = await context.database.transaction((tx) => noteSending(tx, step.workflowId, new Date(step.input.sendBy)));
+  const sentBefore = note === 'sent' ? undefined : await lookForJob(step, order);
+  if (sentBefore !== undefined) return { jobId: sentBefore.id };
   if (note === 'late') throw conclude('start_by_passed', { internal: 'the request no longer waits: nothing is sent' });
   if (note === 'fresh') {
     try {
@@ -79,6 +82,17 @@ export async function sendOrder(context: WorkContext, step: Step, order: OrderTo
     }
   }
   return { jobId: (await watchForJob(context, step, order)).id };
+}
+
+/** A vendor that does not answer keeps nothing from going on: that it has such a job of ours is the exception. */
+async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Promise<VendorJob | undefined> {
+  try {
+    return await findJob();
+  } catch (error) {
+    signal.throwIfAborted();
+    log.warn({ err: error }, "the vendor's jobs cannot be looked at before an order");
+    return undefined;
+  }
 }
 
 /** Returns when the order may have been taken all the same; throws when it certainly was not. */

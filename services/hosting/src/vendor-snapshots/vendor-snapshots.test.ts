@@ -1,3 +1,4 @@
+import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { ended, workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
@@ -29,6 +30,12 @@ const webPoint = async (siteId: string): Promise<string> => (await surfaceOf(wor
 const named = async (siteId: string, list: 'databases' | 'mailboxes', name: string) => {
   const item = (await surfaceOf(world, siteId))[list].find((candidate) => candidate.name === name);
   return { item_id: item?.item_id ?? '', timestamp: item?.points[0]?.timestamp ?? '' };
+};
+
+const preflight = async (siteId: string, body: object) => {
+  const answer = await world.api.call('POST', `${snapshotsPath(siteId)}/restore/preflight`, { body });
+  expect(answer.status).toBe(200);
+  return answer.json as Preflight;
 };
 
 describe('the surface', () => {
@@ -115,6 +122,26 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
     expect(mailboxes).toEqual({ ...content.mailboxes, 'temp-info': kept, 'temp-2-info': vendorContent(1).mailboxes['info'] });
   });
 
+  it('is foretold by its preflight, which changes nothing', async () => {
+    const { siteId, packageId } = await makeVendorSite(world);
+    const before = await world.vendor.content(packageId);
+    const timestamp = await webPoint(siteId);
+    const web = { scope: 'web', timestamp };
+    expect(await preflight(siteId, web)).toMatchObject({
+      would: expect.stringMatching(/^Have the platform overwrite the website of /),
+      ...{ resource: `/v1/sites/${siteId}`, refusal: null, undo: false, space: null },
+      point: { id: timestamp, taken_at: (await surfaceOf(world, siteId)).web?.points[0]?.taken_at, age_seconds: expect.any(Number) },
+      findings: [{ level: 'WARNING', code: 'no_safety_copy' }],
+    });
+    const beside = { scope: 'mailbox', ...(await named(siteId, 'mailboxes', 'info')), temp_mailbox: true };
+    expect(await preflight(siteId, beside)).toMatchObject({
+      would: expect.stringMatching(/beside the live one, as temp-info; the live one stays$/),
+      ...{ refusal: null, findings: [] },
+    });
+    expect(await world.vendor.content(packageId)).toEqual(before);
+    expect(await donesOf(world, packageId)).toEqual([]);
+  });
+
   it('stays in progress until the vendor’s own job has ended, and takes nothing else meanwhile', async () => {
     const { siteId } = await makeVendorSite(world);
     const timestamp = await webPoint(siteId);
@@ -137,6 +164,7 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
     const refusedAs = async (body: object, code: string) => {
       const answer = await restore(world, siteId, body);
       expect([answer.status, answer.json]).toMatchObject([422, { code }]);
+      expect(await preflight(siteId, body)).toMatchObject({ refusal: { status: 422, code } });
     };
     await refusedAs({ scope: 'web', timestamp: '12345' }, 'restore_point_stale');
     await refusedAs({ scope: 'database', timestamp: shop.timestamp, item_id: 'none' }, 'restore_point_stale');

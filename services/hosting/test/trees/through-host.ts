@@ -2,7 +2,7 @@ import { realpathSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { uuidv7 } from 'uuidv7';
 import { type BackupStorage, prefixOfKey } from '../../src/providers/backup-storage';
-import type { PackedArchive, SiteRef } from '../../src/providers/site-host';
+import type { PackedArchive, SiteRef, StagedRelease } from '../../src/providers/site-host';
 import type { SiteHostRig } from '../site-host-rig';
 import { newSiteRef, nextOrder } from '../ssh-order';
 import { emptyFolder } from './build-tree';
@@ -17,6 +17,7 @@ export interface RoundTrip {
   before: Tree;
   after: Tree;
   packed: PackedArchive;
+  staged: StagedRelease;
   account: Account;
 }
 
@@ -39,13 +40,13 @@ export async function throughHost(
     const packed = await driver.pack(site, hosted.currentRelease, to, order());
     emptyFolder(directory);
     writeFileSync(path.join(directory, 'index.html'), 'changed');
-    await driver.stage(site, 'next', { source: storage.source(key), archiveId, manifestMac: packed.manifestMac }, order());
+    const staged = await driver.stage(site, 'next', { source: storage.source(key), archiveId, manifestMac: packed.manifestMac }, order());
     await driver.switchRelease(site, { from: hosted.currentRelease, to: 'next' }, nextOrder());
     await driver.thaw(site, nextOrder());
     const restored = realpathSync(await filesDirOf(site));
     const after = readTree(restored);
     await storage.removeAll(prefixOfKey(key));
-    return { before, after, packed, account: { uid, gid } };
+    return { before, after, packed, staged, account: { uid, gid } };
   } finally {
     await driver.destroy(site, nextOrder());
   }

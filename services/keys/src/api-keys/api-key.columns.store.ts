@@ -2,10 +2,11 @@ import { Prisma } from '../generated/prisma/client';
 
 /** The columns of `api_keys k` that make an ApiKeyRecord. */
 export const shownColumns = Prisma.sql`k.id, k.org_id AS "orgId", k.name, k.prefix, k.scopes, k.mode, k.created_at AS "createdAt",
-  k.last_used_at AS "lastUsedAt", k.valid_until AS "validUntil", k.revoked_at AS "revokedAt"`;
+  k.last_used_at AS "lastUsedAt", k.valid_until AS "validUntil", k.revoked_at AS "revokedAt", k.created_by AS "createdBy",
+  k.expires_at AS "expiresAt", k.allowed_ips AS "allowedIps"`;
 
-/** Neither revoked nor, after a rotation, past its grace time; by Postgres' clock, as verification sees it. */
-export const isUsable = Prisma.sql`k.revoked_at IS NULL AND (k.valid_until IS NULL OR k.valid_until > now())`;
+/** Neither revoked nor expired nor, after a rotation, past its grace time; by Postgres' clock, as verification sees it. */
+export const isUsable = Prisma.sql`k.revoked_at IS NULL AND coalesce(least(k.valid_until, k.expires_at) > now(), true)`;
 
 /** What each organisation on the path of `orgs o` is allowed, as KeyRights has it. */
 export const allowedByEach = Prisma.sql`(SELECT jsonb_agg(a.permissions) FROM orgs a WHERE a.id = ANY (o.path)) AS "allowedByEach"`;

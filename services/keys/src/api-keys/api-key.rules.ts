@@ -2,7 +2,7 @@ import { isPermission, type Permission, permissions } from '@drydock/contracts/p
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { ProblemField } from '@drydock/contracts/platform/problems';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { KeyRights } from './api-key.types';
+import type { KeyLimits, KeyRights } from './api-key.types';
 
 /** What is left of a key's scopes once every organisation from the root down has had its say. */
 export const effectiveScopes = ({ scopes, allowedByEach }: KeyRights): Permission[] =>
@@ -48,4 +48,46 @@ export function refuseRotation(rights: readonly string[], held: readonly string[
     .filter((scope) => !held.includes(scope))
     .map((scope) => ({ pointer: '', code: 'scope_not_held', detail: `${scope}: the key holds it and you do not` }));
   return errors.length > 0 ? problem('scope_not_held', { errors }) : null;
+}
+
+/** What a new key has in the place of the old one. Its own limits stay, and the caller's hold where it has none. */
+export const limitsOfRotation = (old: KeyLimits, caller: KeyLimits): KeyLimits => ({
+  expiresAt:
+    [old.expiresAt, caller.expiresAt].filter((end) => end !== null).sort((one, other) => one.getTime() - other.getTime())[0] ?? null,
+  allowedIps: old.allowedIps.length > 0 ? old.allowedIps : caller.allowedIps,
+});
+
+export interface KeyChange {
+  scopes?: readonly string[] | undefined;
+  expiresAt?: Date | null | undefined;
+  allowedIps?: readonly string[] | undefined;
+}
+
+/** Whether a change gives a key time or addresses that it did not have. */
+export function isLifted(old: KeyLimits, { expiresAt, allowedIps }: KeyChange): boolean {
+  const hasMoreTime = expiresAt !== undefined && old.expiresAt !== null && (expiresAt === null || expiresAt > old.expiresAt);
+  const isWider =
+    allowedIps !== undefined &&
+    old.allowedIps.length > 0 &&
+    (allowedIps.length === 0 || allowedIps.some((address) => !old.allowedIps.includes(address)));
+  return hasMoreTime || isWider;
+}
+
+export interface ChangeWorld {
+  old: KeyRights & KeyLimits;
+  isCaller: boolean;
+  /** What the calling key may do right now, and what bounds it. */
+  held: readonly string[];
+  callerLimits: KeyLimits;
+}
+
+/** Why a key may not be changed so, or null. A key never gets more by it, and nobody gets round a limit of its own by it. */
+export function refuseChange({ old, isCaller, held, callerLimits }: ChangeWorld, change: KeyChange): Problem | null {
+  const scopes = change.scopes ?? [];
+  const widened = fields(scopes, (scope) => !old.scopes.includes(scope), 'scope_widened', 'the key does not have it');
+  if (widened.length > 0) return problem('scope_widened', { errors: widened });
+  if (!isLifted(old, change)) return null;
+  const isBound = callerLimits.expiresAt !== null || callerLimits.allowedIps.length > 0;
+  if (isCaller || isBound) return problem('own_limits');
+  return refuseRotation(effectiveScopes(old), held);
 }

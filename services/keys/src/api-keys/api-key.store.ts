@@ -2,9 +2,9 @@ import type { Reader, Tx } from '../database.store';
 import { Prisma } from '../generated/prisma/client';
 import { allowedByEach, isUsable, shownColumns } from './api-key.columns.store';
 import type { HashedSecret } from './api-key.secret';
-import type { ApiKeyRecord, KeyRights, KeyScope } from './api-key.types';
+import type { ApiKeyRecord, KeyLimits, KeyRights, KeyScope } from './api-key.types';
 
-export type NewApiKey = Omit<ApiKeyRecord, 'lastUsedAt' | 'validUntil' | 'revokedAt'> & HashedSecret & { createdBy: string | null };
+export type NewApiKey = Omit<ApiKeyRecord, 'lastUsedAt' | 'validUntil' | 'revokedAt'> & HashedSecret;
 
 /** The key's line in the lists of the organisation and of each above it. */
 const isManaged = ({ orgId, mode }: KeyScope, keyId: string): Prisma.Sql =>
@@ -13,9 +13,11 @@ const isManaged = ({ orgId, mode }: KeyScope, keyId: string): Prisma.Sql =>
 export async function insertApiKey(tx: Tx, key: NewApiKey): Promise<ApiKeyRecord> {
   const [row] = await tx.$queryRaw<ApiKeyRecord[]>`
     WITH minted AS (
-      INSERT INTO api_keys (id, org_id, name, prefix, secret_hash, pepper_version, scopes, mode, created_by, created_at)
+      INSERT INTO api_keys (id, org_id, name, prefix, secret_hash, pepper_version, scopes, mode, created_by, created_at,
+        expires_at, allowed_ips)
       VALUES (${key.id}::uuid, ${key.orgId}::uuid, ${key.name}, ${key.prefix}, ${key.secretHash}, ${key.pepperVersion}::int,
-        ${key.scopes}::text[], ${key.mode}::mode, ${key.createdBy}::uuid, ${key.createdAt}::timestamptz)
+        ${key.scopes}::text[], ${key.mode}::mode, ${key.createdBy}::uuid, ${key.createdAt}::timestamptz,
+        ${key.expiresAt}::timestamptz, ${key.allowedIps}::text[])
       RETURNING *
     ), listed AS (
       INSERT INTO api_key_listings (key_id, org_id, mode)
@@ -42,10 +44,15 @@ export async function lockApiKey(tx: Tx, scope: KeyScope, keyId: string): Promis
   return row ?? null;
 }
 
+/** The key is held. */
+export async function changeApiKey(tx: Tx, keyId: string, change: Pick<ApiKeyRecord, 'name' | 'scopes'> & KeyLimits): Promise<void> {
+  await tx.apiKey.update({ where: { id: keyId }, data: change });
+}
+
 /** What a calling key may do, held until the transaction ends: it is not revoked while it mints. Null when it is no key any more. */
-export async function holdRights(tx: Tx, keyId: string): Promise<KeyRights | null> {
-  const [row] = await tx.$queryRaw<KeyRights[]>`
-    SELECT k.scopes, ${allowedByEach} FROM api_keys k JOIN orgs o ON o.id = k.org_id
+export async function holdRights(tx: Tx, keyId: string): Promise<(KeyRights & KeyLimits) | null> {
+  const [row] = await tx.$queryRaw<Array<KeyRights & KeyLimits>>`
+    SELECT k.scopes, k.expires_at AS "expiresAt", k.allowed_ips AS "allowedIps", ${allowedByEach} FROM api_keys k JOIN orgs o ON o.id = k.org_id
     WHERE k.id = ${keyId}::uuid AND ${isUsable} FOR SHARE OF k`;
   return row ?? null;
 }
@@ -70,11 +77,11 @@ export async function expireApiKey(tx: Tx, keyId: string, graceSeconds: number):
     WHERE id = ${keyId}::uuid`;
 }
 
-/** Keys whose grace time is over become revoked ones, and leave the lists. Resolves with how many. */
+/** Keys that have expired, or whose grace time is over, become revoked ones, and leave the lists. Resolves with how many. */
 export async function retireExpiredKeys(tx: Tx): Promise<number> {
   return tx.$executeRaw`
     WITH retired AS (
-      UPDATE api_keys SET revoked_at = valid_until WHERE revoked_at IS NULL AND valid_until <= now() RETURNING id
+      UPDATE api_keys SET revoked_at = least(valid_until, expires_at) WHERE revoked_at IS NULL AND least(valid_until, expires_at) <= now() RETURNING id
     )
     DELETE FROM api_key_listings WHERE key_id IN (SELECT id FROM retired)`;
 }

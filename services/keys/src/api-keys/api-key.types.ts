@@ -12,6 +12,10 @@ export interface ApiKeyRecord {
   createdAt: Date;
   lastUsedAt: Date | null;
   validUntil: Date | null;
+  createdBy: string | null;
+  expiresAt: Date | null;
+  /** Empty: from anywhere. */
+  allowedIps: string[];
   revokedAt: Date | null;
 }
 
@@ -20,6 +24,9 @@ export interface KeyRights {
   scopes: string[];
   allowedByEach: string[][];
 }
+
+/** What bounds the use of a key beyond its rights. What it mints has the same. */
+export type KeyLimits = Pick<ApiKeyRecord, 'expiresAt' | 'allowedIps'>;
 
 /** Whose keys a caller may manage: those of its organisation and below; with a sandbox key, the sandbox keys among them. */
 export interface KeyScope {

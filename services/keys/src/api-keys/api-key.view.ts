@@ -1,4 +1,4 @@
-import type { ApiKey, MintedApiKey } from '@drydock/contracts/keys/api-keys';
+import type { ApiKey, ApiKeyDetail, MintedApiKey } from '@drydock/contracts/keys/api-keys';
 import type { ApiKeyRecord } from './api-key.types';
 
 export const viewApiKey = (key: ApiKeyRecord): ApiKey => ({
@@ -13,3 +13,10 @@ export const viewApiKey = (key: ApiKeyRecord): ApiKey => ({
 });
 
 export const viewMinted = (key: ApiKeyRecord, token: string): MintedApiKey => ({ ...viewApiKey(key), token });
+
+export const viewDetail = (key: ApiKeyRecord): ApiKeyDetail => ({
+  ...viewApiKey(key),
+  expires_at: key.expiresAt?.toISOString() ?? null,
+  allowed_ips: key.allowedIps,
+  created_by: key.createdBy,
+});

@@ -15,14 +15,14 @@ export const createApiKey = ({ secrets }: HandlerContext) =>
     execute: async (tx, request) => {
       const { caller, body, now } = request;
       const { name, scopes, sandbox, org_id } = body;
-      const held = await holdCreator(tx, caller);
+      const { held, ...limits } = await holdCreator(tx, caller);
       const orgId = org_id ?? caller.orgId;
       const lineage = await lockLineage(tx, caller.orgId, orgId);
       const targetAllows = lineage === null ? null : allowedOf(lineage);
       const refusal = refuseMint({ callerMode: caller.mode, held, targetAllows, scopes, sandbox });
       if (refusal !== null) throw refusal;
       const mode = sandbox ? ('sandbox' as const) : ('live' as const);
-      const minted = await mintKey(tx, secrets, request, { orgId, name, scopes: normaliseScopes(scopes), mode });
+      const minted = await mintKey(tx, secrets, request, { orgId, name, scopes: normaliseScopes(scopes), mode, ...limits });
       await recordAudit(tx, caller, { orgId, action: 'api_key.create', target: minted.headers.location, at: now });
       return minted;
     },

@@ -5,16 +5,17 @@ import type { Caller } from '@drydock/service/access/internal-token';
 import type { Tx } from '../database.store';
 import { effectiveScopes } from './api-key.rules';
 import { holdRights } from './api-key.store';
+import type { KeyLimits } from './api-key.types';
 
 /**
- * What the calling key may do, read and held in the transaction that mints with it. The gateway's word may be a second old, and a key
+ * What the calling key may do and what bounds it, read and held in the transaction that mints with it. The gateway's word may be a second old, and a key
  * outlives that second: one minted by a key that was just revoked would be a way around the revocation.
  * Throws 401 when the key is gone, 403 when it may not mint any more.
  */
-export async function holdCreator(tx: Tx, caller: Caller): Promise<Permission[]> {
+export async function holdCreator(tx: Tx, caller: Caller): Promise<KeyLimits & { held: Permission[] }> {
   const rights = await holdRights(tx, caller.keyId);
   if (rights === null) throw problem('unauthenticated', { internal: 'the calling key is revoked or unknown' });
   const held = effectiveScopes(rights).filter((scope) => caller.scopes.includes(scope));
   authorise(['apikeys.manage'], { ...caller, scopes: held });
-  return held;
+  return { held, expiresAt: rights.expiresAt, allowedIps: rights.allowedIps };
 }

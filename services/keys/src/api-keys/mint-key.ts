@@ -5,7 +5,7 @@ import { uuidv7 } from 'uuidv7';
 import type { Tx } from '../database.store';
 import type { KeySecrets } from './api-key.secret';
 import { insertApiKey } from './api-key.store';
-import type { ApiKeyRecord } from './api-key.types';
+import type { ApiKeyRecord, KeyLimits } from './api-key.types';
 import { viewMinted } from './api-key.view';
 
 /** The part of a request that a new key depends on. */
@@ -20,7 +20,7 @@ export async function mintKey(
   tx: Tx,
   secrets: KeySecrets,
   { caller, idempotencyKey, now }: MintingRequest,
-  key: Pick<ApiKeyRecord, 'orgId' | 'name' | 'scopes' | 'mode'>,
+  key: Pick<ApiKeyRecord, 'orgId' | 'name' | 'scopes' | 'mode'> & KeyLimits,
 ): Promise<{ status: 201; headers: { location: string }; body: MintedApiKey }> {
   const id = uuidv7();
   const prefix = secrets.newPrefix();

@@ -55,6 +55,13 @@ test('without a grace time the old token is refused by every gateway once the ro
   expect(await looksBefore(rotate(old.id, { grace_seconds: 0 }), async () => !(await isGood(old.token)))).toBeGreaterThan(10);
 });
 
+test('what a key may no longer do after a change it may do at no gateway once the change is answered', async () => {
+  const key = await api.mint(root.caller, { scopes: ['sites.view'] });
+  const isNarrowed = async (): Promise<boolean> => JSON.stringify(await api.verify(key.token)).includes('"scopes":[]');
+  const answered = api.call(root.caller, 'PATCH', `/v1/api-keys/${key.id}`, { body: { scopes: [] } });
+  expect(await looksBefore(answered, isNarrowed)).toBeGreaterThan(10);
+});
+
 test('a right that is taken from an organisation is gone at every gateway once the change is answered', async () => {
   const rights = ['apikeys.manage', 'sites.view'];
   const child = await api.createOrg(root.caller, { name: 'Loses a right', permissions: rights });

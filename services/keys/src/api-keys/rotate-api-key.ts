@@ -5,7 +5,7 @@ import { recordAudit } from '../audit/audit.store';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { seenEverywhere } from '../seen-everywhere';
-import { effectiveScopes, refuseRotation } from './api-key.rules';
+import { effectiveScopes, limitsOfRotation, refuseRotation } from './api-key.rules';
 import { expireApiKey, lockApiKey } from './api-key.store';
 import { holdCreator } from './hold-creator';
 import { mintKey } from './mint-key';
@@ -18,13 +18,13 @@ export const rotateApiKey = (context: HandlerContext) =>
       const { params, caller, body, now } = request;
       // Before the caller's own lock: a key that replaces itself would else wait for itself to be let go by a twin.
       const old = await lockApiKey(tx, caller, params.keyId);
-      const held = await holdCreator(tx, caller);
+      const { held, ...own } = await holdCreator(tx, caller);
       if (old === null) throw problem('api_key_not_found');
       const scopes = effectiveScopes(old);
       const refusal = refuseRotation(scopes, held);
       if (refusal !== null) throw refusal;
       const { orgId, name, mode } = old;
-      const minted = await mintKey(tx, context.secrets, request, { orgId, name, scopes, mode });
+      const minted = await mintKey(tx, context.secrets, request, { orgId, name, scopes, mode, ...limitsOfRotation(old, own) });
       await expireApiKey(tx, old.id, body.grace_seconds);
       await recordAudit(tx, caller, { orgId, action: 'api_key.rotate', target: `/v1/api-keys/${old.id}`, at: now });
       return minted;

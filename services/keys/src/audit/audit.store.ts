@@ -1,8 +1,10 @@
-import type { AuditEntry } from '@drydock/contracts/keys/audit-log';
-import type { Mode } from '@drydock/contracts/platform/values';
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { AuditEntry, AuditFilter } from '@drydock/contracts/keys/audit-log';
+import { type Event, type EventType, isEventType } from '@drydock/contracts/keys/events';
+import { firstIdOf, type Mode } from '@drydock/contracts/platform/values';
 import { uuidv7 } from 'uuidv7';
 import type { Reader, Tx } from '../database.store';
+import { storeEvents } from '../events/event.store';
+import { Prisma } from '../generated/prisma/client';
 
 export interface AuditRow {
   id: string;
@@ -14,17 +16,22 @@ export interface AuditRow {
   at: Date;
 }
 
-/** Keys' own entry, in the transaction of what it tells of. `orgId` is where it happened, which may be below the actor's own. */
+/** Keys' own entry and event, in the transaction of what they tell of. `orgId` is where it happened, which may be below the actor's own. */
 export async function recordAudit(
   tx: Tx,
   actor: { keyId: string | null; mode: Mode },
-  entry: { orgId: string; action: string; target: string; at: Date },
-): Promise<void> {
+  entry: { orgId: string; action: EventType; target: string; at: Date },
+): Promise<Event> {
   const { keyId, mode } = actor;
-  await tx.auditLogEntry.create({ data: { id: uuidv7(), service: 'keys', mode, actorKeyId: keyId, workflowId: null, ...entry } });
+  const id = uuidv7();
+  const { orgId: org_id, action: type, target: resource, at } = entry;
+  await tx.auditLogEntry.create({ data: { id, service: 'keys', mode, actorKeyId: keyId, workflowId: null, ...entry } });
+  const event = { id, type, at: at.toISOString(), org_id, resource, actor_key_id: keyId, workflow: null };
+  await storeEvents(tx, [{ ...event, mode }]);
+  return event;
 }
 
-/** Takes a delivery; entries that are already there stay as they are. */
+/** Takes a delivery; entries that are already there stay as they are. What was done at once is an event too; workflows tell of themselves. */
 export async function storeDelivery(tx: Tx, service: string, entries: readonly (AuditEntry & { mode: Mode })[]): Promise<void> {
   await tx.auditLogEntry.createMany({
     data: entries.map((entry) => ({
@@ -40,15 +47,44 @@ export async function storeDelivery(tx: Tx, service: string, entries: readonly (
     })),
     skipDuplicates: true,
   });
+  const events = entries.flatMap(({ action: type, target: resource, workflow_id, ...entry }) =>
+    workflow_id === null && isEventType(type) ? [{ ...entry, type, resource, workflow: null }] : [],
+  );
+  if (events.length > 0) await storeEvents(tx, events);
 }
 
-export const listAudit = (
+/** Whose entries are listed: those of one organisation, or of it and all below it. */
+export interface AuditScope {
+  orgId: string;
+  mode: Mode;
+  withChildren: boolean;
+}
+
+/** Newest first, from behind the entry `after`. Of each organisation no more is read than the page may need, however long its log is. */
+export function listAudit(
   tx: Reader,
-  { orgId, mode }: Pick<Caller, 'orgId' | 'mode'>,
+  scope: AuditScope,
   page: { after: string | null; take: number },
-): Promise<AuditRow[]> =>
-  tx.auditLogEntry.findMany({
-    where: { orgId, mode, ...(page.after === null ? {} : { id: { lt: page.after } }) },
-    orderBy: { id: 'desc' },
-    take: page.take,
-  });
+  filter: AuditFilter,
+): Promise<AuditRow[]> {
+  const { actor_key_id: actorKeyId, action, target, created_after: from, created_before: to } = filter;
+  const nearIdOf = (moment: Date, slackMs: number): string => firstIdOf(new Date(moment.getTime() + slackMs));
+  const conditions = [
+    Prisma.sql`l.mode = ${scope.mode}::"mode"`,
+    ...(actorKeyId === undefined ? [] : [Prisma.sql`l.actor_key_id = ${actorKeyId}::uuid`]),
+    ...(action === undefined ? [] : [Prisma.sql`l.action = ${action}`]),
+    ...(target === undefined ? [] : [Prisma.sql`l.target = ${target}`]),
+    ...(page.after === null ? [] : [Prisma.sql`l.id < ${page.after}::uuid`]),
+    ...(from === undefined ? [] : [Prisma.sql`l.at >= ${from} AND l.id >= ${nearIdOf(from, -clockSlackMs)}::uuid`]),
+    ...(to === undefined ? [] : [Prisma.sql`l.at < ${to} AND l.id < ${nearIdOf(to, clockSlackMs)}::uuid`]),
+  ];
+  const orgs = scope.withChildren ? Prisma.sql`${scope.orgId}::uuid = ANY (o.path)` : Prisma.sql`o.id = ${scope.orgId}::uuid`;
+  return tx.$queryRaw<AuditRow[]>`
+    SELECT e.* FROM orgs o CROSS JOIN LATERAL (
+      SELECT l.id, l.org_id AS "orgId", l.actor_key_id AS "actorKeyId", l.action, l.target, l.workflow_id AS "workflowId", l.at
+      FROM audit_log l WHERE l.org_id = o.id AND ${Prisma.join(conditions, ' AND ')} ORDER BY l.id DESC LIMIT ${page.take}::int
+    ) e WHERE ${orgs} ORDER BY e.id DESC LIMIT ${page.take}::int`;
+}
+
+/** An entry's id is made near to its moment, by another clock perhaps. The log has an index by ids, and it grows for ever: what lies further off is not looked at. */
+const clockSlackMs = 3_600_000;

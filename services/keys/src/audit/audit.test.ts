@@ -129,3 +129,31 @@ test('the log pages, newest first', async () => {
   expect(found).toHaveLength(7);
   expect(refusalOf(await api.call({ ...root.caller, scopes: [] }, 'GET', '/v1/audit-log'))).toBe('403 permission_denied');
 });
+
+test('the log of an organisation is read by those above it, alone or with all below it in one list, and by nobody else', async () => {
+  const child = await api.createOrg(root.caller, { name: 'Child', permissions: ['audit.view', 'orgs.manage', 'apikeys.manage'] });
+  const { caller: childCaller } = await api.mint(root.caller, { org_id: child.id, scopes: ['audit.view', 'orgs.manage'] });
+  const grandchild = await api.createOrg(childCaller, { name: 'Grandchild', permissions: ['audit.view'] });
+  const { orgId } = root.caller;
+  const stranger = await api.bootstrap({ newKey: true });
+  const [own, below, deep, foreign] = [entryOf(orgId), entryOf(child.id), entryOf(grandchild.id), entryOf(stranger.caller.orgId)];
+  await deliver([own, below, deep, foreign].map((entry) => ({ ...entry, mode: 'live' })));
+  await deliver([{ ...entryOf(child.id), mode: 'sandbox' }]);
+  const read = (caller: Caller, query: string) => api.call(caller, 'GET', `/v1/audit-log?target=/v1/sites/x${query}`);
+  const idsOf = async (caller: Caller, query: string): Promise<string[]> => {
+    const { data } = (await read(caller, query)).json as { data: AuditEntry[] };
+    return data.map(({ id }) => id);
+  };
+  expect(await idsOf(root.caller, '')).toEqual([own.id]);
+  expect(await idsOf(root.caller, '&children=true')).toEqual([deep.id, below.id, own.id]);
+  expect(await idsOf(root.caller, `&org_id=${child.id}`)).toEqual([below.id]);
+  expect(await idsOf(root.caller, `&org_id=${child.id}&children=true`)).toEqual([deep.id, below.id]);
+  expect(await idsOf(childCaller, '&children=true')).toEqual([deep.id, below.id]);
+  const { data, page } = (await read(root.caller, '&children=true&limit=2')).json as { data: AuditEntry[]; page: PageMeta };
+  expect(data.map(({ id }) => id)).toEqual([deep.id, below.id]);
+  expect(await idsOf(root.caller, `&children=true&limit=2&cursor=${page.next_cursor}`)).toEqual([own.id]);
+  for (const other of [orgId, stranger.caller.orgId, uuidv7()])
+    expect(refusalOf(await read(childCaller, `&org_id=${other}`))).toBe('403 org_out_of_scope');
+  const { caller: sandbox } = await api.mint(root.caller, { sandbox: true, scopes: ['audit.view'] });
+  for (const query of ['&children=true', `&org_id=${child.id}`]) expect(refusalOf(await read(sandbox, query))).toBe('403 sandbox_key');
+});

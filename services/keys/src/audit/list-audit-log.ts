@@ -1,15 +1,28 @@
 import { listAuditLog as endpoint } from '@drydock/contracts/keys/audit-log';
+import { problem } from '@drydock/contracts/platform/problem';
+import { listFilter } from '@drydock/service/http/paging';
 import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
+import { assertLiveCaller } from '../orgs/live-caller';
+import { findOrg } from '../orgs/org.store';
 import { listAudit } from './audit.store';
 import { viewAudit } from './audit.view';
 
 export const listAuditLog = ({ pager, database }: HandlerContext) =>
   ({
     read: async ({ caller, query, now }) => {
-      const binding = { list: endpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}` };
+      const binding = { list: endpoint.id, keyId: caller.keyId, filter: listFilter(caller, query) };
       const page = pager.read(query, binding, now);
-      const rows = await listAudit(database.pool, caller, { after: page.after, take: page.limit + 1 });
+      const { org_id: orgId = caller.orgId, children } = query;
+      const withChildren = children === 'true';
+      if (orgId !== caller.orgId || withChildren) assertLiveCaller(caller);
+      if (orgId !== caller.orgId && (await findOrg(database.pool, caller.orgId, orgId)) === null) throw problem('org_out_of_scope');
+      const rows = await listAudit(
+        database.pool,
+        { orgId, mode: caller.mode, withChildren },
+        { after: page.after, take: page.limit + 1 },
+        query,
+      );
       return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: viewAudit }) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

@@ -12,11 +12,12 @@ import { viewOrg } from './org.view';
 
 export const updateOrg = (context: HandlerContext) =>
   ({
-    execute: async (tx, { params, caller, body, now }) => {
+    execute: async (tx, { params, caller, body, now, assertMatch }) => {
       assertLiveCaller(caller);
       const locked = await lockForChange(tx, caller.orgId, params.orgId);
       if (locked === null) throw problem('org_not_found');
       const { above, org } = locked;
+      await assertMatch(() => viewOrg(org));
       const { name, permissions } = body;
       // An organisation may give up rights of its own, but only one above it can give it more.
       const bound = allowedOf(org.id === caller.orgId ? [...above, org] : above);

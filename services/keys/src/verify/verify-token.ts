@@ -25,7 +25,8 @@ export async function verifyToken({ database, secrets, lastUses }: VerifyContext
   const isSecret = secrets.matches(parsed.secret, key);
   if (key === null || !isSecret || !key.isUsable || key.mode !== parsed.mode) return refused;
   lastUses.note(key.id, now);
-  return { valid: true, key_id: key.id, org_id: key.orgId, mode: key.mode, scopes: effectiveScopes(key) };
+  const limits = key.allowedIps.length === 0 ? {} : { allowed_ips: key.allowedIps };
+  return { valid: true, key_id: key.id, org_id: key.orgId, mode: key.mode, scopes: effectiveScopes(key), ...limits };
 }
 
 /** The gateway's question. */

@@ -8,6 +8,8 @@ export interface VerifiableKey extends HashedSecret, KeyRights {
   orgId: string;
   mode: Mode;
   isUsable: boolean;
+  /** Empty: from anywhere. */
+  allowedIps: string[];
 }
 
 /**
@@ -16,7 +18,7 @@ export interface VerifiableKey extends HashedSecret, KeyRights {
  */
 export const verifySql = `
 SELECT k.id, k.org_id AS "orgId", k.mode, k.scopes, k.secret_hash AS "secretHash", k.pepper_version AS "pepperVersion",
-       k.revoked_at IS NULL AND (k.valid_until IS NULL OR k.valid_until > now()) AS "isUsable",
+       k.allowed_ips AS "allowedIps", k.revoked_at IS NULL AND coalesce(least(k.valid_until, k.expires_at) > now(), true) AS "isUsable",
        (SELECT jsonb_agg(a.permissions) FROM orgs a WHERE a.id = ANY (o.path)) AS "allowedByEach"
 FROM (SELECT $1::text AS prefix) asked
 LEFT JOIN api_keys k ON k.prefix = asked.prefix

@@ -22,6 +22,8 @@ export interface AppSettings {
   isolation: Isolation;
   /** Where there is no isolation: whether the operator has said that sites may take over this machine. */
   isRiskTaken: boolean;
+  /** Whether the site has used up its disk space: an application would go on writing. */
+  isDiskFull(): boolean;
   filesDir: string;
   log: AppLog;
   databaseUrl: string;
@@ -67,6 +69,11 @@ export class AppProcess {
       await child.stop('SIGKILL', 0);
       throw error;
     }
+  }
+
+  /** The first process of its box, which all others in it come from. */
+  get boxPid(): number | null {
+    return this.child.process.pid ?? null;
   }
 
   get isRunning(): boolean {

@@ -19,6 +19,11 @@ export class SandboxUnavailable extends AppDown {
   override readonly name = 'SandboxUnavailable';
 }
 
+/** No application is started while its site has more on disk than it may. */
+export class DiskFull extends AppDown {
+  override readonly name = 'DiskFull';
+}
+
 /** What the application's own files ask for, as they were found with the request. */
 export interface RestartWish {
   /** The mtime of tmp/restart.txt. */
@@ -39,6 +44,8 @@ export class AppRunner {
   private booting: Promise<AppProcess> | null = null;
   private failedMs = Number.NEGATIVE_INFINITY;
   private isClosed = false;
+  /** How often a process was begun, whatever became of it. */
+  starts = 0;
 
   constructor(settings: AppSettings, generations: AppGenerations, log: Log) {
     this.settings = settings;
@@ -49,6 +56,11 @@ export class AppRunner {
   /** The running process; null while there is none. */
   get running(): AppProcess | null {
     return this.current?.isRunning === true ? this.current : null;
+  }
+
+  /** Whether code of the application may be running, also before it listens. */
+  get isActive(): boolean {
+    return this.booting !== null || this.running !== null;
   }
 
   /** The process that is due. Throws {@link AppDown} when none can be started. */
@@ -62,6 +74,12 @@ export class AppRunner {
     return this.booting;
   }
 
+  /** Ends the process at once. The next request starts another, if it may. */
+  async end(): Promise<void> {
+    await this.booting?.catch(() => undefined);
+    await this.current?.stop();
+  }
+
   /** Ends the process when its requests have. */
   async close(): Promise<void> {
     this.isClosed = true;
@@ -71,9 +89,11 @@ export class AppRunner {
 
   private async boot(seconds: number): Promise<AppProcess> {
     if (this.isClosed) throw new AppDown('the release is no longer served');
-    const { isolation, isRiskTaken } = this.settings;
+    const { isolation, isRiskTaken, isDiskFull } = this.settings;
     if (isolation.kind === 'none' && !isRiskTaken) throw new SandboxUnavailable(isolation.reason);
+    if (isDiskFull()) throw new DiskFull('the site has used up its disk space');
     if (performance.now() - this.failedMs < retryMs) throw new AppDown('the application did not start a moment ago');
+    this.starts += 1;
     try {
       const fresh = await AppProcess.start(await this.generations.next(), this.settings);
       const old = this.current;

@@ -16,6 +16,7 @@ interface SiteAppSettings {
   isolation: Isolation;
   /** Whether applications run where nothing keeps them apart. */
   isRiskTaken: boolean;
+  isDiskFull(): boolean;
   onStart(child: GuardedChild): void;
   log: Log;
 }
@@ -33,8 +34,8 @@ export class SiteApp {
 
   /** For one release: its folder, its database. */
   openRunner(filesDir: string, databaseUrl: string): AppRunner {
-    const { uid, isolation, isRiskTaken, onStart, log } = this.settings;
-    const settings = { filesDir, databaseUrl, log: this.printed, uid, isolation, isRiskTaken, onStart };
+    const { uid, isolation, isRiskTaken, isDiskFull, onStart, log } = this.settings;
+    const settings = { filesDir, databaseUrl, log: this.printed, uid, isolation, isRiskTaken, isDiskFull, onStart };
     return new AppRunner(settings, { next: () => this.nextGeneration() }, log);
   }
 

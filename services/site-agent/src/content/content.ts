@@ -7,6 +7,7 @@ import type { Isolation } from '@drydock/process/isolation';
 import { programInBox, programMounts } from '@drydock/process/programs';
 import type { Log } from '@drydock/service/telemetry/log';
 import { encodeFrame, FrameReader, sendFrame } from './frames';
+import { type PagePlaces, PagesBusy } from './page-places';
 import {
   chunkBytes,
   describedSchema,
@@ -36,6 +37,9 @@ export interface ContentSettings {
   /** For pages: straight to the release's database, as the site's role. */
   databaseUrl: string;
   log: Log;
+  places: PagePlaces;
+  /** Whose share of the host it uses. */
+  organisation(): string;
   onStart(child: GuardedChild): void;
   /** Ends sessions of the site's role at the server. */
   endSessions(backendPids: number[]): Promise<void>;
@@ -51,6 +55,16 @@ interface Told {
   body: Buffer;
 }
 
+export interface Visited {
+  visit: Visit;
+  body: Buffer;
+  rest: RestOfFile | null;
+  /** To be called when a page that was rendered is sent, or will not be: until then it has a place of its organisation's. */
+  leave(): void;
+}
+
+type VisitQuestion = Omit<Extract<Question, { ask: 'visit' }>, 'ask' | 'may_render'>;
+
 /**
  * What one release's files say, through a child in the site's box: this process follows no path inside of a site. The child is started by the
  * first question and ends when nobody has asked for a minute; its death costs the questions that it had not answered.
@@ -58,6 +72,7 @@ interface Told {
 export class Content {
   private readonly settings: ContentSettings;
   private child: Promise<ContentChild> | null = null;
+  private running: ContentChild | null = null;
   private idle: NodeJS.Timeout | undefined;
   private isClosed = false;
 
@@ -65,14 +80,29 @@ export class Content {
     this.settings = settings;
   }
 
-  async visit(
-    question: Omit<Extract<Question, { ask: 'visit' }>, 'ask'>,
-  ): Promise<{ visit: Visit; body: Buffer; rest: RestOfFile | null }> {
-    const child = await this.take();
-    const { value, body } = await child.ask({ ask: 'visit', ...question });
-    const visit = visitSchema.parse(value);
-    const handle = visit.found.kind === 'file' ? visit.found.handle : null;
-    return { visit, body, rest: handle === null ? null : new RestOfFile(child, handle) };
+  /** What is rendered has a place of its organisation's, or waits for one. Only the child knows what has to be: a file never waits. Throws {@link PagesBusy}. */
+  async visit(question: VisitQuestion): Promise<Visited> {
+    const { places, organisation } = this.settings;
+    const place = places.renderNow(organisation());
+    const visited = await this.visitWith(question, place);
+    if (visited.visit.found.kind !== 'page_waits') return visited;
+    return this.visitWith(question, await places.render(organisation()));
+  }
+
+  private async visitWith(question: VisitQuestion, place: (() => void) | null): Promise<Visited> {
+    try {
+      const child = await this.take();
+      const { value, body } = await child.ask({ ask: 'visit', ...question, may_render: place !== null });
+      const visit = visitSchema.parse(value);
+      const handle = visit.found.kind === 'file' ? visit.found.handle : null;
+      const isRendered = visit.found.kind === 'page';
+      if (!isRendered) place?.();
+      const leave = isRendered && place !== null ? place : () => undefined;
+      return { visit, body, rest: handle === null ? null : new RestOfFile(child, handle), leave };
+    } catch (error) {
+      place?.();
+      throw error;
+    }
   }
 
   /** Starts the child before anybody waits for it. Never throws: the first request tries again. */
@@ -98,7 +128,7 @@ export class Content {
     const untilMs = performance.now() + lastDownloadMs;
     while (child?.isBusy === true && performance.now() < untilMs) await sleep(busyMs);
     clearTimeout(this.idle);
-    await child?.end();
+    if (child) await this.endChild(child);
   }
 
   private take(): Promise<ContentChild> {
@@ -110,21 +140,51 @@ export class Content {
   }
 
   private async startChild(): Promise<ContentChild> {
-    const forget = (): void => {
-      this.child = null;
-    };
+    const { places, organisation } = this.settings;
+    let leave = (): void => undefined;
     try {
-      return await ContentChild.start(this.settings, forget);
+      leave = await places.takeProcess(organisation());
+      const child = await ContentChild.start(this.settings);
+      const forget = places.watch({
+        organisation: organisation(),
+        get isBusy() {
+          return child.isBusy;
+        },
+        get usedMs() {
+          return child.usedMs;
+        },
+        end: () => void this.endChild(child),
+      });
+      void child.exited.then(() => {
+        forget();
+        leave();
+        if (this.running === child) this.forget();
+      });
+      this.running = child;
+      return child;
     } catch (error) {
-      forget();
+      leave();
+      this.forget();
+      if (error instanceof PagesBusy) throw error;
       throw new ContentError('the site has no process for its files', { cause: error });
     }
+  }
+
+  private forget(): void {
+    this.running = null;
+    this.child = null;
+  }
+
+  /** The next request finds a fresh one, which does not wait for this one's end. */
+  private async endChild(child: ContentChild): Promise<void> {
+    if (this.running === child) this.forget();
+    await child.end();
   }
 
   private async endIdle(): Promise<void> {
     const child = await this.child?.catch(() => null);
     if (child?.isBusy === true) this.idle = setTimeout(() => void this.endIdle(), idleMs).unref();
-    else await child?.end();
+    else if (child) await this.endChild(child);
   }
 }
 
@@ -179,8 +239,10 @@ class ContentChild {
   private answeredMs = performance.now();
   private isEnding = false;
   openHandles = 0;
+  /** When it was last asked. */
+  usedMs = performance.now();
 
-  private constructor(child: GuardedChild, settings: ContentSettings, onEnd: () => void) {
+  private constructor(child: GuardedChild, settings: ContentSettings) {
     this.child = child;
     this.settings = settings;
     this.way = wayOf(child.process);
@@ -195,12 +257,11 @@ class ContentChild {
     });
     this.way.on('error', () => undefined); // its end is told below
     void child.exited.then((exit) => {
-      onEnd();
       this.leave(`the process of the site ended with ${exit.signal ?? `code ${exit.code}`}`);
     });
   }
 
-  static async start(settings: ContentSettings, onEnd: () => void): Promise<ContentChild> {
+  static async start(settings: ContentSettings): Promise<ContentChild> {
     const { isolation, filesDir, uid, databaseUrl } = settings;
     const env = { PAGES_DATABASE_URL: databaseUrl, NODE_ENV: 'production' };
     const stdio: ['ignore', 'ignore', 'ignore', 'pipe'] = ['ignore', 'ignore', 'ignore', 'pipe'];
@@ -220,7 +281,11 @@ class ContentChild {
             onOrphan: 'SIGKILL',
           });
     settings.onStart(child);
-    return new ContentChild(child, settings, onEnd);
+    return new ContentChild(child, settings);
+  }
+
+  get exited(): Promise<unknown> {
+    return this.child.exited;
   }
 
   get isBusy(): boolean {
@@ -231,6 +296,7 @@ class ContentChild {
     if (this.isEnding || this.asked.size >= askedMax) return Promise.reject(new ContentError('the process of the site is busy'));
     this.lastId = (this.lastId % 0xffff_fff0) + 1;
     const id = this.lastId;
+    this.usedMs = performance.now();
     if (this.asked.size === 0) this.watch();
     return new Promise((resolve, reject) => {
       this.asked.set(id, { resolve, reject });

@@ -14,6 +14,8 @@ export const questionSchema = z.discriminatedUnion('ask', [
     is_whole: z.boolean(),
     /** A process of the application runs: the release is one, even if its app.js has just gone. */
     app_runs: z.boolean(),
+    /** A page with queries may be rendered; otherwise the answer is that one waits. */
+    may_render: z.boolean(),
   }),
   z.object({ ask: z.literal('bytes'), handle: z.int(), start: z.int(), length: z.int() }),
   z.object({ ask: z.literal('close'), handle: z.int() }),
@@ -37,6 +39,8 @@ const foundSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('folder'), location: z.string() }),
   /** Rendered; the answer's body is the HTML. */
   z.object({ kind: z.literal('page') }),
+  /** It has to be rendered, which was not allowed. */
+  z.object({ kind: z.literal('page_waits') }),
   z.object({ kind: z.literal('page_failed'), is_unavailable: z.boolean(), reason: z.string() }),
   fileSchema,
 ]);

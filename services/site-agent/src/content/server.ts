@@ -68,19 +68,23 @@ class ContentServer {
     // What lies in public/ is sent as it is; the rest of an application, its code above all, is its own to answer for.
     const root = isApp ? path.join(this.root, 'public') : this.root;
     const resolved: Resolved = asked.is_read ? resolveFile(root, asked.path) : { kind: 'none' };
-    const { found, body } = resolved.kind === 'file' ? await this.present(resolved, asked.is_whole) : { found: resolved, body: undefined };
+    const { found, body } = resolved.kind === 'file' ? await this.present(resolved, asked) : { found: resolved, body: undefined };
     const visit: Visit = { app, found };
     return body === undefined ? { value: visit } : { value: visit, body };
   }
 
-  private async present(file: Extract<Resolved, { kind: 'file' }>, isWhole: boolean): Promise<{ found: Found; body?: Buffer }> {
+  private async present(
+    file: Extract<Resolved, { kind: 'file' }>,
+    { is_whole, may_render: mayRender }: { is_whole: boolean; may_render: boolean },
+  ): Promise<{ found: Found; body?: Buffer }> {
     const { fd, stats, extension } = file;
+    let isWhole = is_whole;
     const size = Number(stats.size);
     let isKept = false;
     try {
       if (extension === '.html' && stats.size <= pageBytesMax) {
         const page = readAt(fd, 0, size).toString();
-        if (isTemplate(page)) return await this.pages.render(page);
+        if (isTemplate(page)) return mayRender ? await this.pages.render(page) : { found: { kind: 'page_waits' } };
         isWhole = isWhole && size <= firstBytes;
       }
       const body = isWhole && size > 0 ? readAt(fd, 0, Math.min(size, firstBytes)) : Buffer.alloc(0);

@@ -21,6 +21,8 @@ export interface EndpointOptions {
   cluster: SitesAddress;
   /** The database of the current release, asked at the moment a session goes through; null while there is none. */
   currentDatabase: () => string | null;
+  /** Whether the database is so large that nobody may write to it any more. */
+  isDiskFull: () => boolean;
   /** Whether this is the database of a release that is being served: its pages and its application ask for it by its own name. */
   isServed: (database: string) => boolean;
 }
@@ -42,6 +44,13 @@ export class DatabaseEndpoint {
       if (greeting.kind === 'cancel') this.forwardCancel(client, greeting.packet);
       else void this.admit(client, greeting);
     });
+  }
+
+  /** How many sessions there were; as long as it stays the same and none is open, nobody has written. */
+  sessionsBegun = 0;
+
+  get isInUse(): boolean {
+    return this.sessions.size > 0;
   }
 
   get server(): Server {
@@ -85,6 +94,7 @@ export class DatabaseEndpoint {
   private refusalOf({ parameters }: Startup): Buffer | null {
     const user = parameters.get('user') ?? '';
     if (user !== this.options.role) return writeFatal('28000', 'this address serves one role only');
+    if (this.options.isDiskFull()) return writeFatal('53100', 'the site has used up its disk space');
     if (parameters.has('replication')) return writeFatal('28000', 'replication is not offered here');
     const database = parameters.get('database') ?? user;
     if (database === endpointDatabase || this.options.isServed(database)) return null;
@@ -106,6 +116,7 @@ export class DatabaseEndpoint {
       return;
     }
     this.sessions.add(client);
+    this.sessionsBegun += 1;
     upstream.setNoDelay(true).connect(this.options.cluster);
     upstream.on('error', end).on('close', end);
     client.on('close', end);

@@ -129,5 +129,6 @@ test.each(batches)(
     expect(await canaries.harm((role) => role !== roleOf(site))).toEqual([]);
     expect(await readPage(neighbour.url)).toBe('file=1 row=1');
     await rm(packed, { recursive: true, force: true });
+    if (isChaos) process.stderr.write(`site ${batch}: ${pages.length} relations, no harm\n`);
   },
 );

@@ -14,6 +14,10 @@ const nameSchema = z.array(z.object({ datname: z.string() }));
 const keptSessions = 20;
 /** Refused by pg_hba.conf. */
 const refusedCode = '28000';
+/** A setting without a meaning of its own. */
+const readOnlyMark = 'drydock.is_disk_full';
+const lookSql = `select pg_database_size(d.oid)::float8 as bytes, coalesce(s.setconfig @> $3::text[], false) as "isReadOnly" from pg_database d
+  left join pg_db_role_setting s on s.setdatabase = d.oid and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
 /** Duplicate object: a role that an earlier, interrupted attempt has made. */
 const duplicateCode = '42710';
 /** Postgres may recover for this long after the machine has crashed. */
@@ -137,9 +141,31 @@ export class SitesCluster {
     await this.admin.query(sql, [pids, role, database]);
   }
 
+  /** Ends all sessions of the role in its database. What dumps and fills it has roles of its own and goes on. */
+  async endAllSessionsOf(role: string, database: string): Promise<void> {
+    await this.admin.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1 and datname = $2', [role, database]);
+  }
+
   async listDatabases(owner: string): Promise<string[]> {
     const sql = 'select datname from pg_database where pg_get_userbyid(datdba) = $1';
     return nameSchema.parse((await this.admin.query(sql, [owner])).rows).map((row) => row.datname);
+  }
+
+  /** What a database takes on disk, and whether {@link keepReadOnly} is in force for its role. Null when it has gone. */
+  async look(role: string, database: string): Promise<{ bytes: number; isReadOnly: boolean } | null> {
+    const { rows } = await this.admin.query(lookSql, [role, database, [`${readOnlyMark}=on`, 'default_transaction_read_only=on']]);
+    return z.array(z.object({ bytes: z.number(), isReadOnly: z.boolean() })).parse(rows)[0] ?? null;
+  }
+
+  /**
+   * Sessions of the role begin read-only from now on; one that says otherwise may still write, so that rows can be deleted. The mark tells
+   * our own setting from a customer's.
+   */
+  async keepReadOnly(role: string, database: string, isOn: boolean): Promise<void> {
+    const alter = `alter role ${quoteName(role)} in database ${quoteName(database)}`;
+    const names = ['default_transaction_read_only', readOnlyMark];
+    const changes = names.map((name) => (isOn ? `${alter} set ${name} = on` : `${alter} reset ${name}`));
+    await this.admin.query(`begin; ${changes.join('; ')}; commit`);
   }
 
   /** Straight to a database as a site's role, past the site's endpoint: for this process, since no box shows the socket. */

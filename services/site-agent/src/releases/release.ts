@@ -19,6 +19,7 @@ export interface ReleaseOptions {
 export class Release {
   readonly releaseId: string;
   readonly database: string;
+  readonly filesDir: string;
   readonly app: AppRunner;
   readonly content: Content;
   private inFlight = 0;
@@ -27,6 +28,7 @@ export class Release {
   private constructor({ releaseId, database, filesDir, openApp, openContent }: ReleaseOptions) {
     this.releaseId = releaseId;
     this.database = database;
+    this.filesDir = filesDir;
     this.app = openApp(filesDir);
     this.content = openContent(filesDir);
   }

@@ -22,6 +22,19 @@ export function sendText(response: ServerResponse, status: number, text: string,
   response.end(text);
 }
 
+/** A page is in our memory until its visitor has taken it: one who does not is not waited for any longer. */
+const untakenMs = 30_000;
+
+function leaveWhenSent(response: ServerResponse, leave: () => void): void {
+  const timer = setTimeout(() => response.destroy(), untakenMs);
+  const end = (): void => {
+    clearTimeout(timer);
+    leave();
+  };
+  if (response.destroyed || response.writableFinished) end();
+  else response.once('close', end);
+}
+
 function sendHtml(response: ServerResponse, html: Buffer, isHead: boolean): void {
   const headers = { 'content-type': 'text/html; charset=utf-8', 'content-length': html.length, 'cache-control': 'no-store' };
   response.writeHead(200, headers);
@@ -72,7 +85,7 @@ const pathOf = ({ url = '/' }: IncomingMessage): string => url.split('?')[0] ?? 
 export async function serveRequest(request: IncomingMessage, response: ServerResponse, release: Release, isProbe: boolean): Promise<void> {
   const isWhole = request.method === 'GET' && request.headers.range === undefined && request.headers['if-none-match'] === undefined;
   const question = { path: pathOf(request), is_read: isRead(request), is_whole: isWhole, app_runs: release.app.running !== null };
-  const { visit, body, rest } = await release.content.visit(question);
+  const { visit, body, rest, leave } = await release.content.visit(question);
   const { app, found } = visit;
   try {
     if (app !== null) {
@@ -85,6 +98,7 @@ export async function serveRequest(request: IncomingMessage, response: ServerRes
     }
     await sendFound(request, response, release, { found, body, rest });
   } finally {
+    if (found.kind === 'page') leaveWhenSent(response, leave);
     await rest?.close();
   }
 }
@@ -104,6 +118,8 @@ async function sendFound(
       return sendHtml(response, body, request.method === 'HEAD');
     case 'page_failed':
       throw found.is_unavailable ? new PageUnavailable(found.reason) : new PageFailed(found.reason);
+    case 'page_waits':
+      throw new PageUnavailable('a page was neither rendered nor refused');
     case 'file':
       return sendFile(request, response, release, { found, body, rest });
   }

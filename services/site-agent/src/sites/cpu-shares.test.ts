@@ -1,12 +1,12 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { niceOf } from '@drydock/agent/host/cpu-shares';
 import { type PostgresServer, startPostgres } from '@drydock/postgres/server/postgres';
 import { readNice, readProcessUse } from '@drydock/process/priority';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
-import { niceOf } from './cpu-shares';
 import { siteRolePattern } from './site-folder';
 
 let folder: string;

@@ -66,6 +66,10 @@ export class HostedSites {
     return site;
   }
 
+  all(): Iterable<Site> {
+    return this.sites.values();
+  }
+
   /** The organisation of the site with this role; null for a role of nobody's. */
   organisationOf(role: string): string | null {
     for (const site of this.sites.values()) if (site.record.role === role) return site.organisation;
@@ -169,7 +173,7 @@ export class HostedSites {
       password: randomBytes(24).toString('hex'),
       http_port: await this.ports.allocate(),
       database_port: await this.ports.allocate(),
-      uid: await this.accounts.allocate(),
+      uid: process.getuid?.() === 0 ? await this.accounts.allocate() : null,
       ...(organisation_id !== undefined && { organisation_id }),
     };
   }

@@ -29,7 +29,7 @@ const env = { PATH: '/usr/local/bin:/usr/bin:/bin', NODE_ENV: 'production', ...a
  * A namespace in which the site's account is all there is: its owner's rights over its files, whatever their modes say, and no right over anything else. So a
  * file that its owner has closed to himself is packed and removed like any other. Where it cannot be had the program runs without.
  */
-const asOwner = [
+export const asOwner = [
   '/bin/sh',
   '-c',
   'unshare --user --map-root-user true 2>/dev/null && exec unshare --user --map-root-user "$@"; exec "$@"',

@@ -1,5 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
+import type { CpuShares, WorkKind } from '@drydock/agent/host/cpu-shares';
 import { listenStubbornly } from '@drydock/agent/host/listen-stubbornly';
 import {
   type AppDescription,
@@ -18,6 +19,7 @@ import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';
 import { SiteApp } from '../apps/site-app';
 import { Content } from '../content/content';
+import type { PagePlaces } from '../content/page-places';
 import type { ConnectionBudget } from '../database/connection-budget';
 import { DatabaseEndpoint } from '../database/database-endpoint';
 import type { SitesCluster } from '../database/sites-cluster';
@@ -28,7 +30,7 @@ import type { LoaderAccess } from '../releases/transfer-access';
 import { Gate } from '../serving/gate';
 import { probeSite } from '../serving/probe-site';
 import { SiteWeb } from '../serving/site-web';
-import type { CpuShares, WorkKind } from './cpu-shares';
+import { SiteDisk } from './site-disk';
 import type { SiteFolder, SiteRecord } from './site-folder';
 
 /** Longer than a page's statement may take, shorter than visitors bear. */
@@ -43,6 +45,10 @@ export interface SiteSurroundings {
   removal: SlowRemoval;
   budget: ConnectionBudget;
   cpu: CpuShares;
+  /** What pages take of this host, by organisation. */
+  places: PagePlaces;
+  /** What the live files of a site may take, and its live database as much again. */
+  diskBytes: number;
   /** How what touches a site's content is kept to it. */
   isolation: Isolation;
   /** Whether applications run where nothing keeps them apart. */
@@ -74,6 +80,7 @@ export class Site {
   private current: Release | null = null;
   /** The current release and those whose last requests are still answered. After a switch and one back, two have the same database. */
   private readonly served = new Set<Release>();
+  private readonly disk: SiteDisk;
 
   constructor(folder: SiteFolder, record: SiteRecord, around: SiteSurroundings) {
     this.folder = folder;
@@ -81,7 +88,8 @@ export class Site {
     this.around = { ...around, log: around.log.child({ site_id: record.site_id }) };
     this.releases = new ReleaseStore(folder, around.cluster, around.removal);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
-    this.app = new SiteApp({ ...this.around, folder, uid: record.uid, onStart });
+    const isDiskFull = (): boolean => this.disk.areFilesFull;
+    this.app = new SiteApp({ ...this.around, folder, uid: record.uid, isDiskFull, onStart });
     this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.around.log });
     const { cluster, budget } = around;
     this.endpoint = new DatabaseEndpoint({
@@ -91,8 +99,11 @@ export class Site {
       budget,
       cluster: cluster.address,
       currentDatabase: () => this.current?.database ?? null,
+      isDiskFull: () => this.disk.isDatabaseClosed,
       isServed: (database) => [...this.served].some((release) => release.database === database),
     });
+    const watch = (child: GuardedChild): void => this.watch(child, 'job');
+    this.disk = new SiteDisk({ ...this.around, uid: record.uid, role: record.role, endpoint: this.endpoint, watch });
   }
 
   /** Serves what the pointer names; a site without one yet answers 503 until it is completed. Again: goes on where a failure stopped it. */
@@ -131,6 +142,11 @@ export class Site {
   /** Each process that works for this site is told of when it starts. */
   watch(child: GuardedChild, kind: WorkKind): void {
     this.around.cpu.watch(child, this.organisation, kind);
+  }
+
+  /** Counts what the live release has on disk, and holds the site to its share. */
+  async checkDisk(): Promise<void> {
+    if (this.current !== null) await this.disk.check(this.current);
   }
 
   /** Makes what a crash may have kept from being made: role, first release, pointer. */
@@ -328,11 +344,12 @@ export class Site {
   }
 
   private openContent(filesDir: string, databaseUrl: string, database: string): Content {
-    const { isolation, log, cluster } = this.around;
+    const { isolation, log, cluster, places } = this.around;
     const { uid, role } = this.record;
+    const organisation = (): string => this.organisation;
     const endSessions = (pids: number[]): Promise<void> => cluster.endSessionsOf(role, database, pids);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
-    return new Content({ isolation, filesDir, uid, databaseUrl, log, endSessions, onStart });
+    return new Content({ isolation, filesDir, uid, databaseUrl, log, places, organisation, endSessions, onStart });
   }
 
   private async requireRelease(releaseId: string): Promise<{ database: string }> {

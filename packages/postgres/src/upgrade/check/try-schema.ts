@@ -7,7 +7,7 @@ import { type Finding, remedyFor } from './prechecks.rules';
 
 /** Before and after roles are made members of each other, as in `copySchema`. */
 const parts: readonly (readonly Part[])[] = [
-  ['schemas', 'extensions', 'pre', 'keys'],
+  ['schemas', 'extensions', 'pre', 'dropChecks', 'attach', 'keys'],
   ['indexes', 'rest', 'late'],
 ];
 /** A table that cannot be made fails everything that is about it. */

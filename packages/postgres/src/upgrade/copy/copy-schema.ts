@@ -27,6 +27,8 @@ export async function copySchema(move: Move): Promise<void> {
     await runPart(stage, 'schemas');
     await runPart(stage, 'extensions');
     await runPart(stage, 'pre');
+    await runPart(stage, 'dropChecks');
+    await runPart(stage, 'attach');
     if (move.path === 'logical') await runPart(stage, 'keys');
     await syncRoles(await stage.server('old'), await stage.server('target'), move.databaseName);
   });

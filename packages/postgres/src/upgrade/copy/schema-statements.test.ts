@@ -27,7 +27,9 @@ test('keys come before the rows, indexes and the rest after them, and what would
     ALTER TABLE public.a SET (fillfactor = 50);
     CREATE SCHEMA s;
     ALTER TABLE ONLY public.a FORCE ROW LEVEL SECURITY;
-    ALTER TABLE ONLY public.b NO FORCE ROW LEVEL SECURITY;`),
+    ALTER TABLE ONLY public.b NO FORCE ROW LEVEL SECURITY;
+    ALTER TABLE ONLY public.p ATTACH PARTITION public.a FOR VALUES FROM (1) TO (2);
+    COMMENT ON CONSTRAINT a_early ON public.a IS 'x';`),
   );
   const post = readOwners(
     splitStatements(`ALTER TABLE ONLY public.a ADD CONSTRAINT a_pkey PRIMARY KEY (id);
@@ -38,6 +40,8 @@ test('keys come before the rows, indexes and the rest after them, and what would
     CREATE TRIGGER t AFTER INSERT ON public.a FOR EACH ROW EXECUTE FUNCTION public.f();
     ALTER TABLE public.a ENABLE ALWAYS TRIGGER t;
     ALTER TABLE ONLY public.a ADD CONSTRAINT a_fk FOREIGN KEY (id) REFERENCES public.b(id);
+    ALTER TABLE public.a ADD CONSTRAINT a_late CHECK ((id > 0)) NOT VALID;
+    COMMENT ON CONSTRAINT a_late ON public.a IS 'x';
     CREATE PUBLICATION mine WITH (publish = 'insert');`),
   );
   const heads = Object.fromEntries(
@@ -49,10 +53,11 @@ test('keys come before the rows, indexes and the rest after them, and what would
   expect(heads).toEqual({
     schemas: ['CREATE SCHEMA s'],
     extensions: [],
-    pre: ['CREATE TABLE public.a', 'ALTER TABLE public.a', 'ALTER TABLE ONLY'],
+    pre: ['CREATE TABLE public.a', 'ALTER TABLE public.a', 'ALTER TABLE ONLY', 'COMMENT ON CONSTRAINT'],
+    attach: ['ALTER TABLE ONLY'],
     keys: ['ALTER TABLE ONLY', 'CREATE UNIQUE INDEX', 'ALTER TABLE ONLY'],
     indexes: ['CREATE INDEX a_x'],
     rest: ['ALTER INDEX public.p_x', 'CREATE TRIGGER t', 'ALTER TABLE ONLY', 'CREATE PUBLICATION mine'],
-    late: ['ALTER TABLE ONLY', 'ALTER TABLE public.a'],
+    late: ['ALTER TABLE ONLY', 'ALTER TABLE public.a', 'ALTER TABLE public.a', 'COMMENT ON CONSTRAINT'],
   });
 });

@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { dumpSchema } from '../../dump/dump-schema';
+import { dumpBothSections } from '../../dump/dump-schema';
+import { listTables } from '../../dump/list-tables';
+import { addStatements, dropStatement, readChecks } from '../../load/deferred-checks';
 import { type Statement, splitStatements } from '../../load/split-statements';
 import { readRows, type Stage } from '../session';
 import { platformRole } from './own-objects';
@@ -19,6 +21,10 @@ export interface SchemaPlan {
   extensions: PlannedStatement[];
   /** Types, functions, tables, views. */
   pre: PlannedStatement[];
+  /** CHECKs that call the customer's functions go, until no more rows arrive. */
+  dropChecks: PlannedStatement[];
+  /** Partitions become part of their table. Postgres looks at their CHECKs then, and may call the functions. */
+  attach: PlannedStatement[];
   /** Unique keys and replica identities: replication needs them before the first row. */
   keys: PlannedStatement[];
   /** Other indexes, which may be built two at a time once the rows are there. */
@@ -37,6 +43,10 @@ export interface OwnedStatement extends Statement {
 const isSetting = ({ outline }: Statement): boolean => /^(?:SET |SELECT pg_catalog\.set_config)/i.test(outline);
 const isLate = ({ outline }: Statement): boolean =>
   /^ALTER TABLE .* (?:(?<!NO )FORCE ROW LEVEL SECURITY|ENABLE (?:ALWAYS|REPLICA) (?:TRIGGER|RULE) )/i.test(outline);
+/** A CHECK that pg_dump makes behind the rows, since it is not validated; and the comment of any constraint there. */
+const isLateCheck = ({ outline }: Statement): boolean =>
+  /^ALTER (?:TABLE|DOMAIN) .* ADD CONSTRAINT .* CHECK .* NOT VALID;?$/is.test(outline) || /^COMMENT ON CONSTRAINT /i.test(outline);
+const isAttach = ({ outline }: Statement): boolean => /^ALTER TABLE (?:ONLY )?.* ATTACH PARTITION /i.test(outline);
 const isKey = ({ outline }: Statement): boolean =>
   /^ALTER TABLE .* (?:ADD CONSTRAINT .* (?:PRIMARY KEY|UNIQUE)\b|REPLICA IDENTITY )/i.test(outline) ||
   /^CREATE UNIQUE INDEX /i.test(outline);
@@ -91,11 +101,9 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const url = await stage.readerUrl('old');
   const { schema, guardSchema, digits } = stage.own;
   const request = { url, isComplete: true, isMadeByOwners: true, excludeSchemas: [schema, guardSchema], signal: stage.move.signal };
-  const [pre, post] = await Promise.all([
-    dumpSchema({ ...request, section: 'pre-data' }),
-    dumpSchema({ ...request, section: 'post-data' }),
-  ]);
   const reader = await stage.reader('old');
+  const tables = (await listTables(reader)).length;
+  const { pre, post } = await dumpBothSections({ ...request, tables });
   const [database] = await readRows(reader, ownerSchema, databaseOwnerSql);
   const extensions = await readRows(reader, ownerSchema, extensionOwnersSql);
   const owners = {
@@ -104,10 +112,20 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   };
   const isOwn = ({ outline }: Statement): boolean => outline.includes(digits);
   const read = (sql: string): OwnedStatement[] => readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
-  return sortStatements(read(pre), read(post), owners);
+  const plan = sortStatements(read(pre), read(post), owners);
+  // pg_dump makes those that are not validated behind the rows, where they are late by themselves.
+  const checks = (await readChecks(reader)).filter(({ validated }) => validated);
+  return {
+    ...plan,
+    dropChecks: checks.map((check) => ({ sql: dropStatement(check), owner: check.role })),
+    late: [
+      ...checks.filter(({ is_local }) => is_local).flatMap((check) => addStatements(check).map((sql) => ({ sql, owner: check.role }))),
+      ...plan.late,
+    ],
+  };
 }
 
-export function sortStatements(pre: OwnedStatement[], post: OwnedStatement[], owners: SchemaOwners): SchemaPlan {
+export function sortStatements(pre: OwnedStatement[], post: OwnedStatement[], owners: SchemaOwners): Omit<SchemaPlan, 'dropChecks'> {
   const extensionOf = ({ text }: Statement): string | null => {
     const name = extensionForm.exec(withoutComments(text))?.[1];
     if (name === undefined) return null;
@@ -124,17 +142,18 @@ export function sortStatements(pre: OwnedStatement[], post: OwnedStatement[], ow
   };
   const planned = (statements: OwnedStatement[]): PlannedStatement[] =>
     statements.map((statement) => ({ sql: statement.text, owner: ownerOf(statement) }));
-  const early = pre.filter((statement) => !isLate(statement) && !isSchema(statement) && !isPlatforms(statement));
-  const now = post.filter((statement) => !isLate(statement));
+  const early = pre.filter((statement) => !isLate(statement) && !isSchema(statement) && !isAttach(statement) && !isPlatforms(statement));
+  const now = post.filter((statement) => !isLate(statement) && !isLateCheck(statement));
   // An extension of the platform's brings its own comment.
   const extensions = pre.filter((statement) => isPlatforms(statement) && /^CREATE /i.test(statement.outline));
   return {
     schemas: planned(pre.filter(isSchema)),
     extensions: extensions.map(({ text }) => ({ sql: text, owner: null })),
     pre: planned(early),
+    attach: planned(pre.filter(isAttach)),
     keys: planned(now.filter(isKey)),
     indexes: planned(now.filter(isIndex)),
     rest: planned(now.filter((statement) => !isKey(statement) && !isIndex(statement))),
-    late: planned([...pre, ...post].filter(isLate)),
+    late: planned([...pre.filter(isLate), ...post.filter((statement) => isLate(statement) || isLateCheck(statement))]),
   };
 }

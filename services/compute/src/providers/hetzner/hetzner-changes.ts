@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { assertRollbackAllowed } from '../assert-rollback-allowed';
+import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
+import { isPowered, type PowerKind } from '../change.rules';
 import type { Accepted, Change } from '../compute-change.types';
 import { ComputeError } from '../compute-error';
 import type { ComputeReader } from '../compute-provider';
@@ -25,8 +26,12 @@ export async function sendChange(api: ProviderApi, reader: ComputeReader, change
       return await sendCreate(api, change, signal);
     case 'start':
       return await sendStart(api, reader, change, signal);
+    case 'power_on':
+    case 'power_off':
+    case 'reboot':
+      return await sendPower(api, reader, change, signal);
     case 'delete':
-      return await sendDelete(api, change, signal);
+      return await sendDelete(api, reader, change, signal);
     case 'take_snapshot':
       return await sendSnapshot(api, change, signal);
     case 'delete_snapshot':
@@ -65,12 +70,32 @@ async function sendStart(
   return accepted(machineId, action);
 }
 
-async function sendDelete(api: ProviderApi, { kind, machineId }: Of<'delete'>, signal?: AbortSignal): Promise<Accepted> {
+/** What the provider calls it: how it is asked for, and the action that comes of it. */
+export function powerOf(change: Of<PowerKind>): { path: string; command: string } {
+  if (change.kind === 'power_on') return { path: 'poweron', command: 'start_server' };
+  if (change.kind === 'power_off')
+    return change.isForced ? { path: 'poweroff', command: 'stop_server' } : { path: 'shutdown', command: 'shutdown_server' };
+  return change.isForced ? { path: 'reset', command: 'reset_server' } : { path: 'reboot', command: 'reboot_server' };
+}
+
+async function sendPower(api: ProviderApi, reader: ComputeReader, change: Of<PowerKind>, signal?: AbortSignal): Promise<Accepted> {
+  const { kind, machineId } = change;
+  const machine = await assertPowerAllowed(reader, change, signal);
+  if (isPowered(machine, kind)) return { actionId: null, machineId, snapshotId: null };
+  const call = { method: 'POST', path: ['servers', machineId, 'actions', powerOf(change).path] } as const;
+  const { action } = await api.change(call, kind, actionAnswer, signal);
+  return accepted(machineId, action);
+}
+
+async function sendDelete(api: ProviderApi, reader: ComputeReader, change: Of<'delete'>, signal?: AbortSignal): Promise<Accepted> {
+  const { kind, machineId } = change;
+  const done: Accepted = { actionId: null, machineId, snapshotId: null };
+  if ((await assertDeletionAllowed(reader, change, signal)) === null) return done;
   try {
     const { action } = await api.change({ method: 'DELETE', path: ['servers', machineId] }, kind, actionAnswer, signal);
     return accepted(machineId, action);
   } catch (error) {
-    if (error instanceof ComputeError && error.reason === 'machine_not_found') return { actionId: null, machineId, snapshotId: null };
+    if (error instanceof ComputeError && error.reason === 'machine_not_found') return done;
     throw error;
   }
 }

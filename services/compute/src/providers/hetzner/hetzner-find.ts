@@ -2,13 +2,13 @@ import { z } from 'zod';
 import type { Accepted, Change, Checkpoint } from '../compute-change.types';
 import type { ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
-import { referenceLabel } from './hetzner-changes';
+import { powerOf, referenceLabel } from './hetzner-changes';
 import { readActions, type Seen } from './hetzner-reader';
 import { imageSchema } from './hetzner-schemas';
 
 const checkpointSchema: z.ZodType<Seen> = z.strictObject({ highestActionId: z.int() });
 
-const commandOf: Readonly<Record<Change['kind'], string>> = {
+const commands = {
   create: 'create_server',
   start: 'start_server',
   delete: 'delete_server',
@@ -16,7 +16,18 @@ const commandOf: Readonly<Record<Change['kind'], string>> = {
   delete_snapshot: '',
   rollback: 'rebuild_server',
   rebuild: 'rebuild_server',
-};
+} as const;
+
+function commandOf(change: Change): string {
+  switch (change.kind) {
+    case 'power_on':
+    case 'power_off':
+    case 'reboot':
+      return powerOf(change).command;
+    default:
+      return commands[change.kind];
+  }
+}
 
 export async function findChange(
   api: ProviderApi,
@@ -38,7 +49,7 @@ export async function findChange(
   const begun = actions.findLast(
     ({ id, command, resources }) =>
       id > highestActionId &&
-      command === commandOf[change.kind] &&
+      command === commandOf(change) &&
       (snapshot === null || resources.some((resource) => String(resource.id) === snapshot)),
   );
   if (begun === undefined && snapshot === null && change.kind !== 'create') return null;

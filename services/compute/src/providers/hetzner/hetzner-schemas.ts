@@ -20,7 +20,7 @@ export const serverSchema = z.object({
   name: z.string(),
   status: z.string(),
   locked: z.boolean(),
-  protection: z.object({ rebuild: z.boolean() }),
+  protection: z.object({ rebuild: z.boolean(), delete: z.boolean() }),
   public_net: z.object({ ipv4: address, ipv6: address }).nullish(),
   server_type: z.object({ name: z.string(), architecture: z.string().nullish() }),
   location: z.object({ name: z.string() }).nullish(),

@@ -20,6 +20,7 @@ export const machineOf = (server: HetznerServer): Machine => ({
   addresses: [server.public_net?.ipv4?.ip, server.public_net?.ipv6?.ip].filter((ip) => ip !== undefined),
   isLocked: server.locked,
   isRebuildProtected: server.protection.rebuild,
+  isDeleteProtected: server.protection.delete,
   spec: server.server_type.name,
   zone: server.location?.name ?? server.datacenter?.location.name ?? null,
   image: server.image?.name ?? (server.image == null ? null : String(server.image.id)),

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
-import { assertRollbackAllowed } from '../assert-rollback-allowed';
+import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
+import { isPowered, type PowerKind } from '../change.rules';
 import type { Accepted, Change, Checkpoint } from '../compute-change.types';
 import { ComputeError } from '../compute-error';
 import type { ComputeReader } from '../compute-provider';
@@ -8,7 +9,7 @@ import type { ProviderApi } from '../http/provider-api';
 import type { HttpCall } from '../http/provider-http';
 import { noteOf, snapshotNameOf, vmidOf } from './order-note';
 import { findVm } from './proxmox-cluster';
-import { readCheckpoint } from './proxmox-find';
+import { powerOrderOf, readCheckpoint } from './proxmox-find';
 import { firstDisk, type ProxmoxOptions } from './proxmox-options';
 import { dataOf, type Resource, upidSchema } from './proxmox-schemas';
 
@@ -30,8 +31,12 @@ export async function sendChange(sender: Sender, change: Change, checkpoint: Che
       return await sendClone(sender, change, signal);
     case 'start':
       return await sendStart(sender, change, signal);
+    case 'power_on':
+    case 'power_off':
+    case 'reboot':
+      return await sendPower(sender, change, checkpoint, signal);
     case 'delete':
-      return await sendDelete(sender, change, signal);
+      return await sendDelete(sender, change, checkpoint, signal);
     case 'take_snapshot':
       return await sendSnapshot(sender, change, checkpoint, signal);
     case 'delete_snapshot':
@@ -74,10 +79,21 @@ async function sendStart(
   return { actionId: upid, machineId, snapshotId: null };
 }
 
-/** A VM that runs is not deleted: it is stopped first, and only what is off is asked to be destroyed. */
-async function sendDelete({ api, reader }: Sender, { kind, machineId }: Of<'delete'>, signal?: AbortSignal): Promise<Accepted> {
-  const vm = await findVm(api, machineId, signal);
-  if (vm === null) return { actionId: null, machineId, snapshotId: null };
+async function sendPower({ api, reader }: Sender, change: Of<PowerKind>, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted> {
+  const { kind, machineId } = change;
+  const machine = await assertPowerAllowed(reader, change, signal);
+  if (isPowered(machine, kind)) return { actionId: null, machineId, snapshotId: null };
+  const vm = await requireFree(api, machineId, checkpoint, signal);
+  const timeout = kind === 'power_on' || change.isForced ? {} : form({ timeout: String(change.guestSeconds) });
+  const call = { method: 'POST', path: vmPath(vm, 'status', powerOrderOf(change)), ...timeout } as const;
+  return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
+}
+
+/** A VM that runs is not deleted: its power is cut first, and only what is off is asked to be destroyed. */
+async function sendDelete({ api, reader }: Sender, change: Of<'delete'>, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted> {
+  const { kind, machineId } = change;
+  if ((await assertDeletionAllowed(reader, change, signal)) === null) return { actionId: null, machineId, snapshotId: null };
+  const vm = await requireFree(api, machineId, checkpoint, signal);
   if (vm.status === 'running') await stopVm(api, reader, vm, signal);
   const call = { method: 'DELETE', path: vmPath(vm), query: [['purge', '1']] } as const;
   return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
@@ -85,8 +101,13 @@ async function sendDelete({ api, reader }: Sender, { kind, machineId }: Of<'dele
 
 const looksMax = 20;
 
+/** Nothing of the deletion was accepted, whatever came of the stop. The deletion begins again and looks whether the VM still runs. */
 async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, signal?: AbortSignal): Promise<void> {
-  const upid = await api.change({ method: 'POST', path: vmPath(vm, 'status', 'stop') }, 'delete', upidAnswer, signal);
+  const call = { method: 'POST', path: vmPath(vm, 'status', 'stop') } as const;
+  const upid = await api.change(call, 'power_off', upidAnswer, signal).catch((error: unknown) => {
+    if (!(error instanceof ComputeError) || error.reason !== 'ambiguous') throw error;
+    throw new ComputeError('unavailable', `no answer to the stop of VM ${vm.vmid}`, { cause: error });
+  });
   for (let look = 0; look < looksMax; look += 1) {
     if ((await reader.readAction(String(vm.vmid), upid, signal)).state !== 'running') return;
     await wait(500, undefined, { signal });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { PowerKind } from '../change.rules';
 import type { Accepted, Change, Checkpoint } from '../compute-change.types';
 import type { ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
@@ -14,7 +15,7 @@ type Seen = z.infer<typeof checkpointSchema>;
 
 export const readCheckpoint = (checkpoint: Checkpoint): Seen => checkpointSchema.parse(JSON.parse(checkpoint));
 
-const taskTypes: Readonly<Record<Change['kind'], string>> = {
+const taskTypes = {
   create: 'qmclone',
   start: 'qmstart',
   delete: 'qmdestroy',
@@ -22,7 +23,25 @@ const taskTypes: Readonly<Record<Change['kind'], string>> = {
   delete_snapshot: 'qmdelsnapshot',
   rollback: 'qmrollback',
   rebuild: '',
-};
+} as const;
+
+/** What a change of the power is asked for as, under `status/`; its task is called so too. */
+export function powerOrderOf(change: Extract<Change, { kind: PowerKind }>): string {
+  if (change.kind === 'power_on') return 'start';
+  if (change.kind === 'power_off') return change.isForced ? 'stop' : 'shutdown';
+  return change.isForced ? 'reset' : 'reboot';
+}
+
+function taskTypeOf(change: Change): string {
+  switch (change.kind) {
+    case 'power_on':
+    case 'power_off':
+    case 'reboot':
+      return `qm${powerOrderOf(change)}`;
+    default:
+      return taskTypes[change.kind];
+  }
+}
 
 /** The VM's tasks of this type so far, where it is now: what a change begins is another one, whatever the cluster's clock says. */
 export async function prepareChange(api: ProviderApi, reader: ComputeReader, change: Change, signal?: AbortSignal): Promise<Checkpoint> {
@@ -30,7 +49,7 @@ export async function prepareChange(api: ProviderApi, reader: ComputeReader, cha
   if (vm === null) return JSON.stringify({ node: null, knownTasks: [], wasRunning: false } satisfies Seen);
   const { node, machineId } = { node: vm.node, machineId: String(vm.vmid) };
   const [tasks, machine] = await Promise.all([
-    listTasks(api, { node, machineId }, { source: 'all', type: taskTypes[change.kind] }, signal),
+    listTasks(api, { node, machineId }, { source: 'all', type: taskTypeOf(change) }, signal),
     reader.readMachine(machineId, signal),
   ]);
   const knownTasks = tasks.map(({ upid }) => upid);
@@ -57,7 +76,7 @@ export async function findChange(
   const { machineId } = change;
   const snapshotId = change.kind === 'take_snapshot' ? snapshotNameOf(change.reference) : null;
   const { node, knownTasks } = readCheckpoint(checkpoint);
-  const tasks = node === null ? [] : await listTasks(api, { node, machineId }, { source: 'all', type: taskTypes[change.kind] }, signal);
+  const tasks = node === null ? [] : await listTasks(api, { node, machineId }, { source: 'all', type: taskTypeOf(change) }, signal);
   // What staff did by hand meanwhile is not ours, and may have gone to another snapshot.
   const begun = tasks.findLast(({ upid }) => !knownTasks.includes(upid) && upid.endsWith(`:${userOf(options)}:`));
   if (begun !== undefined) return { actionId: begun.upid, machineId, snapshotId };

@@ -15,6 +15,8 @@ const reasonOfText: ReadonlyArray<readonly [RegExp, ComputeReason]> = [
   [/^VM is locked/, 'locked'],
   [/can't lock file '.*' - got timeout/, 'locked'],
   [/ is running - destroy failed/, 'locked'],
+  [/^VM \d+ not running/, 'not_running'],
+  [/^VM quit\/powerdown failed/, 'guest_unresponsive'],
   [/^you can't rollback if vm is a template/, 'protected'],
   [/^can't remove VM \d+ - protection mode enabled/, 'protected'],
   [/^no such task/, 'action_not_found'],

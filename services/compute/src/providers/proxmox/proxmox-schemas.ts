@@ -28,7 +28,12 @@ export const statusSchema = z.object({
 export type VmStatus = z.infer<typeof statusSchema>;
 
 /** Disks are `storage:volume,option=value,…` under keys such as scsi0. */
-export const configSchema = z.looseObject({ description: z.string().optional(), arch: z.string().optional(), template: flag.optional() });
+export const configSchema = z.looseObject({
+  description: z.string().optional(),
+  arch: z.string().optional(),
+  template: flag.optional(),
+  protection: flag.optional(),
+});
 export type VmConfig = z.infer<typeof configSchema>;
 
 export const snapshotSchema = z.object({

@@ -58,6 +58,7 @@ export function machineOf({ resource, status, config, addresses }: Looked): Mach
     isLocked: status.lock !== undefined,
     // A template's disks are others' ground: it can be neither rolled back nor started.
     isRebuildProtected: resource.template === 1,
+    isDeleteProtected: resource.template === 1 || config?.protection === 1,
     ...{ spec: note?.spec ?? null, zone: resource.node, image: note?.image ?? null },
     architecture: config === null ? null : config.arch === 'aarch64' ? 'arm' : 'x86',
     diskGb: status.maxdisk === undefined ? null : Math.round(status.maxdisk / 1e7) / 100,

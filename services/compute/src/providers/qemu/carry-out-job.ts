@@ -4,7 +4,7 @@ import { faultpoint } from '@drydock/process/faultpoint';
 import { removeRecord, retireMachine } from './machine-folders';
 import { applyInside, createDisk, DiskTooSmall, deleteInside, listInside, mendInside, removeDisk, takeInside } from './qemu-disk';
 import { readLastJob, saveJob } from './qemu-jobs';
-import { startQemu, stopQemu } from './qemu-process';
+import { GuestUnresponsive, shutDownGuest, startQemu, stopQemu } from './qemu-process';
 import { type JobRecord, type MachineRecord, machineRecordSchema, snapshotIdOf } from './qemu-records';
 import { readStatus } from './qemu-status';
 
@@ -52,6 +52,7 @@ async function tryWork(machineFolder: string, job: JobRecord): Promise<JobRecord
       const internal = error instanceof Error ? error.message : String(error);
       if (error instanceof DiskTooSmall) return { reason: 'incompatible', internal };
       if (error instanceof SnapshotMissing) return { reason: 'snapshot_not_found', internal };
+      if (error instanceof GuestUnresponsive) return { reason: 'guest_unresponsive', internal };
       if (tried === triesMax) return { reason: 'rejected', internal };
       await sleep(pauseMs);
     }
@@ -63,7 +64,12 @@ async function work(machineFolder: string, job: JobRecord): Promise<void> {
     case 'create':
       return await createDisk(machineFolder, await readRecord(machineFolder));
     case 'start':
+    case 'power_on':
       return await startQemu(machineFolder, await readRecord(machineFolder));
+    case 'power_off':
+      return await powerOff(machineFolder, job);
+    case 'reboot':
+      return await reboot(machineFolder, job);
     case 'delete':
       await stopQemu(machineFolder);
       await removeRecord(machineFolder);
@@ -75,6 +81,23 @@ async function work(machineFolder: string, job: JobRecord): Promise<void> {
     case 'rollback':
       return await rollBack(machineFolder, job);
   }
+}
+
+async function powerOff(machineFolder: string, { isForced, guestSeconds }: JobRecord): Promise<void> {
+  if (!isForced) await shutDownGuest(machineFolder, guestSeconds);
+  await stopQemu(machineFolder);
+}
+
+async function reboot(machineFolder: string, { number }: JobRecord): Promise<void> {
+  const job = await readLastJob(machineFolder);
+  if (job?.number !== number) throw new Error('the job is not the machine’s newest');
+  if (!job.isApplied) {
+    await powerOff(machineFolder, job);
+    faultpoint('qemu.reboot.after_stop');
+    await saveJob(machineFolder, { ...job, isApplied: true });
+  }
+  faultpoint('qemu.reboot.before_start');
+  await startQemu(machineFolder, await readRecord(machineFolder));
 }
 
 async function rollBack(machineFolder: string, { number, snapshotId, startsAfter }: JobRecord): Promise<void> {

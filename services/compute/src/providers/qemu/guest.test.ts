@@ -60,5 +60,15 @@ describeGuest('a real machine', () => {
     await until(async () => (await open().readMachine(machineId))?.vendorStatus === 'shutdown', { timeoutMs: 60_000 });
     expect(await open().listMachines()).toMatchObject([{ id: machineId, powerState: 'off', isLocked: false }]);
     expect(await open().readRunningAction(machineId)).toBeNull();
+
+    // Powered on it boots from its disk. Asked to shut down it gets the time that it takes, and is not revived.
+    await carryOut({ kind: 'power_on', reference: uuidv7(), machineId });
+    const booted = await guestOf(machineId);
+    expect(await booted.run('cat /srv/state')).toBe('before');
+    const off = carryOut({ kind: 'power_off', reference: uuidv7(), machineId, isForced: false, guestSeconds: 120 });
+    await until(async () => (await open().readMachine(machineId))?.powerState === 'stopping', { timeoutMs: 60_000 });
+    booted.say('poweroff -f');
+    await off;
+    expect(await open().listMachines()).toMatchObject([{ id: machineId, vendorStatus: 'off', powerState: 'off', isLocked: false }]);
   });
 });

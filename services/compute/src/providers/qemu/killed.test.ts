@@ -92,6 +92,18 @@ describeQemu('a machine of this host', () => {
     },
   );
 
+  it.each(['after_stop', 'before_start', 'before_end'])('is restarted, and runs, although kill -9 met the work %s', async (point) => {
+    const { machineId } = await changedMachine();
+    plan(`qemu.reboot.${point}`, 'kill');
+    const reboot: Change = { kind: 'reboot', reference: reference(), machineId, isForced: true, guestSeconds: 1 };
+    const checkpoint = await world.driver.prepare(reboot);
+    const sent = await world.driver.send(reboot, checkpoint);
+    expect(await endOf(sent)).toMatchObject({ state: 'succeeded', failure: null });
+    expect(readdirSync(faults)).toEqual([]);
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
+    expect(await world.open().send(reboot, checkpoint)).toEqual(sent);
+  });
+
   it('keeps what is written once it runs again, although the work was killed before its end', async () => {
     const rollback = await changedMachine();
     const { machineId } = rollback;
@@ -205,7 +217,7 @@ describeQemu('a machine of this host', () => {
   it('is deleted with its disk, although kill -9 met that as well', async () => {
     const { machineId } = await carryOut({ kind: 'create', reference: reference(), order: order() });
     plan('qemu.delete.before_end', 'kill');
-    const deletion: Change = { kind: 'delete', reference: reference(), machineId };
+    const deletion: Change = { kind: 'delete', reference: reference(), machineId, name: machineId };
     await world.driver.send(deletion, await world.driver.prepare(deletion));
     await until(() => readdirSync(faults).length === 0, { timeoutMs: 60_000 });
     // Nobody follows it any more but the comparison of every minute.

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { assertRollbackAllowed } from '../assert-rollback-allowed';
+import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
+import { isPowered } from '../change.rules';
 import type { Accepted, Change, Checkpoint } from '../compute-change.types';
 import { ComputeError } from '../compute-error';
 import type { ComputeReader } from '../compute-provider';
@@ -61,9 +62,14 @@ export async function sendChange(changes: QemuChanges, change: Change, checkpoin
   const machine = await reader.readMachine(machineId, signal);
   if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
   if (change.kind === 'start' && machine.powerState === 'on') return done(machineId);
+  if (change.kind === 'delete') await assertDeletionAllowed(reader, change, signal);
   if (change.kind === 'rollback') await assertRollbackAllowed(reader, change, signal);
+  if (change.kind === 'power_on' || change.kind === 'power_off' || change.kind === 'reboot') {
+    if (isPowered(await assertPowerAllowed(reader, change, signal), change.kind)) return done(machineId);
+  }
   if (machine.isLocked || last?.state === 'running') throw new ComputeError('locked', `machine ${machineId} is being worked on`);
-  const job = jobOf(change, (last?.number ?? 0) + 1, change.kind === 'rollback' && parse(checkpoint).wasOn);
+  const startsAfter = change.kind === 'reboot' || (change.kind === 'rollback' && parse(checkpoint).wasOn);
+  const job = jobOf(change, (last?.number ?? 0) + 1, startsAfter);
   signal?.throwIfAborted();
   if (!(await ambiguously(claimJob(folders.of(machineId), job)))) throw new ComputeError('locked', 'somebody else was quicker');
   beginWork(folders.of(machineId));
@@ -91,6 +97,8 @@ const jobOf = (change: Exclude<Change, Of<'rebuild'>>, number: number, startsAft
   ...{ number, kind: change.kind, reference: change.reference, state: 'running', isApplied: false, startsAfter },
   snapshotId: 'snapshotId' in change ? change.snapshotId : null,
   description: 'description' in change ? change.description : '',
+  isForced: 'isForced' in change && change.isForced,
+  guestSeconds: 'guestSeconds' in change ? change.guestSeconds : 0,
   failure: null,
   begunAt: new Date().toISOString(),
 });

@@ -51,6 +51,24 @@ async function tryStart(machineFolder: string, record: MachineRecord, accelerato
   return (await readIfThere(path.join(machineFolder, 'qemu.log')))?.trim().slice(-500) ?? '';
 }
 
+/** The guest was asked to shut down and did not. */
+export class GuestUnresponsive extends Error {
+  override readonly name = 'GuestUnresponsive';
+}
+
+/** Presses the power button and returns once the guest has shut down. Harmless when it has, or when the button is pressed twice. @throws GuestUnresponsive */
+export async function shutDownGuest(machineFolder: string, guestSeconds: number): Promise<void> {
+  const hasShutDown = async (): Promise<boolean> => ['off', 'shutdown'].includes(await readStatus(machineFolder));
+  if (await hasShutDown()) return;
+  await askQmp({ machineFolder, monitor: 'work.sock', command: 'system_powerdown', deadlineMs: 5_000 });
+  const until = Date.now() + guestSeconds * 1_000;
+  while (Date.now() < until) {
+    if (await hasShutDown()) return;
+    await sleep(lookEveryMs);
+  }
+  throw new GuestUnresponsive(`the guest did not shut down within ${guestSeconds} s`);
+}
+
 /** Returns once there is no process; what it held is on its disk. Harmless when there is none. */
 export async function stopQemu(machineFolder: string): Promise<void> {
   if ((await findPid(machineFolder)) === null && (await readStatus(machineFolder)) === 'off') return;

@@ -25,18 +25,27 @@ export type MachineRecord = z.infer<typeof machineRecordSchema>;
 export const jobRecordSchema = z.strictObject({
   /** Counts up without gaps, from 1 (`create`). */
   number: z.int().positive(),
-  kind: z.enum(['create', 'start', 'delete', 'take_snapshot', 'delete_snapshot', 'rollback']),
+  kind: z.enum(['create', 'start', 'power_on', 'power_off', 'reboot', 'delete', 'take_snapshot', 'delete_snapshot', 'rollback']),
   reference: z.string(),
   state: z.enum(['running', 'succeeded', 'failed']),
-  /** Whether a rollback has made the disk the snapshot's. From here on the guest may write again, so it is never done a second time. */
+  /**
+   * Whether a rollback has made the disk the snapshot's, or a reboot has stopped the machine. From here on the guest may write again, so that is never done a
+   * second time.
+   */
   isApplied: z.boolean(),
-  /** Whether the machine ran before its rollback. */
+  /** Whether the machine ran before its rollback or reboot. */
   startsAfter: z.boolean(),
+  /** Whether a power_off or reboot stops the machine without asking its guest. */
+  isForced: z.boolean().default(false),
+  /** How long the guest gets to shut down, when it is asked. */
+  guestSeconds: z.int().default(0),
   /** The snapshot that is deleted or rolled back to; null for every other kind. */
   snapshotId: z.string().nullable(),
   /** The description of the snapshot that is taken; empty for every other kind. */
   description: z.string(),
-  failure: z.strictObject({ reason: z.enum(['rejected', 'incompatible', 'snapshot_not_found']), internal: z.string() }).nullable(),
+  failure: z
+    .strictObject({ reason: z.enum(['rejected', 'incompatible', 'snapshot_not_found', 'guest_unresponsive']), internal: z.string() })
+    .nullable(),
   begunAt: z.iso.datetime(),
 });
 export type JobRecord = z.infer<typeof jobRecordSchema>;

@@ -14,6 +14,9 @@ const powerStates: Readonly<Record<string, PowerState>> = {
 const statesOfJobs: Readonly<Partial<Record<JobRecord['kind'], { vendorStatus: string; powerState: PowerState }>>> = {
   create: { vendorStatus: 'creating', powerState: 'starting' },
   start: { vendorStatus: 'starting', powerState: 'starting' },
+  power_on: { vendorStatus: 'starting', powerState: 'starting' },
+  power_off: { vendorStatus: 'stopping', powerState: 'stopping' },
+  reboot: { vendorStatus: 'rebooting', powerState: 'rebooting' },
   delete: { vendorStatus: 'deleting', powerState: 'stopping' },
   rollback: { vendorStatus: 'rolling_back', powerState: 'rebooting' },
 };
@@ -37,6 +40,7 @@ export function machineOf({ id, record, status, running, isHeld }: SeenMachine):
     addresses: [],
     isLocked: isHeld || running !== null,
     isRebuildProtected: false,
+    isDeleteProtected: false,
     spec: record.spec,
     zone: record.zone,
     image: record.image,

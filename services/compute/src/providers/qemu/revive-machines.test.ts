@@ -20,7 +20,7 @@ const hourMs = 3_600_000;
 const record = { spec: 'small', image: 'blank', zone: 'here', labels: {}, cpus: 1, memoryMb: 64, diskGb: 1, system: { disk: '/none' } };
 const job = (number: number, change: Partial<JobRecord>): JobRecord => ({
   ...{ number, kind: 'start', reference: 'order', state: 'succeeded', isApplied: false, startsAfter: false, snapshotId: null },
-  ...{ description: '', failure: null, begunAt: new Date(Date.now() - 1_000 * hourMs).toISOString() },
+  ...{ description: '', isForced: false, guestSeconds: 0, failure: null, begunAt: new Date(Date.now() - 1_000 * hourMs).toISOString() },
   ...change,
 });
 
@@ -62,4 +62,16 @@ it('one machine whose records cannot be read keeps no other from coming back', a
   writeFileSync(path.join(broken, 'machine.json'), '{"name":');
   await expect(revive()).resolves.toBeUndefined();
   expect(begun).toEqual(['b']);
+});
+
+it.each([
+  ['powered off', [{ kind: 'power_off' }], false],
+  ['powered off and on', [{ kind: 'power_off' }, { kind: 'power_on' }], true],
+  ['not powered off, since its guest did not hear', [{ kind: 'power_off', state: 'failed' }], true],
+  ['restarted', [{ kind: 'reboot', startsAfter: true }], true],
+] as const)('a lost machine that was %s last runs again only where it ran', async (_what, changes, runsAgain) => {
+  const machineFolder = await lostMachine('one');
+  for (const [at, change] of changes.entries()) await claimJob(machineFolder, job(3 + at, change));
+  await revive();
+  expect(begun).toEqual(runsAgain ? ['one'] : []);
 });

@@ -28,16 +28,20 @@ async function revive(folders: MachineFolders, machineId: string): Promise<boole
   if (last === undefined || last.state === 'running' || !shouldRun(jobs)) return false;
   return await claimJob(machineFolder, {
     ...{ number: last.number + 1, kind: 'start', reference, state: 'running', isApplied: false, startsAfter: false },
-    ...{ snapshotId: null, description: '', failure: null, begunAt: new Date().toISOString() },
+    ...{ isForced: false, guestSeconds: 0, snapshotId: null, description: '', failure: null, begunAt: new Date().toISOString() },
   });
 }
+
+/** Whether the job was about the machine's running. One that did not get it off has changed nothing. */
+const isDecisive = ({ kind, state }: JobRecord): boolean =>
+  kind === 'power_off' ? state === 'succeeded' : ['start', 'power_on', 'reboot', 'rollback'].includes(kind);
 
 /** Whether a machine without a process is one that was lost: the last that was done to it started it. */
 export function shouldRun(jobs: readonly JobRecord[]): boolean {
   const isRecent = ({ begunAt }: JobRecord): boolean => Date.now() - Date.parse(begunAt) < dayMs;
   const lately = jobs.slice(-revivalsMax);
   const isGivenUp = lately.length === revivalsMax && lately.every((job) => job.reference === reference && isRecent(job));
-  const decisive = jobs.findLast(({ kind }) => kind === 'start' || kind === 'rollback');
-  if (isGivenUp || decisive === undefined) return false;
-  return decisive.kind === 'start' ? decisive.state === 'succeeded' : decisive.startsAfter;
+  const decisive = jobs.findLast(isDecisive);
+  if (isGivenUp || decisive === undefined || decisive.kind === 'power_off') return false;
+  return decisive.kind === 'start' || decisive.kind === 'power_on' ? decisive.state === 'succeeded' : decisive.startsAfter;
 }

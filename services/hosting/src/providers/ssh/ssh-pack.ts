@@ -26,10 +26,14 @@ export function skippedIn(line: string): SkippedPath | null {
   return { path, reason: word.startsWith('file changed') ? changedWhileRead : word.replace('Warning: ', '') };
 }
 
+/** GNU tar names an attribute's call first and its file last: `tar: acl_set_file_at: Cannot set POSIX ACLs for file './a': Operation not permitted`. */
+const lostOfFile = /^tar: \w+: (?:Warning: )?Cannot (?:set|drop) .+? for file '(?:\.\/)?(.+)': [^']+$/;
+const lostOfPath = /^tar: (?:\.\/)?(.+): (?:Warning: )?Cannot (?:set|lset|fset|acl_)/;
+
 /** The path that a line of the host's tar says was not restored whole; null for any other line. */
 export function lostIn(line: string): SkippedPath | null {
-  const [, path, call] = /^tar: (?:\.\/)?(.+): (?:Warning: )?Cannot ((?:set|lset|fset|acl_)\w*)/.exec(line) ?? [];
-  return path === undefined || call === undefined ? null : { path, reason: lostParts.refused };
+  const [, path] = lostOfFile.exec(line) ?? lostOfPath.exec(line) ?? [];
+  return path === undefined ? null : { path, reason: lostParts.refused };
 }
 
 async function* oneEntry(path: string, content: AsyncIterable<Buffer>): AsyncGenerator<StreamEntry> {

@@ -1,0 +1,95 @@
+import fs from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { say } from './report';
+import { startBenchStack } from './stack';
+
+const settleSeconds = 90;
+const measuredSeconds = 60;
+/** What all processes together may take while nobody asks anything. */
+const bars = { megabytes: 1_228, cpuPercent: 3 };
+
+interface Member {
+  pid: number;
+  parent: number;
+  name: string;
+  /** Memory in kB, of which shared pages count in parts: the sum over all processes is what the machine lacks. */
+  pss: number;
+  /** Hundredths of a second of processor time until now. */
+  ticks: number;
+}
+
+const read = (file: string): string | null => {
+  try {
+    return fs.readFileSync(file, 'utf8');
+  } catch {
+    return null; // it has just ended
+  }
+};
+
+function readMember(pid: number): Member | null {
+  const [stat, rollup, command] = [read(`/proc/${pid}/stat`), read(`/proc/${pid}/smaps_rollup`), read(`/proc/${pid}/cmdline`)];
+  if (stat === null || rollup === null || command === null) return null;
+  // After the name, which alone may hold spaces: the parent is the second field, user and system time are the 12th and 13th.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return {
+    pid,
+    parent: Number(fields[1]),
+    name: command.split('\0').join(' ').trim().slice(0, 60),
+    pss: Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0),
+    ticks: Number(fields[11]) + Number(fields[12]),
+  };
+}
+
+/** The supervisor and everything below it. */
+function readFamily(supervisor: number): Map<number, Member> {
+  const all = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const members = all.flatMap((pid) => readMember(Number(pid)) ?? []);
+  const family = new Set([supervisor]);
+  for (let grown = true; grown; ) {
+    const found = members.filter(({ pid, parent }) => family.has(parent) && !family.has(pid));
+    for (const { pid } of found) family.add(pid);
+    grown = found.length > 0;
+  }
+  return new Map(members.filter(({ pid }) => family.has(pid)).map((member) => [member.pid, member]));
+}
+
+/** What `npm start` costs while nothing happens: memory and processor time, by process. */
+export async function benchIdle(): Promise<void> {
+  const stack = await startBenchStack({ environment: { WORKFLOW_SWEEP_MS: '', WORKFLOW_LEASE_SECONDS: '' } });
+  try {
+    say(`waiting ${settleSeconds} s for the demo's work to end`);
+    await sleep(settleSeconds * 1_000);
+    const before = readFamily(stack.supervisorPid);
+    await sleep(measuredSeconds * 1_000);
+    const after = readFamily(stack.supervisorPid);
+    const named = new Map(Object.entries(stack.processes()).map(([name, { pid }]) => [pid, name]));
+    named.set(stack.supervisorPid, 'supervisor');
+    const ownerOf = (member: Member | undefined): string =>
+      member === undefined ? 'other' : (named.get(member.pid) ?? ownerOf(after.get(member.parent)));
+    const totals = new Map<string, { count: number; pss: number; ticks: number }>();
+    for (const member of after.values()) {
+      const owner = ownerOf(member);
+      const total = totals.get(owner) ?? { count: 0, pss: 0, ticks: 0 };
+      const ticks = member.ticks - (before.get(member.pid)?.ticks ?? 0);
+      totals.set(owner, { count: total.count + 1, pss: total.pss + member.pss, ticks: total.ticks + ticks });
+    }
+    print([...totals].sort(([, left], [, right]) => right.pss - left.pss));
+  } finally {
+    await stack.stop();
+  }
+}
+
+function print(rows: ReadonlyArray<readonly [string, { count: number; pss: number; ticks: number }]>): void {
+  const megabytes = (pss: number): number => Math.round(pss / 1_024);
+  const percent = (ticks: number): number => ticks / measuredSeconds;
+  const sum = (of: 'pss' | 'ticks'): number => rows.reduce((total, [, row]) => total + row[of], 0);
+  const lines = rows.map(([name, { count, pss, ticks }]) => `| ${name} | ${count} | ${megabytes(pss)} | ${percent(ticks).toFixed(2)} |`);
+  const verdict = (value: number, bar: number): string => `${value} ${value <= bar ? 'ok' : 'MISSED'} (bar ${bar})`;
+  const total = `| all | ${rows.reduce((all, [, { count }]) => all + count, 0)} | ${verdict(megabytes(sum('pss')), bars.megabytes)} | ${verdict(
+    Number(percent(sum('ticks')).toFixed(2)),
+    bars.cpuPercent,
+  )} |`;
+  process.stdout.write(
+    `### Idle\n\n| process, with its children | processes | MB | % of a core |\n|---|---|---|---|\n${[...lines, total].join('\n')}\n\n`,
+  );
+}

@@ -1,0 +1,63 @@
+import type { Span } from '../traces/otlp';
+import { inTreeOrder, type Row } from '../traces/trace-store';
+
+interface Line {
+  depth: number;
+  text: string;
+}
+
+const clientKind = 3;
+/** The gateway asks again after a second, and not before. */
+const verifyName = 'POST /internal/verify';
+
+const isShown = ({ kind, name, attributes, depth }: Row): boolean =>
+  attributes['db.query.text'] === undefined && kind !== clientKind && name !== verifyName && (depth < 3 || !name.startsWith('GET'));
+
+/**
+ * The trace as lines of `process: name`, each below what it happened in. Left out is what depends on the moment: statements and requests that read, of which a trace holds
+ * the slow ones, jobs that found nothing to do, and what the process of `deadPid` had begun, which died before it could tell all. Of a call between two of our processes the
+ * half of the one that was called is shown.
+ */
+export function spanTree(spans: readonly Span[], deadPid: string): string[] {
+  const lines = inShownDepth(alive(inTreeOrder(spans), deadPid));
+  return withoutIdleJobs(merged(lines)).map(({ depth, text }) => `${'  '.repeat(depth)}${text}`);
+}
+
+/** Without the spans of the dead process, and without what they had begun elsewhere. */
+function alive(rows: readonly Row[], deadPid: string): Row[] {
+  let deadDepth = Number.POSITIVE_INFINITY;
+  return rows.filter((row) => {
+    if (row.depth <= deadDepth) deadDepth = row.pid === deadPid || row.isOrphan ? row.depth : Number.POSITIVE_INFINITY;
+    return row.depth < deadDepth;
+  });
+}
+
+/** The lines that are shown, each one deeper than the nearest above it that is shown too. */
+function inShownDepth(rows: readonly Row[]): Line[] {
+  const around: { depth: number }[] = [];
+  return rows.flatMap((row) => {
+    while ((around.at(-1)?.depth ?? -1) >= row.depth) around.pop();
+    if (!isShown(row)) return [];
+    return [{ depth: around.push({ depth: row.depth }) - 1, text: `${row.service}: ${row.name}` }];
+  });
+}
+
+/** A line stands once below the same line: a job may be delivered twice, and the second does nothing. */
+function merged(lines: readonly Line[]): Line[] {
+  const seen = new Set<string>();
+  const way: string[] = [];
+  return lines.filter(({ depth, text }) => {
+    way.length = depth;
+    way[depth] = text;
+    return seen.size < seen.add(way.join('\n')).size;
+  });
+}
+
+function withoutIdleJobs(lines: readonly Line[]): Line[] {
+  const kept: Line[] = [];
+  for (const line of [...lines].reverse()) {
+    const isIdle = /: (?:add|process) /.test(line.text) && (kept.at(-1)?.depth ?? 0) <= line.depth;
+    if (!isIdle) kept.push(line);
+  }
+  return kept.reverse();
+}

@@ -1,0 +1,96 @@
+import { z } from 'zod';
+
+const valueSchema = z.looseObject({
+  stringValue: z.string().optional(),
+  intValue: z.union([z.string(), z.number()]).optional(),
+  doubleValue: z.number().optional(),
+  boolValue: z.boolean().optional(),
+});
+const attributesSchema = z.array(z.looseObject({ key: z.string(), value: valueSchema })).default([]);
+const spanSchema = z.looseObject({
+  traceId: z.string().regex(/^[0-9a-f]{32}$/),
+  spanId: z.string().regex(/^[0-9a-f]{16}$/),
+  parentSpanId: z.string().optional(),
+  name: z.string(),
+  kind: z.int().default(0),
+  /** Nanoseconds since 1970. */
+  startTimeUnixNano: z.coerce.bigint(),
+  endTimeUnixNano: z.coerce.bigint(),
+  attributes: attributesSchema,
+  status: z.looseObject({ code: z.int().optional() }).default({}),
+});
+const tracesSchema = z.looseObject({
+  resourceSpans: z.array(
+    z.looseObject({
+      resource: z.looseObject({ attributes: attributesSchema }),
+      scopeSpans: z.array(z.looseObject({ spans: z.array(spanSchema) })),
+    }),
+  ),
+});
+
+const metricSchema = z.looseObject({
+  name: z.string(),
+  sum: z.looseObject({ isMonotonic: z.boolean().optional() }).optional(),
+  histogram: z.unknown().optional(),
+});
+const metricsSchema = z.looseObject({
+  resourceMetrics: z.array(z.looseObject({ scopeMetrics: z.array(z.looseObject({ metrics: z.array(metricSchema) })) })),
+});
+
+/** A span as a process sent it. */
+export interface Span {
+  traceId: string;
+  spanId: string;
+  /** Missing for the first span of a trace. */
+  parentSpanId: string | undefined;
+  name: string;
+  /** Which half of a call: 2 of who was called, 3 of the caller. */
+  kind: number;
+  /** The name of the process, such as `hosting-worker`. */
+  service: string;
+  pid: string;
+  /** Milliseconds since 1970. */
+  startMs: number;
+  durationMs: number;
+  hasFailed: boolean;
+  attributes: Readonly<Record<string, string>>;
+}
+
+/** What the body of a `POST /v1/traces` holds (OTLP/HTTP as JSON). @throws where it is something else */
+export function readSpans(body: string): Span[] {
+  return tracesSchema.parse(JSON.parse(body)).resourceSpans.flatMap(({ resource, scopeSpans }) => {
+    const about = textOf(resource.attributes);
+    return scopeSpans.flatMap(({ spans }) =>
+      spans.map(({ parentSpanId, startTimeUnixNano, endTimeUnixNano, status, ...span }) => ({
+        traceId: span.traceId,
+        spanId: span.spanId,
+        parentSpanId: parentSpanId === '' ? undefined : parentSpanId,
+        name: span.name,
+        kind: span.kind,
+        service: about['service.name'] ?? '',
+        pid: about['process.pid'] ?? '',
+        startMs: Number(startTimeUnixNano / 1_000n) / 1_000,
+        durationMs: Number(endTimeUnixNano - startTimeUnixNano) / 1_000_000,
+        hasFailed: status.code === 2,
+        attributes: textOf(span.attributes),
+      })),
+    );
+  });
+}
+
+/** The names of the metrics in the body of a `POST /v1/metrics`, as Prometheus has them. */
+export function readMetricNames(body: string): string[] {
+  const sent = metricsSchema
+    .parse(JSON.parse(body))
+    .resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics));
+  return sent.flatMap(({ name, sum, histogram }) => {
+    const plain = name.replaceAll('.', '_');
+    if (histogram !== undefined) return ['_bucket', '_count', '_sum'].map((part) => `${plain}${part}`);
+    return [sum?.isMonotonic === true ? `${plain}_total` : plain];
+  });
+}
+
+const textOf = (attributes: z.infer<typeof attributesSchema>): Record<string, string> =>
+  Object.fromEntries(
+    attributes.map(({ key, value }) => [key, String(value.stringValue ?? value.intValue ?? value.doubleValue ?? value.boolValue ?? '')]),
+  );

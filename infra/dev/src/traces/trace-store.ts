@@ -1,0 +1,114 @@
+import type { Span } from './otlp';
+
+const tracesMax = 300;
+/** About 100 MB. */
+const spansMax = 50_000;
+
+/** A span with the depth at which a waterfall shows it. */
+export interface Row extends Span {
+  depth: number;
+  /** Its parent has not been received: it is still under way, or its process died before it ended. */
+  isOrphan: boolean;
+}
+
+export interface Trace {
+  traceId: string;
+  /** What began it, as far as that is known. */
+  first: Span;
+  startMs: number;
+  durationMs: number;
+  hasFailed: boolean;
+  services: readonly string[];
+  /** Each span after its parent, and children in the order in which they began. */
+  rows: readonly Row[];
+}
+
+export interface TraceStore {
+  add(spans: readonly Span[]): void;
+  get(traceId: string): Trace | undefined;
+  /** The traces that have the text as their id or as the value of an attribute (a workflow, a request, an organisation); all of them for ''. Newest first. */
+  find(text: string): Trace[];
+}
+
+/** Keeps the last few hundred traces in memory: first reads go, then what has not been heard of for the longest time. */
+export function createTraceStore(): TraceStore {
+  const traces = new Map<string, Span[]>();
+  let count = 0;
+
+  const add = (span: Span): void => {
+    const spans = traces.get(span.traceId) ?? [];
+    // The map's order is that of the last arrivals.
+    traces.delete(span.traceId);
+    traces.set(span.traceId, spans);
+    spans.push(span);
+    count += 1;
+  };
+  /** Reads go before everything else: they are many, and what is looked for is what somebody did. */
+  const isFull = (): boolean => traces.size > tracesMax || count > spansMax;
+  /** Reads go before everything else: they are many, and what is looked for is what somebody did. */
+  const makeRoom = (): void => {
+    if (!isFull()) return;
+    const reads = [...traces].filter(([, spans]) => isRead(spans));
+    for (const [traceId, spans] of [...reads, ...traces]) {
+      if (!isFull()) return;
+      if (traces.delete(traceId)) count -= spans.length;
+    }
+  };
+  const holds = (traceId: string, spans: readonly Span[], text: string): boolean =>
+    text === '' || traceId === text || spans.some(({ attributes }) => Object.values(attributes).includes(text));
+
+  return {
+    add: (spans) => {
+      for (const span of spans) add(span);
+      makeRoom();
+    },
+    get: (traceId) => {
+      const spans = traces.get(traceId);
+      return spans === undefined ? undefined : traceOf(traceId, spans);
+    },
+    find: (text) =>
+      [...traces]
+        .filter(([traceId, spans]) => holds(traceId, spans, text))
+        .map(([traceId, spans]) => traceOf(traceId, spans))
+        .sort((one, other) => other.startMs - one.startMs),
+  };
+}
+
+/** A request that changed nothing and did not fail. */
+const isRead = (spans: readonly Span[]): boolean =>
+  spans.every(({ hasFailed }) => !hasFailed) &&
+  spans.some(({ parentSpanId, name }) => parentSpanId === undefined && /^(?:GET|HEAD|OPTIONS)\b/.test(name));
+
+function traceOf(traceId: string, spans: readonly Span[]): Trace {
+  const rows = inTreeOrder(spans);
+  const [first] = rows;
+  if (first === undefined) throw new Error('a trace has a span');
+  const startMs = Math.min(...spans.map((span) => span.startMs));
+  return {
+    traceId,
+    first,
+    startMs,
+    durationMs: Math.max(...spans.map((span) => span.startMs + span.durationMs)) - startMs,
+    hasFailed: spans.some(({ hasFailed }) => hasFailed),
+    services: [...new Set(rows.map(({ service }) => service))],
+    rows,
+  };
+}
+
+/** Each span directly below its parent. A span whose parent is not there stands at the top, so that none is lost. */
+export function inTreeOrder(spans: readonly Span[]): Row[] {
+  const known = new Set(spans.map(({ spanId }) => spanId));
+  const below = new Map<string, Span[]>();
+  for (const span of [...spans].sort((one, other) => one.startMs - other.startMs)) {
+    const parent = span.parentSpanId !== undefined && known.has(span.parentSpanId) ? span.parentSpanId : '';
+    below.set(parent, [...(below.get(parent) ?? []), span]);
+  }
+  const rows: Row[] = [];
+  const open = (below.get('') ?? []).map((span) => ({ span, depth: 0 })).reverse();
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { span, depth } = next;
+    rows.push({ ...span, depth, isOrphan: depth === 0 && span.parentSpanId !== undefined });
+    for (const child of (below.get(span.spanId) ?? []).reverse()) open.push({ span: child, depth: depth + 1 });
+  }
+  return rows;
+}

@@ -1,0 +1,248 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PriorityThread, type ProcessUse, setNice } from '@drydock/process/priority';
+
+/*
+ * Each organisation's share of the CPU. Twice a second the processes that work for customers are sampled: those that serve files and pages,
+ * applications, sessions of the sites' Postgres where that runs on this machine, and the servers of managed databases. The more of the machine
+ * an organisation has used in the last seconds, the lower the priority of all that works for it, while another organisation uses it too. A low
+ * priority costs nothing while nobody else wants the CPU, so nobody is ended and nothing is refused here.
+ *
+ * Jobs (packing, loading) are work that nobody waits for page by page: they run at one low priority and do not count, or a backup would slow down the pages of its site.
+ */
+
+const sampleMs = 500;
+/** What an organisation has used fades with this time constant. */
+const fadeMs = 2_000;
+/** From this share of the machine on an organisation's priority is the lowest. */
+const fullShare = 0.1;
+/** More is not held against it, so that it is back soon. */
+const rememberedShare = 1.5 * fullShare;
+const niceMax = 19;
+/** Even an idle organisation comes after the control plane and after the host itself. */
+const niceMin = 3;
+const jobNice = 5;
+/** With so much of one core somebody is there who would wait: a page every few seconds. */
+const activeCores = 0.001;
+
+const samplesBetweenSearches = 10;
+
+/** What works for a customer: `job` for work in the background. */
+export type WorkKind = 'serving' | 'job';
+
+/** The nice value of an organisation that has used this share of the machine. */
+export function niceOf(share: number): number {
+  return Math.round(niceMin + (niceMax - niceMin) * Math.min(1, share / fullShare));
+}
+
+interface Root {
+  organisation: string;
+  kind: WorkKind;
+  cpuMs: number | null;
+}
+
+/** The Postgres that all sites of a host have in common: which session is whose is told by its role. */
+export interface SharedCluster {
+  socketFolder: string;
+  port: number;
+  /** The organisation whose site has this role; null for an unknown one. */
+  organisationOf: (role: string) => string | null;
+}
+
+export interface CpuSharesOptions {
+  /** Where the sites' Postgres can be found on this machine; null where it is elsewhere. */
+  cluster: SharedCluster | null;
+  cores: number;
+  onError: (error: unknown) => void;
+}
+
+export class CpuShares {
+  private readonly options: CpuSharesOptions;
+  /** By pid: first processes of boxes, which end before their number is given to another. */
+  private readonly boxes = new Map<number, Root>();
+  private postmaster: { pid: number; startedTicks: string } | null = null;
+  /** While it is not found it is not looked for each time. */
+  private samplesUntilSearch = 0;
+  /** By pid and start: sessions of the sites' Postgres. */
+  private sessions = new Map<string, Root>();
+  /** What each box consisted of at the last sample, by the pid of its first process. */
+  private members = new Map<Root, number[]>();
+  /** The share of the machine that each organisation has used lately. */
+  private readonly shares = new Map<string, number>();
+  private readonly stopping = new AbortController();
+  private readonly thread = new PriorityThread();
+  private running: Promise<void> = Promise.resolve();
+  private sampledMs = performance.now();
+
+  constructor(options: CpuSharesOptions) {
+    this.options = options;
+  }
+
+  start(): void {
+    this.running = this.run();
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    await this.thread.stop();
+    await this.running;
+  }
+
+  /** A process that works for an organisation, with all that it starts. */
+  watch(child: { process: { pid?: number | undefined }; exited: Promise<unknown> }, organisation: string, kind: WorkKind): void {
+    const { pid } = child.process;
+    if (pid === undefined) return;
+    const root: Root = { organisation, kind, cpuMs: null };
+    this.boxes.set(pid, root);
+    void child.exited.then(() => this.boxes.delete(pid));
+    setNice(pid, this.niceFor(root));
+  }
+
+  /** All that a watched process had started, and itself, at the last sample. */
+  processesOf(pid: number): readonly number[] {
+    const root = this.boxes.get(pid);
+    return (root && this.members.get(root)) ?? [];
+  }
+
+  /** The share of the machine that an organisation has used lately. */
+  shareOf(organisation: string): number {
+    return this.shares.get(organisation) ?? 0;
+  }
+
+  private niceFor({ organisation, kind }: Root): number {
+    if (kind === 'job') return jobNice;
+    return this.isAlone(organisation) ? niceMin : niceOf(this.shareOf(organisation));
+  }
+
+  private isAlone(organisation: string): boolean {
+    return ![...this.shares].some(([name, share]) => name !== organisation && share * this.options.cores >= activeCores);
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.stopping;
+    while (!signal.aborted) {
+      await this.sample().catch((error: unknown) => {
+        if (!signal.aborted) this.options.onError(error);
+      });
+      await sleep(sampleMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** Adds up what every organisation has used since the last sample, and sets the priority of each of its processes. */
+  async sample(): Promise<void> {
+    const processes = await this.thread.read();
+    const rootOf = this.findRoots(processes);
+    const used = new Map<Root, number>();
+    const found = [...processes.values()].flatMap((use) => {
+      const root = rootOf(use.pid);
+      if (root === null) return [];
+      used.set(root, (used.get(root) ?? 0) + use.cpuMs);
+      return [{ pid: use.pid, root }];
+    });
+    this.members = new Map();
+    for (const { pid, root } of found) this.members.set(root, [...(this.members.get(root) ?? []), pid]);
+    this.account(used);
+    this.thread.set(found.map(({ pid, root }) => [pid, this.niceFor(root)] as const));
+  }
+
+  private account(used: ReadonlyMap<Root, number>): void {
+    const nowMs = performance.now();
+    const elapsedMs = Math.max(1, nowMs - this.sampledMs);
+    this.sampledMs = nowMs;
+    const spent = new Map<string, number>();
+    for (const [root, cpuMs] of used) {
+      const newMs = Math.max(0, cpuMs - (root.cpuMs ?? 0));
+      root.cpuMs = cpuMs;
+      if (root.kind === 'serving') spent.set(root.organisation, (spent.get(root.organisation) ?? 0) + newMs);
+    }
+    const weight = 1 - Math.exp(-elapsedMs / fadeMs);
+    for (const organisation of new Set([...this.shares.keys(), ...spent.keys()])) {
+      const share = (spent.get(organisation) ?? 0) / (elapsedMs * this.options.cores);
+      const faded = this.shareOf(organisation) * (1 - weight) + share * weight;
+      if (faded < 1e-4) this.shares.delete(organisation);
+      else this.shares.set(organisation, Math.min(faded, rememberedShare));
+    }
+  }
+
+  /** Tells for each process what it works for, or null. */
+  private findRoots(processes: ReadonlyMap<number, ProcessUse>): (pid: number) => Root | null {
+    const sessions = this.findSessions(processes);
+    const known = new Map<number, Root | null>([...this.boxes, ...sessions]);
+    const rootOf = (pid: number): Root | null => {
+      const before = known.get(pid);
+      if (before !== undefined) return before;
+      known.set(pid, null); // a process that is its own parent would never be done
+      const parent = processes.get(pid)?.parent ?? 0;
+      const root = parent === 0 ? null : rootOf(parent);
+      known.set(pid, root);
+      return root;
+    };
+    return rootOf;
+  }
+
+  /** Sessions are told by the name that Postgres gives to its own children: `postgres: ROLE DATABASE …`. Others' processes may call themselves so; they are no children of it. */
+  private findSessions(processes: ReadonlyMap<number, ProcessUse>): Map<number, Root> {
+    const found = new Map<number, Root>();
+    const { cluster } = this.options;
+    if (cluster === null) return found;
+    const postmaster = this.currentPostmaster(cluster, processes);
+    const kept = new Map<string, Root>();
+    for (const { pid, parent, startedTicks } of processes.values()) {
+      if (parent !== postmaster) continue;
+      const key = `${pid} ${startedTicks}`;
+      const root = this.sessions.get(key) ?? readSession(pid, cluster.organisationOf);
+      if (root === null) continue;
+      kept.set(key, root);
+      found.set(pid, root);
+    }
+    this.sessions = kept;
+    return found;
+  }
+
+  private currentPostmaster(cluster: SharedCluster, processes: ReadonlyMap<number, ProcessUse>): number | null {
+    const known = this.postmaster;
+    if (known !== null && processes.get(known.pid)?.startedTicks === known.startedTicks) return known.pid;
+    this.postmaster = null;
+    if (this.samplesUntilSearch-- > 0) return null;
+    this.samplesUntilSearch = samplesBetweenSearches;
+    const pid = findPostmaster(cluster, processes);
+    const found = pid === null ? undefined : processes.get(pid);
+    if (found !== undefined) this.postmaster = { pid: found.pid, startedTicks: found.startedTicks };
+    return pid;
+  }
+}
+
+function readSession(pid: number, organisationOf: (role: string) => string | null): Root | null {
+  const [, user, role] = /^postgres: (\S+) (site_[0-9a-f]{32})_[0-9a-f]{12} /.exec(readText(`/proc/${pid}/cmdline`)) ?? [];
+  const organisation = role === undefined ? null : organisationOf(role);
+  return organisation === null ? null : { organisation, kind: user === role ? 'serving' : 'job', cpuMs: null };
+}
+
+/**
+ * The server's own process. It writes its pid beside its socket: as it is in its own pid namespace, where it runs in a box. There the process is found by that number and its port.
+ */
+function findPostmaster(cluster: { socketFolder: string; port: number }, processes: ReadonlyMap<number, ProcessUse>): number | null {
+  const own = Number(readText(path.join(cluster.socketFolder, `.s.PGSQL.${cluster.port}.lock`)).split('\n')[0]);
+  if (!Number.isInteger(own) || own < 1) return null;
+  if (isServer(own, own)) return own;
+  for (const pid of processes.keys()) if (isServer(pid, own) && argumentsOf(pid).includes(String(cluster.port))) return pid;
+  return null;
+}
+
+/** Whether a process is a Postgres that knows itself by this number. */
+function isServer(pid: number, ownPid: number): boolean {
+  if (path.basename(argumentsOf(pid)[0] ?? '') !== 'postgres') return false;
+  const numbers = /^NSpid:\s+(.*)$/m.exec(readText(`/proc/${pid}/status`))?.[1]?.split(/\s+/);
+  return Number(numbers?.at(-1)) === ownPid;
+}
+
+const argumentsOf = (pid: number): string[] => readText(`/proc/${pid}/cmdline`).split('\0');
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'latin1');
+  } catch {
+    return '';
+  }
+}

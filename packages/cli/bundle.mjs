@@ -1,0 +1,20 @@
+// Writes dist/drydock.js: the command with everything that it needs in one file, which runs by itself wherever Node 20 is.
+import fs from 'node:fs';
+import { build } from 'esbuild';
+
+const outfile = 'dist/drydock.js';
+await build({
+  entryPoints: ['src/drydock.ts'],
+  outfile,
+  bundle: true,
+  platform: 'node',
+  target: 'node20.19',
+  format: 'cjs',
+  conditions: ['drydock-src'],
+  // Half the size is read in half the time; names stay, for what a stack says.
+  minifyWhitespace: true,
+  minifySyntax: true,
+  legalComments: 'none',
+  banner: { js: '#!/usr/bin/env node' },
+});
+fs.chmodSync(outfile, 0o755);

@@ -1,0 +1,17 @@
+// The command `drydock`. bundle.mjs makes one file of it, dist/drydock.js.
+import { exitCodeOf, exitCodes, messageOf } from './exit';
+import { buildProgram } from './program';
+
+async function main(words: readonly string[]): Promise<number> {
+  try {
+    await buildProgram().parseAsync(words, { from: 'user' });
+    return exitCodes.done;
+  } catch (error) {
+    process.stderr.write(messageOf(error));
+    return exitCodeOf(error);
+  }
+}
+
+// A reader that has seen enough, such as head, is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? exitCodes.done : exitCodes.defect));
+void main(process.argv.slice(2)).then((code) => process.exit(code));

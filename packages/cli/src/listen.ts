@@ -1,0 +1,61 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import type { Event } from '@drydock/client';
+import { UsageError } from './exit';
+import { clean } from './output';
+import { openSession } from './session';
+import { tell } from './terminal';
+
+export interface ListenOptions {
+  context?: string;
+  forwardTo: string;
+  type?: string;
+  resource?: string;
+  secret?: string;
+  /** Milliseconds. */
+  timeout?: number;
+}
+
+/** How long the receiver may take, as a webhook's. */
+const answerMs = 15_000;
+
+/**
+ * Sends what happens from now on to a receiver of one's own machine, signed as a webhook is, one event after the other. Nothing is sent again. Lasts until it is
+ * interrupted or its time is over.
+ */
+export async function runListen({ context, forwardTo, type, resource, timeout, ...given }: ListenOptions): Promise<void> {
+  if (!URL.canParse(forwardTo) || !/^https?:$/.test(new URL(forwardTo).protocol)) throw new UsageError(`${forwardTo} is no URL`);
+  const secret = given.secret ?? `whsec_${randomBytes(32).toString('base64')}`;
+  const session = openSession(context);
+  const signal = timeout === undefined ? undefined : AbortSignal.timeout(timeout);
+  if (given.secret === undefined) tell(`Signed with ${secret}`);
+  tell(`Events go to ${clean(forwardTo)} until Ctrl-C`);
+  const filters = { ...(type === undefined ? {} : { type }), ...(resource === undefined ? {} : { resource }) };
+  try {
+    for await (const event of session.drydock.events({ ...filters, ...(signal === undefined ? {} : { signal }) }))
+      process.stdout.write(`${clean(`${event.type}  ${event.resource}  ${await forward(event, forwardTo, secret)}`)}\n`);
+  } catch (error) {
+    if (signal?.aborted !== true || error !== signal.reason) throw error;
+  }
+}
+
+/** The status of the answer, or why there is none. */
+async function forward(event: Event, url: string, secret: string): Promise<string> {
+  const body = JSON.stringify({ type: event.type, timestamp: event.at, data: event });
+  const timestamp = String(Math.floor(Date.now() / 1_000));
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+  const signature = createHmac('sha256', key).update(`${event.id}.${timestamp}.${body}`).digest('base64');
+  const headers = {
+    'content-type': 'application/json',
+    'webhook-id': event.id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': `v1,${signature}`,
+  };
+  try {
+    const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal: AbortSignal.timeout(answerMs) });
+    await response.body?.cancel();
+    return String(response.status);
+  } catch (error) {
+    const { cause } = Object(error);
+    return String(Object(cause).code ?? Object(error).name ?? 'failed');
+  }
+}

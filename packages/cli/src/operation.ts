@@ -1,0 +1,181 @@
+import fs from 'node:fs';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { UsageError } from './exit';
+import { isObject } from './output';
+import { readStdin } from './terminal';
+
+/** One value of a call, as generate.mjs reads it from the contract. */
+export interface Field {
+  place: 'path' | 'query' | 'body';
+  /** Where it stands in its place: `['plan', 'daily_backups']`. */
+  steps: readonly string[];
+  type: string;
+  required: boolean;
+  isArray: boolean;
+  isNullable: boolean;
+  values?: readonly string[];
+  standard?: unknown;
+  description?: string;
+}
+
+/** An operation of the contract, as generate.mjs reads it. */
+export interface Operation {
+  method: string;
+  path: string;
+  summary: string;
+  description: string;
+  fields: readonly Field[];
+  hasBody: boolean;
+  takesKey: boolean;
+  /** Its answer is 202: a workflow does the work. */
+  isLong: boolean;
+  isStream: boolean;
+  /** The field of its answer that has the items of a page. */
+  items?: string;
+}
+
+export interface Input {
+  path: Record<string, string>;
+  query: Record<string, unknown>;
+  body?: unknown;
+}
+
+/** Fields whose option has a shorter name, or one that is still free. */
+const shortNames: Readonly<Record<string, string>> = {
+  assignee_id: 'assignee',
+  backup_id: 'backup',
+  body: 'text',
+  column_id: 'column',
+  copy_id: 'copy',
+  item_id: 'item',
+  label_ids: 'label',
+  org_id: 'org',
+  parent_id: 'parent',
+  permissions: 'permission',
+  primary_domain: 'domain',
+  scopes: 'scope',
+};
+
+/** Null, until commander is done: it would take a null for no value. */
+const none = Symbol('null');
+
+const isSecret = ({ steps }: Field): boolean => /secret|password/.test(steps.join());
+/** The contract writes a yes or no in a query as a choice of two words. */
+const isFlag = ({ type, values }: Field): boolean => type === 'boolean' || values?.toSorted().join() === 'false,true';
+const flagOf = (field: Field): string => {
+  const name = field.steps.map((step) => (shortNames[step] ?? step).replaceAll('_', '-')).join('-');
+  return isSecret(field) ? `${name}-file` : name;
+};
+const attributeOf = (flag: string): string => flag.replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
+
+/** The arguments and options of a command, from the fields of its operation. */
+export function addFields(command: Command, { fields, hasBody, takesKey }: Operation): void {
+  for (const { steps, description } of fields.filter(({ place }) => place === 'path')) command.argument(`<${steps[0]}>`, description);
+  for (const field of fields.filter(({ place }) => place !== 'path')) for (const option of optionsOf(field)) command.addOption(option);
+  if (hasBody) command.option('--body <file>', 'the body as JSON, from a file or from stdin (-); other options go over it');
+  if (takesKey) command.option('--idempotency-key <key>', 'a name of this call: it is carried out once, however often it is sent');
+}
+
+function optionsOf(field: Field): Option[] {
+  const flag = flagOf(field);
+  const text = [field.description ?? '', ...remarksOf(field), ...(isFlag(field) ? [`(--no-${flag} for false)`] : [])]
+    .filter(Boolean)
+    .join(' ');
+  if (isFlag(field)) return [new Option(`--${flag}`, text), new Option(`--no-${flag}`).hideHelp()];
+  if (isSecret(field)) return [new Option(`--${flag} <file>`, `${text} Read from a file, or from stdin (-).`)];
+  const option = new Option(`--${flag} <${field.values === undefined ? field.type : 'value'}>`, text);
+  if (field.values !== undefined && !field.isArray) return [option.choices([...field.values])];
+  return [
+    option.argParser<unknown>((word, before) => {
+      const value = parseWord(field, word);
+      return field.isArray ? [...(Array.isArray(before) ? before : []), value] : value;
+    }),
+  ];
+}
+
+function remarksOf(field: Field): string[] {
+  const { required, isArray, isNullable, standard } = field;
+  const hasDefault = standard !== undefined && standard !== null && standard !== '' && !Array.isArray(standard) && !isFlag(field);
+  return [
+    ...(required ? ['(required)'] : []),
+    ...(isArray ? ['(may be given again)'] : []),
+    ...(isNullable ? ['("null" for none)'] : []),
+    ...(hasDefault ? [`(default: ${typeof standard === 'string' ? standard : JSON.stringify(standard)})`] : []),
+  ];
+}
+
+function parseWord({ type, isNullable, values }: Field, word: string): unknown {
+  if (isNullable && word === 'null') return none;
+  if (values !== undefined && !values.includes(word)) throw new InvalidArgumentError(`Allowed choices are ${values.join(', ')}.`);
+  if (type !== 'integer' && type !== 'number') return word;
+  const number = Number(word);
+  const isFit = word.trim() !== '' && Number.isFinite(number) && (type === 'number' || Number.isSafeInteger(number));
+  if (!isFit) throw new InvalidArgumentError(`It is no ${type === 'integer' ? 'whole number' : 'number'}.`);
+  return number;
+}
+
+/** What the operation is called with. Throws a UsageError that names what is missing. */
+export async function readInput(
+  operation: Operation,
+  given: readonly string[],
+  options: Readonly<Record<string, unknown>>,
+): Promise<Input> {
+  const { fields, hasBody } = operation;
+  const bodyFile = options['body'];
+  const body = typeof bodyFile === 'string' ? await readJson(bodyFile) : {};
+  const input: Input = { path: {}, query: {} };
+  fields
+    .filter(({ place }) => place === 'path')
+    .forEach(({ steps: [name = ''] }, at) => {
+      const value = given[at] ?? '';
+      // A path that is put together with one of these is another path.
+      if (['', '.', '..'].includes(value)) throw new UsageError(`"${value}" is no ${name}`);
+      input.path[name] = value;
+    });
+  const missing: string[] = [];
+  for (const field of fields.filter(({ place }) => place !== 'path')) {
+    const flag = flagOf(field);
+    const value = options[attributeOf(flag)];
+    const [name = ''] = field.steps;
+    if (value === undefined) {
+      if (field.required && bodyFile === undefined) missing.push(`--${flag}`);
+    } else if (field.place === 'query') {
+      input.query[name] = value;
+    } else {
+      const own = isSecret(field) && typeof value === 'string' ? (await readText(value)).trim() : value;
+      setAt(body, field.steps, own === none ? null : own);
+    }
+  }
+  if (missing.length > 0) throw new UsageError(`Give ${missing.join(', ')}, or the whole body with --body`);
+  return hasBody ? { ...input, body } : input;
+}
+
+function setAt(body: Record<string, unknown>, [step = '', ...rest]: readonly string[], value: unknown): void {
+  if (rest.length === 0) {
+    body[step] = value;
+    return;
+  }
+  const inner = isObject(body[step]) ? body[step] : {};
+  body[step] = inner;
+  setAt(inner, rest, value);
+}
+
+async function readText(file: string): Promise<string> {
+  if (file === '-') return readStdin();
+  try {
+    return fs.readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new UsageError(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+async function readJson(file: string): Promise<Record<string, unknown>> {
+  const text = await readText(file);
+  try {
+    const body: unknown = JSON.parse(text);
+    if (isObject(body)) return body;
+  } catch {
+    // It is said below.
+  }
+  throw new UsageError(`${file === '-' ? 'stdin' : file} holds no JSON object`);
+}

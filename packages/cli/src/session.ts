@@ -1,0 +1,29 @@
+import { type CallOptions, createDrydock, type Drydock } from '@drydock/client';
+import { findTarget } from './contexts';
+import type { OperationId } from './generated/contract';
+import type { Input } from './operation';
+
+export interface Session {
+  drydock: Drydock;
+  /** Calls an operation by its name. */
+  call(id: OperationId, input: Input, options?: CallOptions): Promise<unknown>;
+  /** Location of the last answer: after a 202, the path of its workflow. */
+  location(): string | null;
+}
+
+export function openSession(context: string | undefined): Session {
+  const { url, key } = findTarget(context);
+  let location: string | null = null;
+  const drydock = createDrydock({
+    baseUrl: url,
+    apiKey: key,
+    fetch: async (...request) => {
+      const response = await fetch(...request);
+      location = response.headers.get('location');
+      return response;
+    },
+  });
+  // The table of operations here and the client's methods are made from the same contract.
+  const methods = drydock as unknown as Record<OperationId, (input: Input, options?: CallOptions) => Promise<unknown>>;
+  return { drydock, call: (id, input, options) => methods[id](input, options), location: () => location };
+}

@@ -1,0 +1,58 @@
+import readline from 'node:readline';
+import { Writable } from 'node:stream';
+import { InterruptedError, UsageError } from './exit';
+import { clean } from './output';
+
+/** Whether somebody can be asked: both a question and its answer go over the terminal. */
+export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
+
+export const tell = (line: string): void => void process.stderr.write(`${line}\n`);
+
+/** Asks for a line. With `hidden` nothing of it is shown. */
+export function ask(question: string, { hidden = false } = {}): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+    const lines = readline.createInterface({
+      input: process.stdin,
+      output: hidden ? nowhere : process.stderr,
+      terminal: true,
+      historySize: 0,
+    });
+    const finish = (settle: () => void): void => {
+      lines.removeAllListeners();
+      lines.close();
+      if (hidden) process.stderr.write('\n');
+      settle();
+    };
+    lines.once('line', (line) => finish(() => resolve(line.trim())));
+    lines.once('SIGINT', () => finish(() => reject(new InterruptedError('interrupted'))));
+    lines.once('close', () => finish(() => reject(new UsageError('No answer was given'))));
+    // It is asked once the terminal is ready for the answer: what is typed then is not echoed by the terminal itself.
+    lines.setPrompt(question);
+    if (hidden) process.stderr.write(question);
+    else lines.prompt();
+  });
+}
+
+export async function readStdin(): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** A line on the terminal that is written over by the next one. Nothing is shown where stderr is no terminal. */
+export function openProgress(): { show(text: string): void; end(): void } {
+  let isShown = false;
+  return {
+    show: (text) => {
+      if (process.stderr.isTTY !== true) return;
+      const width = Math.max(20, (process.stderr.columns ?? 80) - 1);
+      process.stderr.write(`\r\u001b[K${Array.from(clean(text)).slice(0, width).join('')}`);
+      isShown = true;
+    },
+    end: () => {
+      if (isShown) process.stderr.write('\r\u001b[K');
+      isShown = false;
+    },
+  };
+}

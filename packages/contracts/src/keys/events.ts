@@ -1,0 +1,146 @@
+import { z } from 'zod';
+import { endpoint } from '../platform/endpoint';
+import { problemSchema } from '../platform/problems';
+import { idSchema, modeSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
+import { workflowStatusSchema } from '../platform/workflows';
+
+/** By type: what it tells. A workflow's come from its service when it gets there; the others are the actions of calls that were done at once. */
+export const eventMeanings = {
+  'workflow.accepted': 'Long work was accepted',
+  'workflow.succeeded': 'Long work has ended well',
+  'workflow.failed': 'Long work has failed; what it began was taken back',
+  'workflow.needs_attention': 'Long work waits for staff',
+  'workflow.retried': 'Staff have looked at long work that waited for them, and it goes on',
+  'api_key.create': 'A key was minted',
+  'api_key.update': 'A key was changed: its name, its permissions, its end or its addresses',
+  'api_key.rotate': 'A key was replaced by a new one',
+  'api_key.revoke': 'A key was revoked',
+  'webhook.create': 'A webhook was created',
+  'webhook.update': 'A webhook was changed',
+  'webhook.rotate_secret': 'A webhook was given a new secret',
+  'webhook.delete': 'A webhook was deleted',
+  'webhook.disable': 'A webhook was switched off, because it failed for five days or answered that it is gone',
+  'webhook.test': 'Somebody wants to see whether a webhook works; sent to that one alone',
+  'org.create': 'An organisation was created',
+  'org.update': "An organisation's name or permissions were changed",
+  'offsite.remove': "A site no longer knows its customer's storage",
+  'site.domain.prove': 'The domain of a site was proven',
+  'deleted_site.hold': 'Staff have kept a deleted site from being brought back',
+  'deleted_site.release': 'A deleted site may be brought back again',
+  'site.update': "A site's name or metadata were changed",
+  'server.update': "A server's name or metadata were changed",
+  'database.update': "A database's label or metadata were changed",
+  'quota.set': "Staff have set an organisation's quota",
+  'board.create': 'A board was created',
+  'board.add_column': 'A column was added to a board',
+  'board.add_label': 'A label was added to a board',
+  'board.delete': 'A board was deleted',
+  'board.delete_column': 'A column of a board was deleted',
+  'board.delete_label': 'A label of a board was deleted',
+  'card.create': 'A card was created',
+  'card.update': 'A card was changed',
+  'card.archive': 'A card was put into the archive',
+  'card.restore': 'A card was taken out of the archive',
+} as const;
+
+export type EventType = keyof typeof eventMeanings;
+export const isEventType = (value: string): value is EventType => Object.hasOwn(eventMeanings, value);
+export const eventTypes: readonly EventType[] = Object.keys(eventMeanings).filter(isEventType);
+export const eventTypeSchema = z.enum(Object.keys(eventMeanings).filter(isEventType)).meta({ id: 'EventType' });
+
+/** The types that a list such as `workflow.*,api_key.create` names; null when a name in it stands for no type. */
+export function typesMeant(list: string): EventType[] | null {
+  const named = list.split(',').map((name) => {
+    const isWanted = name.endsWith('.*') ? (type: string) => type.startsWith(name.slice(0, -1)) : (type: string) => type === name;
+    return eventTypes.filter(isWanted);
+  });
+  return named.some((types) => types.length === 0) ? null : [...new Set(named.flat())];
+}
+
+/** How long an event can be read. */
+export const eventDays = 30;
+
+export const eventSchema = z
+  .strictObject({
+    id: uuidSchema.describe('The event. It is delivered at least once: an id that was seen before is a repeat.'),
+    type: eventTypeSchema.describe('The kind of event.'),
+    at: timestampSchema.describe('When it happened.'),
+    org_id: uuidSchema.describe('The organisation in which it happened.'),
+    resource: z.string().describe('The path of what it happened to, such as /v1/sites/{siteId}.'),
+    actor_key_id: uuidSchema.nullable().describe('The key whose call began it; null where the clock or staff did.'),
+    workflow: z
+      .strictObject({
+        id: uuidSchema.describe('The workflow.'),
+        kind: z.string().describe('The kind of work, such as restore_backup.'),
+        status: workflowStatusSchema.describe('Its status at the time of the event.'),
+        error: problemSchema.nullable().describe('Why it failed or waits for staff; null otherwise.'),
+      })
+      .meta({ id: 'EventWorkflow' })
+      .nullable()
+      .describe('The long work that it tells of; null for a change that was done at once.'),
+  })
+  .meta({ id: 'Event' });
+export type Event = z.infer<typeof eventSchema>;
+
+/** What a service delivers to keys of its workflows: in order, at least once; the event's id makes a repeat harmless. */
+export const eventDeliverySchema = z.strictObject({
+  service: z.string(),
+  entries: z.array(eventSchema.extend({ mode: modeSchema })).max(500),
+});
+
+const tags = ['Events'] as const;
+const type = z
+  .string()
+  .refine((text) => typesMeant(text) !== null, 'must be names of event types with commas between them')
+  .optional()
+  .meta({ description: 'Only events of these types: names with commas between them; workflow.* stands for all that begin so' });
+const resource = z.string().max(300).optional().meta({ description: 'Only events of this resource: its path, such as /v1/sites/{siteId}' });
+
+const after = z.string().optional().meta({
+  description:
+    'Only events that came after the one with this id, oldest first: how a reader goes on where it was. Zeros: from the first one on',
+});
+
+export const listEvents = endpoint({
+  id: 'listEvents',
+  service: 'keys',
+  method: 'GET',
+  path: '/v1/events',
+  summary: `What happened in the organisation in the last ${eventDays} days, newest first; with after, what came since, oldest first`,
+  permissions: ['audit.view'],
+  query: pageQuerySchema.extend({
+    type,
+    resource,
+    after,
+  }),
+  response: { status: 200, schema: pageOf(eventSchema) },
+  problems: [],
+  tags,
+});
+
+export const watchEvents = endpoint({
+  id: 'watchEvents',
+  service: 'keys',
+  method: 'GET',
+  path: '/v1/events/stream',
+  summary:
+    'The same as server-sent events, from now on or after an event; begins with one called ready, ends after 60 s, resumes by Last-Event-ID',
+  permissions: ['audit.view'],
+  query: z.strictObject({ type, resource, after }),
+  response: { status: 200, schema: z.string(), contentType: 'text/event-stream' },
+  problems: [],
+  tags,
+});
+
+export const getEvent = endpoint({
+  id: 'getEvent',
+  service: 'keys',
+  method: 'GET',
+  path: '/v1/events/{eventId}',
+  summary: 'One event',
+  permissions: ['audit.view'],
+  params: { eventId: { schema: idSchema.describe('The event.'), notFound: 'event_not_found' } },
+  response: { status: 200, schema: eventSchema },
+  problems: [],
+  tags,
+});

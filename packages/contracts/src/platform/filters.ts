@@ -1,0 +1,38 @@
+import { z } from 'zod';
+import { text } from './values';
+
+const momentSchema = z.iso
+  .datetime({ offset: true })
+  .transform((moment) => new Date(moment))
+  .refine((moment) => moment.getTime() >= 0, 'must not be before 1970')
+  .optional();
+
+/** Narrow a list to what was created between two moments. */
+export const createdFilter = {
+  created_after: momentSchema.meta({ description: 'Only what was created at this moment or later, as RFC 3339' }),
+  created_before: momentSchema.meta({ description: 'Only what was created before this moment, as RFC 3339' }),
+};
+
+/** Narrows a list to some values of one field: names of `values` with commas between them. */
+export const anyOf = <const Value extends string>(values: z.ZodEnum<Readonly<Record<Value, Value>>>, what: string) =>
+  z
+    .string()
+    .transform((list, context) => {
+      const parsed = z.array(values).safeParse(list.split(','));
+      if (parsed.success) return parsed.data;
+      context.addIssue({ code: 'custom', message: `must be some of ${values.options.join(', ')}, with commas between them` });
+      return z.NEVER;
+    })
+    .optional()
+    .meta({ description: `Only ${what}: some of ${values.options.join(', ')}, with commas between them` });
+
+/** Narrows a list to what has a text in its name. `where`: the fields that are searched. */
+export const textFilter = (where: string) =>
+  text(100)
+    .optional()
+    .meta({ description: `Only what has this text in ${where}, in upper or lower case` });
+
+export interface CreatedBetween {
+  created_after?: Date | undefined;
+  created_before?: Date | undefined;
+}

@@ -1,0 +1,132 @@
+import { auditDeliverySchema } from '@drydock/contracts/keys/audit-log';
+import { newSecret } from '@drydock/testing/secret';
+import { until } from '@drydock/testing/wait';
+import { uuidv7 } from 'uuidv7';
+import { startTestDatabase, type TestDatabase } from '../../test/postgres';
+import { tokenKey } from '../access/internal-token';
+import { internalRoute } from '../http/route';
+import { createService } from '../http/service';
+import { createLog } from '../telemetry/log';
+import { type AuditRecord, audit, auditOutbox } from './audit';
+import { createOutboxDelivery } from './outbox-delivery';
+
+const secret = newSecret();
+const log = createLog({ service: 'test', level: 'silent' });
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await startTestDatabase();
+});
+afterAll(() => db.close());
+beforeEach(() => db.pool.query('TRUNCATE audit_outbox'));
+
+const record = (action: string): AuditRecord => ({
+  orgId: uuidv7(),
+  mode: 'live',
+  actorKeyId: null,
+  action,
+  target: '/v1/x',
+  workflowId: uuidv7(),
+});
+const left = async () => Number((await db.pool.query('SELECT count(*) FROM audit_outbox')).rows[0].count);
+
+/** A keys service of the real kit that takes deliveries, the first `refusals` of them badly. */
+async function startKeys(refusals = 0, trusted = secret) {
+  const taken: string[] = [];
+  let refusalsLeft = refusals;
+  const service = createService({
+    name: 'keys',
+    routes: [],
+    internalRoutes: [
+      internalRoute({
+        method: 'POST',
+        path: auditOutbox.path,
+        issuers: { hosting: tokenKey(trusted) },
+        body: auditDeliverySchema,
+        handle: async ({ body, issuer }) => {
+          if (body.service !== issuer) return { status: 403 };
+          taken.push(...body.entries.map(({ action }) => action));
+          // Taken, but the answer is lost: the entries come again.
+          if (refusalsLeft-- > 0) throw new Error('lost');
+          return { status: 204 };
+        },
+      }),
+    ],
+    database: db.database,
+    tokenSecret: newSecret(),
+    log,
+    ready: {},
+  });
+  const { url } = await service.listen(0);
+  return { url, taken, close: () => service.close() };
+}
+
+const deliver = (keysUrl: string) =>
+  createOutboxDelivery({
+    outbox: auditOutbox,
+    database: db.database,
+    keysUrl,
+    secret,
+    service: 'hosting',
+    log,
+    everyMs: 20,
+    backoffMsMax: 100,
+  });
+
+test('entries arrive in order, in batches, and leave the outbox', async () => {
+  for (let index = 0; index < 250; index += 1) await audit(db.database.sql(), record(String(index)));
+  const keys = await startKeys();
+  const delivery = deliver(keys.url);
+  delivery.start();
+  await until(async () => (await left()) === 0);
+  expect(keys.taken).toEqual(Array.from({ length: 250 }, (_, index) => String(index)));
+  await delivery.stop();
+  await keys.close();
+});
+
+test('an entry of a transaction that was rolled back is never delivered', async () => {
+  const failing = db.database.transaction(async (tx) => {
+    await audit(db.database.sql(tx), record('rolled back'));
+    throw new Error('no');
+  });
+  await expect(failing).rejects.toThrow('no');
+  expect(await left()).toBe(0);
+});
+
+test('what keys did not acknowledge comes again, and what it cannot be reached for waits', async () => {
+  await audit(db.database.sql(), record('once'));
+  const keys = await startKeys(2);
+  const delivery = deliver(keys.url);
+  delivery.start();
+  await until(async () => (await left()) === 0);
+  expect(keys.taken).toEqual(['once', 'once', 'once']);
+  await keys.close();
+  await audit(db.database.sql(), record('later'));
+  delivery.ring();
+  await delivery.stop();
+  expect(await left()).toBe(1);
+});
+
+test('waiting for entries leaves nothing behind on what lives as long as the process', async () => {
+  const combined = jest.spyOn(AbortSignal, 'any');
+  const keys = await startKeys();
+  const delivery = deliver(keys.url);
+  delivery.start();
+  await audit(db.database.sql(), record('rung'));
+  delivery.ring();
+  await until(() => keys.taken.length === 1);
+  await delivery.stop();
+  await keys.close();
+  expect(combined).not.toHaveBeenCalled();
+});
+
+test('keys takes nothing that another secret signed, and the entries stay', async () => {
+  await audit(db.database.sql(), record('mine'));
+  const keys = await startKeys(0, newSecret());
+  const delivery = deliver(keys.url);
+  delivery.start();
+  delivery.ring();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  await delivery.stop();
+  expect([keys.taken, await left()]).toEqual([[], 1]);
+  await keys.close();
+});

@@ -1,0 +1,104 @@
+import { metrics, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { tracing } from '@opentelemetry/sdk-node';
+import { readMethods, type SamplingOptions } from './sampling';
+
+/*
+ * The traces of the requests that customers send, where they begin. A span of the library around each of them, with its context, costs the gateway more than the request itself. So
+ * here only ids are drawn when a request comes, for whoever is called and for the answer; a span is made at its end, of the requests that are sent.
+ */
+
+/** A request that has ended, as traces and metrics tell of it. */
+export interface EndedRequest {
+  method: string;
+  /** The path template, such as `/v1/sites/{siteId}`; undefined where the request had none. */
+  route: string | undefined;
+  /** Undefined where the client left before an answer began. */
+  status: number | undefined;
+  /** As `performance.now()` has it. */
+  startedMs: number;
+  endedMs: number;
+  /** It was answered for as long as its client stayed: its length says nothing. */
+  isStream: boolean;
+  /** Read only when the request is sent. */
+  attributes(): Record<string, string | undefined>;
+}
+
+export interface RequestTrace {
+  /** 32 digits of hex; undefined where no traces are sent. */
+  traceId: string | undefined;
+  /** Its W3C form, for whoever is called and for the answer. */
+  traceparent: string | undefined;
+  end(request: EndedRequest): void;
+}
+
+export interface RequestTraces {
+  begin(method: string): RequestTrace;
+}
+
+const hasFailed = (status = 0): boolean => status >= 500;
+/** Seconds, as the semantic conventions have them. */
+const bounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
+
+/** Makes ids up as the SDK does, but for a span whose ids were told to others before it was made. */
+export class ForetoldIds implements tracing.IdGenerator {
+  private readonly random = new tracing.RandomIdGenerator();
+  private foretold: { traceId: string; spanId: string } | null = null;
+
+  generateTraceId = (): string => this.foretold?.traceId ?? this.random.generateTraceId();
+  generateSpanId = (): string => this.foretold?.spanId ?? this.random.generateSpanId();
+
+  /** What `work` makes at once gets these ids. */
+  as<T>(ids: { traceId: string; spanId: string }, work: () => T): T {
+    this.foretold = ids;
+    try {
+      return work();
+    } finally {
+      this.foretold = null;
+    }
+  }
+}
+
+/** `sampling`: null where no traces are sent, and the requests are only counted. */
+export function createRequestTraces(ids: ForetoldIds, sampling: SamplingOptions | null): RequestTraces {
+  const tracer = trace.getTracer('@drydock/service');
+  const duration = metrics.getMeter('@drydock/service').createHistogram('http.server.request.duration', {
+    unit: 's',
+    description: 'Duration of HTTP server requests.',
+    advice: { explicitBucketBoundaries: bounds },
+  });
+  const count = ({ method, route, status, startedMs, endedMs }: EndedRequest): void =>
+    duration.record((endedMs - startedMs) / 1_000, {
+      'http.request.method': method,
+      ...(status === undefined ? {} : { 'http.response.status_code': status }),
+      ...(route === undefined ? {} : { 'http.route': route }),
+    });
+  if (sampling === null) return { begin: () => ({ traceId: undefined, traceparent: undefined, end: count }) };
+
+  const send = (own: { traceId: string; spanId: string }, request: EndedRequest): void => {
+    const { method, route, status, startedMs, endedMs } = request;
+    const attributes = { 'http.request.method': method, 'http.response.status_code': status, ...request.attributes() };
+    const about = {
+      kind: SpanKind.SERVER,
+      startTime: startedMs,
+      attributes: route === undefined ? attributes : { ...attributes, 'http.route': route },
+    };
+    const span = ids.as(own, () => tracer.startSpan(route === undefined ? method : `${method} ${route}`, about, ROOT_CONTEXT));
+    if (hasFailed(status)) span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', String(status));
+    span.end(endedMs);
+  };
+  return {
+    begin: (method) => {
+      const own = { traceId: ids.generateTraceId(), spanId: ids.generateSpanId() };
+      const isSent = !readMethods.has(method) || Math.random() < sampling.readShare;
+      return {
+        traceId: own.traceId,
+        traceparent: `00-${own.traceId}-${own.spanId}-0${isSent ? 1 : 0}`,
+        end: (request) => {
+          count(request);
+          const isSlow = !request.isStream && request.endedMs - request.startedMs > sampling.slowMs;
+          if (isSent || isSlow || hasFailed(request.status)) send(own, request);
+        },
+      };
+    },
+  };
+}

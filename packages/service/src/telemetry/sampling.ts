@@ -1,0 +1,181 @@
+import {
+  type Attributes,
+  type Context,
+  type HrTime,
+  isSpanContextValid,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api';
+import { tracing } from '@opentelemetry/sdk-node';
+import { routineAttribute, streamAttribute } from './spans';
+
+// Which traces are sent. Where a trace begins it is decided for all processes, and `traceparent` tells them: every write and all work is sent, and a share of the
+// reads and of the routine that the clock begins. For customers' requests the gateway decides (`request-traces.ts`). The spans of the other reads are held, each
+// process holding its own, until the part of the trace in this process has ended: they are sent after all when something failed or it was slow, and forgotten when
+// not. From the failure on whoever is called is told to send, too. A process that was called before holds its own part and sends it only when that part failed or
+// was slow itself: the rest needs a collector that sees whole traces and decides at their end (tail sampling).
+
+/** Reads whose spans are held, at most: the oldest are forgotten. A read of ours has 4 to 8 spans of about 2 kB. */
+const heldTracesMax = 1_000;
+const heldSpansMax = 4_000;
+/** Spans of one held trace. */
+const spansMax = 100;
+/** Traces that are sent after all, remembered for what of them still ends or begins. */
+const keptMax = 1_000;
+
+/** Requests by these change nothing. */
+export const readMethods: ReadonlySet<unknown> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+export interface SamplingOptions {
+  /** The share of the reads that begin here which are sent, 0 to 1. */
+  readShare: number;
+  /** A read that takes longer is sent. */
+  slowMs: number;
+}
+
+export interface Sampling {
+  sampler: tracing.Sampler;
+  /** Gets every span and passes on to `next` what is to be sent. */
+  processor(next: tracing.SpanProcessor): tracing.SpanProcessor;
+  /** Customers' requests begin here, and whether each is sent was decided before its span is made. Elsewhere a read that belongs to no trace is a look of ours, and nobody's request. */
+  beginsHere(): void;
+}
+
+export function createSampling({ readShare, slowMs }: SamplingOptions): Sampling {
+  const held = new HeldTraces();
+  const share = new tracing.TraceIdRatioBasedSampler(readShare);
+  let isEntry = false;
+
+  const isSent = (context: Context, traceId: string, kind: SpanKind, attributes: Attributes): boolean => {
+    const parent = trace.getSpanContext(context);
+    if (parent !== undefined && isSpanContextValid(parent)) return (parent.traceFlags & TraceFlags.SAMPLED) !== 0 || held.isKept(traceId);
+    const isRoutine = attributes[routineAttribute] === true;
+    const isRead = kind === SpanKind.SERVER && readMethods.has(attributes['http.request.method']);
+    if (isEntry || !(isRoutine || isRead)) return true;
+    return isRoutine && share.shouldSample(context, traceId).decision === tracing.SamplingDecision.RECORD_AND_SAMPLED;
+  };
+  return {
+    beginsHere: () => {
+      isEntry = true;
+    },
+    sampler: {
+      shouldSample: (context, traceId, _name, kind, attributes) => ({
+        decision: isSent(context, traceId, kind, attributes)
+          ? tracing.SamplingDecision.RECORD_AND_SAMPLED
+          : tracing.SamplingDecision.RECORD,
+      }),
+      toString: () => `Drydock{reads=${readShare}}`,
+    },
+    processor: (next) => ({
+      onStart: (span, context) => {
+        if (!isSampled(span) && isLocalRoot(span)) held.begin(span.spanContext().traceId);
+        next.onStart(span, context);
+      },
+      onEnd: (span) => {
+        if (isSampled(span)) next.onEnd(span);
+        else for (const each of held.end(span, hasFailed(span) || isSlow(span, slowMs))) next.onEnd(sampled(each));
+      },
+      forceFlush: () => next.forceFlush(),
+      shutdown: () => next.shutdown(),
+    }),
+  };
+}
+
+interface HeldTrace {
+  /** Local roots that have not ended: a trace may enter a process more than once at a time. */
+  open: number;
+  spans: tracing.ReadableSpan[];
+}
+
+/** The spans of traces that may yet turn out to be worth sending. */
+class HeldTraces {
+  private readonly traces = new Map<string, HeldTrace>();
+  private readonly kept = new Set<string>();
+  private count = 0;
+
+  /** Whether the trace is sent after all. */
+  isKept(traceId: string): boolean {
+    return this.kept.has(traceId);
+  }
+
+  /** A part of the trace begins in this process. */
+  begin(traceId: string): void {
+    const held = this.traces.get(traceId);
+    if (held === undefined) this.traces.set(traceId, { open: 1, spans: [] });
+    else held.open += 1;
+    this.makeRoom();
+  }
+
+  /** A span has ended. Returns what is to be sent now. */
+  end(span: tracing.ReadableSpan, isWorthSending: boolean): tracing.ReadableSpan[] {
+    const { traceId } = span.spanContext();
+    if (isWorthSending) this.keep(traceId);
+    const sent = this.isKept(traceId) ? [...this.take(traceId), span] : this.hold(traceId, span);
+    if (isLocalRoot(span)) this.endPart(traceId);
+    return sent;
+  }
+
+  private endPart(traceId: string): void {
+    const held = this.traces.get(traceId);
+    if (held === undefined) return;
+    held.open -= 1;
+    if (held.open === 0) this.forget(traceId);
+  }
+
+  private keep(traceId: string): void {
+    this.kept.add(traceId);
+    const [oldest = ''] = this.kept;
+    if (this.kept.size > keptMax) this.kept.delete(oldest);
+  }
+
+  private hold(traceId: string, span: tracing.ReadableSpan): [] {
+    const held = this.traces.get(traceId);
+    if (held !== undefined && held.spans.length < spansMax) {
+      held.spans.push(span);
+      this.count += 1;
+      this.makeRoom();
+    }
+    return [];
+  }
+
+  private take(traceId: string): tracing.ReadableSpan[] {
+    const taken = this.traces.get(traceId)?.spans.splice(0) ?? [];
+    this.count -= taken.length;
+    return taken;
+  }
+
+  private forget(traceId: string): void {
+    this.take(traceId);
+    this.traces.delete(traceId);
+  }
+
+  private makeRoom(): void {
+    for (const oldest of this.traces.keys()) {
+      if (this.traces.size <= heldTracesMax && this.count <= heldSpansMax) return;
+      this.forget(oldest);
+    }
+  }
+}
+
+const isSampled = (span: Pick<tracing.ReadableSpan, 'spanContext'>): boolean => (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
+
+/** The first of its trace in this process. */
+const isLocalRoot = ({ parentSpanContext }: Pick<tracing.ReadableSpan, 'parentSpanContext'>): boolean =>
+  parentSpanContext === undefined || parentSpanContext.isRemote === true;
+
+/** An answer of 4xx is its caller's mistake, and no failure. */
+function hasFailed({ status, attributes }: tracing.ReadableSpan): boolean {
+  const answered = Number(attributes['http.response.status_code'] ?? 0);
+  return status.code === SpanStatusCode.ERROR && !(answered >= 400 && answered < 500);
+}
+
+const isSlow = (span: tracing.ReadableSpan, slowMs: number): boolean =>
+  isLocalRoot(span) && span.attributes[streamAttribute] !== true && millisecondsOf(span.duration) > slowMs;
+
+const millisecondsOf = ([seconds, nanoseconds]: HrTime): number => seconds * 1_000 + nanoseconds / 1_000_000;
+
+/** The span as if it had been sampled from its beginning: what batches spans passes over the others. */
+const sampled = (span: tracing.ReadableSpan): tracing.ReadableSpan =>
+  Object.create(span, { spanContext: { value: () => ({ ...span.spanContext(), traceFlags: TraceFlags.SAMPLED }) } });

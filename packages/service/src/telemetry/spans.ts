@@ -1,0 +1,68 @@
+import { type Attributes, context, type HrTime, isSpanContextValid, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { suppressTracing } from '@opentelemetry/core';
+
+/** Everything is a span: each layer of a statement, each look at a queue. For looking at one thing closely; TRACE_DETAIL=full. */
+export const isFullDetail = process.env['TRACE_DETAIL'] === 'full';
+
+/** Set on the span of a request that is answered for as long as its client stays: its length says nothing. */
+export const streamAttribute = 'drydock.stream';
+
+/** Set to true on the first span of work that the clock begins all the time: it is sent as reads are. */
+export const routineAttribute = 'drydock.routine';
+
+export { suppressTracing };
+
+/** Runs `work` without spans: a look that is repeated until something has happened, which would bury what did happen. */
+export const withoutSpans = <T>(work: () => T): T => (isFullDetail ? work() : context.with(suppressTracing(context.active()), work));
+
+let isForWork = false;
+
+/**
+ * Called once, as a worker or an agent starts. Its steps are what a reader looks for, and each of them has dozens of statements and reads: at default detail those are sent
+ * that failed or were slow.
+ */
+export const traceForWork = (): void => {
+  isForWork = true;
+};
+
+/** A detail that takes longer is slow. */
+const slowDetailMs = 100;
+
+/** Whether the span says no more than the one around it: a statement, or a request that reads, that went well and quickly, in a process that works. */
+export function isQuickDetail({ kind, status, attributes, duration: [seconds, nanoseconds] }: EndedSpan): boolean {
+  const isRead = attributes['http.request.method'] === 'GET' || attributes['http.request.method'] === 'HEAD';
+  const isDetail = attributes['db.query.text'] !== undefined || (isRead && (kind === SpanKind.CLIENT || kind === SpanKind.SERVER));
+  return (
+    isForWork && !isFullDetail && isDetail && status.code !== SpanStatusCode.ERROR && seconds * 1_000 + nanoseconds / 1e6 < slowDetailMs
+  );
+}
+
+/** As much of a span that has ended as tells whether it is worth sending. */
+export interface EndedSpan {
+  kind: SpanKind;
+  status: { code: SpanStatusCode };
+  attributes: Attributes;
+  duration: HrTime;
+}
+
+/** Runs `work`, whose requests grow in number with what is moved, without spans in a process that works: the span around it tells how long all of them took. */
+export const withoutDetails = <T>(work: () => T): T => (isForWork ? withoutSpans(work) : work());
+
+/** The W3C `traceparent` of the span that is active here, or undefined while tracing is off. Workflows carry it to their workers. */
+export function currentTraceparent(): string | undefined {
+  const span = trace.getActiveSpan()?.spanContext();
+  if (span === undefined || !isSpanContextValid(span)) return undefined;
+  return `00-${span.traceId}-${span.spanId}-${span.traceFlags.toString(16).padStart(2, '0')}`;
+}
+
+/** The server span of a request. */
+export interface RequestSpan {
+  setAttributes(attributes: Attributes): void;
+}
+
+/** That of the request whose listener is running, for what is known of it only later; undefined while tracing is off. */
+export function currentRequestSpan(): RequestSpan | undefined {
+  const span = trace.getActiveSpan();
+  if (span === undefined) return undefined;
+  return { setAttributes: (attributes) => void span.setAttributes(attributes) };
+}

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { type EndpointDefinition, hasEntityTag, problemCodesOf } from '@drydock/contracts/platform/endpoint';
+import { endpoints } from '@drydock/contracts/platform/endpoints';
+import { problemSchema, problems } from '@drydock/contracts/platform/problems';
+import { isAt, sortRoutes } from '../http/route-table';
+
+const routes = sortRoutes(endpoints.map((endpoint) => ({ endpoint })));
+/** What any request can be answered with before its endpoint is known. */
+const transportCodes: readonly string[] = ['malformed_request', 'request_timeout', 'headers_too_large'];
+
+export interface AnswerToCheck {
+  status: number;
+  header(name: string): string | null | undefined;
+  /** Parsed JSON; undefined without one. */
+  body: unknown;
+}
+
+/** The endpoint of a concrete path, with or without its query. */
+export const endpointAt = (method: string, path: string): EndpointDefinition | undefined =>
+  routes.find(({ endpoint }) => endpoint.method === method && isAt(endpoint.path, path.split('?')[0] ?? ''))?.endpoint;
+
+/** Throws unless the answer is one that the contract promises of the endpoint: its status, type and schema, or one of its own codes under that code's status. */
+export function assertContract(endpoint: EndpointDefinition, { status, header, body }: AnswerToCheck): void {
+  const what = `${endpoint.id} answered ${status} ${JSON.stringify(body)}, which is not in its contract`;
+  const { response } = endpoint;
+  const { contentType = 'application/json' } = response;
+  if (status >= 400) {
+    const told = problemSchema.safeParse(body).data;
+    assert.ok(told !== undefined && header('content-type') === 'application/problem+json', what);
+    assert.ok([...problemCodesOf(endpoint), ...transportCodes].includes(told.code) && problems[told.code].status === status, what);
+    return;
+  }
+  if (status === 304 && endpoint.method === 'GET' && hasEntityTag(endpoint)) return;
+  if (status === 204 && contentType === 'text/event-stream') return;
+  assert.equal(status, response.status, what);
+  assert.equal(header('content-type')?.split(';')[0] ?? '', status === 204 ? '' : contentType, what);
+  assert.equal(header('etag') != null, hasEntityTag(endpoint), what);
+  if (response.schema !== undefined && contentType === 'application/json')
+    assert.deepEqual(response.schema.safeParse(body).error?.issues, undefined, what);
+}

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
+import { type EndpointDefinition, problemCodesOf } from '@drydock/contracts/platform/endpoint';
+import { problemSchema, problems } from '@drydock/contracts/platform/problems';
+import { isChaos } from '@drydock/testing/scope';
+import { sampleOf } from '@drydock/testing/seeded-random';
+import fc from 'fast-check';
+import type { ServiceAnswer } from './call-service';
+import type { Things } from './conformance';
+import { type Asked, requestsOf, searchOf } from './fuzz';
+
+const mostTries = 30;
+const isOutOfTime = ({ status, json }: ServiceAnswer): boolean =>
+  status === 503 && problemSchema.safeParse(json).data?.['dependency'] === 'database';
+
+export interface Fuzzed {
+  endpoint: EndpointDefinition;
+  /** The one problem of 500 or more that the operation may answer with here; undefined for none. */
+  outage: string | undefined;
+  /** Some of its requests wait for a worker, a host or a gateway that is not there. */
+  isWaiting: boolean;
+  /** The first that it is asked on. */
+  things: Things;
+  makeThings(): Promise<Things>;
+  /** A body that succeeds with those things. */
+  goodBody(things: Things): object | undefined;
+  ask(things: Things, sent: Omit<Asked, 'query'> & { search: string }): Promise<ServiceAnswer>;
+}
+
+/** Requests that one set of things is asked: few enough that what a deletion or a change has spent is there again for the next ones. A read spends nothing. */
+const perThings = ({ method }: EndpointDefinition): number => (method === 'GET' ? 200 : 40);
+/** Sets of things that are asked beside each other where requests wait for something that is not there. */
+const waitingSets = 16;
+/** Milliseconds after which CI sends no more. Chaos sends all of them. */
+const ciLimitMs = 3_000;
+
+/** Asks an operation what its schemas make likely and what nobody expects; throws at the first answer that its contract does not promise. */
+export async function fuzzOperation(fuzzed: Fuzzed): Promise<void> {
+  const { endpoint } = fuzzed;
+  const { seed, count } = sampleOf(`requests of ${endpoint.id}`, { inCi: 15, inChaos: 2_000 });
+  const until = isChaos ? Number.POSITIVE_INFINITY : Date.now() + ciLimitMs;
+  const requestsPerThings = perThings(endpoint);
+  const sets = Array.from({ length: Math.ceil(count / requestsPerThings) }, (_set, index) => index);
+  const tally = new Map<string, number>();
+  const next = sets.values();
+  let made: Promise<Things> = Promise.resolve(fuzzed.things);
+  /** One after the other: a world may have room for few things that are half made. */
+  const thingsFor = (set: number): Promise<Things> => {
+    if (set > 0) made = made.then(() => fuzzed.makeThings());
+    return made;
+  };
+  const askSets = async (): Promise<void> => {
+    for (const set of next) {
+      const things = await thingsFor(set);
+      const numRuns = Math.min(requestsPerThings, count - set * requestsPerThings);
+      for (const asked of fc.sample(requestsOf(endpoint, things, fuzzed.goodBody(things)), { seed: seed + set, numRuns })) {
+        if (Date.now() > until) return;
+        const told = await askOnce(fuzzed, things, asked);
+        tally.set(told, (tally.get(told) ?? 0) + 1);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: fuzzed.isWaiting ? waitingSets : 1 }, askSets));
+  if (!isChaos) return;
+  const sent = [...tally.values()].reduce((sum, number) => sum + number, 0);
+  assert.equal(sent, count, 'all of them are sent');
+  const answers = [...tally].sort(([, left], [, right]) => right - left).map(([told, number]) => `${number} × ${told}`);
+  process.stderr.write(`${endpoint.id} answered ${sent} requests: ${answers.join(', ')}\n`);
+}
+
+/** Gives the answer's status and code. What the database of a busy machine has no time for is asked again, as every caller would; what it never takes is a fault. */
+async function askOnce({ endpoint, outage, ask }: Fuzzed, things: Things, asked: Asked): Promise<string> {
+  const { query, ...sent } = asked;
+  let answer = await ask(things, { ...sent, search: searchOf(query) });
+  for (let tries = 1; tries < mostTries && isOutOfTime(answer); tries += 1) {
+    await sleep(1_000);
+    answer = await ask(things, { ...sent, search: searchOf(query) });
+  }
+  const what = `${inspect(asked, { depth: 6, maxStringLength: 500 })} was answered ${answer.status} ${answer.text}`;
+  if (answer.status === endpoint.response.status) {
+    assert.deepEqual(endpoint.response.schema?.safeParse(answer.json).error?.issues, undefined, what);
+    return String(answer.status);
+  }
+  const code = problemSchema.safeParse(answer.json).data?.code;
+  const isPromised = code !== undefined && problemCodesOf(endpoint).includes(code) && problems[code].status === answer.status;
+  assert.ok(isPromised, what);
+  const told = `${answer.status} ${code}`;
+  assert.ok(answer.status < 500 || told === outage, what);
+  return told;
+}

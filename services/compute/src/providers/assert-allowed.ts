@@ -1,0 +1,47 @@
+import { judgeDeletion, judgePower, judgeRollback, type PowerKind } from './change.rules';
+import { ComputeError } from './compute-error';
+import type { Machine } from './compute-machine.types';
+import type { ComputeReader } from './compute-provider';
+
+/** What every driver asks in the moment before it sends a rollback: there is no way back from it. @throws ComputeError final, or `locked` */
+export async function assertRollbackAllowed(
+  reader: ComputeReader,
+  { machineId, snapshotId }: { machineId: string; snapshotId: string },
+  signal?: AbortSignal,
+): Promise<void> {
+  const [machine, snapshot] = await Promise.all([
+    reader.readMachine(machineId, signal),
+    reader.readSnapshot(machineId, snapshotId, signal),
+  ]);
+  if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
+  if (snapshot === null) throw new ComputeError('snapshot_not_found', `machine ${machineId} has no snapshot ${snapshotId}`);
+  const reason = judgeRollback(machine, snapshot);
+  if (reason !== null) throw new ComputeError(reason, `rollback of ${machineId} to ${snapshotId} is not allowed now`);
+}
+
+/** The same before a change of the power. Resolves with the machine as it is. @throws ComputeError final, or `locked` */
+export async function assertPowerAllowed(
+  reader: ComputeReader,
+  { machineId, kind }: { machineId: string; kind: PowerKind },
+  signal?: AbortSignal,
+): Promise<Machine> {
+  const machine = await reader.readMachine(machineId, signal);
+  if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
+  const reason = judgePower(machine, kind);
+  if (reason !== null) throw new ComputeError(reason, `${kind} of ${machineId} is not allowed now`);
+  return machine;
+}
+
+/** The same before a deletion. Resolves with null when there is no such machine (any more). @throws ComputeError final, or `locked` */
+export async function assertDeletionAllowed(
+  reader: ComputeReader,
+  { machineId, name }: { machineId: string; name: string },
+  signal?: AbortSignal,
+): Promise<Machine | null> {
+  const machine = await reader.readMachine(machineId, signal);
+  if (machine === null) return null;
+  const reason = judgeDeletion(machine, name);
+  if (reason !== null)
+    throw new ComputeError(reason, `deletion of ${machineId} is not allowed now: it is ${machine.name}, wanted is ${name}`);
+  return machine;
+}

@@ -1,0 +1,38 @@
+import type { Machine, MachineSnapshot } from './compute-machine.types';
+import type { ComputeReason } from './compute-reason.types';
+
+export type PowerKind = 'power_on' | 'power_off' | 'reboot';
+
+/** Why a rollback would be refused by what the provider says now, in the order in which the surface answers; null when it would not. */
+export function judgeRollback(machine: Machine, snapshot: MachineSnapshot): ComputeReason | null {
+  if (machine.isLocked) return 'locked';
+  if (snapshot.status !== 'available') return 'snapshot_not_ready';
+  if (machine.isRebuildProtected) return 'protected';
+  if (snapshot.newerIds.length > 0) return 'newer_snapshots';
+  if (differs(snapshot.architecture, machine.architecture)) return 'incompatible';
+  if (snapshot.diskGb !== null && machine.diskGb !== null && snapshot.diskGb > machine.diskGb) return 'incompatible';
+  return null;
+}
+
+const differs = (one: string | null, other: string | null): boolean => one !== null && other !== null && one !== other;
+
+/** Why the power would not be changed by what the provider says now; null when it would. */
+export function judgePower(machine: Pick<Machine, 'isLocked' | 'powerState'>, kind: PowerKind): 'locked' | 'not_running' | null {
+  if (machine.isLocked) return 'locked';
+  return kind === 'reboot' && machine.powerState === 'off' ? 'not_running' : null;
+}
+
+/** Whether there is nothing to do. */
+export const isPowered = ({ powerState }: Pick<Machine, 'powerState'>, kind: PowerKind): boolean =>
+  (kind === 'power_on' && powerState === 'on') || (kind === 'power_off' && powerState === 'off');
+
+/** Why the machine would not be deleted by what the provider says now; null when it would. `name`: our id of its server. */
+export function judgeDeletion(
+  machine: Pick<Machine, 'name' | 'isLocked' | 'isDeleteProtected'>,
+  name: string,
+): 'foreign' | 'locked' | 'protected' | null {
+  // Before its name: one that is still being made may have none yet.
+  if (machine.isLocked) return 'locked';
+  if (machine.name !== name) return 'foreign';
+  return machine.isDeleteProtected ? 'protected' : null;
+}

@@ -1,0 +1,133 @@
+/**
+ * @processes
+ */
+import type { ComputeServerView } from '@drydock/contracts/compute/compute-servers';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
+import { auditedOf } from '@drydock/service/testing/audit-log';
+import { ended, workflowIdOf } from '@drydock/service/testing/follow-workflow';
+import { refusalOf } from '@drydock/service/testing/problem';
+import { type CallOptions, callerOf } from '@drydock/service/testing/service-api';
+import { uuidv7 } from 'uuidv7';
+import { type ComputeWorld, makeDisk, openWorld } from '../../test/compute-world';
+import { givenServer } from '../../test/given-server';
+
+let world: ComputeWorld;
+beforeAll(async () => {
+  world = await openWorld('postgres', callerOf(), { target: { deadline_ms: 10_000 } });
+  world.spawnWorker();
+});
+afterAll(() => world.close());
+afterEach(() => world.project.admin('DELETE', '/faults'));
+
+const pathOf = (serverId: string): string => `/v1/compute/servers/${serverId}`;
+const remove = (serverId: string, options: CallOptions = {}) => world.api.call('DELETE', pathOf(serverId), options);
+const read = (serverId: string, options: CallOptions = {}) => world.api.call('GET', pathOf(serverId), options);
+const preflight = async (serverId: string): Promise<Preflight> =>
+  (await world.api.call('POST', `${pathOf(serverId)}/deletion/preflight`)).json as Preflight;
+/** What the call and its preflight say, which must be the same. */
+async function refusedAs(serverId: string): Promise<string> {
+  const told = (await preflight(serverId)).refusal;
+  const answer = await remove(serverId);
+  expect({ ...told, request_id: '' }).toEqual({ ...(answer.json as object), request_id: '' });
+  return refusalOf(answer);
+}
+/** Accepted and followed to the end. */
+async function carryOut(serverId: string, options?: CallOptions) {
+  const answer = await remove(serverId, options);
+  expect([answer.status, answer.json]).toEqual([202, expect.anything()]);
+  return ended(world, answer.headers['location'], options);
+}
+const deletionsOf = async (machineId: string): Promise<number> =>
+  (await world.project.ledger('delete_server')).filter(({ resource }) => resource === machineId).length;
+const rowOf = async (serverId: string) => (await world.api.rows('SELECT status, vanished_at FROM servers WHERE id = $1', [serverId]))[0];
+
+it('is the server that it was when the provider refuses in the last moment, and of two at once one is accepted', async () => {
+  const { serverId, machineId } = await makeDisk(world);
+  // So that the worker meets a protection which the request did not.
+  await world.endWorkers();
+  const answers = await Promise.all([remove(serverId), remove(serverId), remove(serverId)]);
+  const accepted = answers.filter(({ status }) => status === 202);
+  expect(accepted).toHaveLength(1);
+  expect(accepted[0]?.json).toMatchObject({ id: serverId, status: 'terminating', operable: false, power_state: 'stopping' });
+  for (const { status, json } of answers.filter((answer) => !accepted.includes(answer)))
+    expect([status, json]).toMatchObject([422, { code: 'operation_in_progress', workflow_id: workflowIdOf(accepted[0]) }]);
+  expect(refusalOf(await world.api.call('POST', `${pathOf(serverId)}/reboot`, { body: {} }))).toBe('422 operation_in_progress');
+  expect((await preflight(serverId)).refusal).toMatchObject({ code: 'operation_in_progress' });
+  await world.project.admin('PATCH', `/servers/${machineId}`, { isProtected: true });
+  world.spawnWorker();
+  expect(await ended(world, accepted[0]?.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'server_protected' } });
+  expect((await read(serverId)).json).toMatchObject({ status: 'active', operable: true, power_state: 'on' });
+  expect([await deletionsOf(machineId), (await world.project.snapshotsOf(machineId)).length]).toEqual([0, 1]);
+});
+
+it('takes machine, disk and snapshots, told once and noted in the audit log, and is not there any more', async () => {
+  const { serverId, machineId } = await makeDisk(world);
+  expect(await preflight(serverId)).toMatchObject({
+    ...{ resource: pathOf(serverId), refusal: null, undo: false, point: null },
+    findings: [{ code: 'server_running' }, { code: 'snapshots_deleted', detail: expect.stringContaining(': 1.') }],
+  });
+  expect(await deletionsOf(machineId)).toBe(0);
+  expect(await carryOut(serverId)).toMatchObject({ kind: 'delete_server', status: 'succeeded' });
+  expect([await deletionsOf(machineId), await world.project.machinesNamed(serverId)]).toEqual([1, []]);
+  expect(await world.project.snapshotsOf(machineId)).toEqual([]);
+  expect(refusalOf(await read(serverId))).toBe('404 server_not_found');
+  expect(refusalOf(await remove(serverId))).toBe('404 server_not_found');
+  for (const filter of ['', '?status=terminated']) {
+    const { data } = (await world.api.call('GET', `/v1/compute/servers${filter}`)).json as { data: ComputeServerView[] };
+    expect(data.map(({ id }) => id)).not.toContain(serverId);
+  }
+  expect(await rowOf(serverId)).toEqual({ status: 'terminated', vanished_at: expect.any(Date) });
+  expect(await auditedOf(world.api, pathOf(serverId))).toEqual(['server.delete']);
+});
+
+it('refuses what staff have protected or something else holds, as its preflight says, and stops nothing', async () => {
+  const { serverId, machineId, snapshotId } = await makeDisk(world);
+  await world.project.admin('PATCH', `/images/${snapshotId}`, { isDeleteProtected: true });
+  expect(await refusedAs(serverId)).toBe('422 snapshot_protected');
+  await world.project.admin('PATCH', `/servers/${machineId}`, { isProtected: true });
+  expect(await refusedAs(serverId)).toBe('422 server_protected');
+  await world.project.admin('PATCH', `/servers/${machineId}`, { isHiddenLocked: true });
+  expect(await refusedAs(serverId)).toBe('422 operation_in_progress');
+  expect((await read(serverId)).json).toMatchObject({ status: 'active', operable: true, power_state: 'on' });
+});
+
+it('an answer that is lost is looked for, and the deletion is sent once', async () => {
+  const { serverId, machineId } = await makeDisk(world);
+  await world.project.fault({ method: 'DELETE', path: '/v1/servers/\\d+$', isCarriedOut: true, answer: { kind: 'reset' } });
+  expect(await carryOut(serverId)).toMatchObject({ status: 'succeeded' });
+  expect([await deletionsOf(machineId), await world.project.machinesNamed(serverId)]).toEqual([1, []]);
+});
+
+it('a failed order, a suspended server and one whose machine has vanished can go, and whose number is another’s now leaves that one alone', async () => {
+  const failed = await givenServer(world.api, world.caller, { status: 'provisioning', operable: false });
+  await world.api.rows("UPDATE servers SET status = 'failed', message = 'refused' WHERE id = $1", [failed]);
+  const { serverId: suspended } = await makeDisk(world);
+  await world.api.rows("UPDATE servers SET status = 'suspended', operable = false WHERE id = $1", [suspended]);
+  const gone = await givenServer(world.api, world.caller, { machineId: '999999' });
+  const another = await world.project.makeMachine();
+  const vanished = await givenServer(world.api, world.caller, { machineId: another });
+  expect(await refusedAs(vanished)).toBe('422 server_not_operable');
+  await world.api.rows('UPDATE servers SET vanished_at = now(), operable = false WHERE id = $1', [vanished]);
+  for (const serverId of [failed, suspended, gone, vanished]) {
+    expect(await carryOut(serverId)).toMatchObject({ status: 'succeeded' });
+    expect(await rowOf(serverId)).toMatchObject({ status: 'terminated' });
+  }
+  expect(await deletionsOf(another)).toBe(0);
+});
+
+it('finds by its name the machine of an order that failed before its number was told', async () => {
+  const id = uuidv7();
+  const machineId = await world.project.makeMachine({ name: id });
+  await givenServer(world.api, world.caller, { id, status: 'provisioning', operable: false });
+  await world.api.rows("UPDATE servers SET status = 'failed', message = 'refused' WHERE id = $1", [id]);
+  expect(await carryOut(id)).toMatchObject({ status: 'succeeded' });
+  expect(await deletionsOf(machineId)).toBe(1);
+});
+
+it('fails where the name of a sandbox server asks for it, and the server stays', async () => {
+  const caller = { ...world.caller, mode: 'sandbox' as const };
+  const { serverId, machineId } = await makeDisk(world, { name: 'fail_delete' }, caller);
+  expect(await carryOut(serverId, { caller })).toMatchObject({ status: 'failed', error: { code: 'deletion_failed' } });
+  expect((await read(serverId, { caller })).json).toMatchObject({ status: 'active', operable: true });
+  expect(await deletionsOf(machineId)).toBe(0);
+});

@@ -1,0 +1,105 @@
+import { powerStateSchema, serverStatusSchema } from '@drydock/contracts/compute/compute-servers';
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import { conclude, fail, retryLater, StepFailure } from '@drydock/workflow/definition/step-error';
+import { z } from 'zod';
+import { carryOutDeletion } from '../changes/carry-out-deletion';
+import { followChange } from '../changes/follow-change';
+import { lookedAt, pollSeconds } from '../changes/provider-failure';
+import { type Step, sendOnce } from '../changes/send-once';
+import type { Accepted } from '../providers/compute-change.types';
+import type { ComputeDriver } from '../providers/compute-provider';
+import { sandboxBehaviour } from './sandbox.rules';
+import { isAnothers } from './server.rules';
+import { findServer, keepServer, terminateServer } from './server.store';
+import { defineWorkflow, driverOf } from './work';
+
+const input = z.strictObject({
+  deployTarget: z.string(),
+  /** Null: its order failed before the provider told a number. The machine is looked for by its name then. */
+  machineId: z.string().nullable(),
+  /** What the server was when it was asked; it is that again when nothing was deleted. */
+  before: z.strictObject({ status: serverStatusSchema, message: z.string(), operable: z.boolean(), powerState: powerStateSchema }),
+});
+
+type DeleteStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'subject' | 'workflowId'>;
+
+const changeOf = ({ subject, workflowId }: DeleteStep, machineId: string) =>
+  ({ kind: 'delete', reference: workflowId, machineId, name: subject.id }) as const;
+
+const nothingSent: Accepted = { actionId: null, machineId: '', snapshotId: null };
+/** Looks that a provider gets to know the machine no more once its action has ended: some eight minutes. */
+const looksMax = 50;
+
+/**
+ * The machine first: as long as it may be refused nothing else is touched. The server is gone in the moment in which its machine is; the snapshots that its
+ * provider keeps apart go behind it, since nobody could reach them any more.
+ */
+export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', input })
+  .step('prepare', {
+    run: async (step, context) => {
+      const server = await findServer(context.database.pool, step, step.subject.id);
+      if (server === null) throw conclude('server_not_operable', { internal: 'the server is gone' });
+      const { failsDeletion, isSlow } = sandboxBehaviour(server);
+      const driver = driverOf(context, step, step.input.deployTarget);
+      const { machineId } = step.input;
+      const machine = await lookedAt(
+        machineId === null ? driver.findMachine(server.id, step.signal) : driver.readMachine(machineId, step.signal),
+        step,
+      );
+      const plan = { failsDeletion, endsNotBeforeMs: isSlow ? context.now().getTime() + context.slowMs : 0 };
+      if (machine === null) return { ...plan, target: null, snapshotsOf: machineId };
+      if (isAnothers(machine, server)) return { ...plan, target: null, snapshotsOf: null };
+      const checkpoint = await lookedAt(driver.prepare(changeOf(step, machine.id), step.signal), step);
+      return { ...plan, target: { machineId: machine.id, checkpoint }, snapshotsOf: machine.id };
+    },
+  })
+  .pointOfNoReturn()
+  .step('send', {
+    run: async (step, context) => {
+      const { target, failsDeletion } = step.outputs.prepare;
+      if (failsDeletion) throw conclude('deletion_failed', { internal: 'as the name of the sandbox server asks' });
+      if (target === null) return nothingSent;
+      const { machineId, checkpoint } = target;
+      const driver = driverOf(context, step, step.input.deployTarget);
+      return sendOnce(context, step, { driver, change: changeOf(step, machineId), checkpoint });
+    },
+  })
+  .step('follow', {
+    weight: 4,
+    run: async (step, context) => {
+      await followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'delete');
+      const leftMs = step.outputs.prepare.endsNotBeforeMs - context.now().getTime();
+      if (leftMs > 0) throw retryLater({ seconds: leftMs / 1_000 });
+    },
+  })
+  .step('confirm', {
+    run: async (step, context) => {
+      const { target } = step.outputs.prepare;
+      if (target === null) return;
+      const driver = driverOf(context, step, step.input.deployTarget);
+      const machine = await lookedAt(driver.readMachine(target.machineId, step.signal), step);
+      if (machine === null) return;
+      if (step.attempt >= looksMax) throw fail('step_failed', { internal: `machine ${machine.id} is ${machine.vendorStatus}` });
+      throw retryLater({ seconds: pollSeconds(step.attempt) });
+    },
+    commit: (tx, step) => terminateServer(tx, step.subject.id),
+  })
+  .step('discard_snapshots', {
+    run: async (step, context) => {
+      const { snapshotsOf } = step.outputs.prepare;
+      if (snapshotsOf !== null) await discardSnapshots(step, driverOf(context, step, step.input.deployTarget), snapshotsOf);
+    },
+  })
+  .onEnd({ failed: (tx, run) => keepServer(tx, run.subject.id, run.input.before) })
+  .build();
+
+/** A provider that keeps them within the machine lists none any more. What it refuses to delete waits for staff: the customer's data is in it. */
+async function discardSnapshots(step: Step, driver: ComputeDriver, machineId: string): Promise<void> {
+  const snapshots = await lookedAt(driver.listSnapshots(machineId, step.signal), step);
+  for (const { id: snapshotId } of snapshots) {
+    const deletion = { kind: 'delete_snapshot', reference: step.workflowId, machineId, snapshotId } as const;
+    await carryOutDeletion(step, driver, deletion).catch((error: unknown) => {
+      throw error instanceof StepFailure ? fail(error.problem.code, { internal: error.message, cause: error }) : error;
+    });
+  }
+}

@@ -1,0 +1,94 @@
+import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import { conclude, fail, retryLater } from '@drydock/workflow/definition/step-error';
+import { z } from 'zod';
+import { followChange } from '../changes/follow-change';
+import { observeMachine } from '../changes/observe-machine';
+import { lookedAt, pollSeconds } from '../changes/provider-failure';
+import { type Step, sendOnce } from '../changes/send-once';
+import type { PowerKind } from '../providers/change.rules';
+import type { Change } from '../providers/compute-change.types';
+import type { Machine } from '../providers/compute-machine.types';
+import type { ComputeDriver } from '../providers/compute-provider';
+import { sandboxBehaviour } from './sandbox.rules';
+import { findServer, releaseMachine, releaseUnchanged } from './server.store';
+import { defineWorkflow, driverOf, type WorkContext } from './work';
+
+const input = z.strictObject({
+  deployTarget: z.string(),
+  machineId: z.string(),
+  change: z.enum(['power_on', 'power_off', 'reboot']),
+  /** Cuts the power instead of asking the guest. */
+  isForced: z.boolean(),
+  /** What the machine was doing when it was asked; said again when nothing came of it. */
+  powerBefore: powerStateSchema,
+  /** What the provider's record said then. */
+  before: z.string().nullable(),
+});
+
+type PowerStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'input' | 'workflowId'>;
+
+function changeOf({ input, workflowId }: PowerStep, { guestSeconds }: WorkContext): Extract<Change, { kind: PowerKind }> {
+  const { change: kind, machineId, isForced } = input;
+  const about = { reference: workflowId, machineId };
+  return kind === 'power_on' ? { kind, ...about } : { kind, ...about, isForced, guestSeconds };
+}
+
+/**
+ * The driver looks at the machine in the moment before it sends: one that is already as it should be is left alone, and the send happens once. Behind it the
+ * provider's action is followed to its end, and the machine is looked at until it is what was asked for.
+ */
+export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input })
+  .step('prepare', {
+    run: async (step, context) => {
+      const server = await findServer(context.database.pool, step, step.subject.id);
+      if (server === null) throw conclude('server_not_operable', { internal: 'the server is gone' });
+      const { failsPower, isSlow } = sandboxBehaviour(server);
+      const driver = driverOf(context, step, step.input.deployTarget);
+      const checkpoint = step.input.before ?? (await lookedAt(driver.prepare(changeOf(step, context), step.signal), step));
+      return { checkpoint, failsPower, endsNotBeforeMs: isSlow ? context.now().getTime() + context.slowMs : 0 };
+    },
+  })
+  .pointOfNoReturn()
+  .step('send', {
+    run: (step, context) => {
+      const { checkpoint, failsPower } = step.outputs.prepare;
+      if (failsPower) throw conclude('power_failed', { internal: 'as the name of the sandbox server asks' });
+      const driver = driverOf(context, step, step.input.deployTarget);
+      return sendOnce(context, step, { driver, change: changeOf(step, context), checkpoint });
+    },
+  })
+  .step('follow', {
+    weight: 4,
+    run: async (step, context) => {
+      await followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, step.input.change);
+      const leftMs = step.outputs.prepare.endsNotBeforeMs - context.now().getTime();
+      if (leftMs > 0) throw retryLater({ seconds: leftMs / 1_000 });
+      return { endedAtMs: context.now().getTime() };
+    },
+  })
+  .step('observe', {
+    run: (step, context) => {
+      const { change, machineId, deployTarget } = step.input;
+      const driver = driverOf(context, step, deployTarget);
+      if (change !== 'power_off') return observeMachine(step, driver, machineId);
+      return awaitOff(step, context, driver, { machineId, askedAtMs: step.outputs.follow.endedAtMs });
+    },
+    commit: (tx, step, machine) => releaseMachine(tx, step.subject.id, machine),
+  })
+  .onEnd({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })
+  .build();
+
+/** The provider's action may say no more than that the guest was asked. It shuts down in its own time, or never hears. */
+async function awaitOff(
+  step: Step,
+  context: WorkContext,
+  driver: ComputeDriver,
+  { machineId, askedAtMs }: { machineId: string; askedAtMs: number },
+): Promise<Machine> {
+  const machine = await lookedAt(driver.readMachine(machineId, step.signal), step);
+  if (machine === null) throw fail('server_not_operable', { internal: `machine ${machineId} is gone` });
+  if (machine.powerState === 'off') return machine;
+  if (context.now().getTime() - askedAtMs < context.guestSeconds * 1_000) throw retryLater({ seconds: pollSeconds(step.attempt) });
+  throw conclude('guest_unresponsive', { internal: `machine ${machineId} is ${machine.vendorStatus}` });
+}

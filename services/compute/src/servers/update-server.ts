@@ -1,0 +1,25 @@
+import type { updateComputeServer as endpoint } from '@drydock/contracts/compute/compute-servers';
+import { audit } from '@drydock/service/effects/audit';
+import { changeMetadata } from '@drydock/service/http/change-metadata';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { holdServer } from './find-server';
+import { describeServer } from './server.store';
+import { viewServer } from './server.view';
+import { serverPath } from './server-names';
+
+/** What only the customer reads; the machine has another name. Two who change it at once both get their change: the server is held. */
+export const updateServer = ({ database, targets }: HandlerContext) =>
+  ({
+    execute: async (tx: Tx, request) => {
+      const { body, caller, now } = request;
+      const held = await holdServer(tx, request);
+      const { id, name, metadata } = held;
+      await request.assertMatch(() => viewServer(held, targets, now));
+      const server = await describeServer(tx, id, { name: body.name ?? name, metadata: changeMetadata(metadata, body.metadata) });
+      const { orgId, mode, keyId: actorKeyId } = caller;
+      await audit(database.sql(tx), { orgId, mode, actorKeyId, action: 'server.update', target: serverPath(id), workflowId: null });
+      return { status: 200, body: viewServer(server, targets, now) };
+    },
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

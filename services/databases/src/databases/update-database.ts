@@ -1,0 +1,25 @@
+import type { updateDatabase as endpoint } from '@drydock/contracts/databases/databases';
+import { audit } from '@drydock/service/effects/audit';
+import { changeMetadata } from '@drydock/service/http/change-metadata';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { describeDatabase } from './database.store';
+import { viewDatabase } from './database.view';
+import { databasePath } from './database-names';
+import { holdDatabase } from './find-database';
+
+/** What only the customer reads. Two who change it at once both get their change: the database is held. */
+export const updateDatabase = ({ database }: HandlerContext) =>
+  ({
+    execute: async (tx: Tx, request) => {
+      const { body, caller } = request;
+      const held = await holdDatabase(tx, request);
+      const { id, label, metadata } = held;
+      await request.assertMatch(() => viewDatabase(held));
+      const managed = await describeDatabase(tx, id, { label: body.label ?? label, metadata: changeMetadata(metadata, body.metadata) });
+      const { orgId, mode, keyId: actorKeyId } = caller;
+      await audit(database.sql(tx), { orgId, mode, actorKeyId, action: 'database.update', target: databasePath(id), workflowId: null });
+      return { status: 200, body: viewDatabase(managed) };
+    },
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -1,0 +1,121 @@
+/**
+ * The documentation in a real browser.
+ *
+ * @tier long
+ * @processes
+ */
+import { findProgram } from '@drydock/process/find-program';
+import axe from 'axe-core';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { type Bench, startBench } from '../../test/fixture';
+
+const program = findProgram(['chromium', 'chromium-browser', 'google-chrome']);
+if (program === null) process.stderr.write('No chromium on the PATH: the documentation is not tested in a browser\n');
+
+let bench: Bench;
+let browser: Browser;
+beforeAll(async () => {
+  if (program === null) return;
+  bench = await startBench();
+  // A container lets no process have a namespace of its own, which is what the sandbox is made of; the pages are ours.
+  browser = await chromium.launch({ executablePath: program, args: ['--no-sandbox', '--disable-gpu'] });
+});
+afterAll(async () => {
+  await browser?.close();
+  await bench?.close();
+});
+
+/** A page of the gateway, and what went wrong on it: requests to elsewhere, errors in the console, exceptions. */
+async function open(path: string, options: BrowserContextOptions = {}): Promise<{ page: Page; faults: string[] }> {
+  const page = await (await browser.newContext(options)).newPage();
+  page.setDefaultTimeout(60_000);
+  const faults: string[] = [];
+  page.on('request', (request) => {
+    if (!request.url().startsWith(`${bench.url}/`) && !request.url().startsWith('data:')) faults.push(`asks ${request.url()}`);
+  });
+  page.on('console', (message) => {
+    if (message.type() === 'error') faults.push(`says ${message.text()}`);
+  });
+  page.on('pageerror', (error) => faults.push(`throws ${error.message}`));
+  await page.goto(bench.url + path);
+  return { page, faults };
+}
+
+/** What keeps people out who do not see or point. */
+async function barriers(page: Page): Promise<string[]> {
+  // Not by a script element: the policy of the page would refuse it.
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
+}
+
+(program === null ? describe.skip : describe)('in a browser', () => {
+  it('the Reference loads nothing from elsewhere, reports no error, keeps nobody out, light or dark, and leads to the guides', async () => {
+    const { page, faults } = await open('/docs', { colorScheme: 'light' });
+    await page.getByRole('heading', { level: 1, name: 'Drydock' }).waitFor();
+    expect(await barriers(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Light or dark' }).click();
+    expect(await page.locator('body').getAttribute('class')).toContain('dark-mode');
+    expect(await barriers(page)).toEqual([]);
+    await page.getByRole('link', { name: 'The command', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name: 'The command' }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it('a sandbox key tries a call from the Reference', async () => {
+    const { page, faults } = await open('/docs');
+    await page.getByRole('heading', { level: 1, name: 'Drydock' }).waitFor();
+    const key = bench.register({ mode: 'sandbox' });
+    await page.getByPlaceholder('Token').filter({ visible: true }).first().fill(key.token);
+    await page
+      .getByRole('button', { name: /get \/v1\/api-keys\)/i })
+      .first()
+      .click();
+    await page.getByRole('button', { name: /^Send/ }).first().click();
+    await page.getByText('200 OK').first().waitFor();
+    expect(bench.keys.seen.map(({ method, url, claims }) => [method, url, claims.mode])).toEqual([['GET', '/v1/api-keys', 'sandbox']]);
+    expect(await barriers(page)).toEqual([]);
+    expect(faults).toEqual([]);
+  });
+
+  it.each(['/docs', '/docs/guides/errors'])(
+    'words within a guide are found from %s, with keys alone and by people who do not see',
+    async (path) => {
+      const { page, faults } = await open(path);
+      const field = page.getByRole('searchbox', { name: 'Search the guides' });
+      await field.fill('DERIVED');
+      const found = page.locator('#dd-found');
+      await found.getByText(/^\d+ found/).waitFor();
+      expect(await found.getByRole('link').first().getAttribute('href')).toMatch(/^\/docs\/guides\/events#/);
+      expect((await found.locator('mark').first().textContent())?.toLowerCase()).toBe('derived');
+      expect(await barriers(page)).toEqual([]);
+      await field.fill('no guide has <b>these words</b>');
+      await found.getByText('Nothing has all of these words.').waitFor();
+      await field.press('Escape');
+      expect(await found.isVisible()).toBe(false);
+      await field.fill('rotate-secret');
+      await found.getByText(/^\d+ found/).waitFor();
+      const target = await found.getByRole('link').first().getAttribute('href');
+      await field.press('ArrowDown');
+      await page.keyboard.press('Enter');
+      await page.waitForURL(`${bench.url}${target}`);
+      expect(faults).toEqual([]);
+    },
+  );
+
+  it.each(['/docs/guides', '/docs/guides/events', '/problems', '/problems/rate_limited'])(
+    '%s reports no error and keeps nobody out, light and dark',
+    async (path) => {
+      const { page, faults } = await open(path);
+      expect(await barriers(page)).toEqual([]);
+      await page.getByRole('button', { name: 'Light or dark' }).click();
+      expect(await barriers(page)).toEqual([]);
+      // The choice stays.
+      await page.reload();
+      expect(await page.locator('html').getAttribute('class')).toBe('dark-mode');
+      expect(faults).toEqual([]);
+    },
+  );
+});

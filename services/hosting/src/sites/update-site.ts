@@ -1,0 +1,25 @@
+import type { updateSite as endpoint } from '@drydock/contracts/hosting/sites';
+import { audit } from '@drydock/service/effects/audit';
+import { changeMetadata } from '@drydock/service/http/change-metadata';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { holdSite } from './find-site';
+import { describeSite } from './site.store';
+import { viewSite } from './site.view';
+import { sitePath } from './site-names';
+
+/** What only the customer reads. Two who change it at once both get their change: the site is held. */
+export const updateSite = ({ database }: HandlerContext) =>
+  ({
+    execute: async (tx: Tx, request) => {
+      const { body, caller } = request;
+      const held = await holdSite(tx, request);
+      const { id, name, metadata } = held;
+      await request.assertMatch(() => viewSite(held));
+      const site = await describeSite(tx, id, { name: body.name ?? name, metadata: changeMetadata(metadata, body.metadata) });
+      const { orgId, mode, keyId: actorKeyId } = caller;
+      await audit(database.sql(tx), { orgId, mode, actorKeyId, action: 'site.update', target: sitePath(id), workflowId: null });
+      return { status: 200, body: viewSite(site) };
+    },
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

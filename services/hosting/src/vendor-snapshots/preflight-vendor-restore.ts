@@ -1,0 +1,64 @@
+import type { preflightSiteVendorRestore as endpoint } from '@drydock/contracts/hosting/vendor-snapshots';
+import type { Finding, Preflight } from '@drydock/contracts/platform/preflight';
+import { Problem } from '@drydock/contracts/platform/problem';
+import type { ReadHandlers } from '@drydock/service/http/route';
+import { problemOf } from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { HandlerContext } from '../context';
+import type { VendorPoint } from '../providers/vendor-timeline.types';
+import { readSite } from '../sites/find-site';
+import { sitePath, siteResourceKey } from '../sites/site-names';
+import { lookMs, readTimelines } from './read-timelines';
+import { findItem, nameBeside, refuseVendorRestore, type VendorWish } from './vendor-snapshot.rules';
+
+/** What endpoint 4 would do, with the very rule that it asks and the vendor's live listing. Reads only; a vendor that does not answer refuses here as it does there. */
+export const preflightVendorRestore = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { body, now, requestId } = request;
+      const site = await readSite(context, request);
+      const wish = { scope: body.scope, itemId: body.item_id ?? '', handle: body.timestamp, isBeside: body.temp_mailbox ?? false };
+      const unfinished = await findUnfinished(context.database.sql(), siteResourceKey(site.id));
+      const view = (facts: Pick<Preflight, 'would' | 'point' | 'refusal' | 'findings'>) => ({
+        status: 200 as const,
+        body: { ...facts, resource: sitePath(site.id), space: null, undo: false as const },
+      });
+      const timelines = await readTimelines(context, site, AbortSignal.timeout(lookMs.before)).catch((error: unknown) => {
+        if (error instanceof Problem) return error;
+        throw error;
+      });
+      if (timelines instanceof Problem)
+        return view({ would: wouldOf(site.primaryDomain, wish, null), point: null, refusal: timelines.body(requestId), findings: [] });
+      const { listing } = timelines;
+      const item = findItem(listing, wish);
+      const point = item?.points.find(({ handle }) => handle === wish.handle) ?? null;
+      const refusal = refuseVendorRestore({ listing, unfinished }, wish);
+      const beside = wish.isBeside && point !== null ? `temp-${nameBeside(listing, wish.itemId)}` : null;
+      return view({
+        would: wouldOf(site.primaryDomain, wish, beside, item?.name),
+        point: point === null ? null : viewPoint(point, now),
+        refusal: refusal === null ? null : problemOf(refusal).body(requestId),
+        findings: point === null || wish.isBeside ? [] : findingsOf(point, wish),
+      });
+    },
+  }) satisfies ReadHandlers<typeof endpoint>;
+
+function wouldOf(domain: string, { scope, itemId, isBeside }: VendorWish, beside: string | null, name = itemId): string {
+  if (isBeside)
+    return `Restore the mailbox ${name} of ${domain} beside the live one${beside === null ? '' : `, as ${beside}`}; the live one stays`;
+  const what = scope === 'web' ? 'the website' : `the ${scope} ${name}`;
+  return `Have the platform overwrite ${what} of ${domain}; the current state is not kept`;
+}
+
+function viewPoint({ handle, takenAt }: VendorPoint, now: Date): Preflight['point'] {
+  return { id: handle, taken_at: takenAt.toISOString(), age_seconds: Math.max(0, Math.floor((now.getTime() - takenAt.getTime()) / 1_000)) };
+}
+
+function findingsOf({ takenAt }: VendorPoint, { scope }: VendorWish): Finding[] {
+  const lost = `Everything written since ${takenAt.toISOString()} is lost.`;
+  const detail =
+    scope === 'mailbox'
+      ? `${lost} temp_mailbox restores beside the live one.`
+      : `${lost} A snapshot taken now would keep the current state.`;
+  return [{ level: 'WARNING', code: 'no_safety_copy', detail }];
+}

@@ -1,0 +1,51 @@
+import type { updateApiKey as endpoint } from '@drydock/contracts/keys/api-keys';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ExecuteHandlers } from '@drydock/service/http/route';
+import { recordAudit } from '../audit/audit.store';
+import type { HandlerContext } from '../context';
+import type { Tx } from '../database.store';
+import { seenEverywhere } from '../seen-everywhere';
+import { normaliseScopes, refuseChange } from './api-key.rules';
+import { changeApiKey, lockApiKey } from './api-key.store';
+import { viewDetail } from './api-key.view';
+import { holdCreator } from './hold-creator';
+
+/** A key keeps its token and gets no right that it did not have. */
+export const updateApiKey = (context: HandlerContext) =>
+  ({
+    execute: async (tx, { params, caller, body, now, assertMatch }) => {
+      // Before the caller's own lock, as a rotation does.
+      const old = await lockApiKey(tx, caller, params.keyId);
+      const { held, ...callerLimits } = await holdCreator(tx, caller);
+      if (old === null) throw problem('api_key_not_found');
+      await assertMatch(() => viewDetail(old));
+      const expiresAt = readExpiry(body.expires_at, now);
+      const refusal = refuseChange(
+        { old, isCaller: old.id === caller.keyId, held, callerLimits },
+        { ...body, expiresAt, allowedIps: body.allowed_ips },
+      );
+      if (refusal !== null) throw refusal;
+      const changed = {
+        name: body.name ?? old.name,
+        scopes: body.scopes === undefined ? old.scopes : normaliseScopes(body.scopes),
+        expiresAt: expiresAt === undefined ? old.expiresAt : expiresAt,
+        allowedIps: body.allowed_ips === undefined ? old.allowedIps : [...new Set(body.allowed_ips)],
+      };
+      await changeApiKey(tx, old.id, changed);
+      await recordAudit(tx, caller, { orgId: old.orgId, action: 'api_key.update', target: `/v1/api-keys/${old.id}`, at: now });
+      return { status: 200, body: viewDetail({ ...old, ...changed }) };
+    },
+    // Its name says nothing about what it may do.
+    beforeAnswer: async ({ body: { name: _name, ...bounds } }) => {
+      if (Object.keys(bounds).length > 0) await seenEverywhere(context);
+    },
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, void>;
+
+/** Undefined when it stays. Throws `invalid_request` for a moment that is past. */
+function readExpiry(given: string | null | undefined, now: Date): Date | null | undefined {
+  if (given === undefined || given === null) return given;
+  const end = new Date(given);
+  if (end > now) return end;
+  const detail = 'Name a moment that is still to come. DELETE revokes the key at once.';
+  throw problem('invalid_request', { errors: [{ pointer: '/expires_at', code: 'past', detail }] });
+}

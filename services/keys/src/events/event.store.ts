@@ -1,0 +1,60 @@
+import type { Event, EventType } from '@drydock/contracts/keys/events';
+import type { Mode } from '@drydock/contracts/platform/values';
+import type { Sql } from '@drydock/service/database/sql';
+import { timestampSql } from '@drydock/service/effects/audit';
+import type { Tx } from '../database.store';
+
+export type NewEvent = Event & { mode: Mode };
+
+/** An event and its place in the list. */
+export interface PlacedEvent extends Event {
+  seq: string;
+}
+
+/** Whose events, and which of them. `types`, `resource`: null for all. */
+export interface EventScope {
+  orgId: string;
+  mode: Mode;
+  types: readonly EventType[] | null;
+  resource: string | null;
+}
+
+/** Takes events that have happened, oldest first; those that are already there stay as they are. Nobody sees them before they are sequenced. */
+export async function storeEvents(tx: Tx, events: readonly NewEvent[]): Promise<void> {
+  await tx.$executeRaw`
+    INSERT INTO events (id, org_id, mode, type, resource, actor_key_id, workflow, at)
+    SELECT id, org_id, mode::mode, type, resource, actor_key_id, workflow, at
+    FROM ROWS FROM (jsonb_to_recordset(${JSON.stringify(events)}::jsonb)
+      AS (id uuid, org_id uuid, mode text, type text, resource text, actor_key_id uuid, workflow jsonb, at timestamptz)) WITH ORDINALITY
+      AS given (id, org_id, mode, type, resource, actor_key_id, workflow, at, place)
+    ORDER BY place ON CONFLICT (id) DO NOTHING`;
+}
+
+const columns = `id::text, type, ${timestampSql('at')} AS at, org_id::text, resource, actor_key_id::text, workflow, seq::text`;
+
+/** At most `take` events before (newest first) or after (oldest first) a place. */
+export function listEvents(
+  sql: Sql,
+  { orgId, mode, types, resource }: EventScope,
+  { order, position, take }: { order: 'newest' | 'oldest'; position: string | null; take: number },
+): Promise<PlacedEvent[]> {
+  const [beyond, direction, from] = order === 'newest' ? ['<', 'DESC', '9223372036854775807'] : ['>', 'ASC', '0'];
+  const select = (condition: string): string => `
+    SELECT * FROM events WHERE org_id = $1::uuid AND mode = $2::mode AND seq ${beyond} $3::bigint AND ${condition} ORDER BY seq ${direction} LIMIT $4::int`;
+  const values = [orgId, mode, position ?? from, take];
+  if (resource !== null) {
+    const condition = 'resource = $5 AND ($6::text[] IS NULL OR type = ANY ($6::text[]))';
+    return sql.query(`SELECT ${columns} FROM (${select(condition)}) event`, [...values, resource, types]);
+  }
+  if (types === null) return sql.query(`SELECT ${columns} FROM (${select('true')}) event`, values);
+  // A range of the index for each type: one that is rare costs no walk through all the others.
+  const ranges = `unnest($5::text[]) AS wanted (wanted_type), LATERAL (${select('type = wanted_type')}) event`;
+  return sql.query(`SELECT ${columns} FROM ${ranges} ORDER BY event.seq ${direction} LIMIT $4::int`, [...values, types]);
+}
+
+/** Null for another organisation's or mode's, and for one that is not there (yet, or any more). */
+export async function findEvent(sql: Sql, { orgId, mode }: Pick<EventScope, 'orgId' | 'mode'>, id: string): Promise<PlacedEvent | null> {
+  const text = `SELECT ${columns} FROM events WHERE id = $3::uuid AND org_id = $1::uuid AND mode = $2::mode AND seq IS NOT NULL`;
+  const [event] = await sql.query<PlacedEvent>(text, [orgId, mode, id]);
+  return event ?? null;
+}

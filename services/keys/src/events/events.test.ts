@@ -1,0 +1,168 @@
+import type { Event } from '@drydock/contracts/keys/events';
+import type { Caller } from '@drydock/service/access/internal-token';
+import { refusalOf } from '@drydock/service/testing/problem';
+import { until } from '@drydock/testing/wait';
+import { uuidv7 } from 'uuidv7';
+import { type GoodKey, type KeysApi, newestEventOf, startKeys } from '../../test/keys-api';
+import { type KeysDatabase, openDatabase } from '../database.store';
+import { purgeEvents } from '../webhooks/delivery.store';
+import { listEvents, storeEvents } from './event.store';
+import { sequenceEvents } from './sequencer';
+
+let api: KeysApi;
+let root: GoodKey;
+beforeAll(async () => {
+  api = await startKeys();
+});
+beforeEach(async () => {
+  root = await api.bootstrap();
+  await newestEventOf(api, root.caller);
+});
+afterAll(() => api.close());
+
+const read = async (caller: Caller, query = ''): Promise<Event[]> => {
+  const answer = await api.call(caller, 'GET', `/v1/events${query}`);
+  expect(answer.status).toBe(200);
+  return (answer.json as { data: Event[] }).data;
+};
+const turnOf = (orgId: string, more: object = {}) => ({
+  id: uuidv7(),
+  type: 'workflow.succeeded',
+  at: new Date().toISOString(),
+  org_id: orgId,
+  resource: `/v1/sites/${uuidv7()}`,
+  actor_key_id: null,
+  workflow: { id: uuidv7(), kind: 'restore_backup', status: 'succeeded', error: null },
+  ...more,
+});
+const deliver = (entries: unknown[], service = 'hosting', issuer = 'hosting') =>
+  api.internal('/internal/events', { service, entries }, { issuer, secret: api.secrets.audit });
+const visible = (caller: Caller, count: number) => until(async () => (await read(caller, '?limit=100')).length >= count);
+
+test('keys’ own changes, those of other services done at once, and the turns of workflows are events of their organisation, newest first', async () => {
+  const { orgId } = root.caller;
+  const { id } = await api.mint(root.caller);
+  const atOnce = { id: uuidv7(), org_id: orgId, mode: 'live', actor_key_id: root.id, action: 'card.create', target: '/v1/agency/boards/x' };
+  const audit = { entries: [{ ...atOnce, workflow_id: null, at: '2026-01-02T03:04:05.678Z' }], service: 'hosting' };
+  await api.internal('/internal/audit', audit, { issuer: 'hosting', secret: api.secrets.audit });
+  const turn = turnOf(orgId);
+  expect((await deliver([{ ...turn, mode: 'live' }])).status).toBe(204);
+  await visible(root.caller, 5);
+  const events = await read(root.caller);
+  expect(events.map(({ type, resource }) => [type, resource])).toEqual([
+    ['workflow.succeeded', turn.resource],
+    ['card.create', '/v1/agency/boards/x'],
+    ['api_key.create', `/v1/api-keys/${id}`],
+    ['api_key.create', `/v1/api-keys/${root.id}`],
+    ['org.create', `/v1/orgs/${orgId}`],
+  ]);
+  expect(events[0]).toEqual(turn);
+  expect((await api.call(root.caller, 'GET', `/v1/events/${turn.id}`)).json).toEqual(turn);
+});
+
+test('nobody sees the events of another organisation or of the other mode, nor finds them by their ids', async () => {
+  const stranger = await api.bootstrap();
+  const sandbox = await api.mint(root.caller, { sandbox: true, scopes: ['audit.view'] });
+  const [live, tried] = [turnOf(root.caller.orgId), turnOf(root.caller.orgId)];
+  await deliver([
+    { ...live, mode: 'live' },
+    { ...tried, mode: 'sandbox' },
+  ]);
+  await until(async () => (await read(sandbox.caller)).length > 0);
+  expect(await read(sandbox.caller, '?type=workflow.*')).toEqual([tried]);
+  expect(await read(root.caller, '?type=workflow.*')).toEqual([live]);
+  expect(await read(stranger.caller, '?type=workflow.*')).toEqual([]);
+  for (const caller of [stranger.caller, sandbox.caller]) {
+    expect(refusalOf(await api.call(caller, 'GET', `/v1/events/${live.id}`))).toBe('404 event_not_found');
+    expect(refusalOf(await api.call(caller, 'GET', `/v1/events?after=${live.id}`))).toBe('422 invalid_request');
+  }
+});
+
+test('a delivery that comes again changes nothing, and a service delivers its own only', async () => {
+  const turn = turnOf(root.caller.orgId);
+  await deliver([{ ...turn, mode: 'live' }]);
+  await deliver([{ ...turn, mode: 'live', type: 'workflow.failed' }]);
+  expect((await deliver([], 'compute')).status).toBe(422);
+  expect((await deliver([], 'hosting', 'compute')).status).toBe(401);
+  await until(async () => (await read(root.caller, '?type=workflow.*')).length > 0);
+  expect(await read(root.caller, '?type=workflow.*')).toEqual([turn]);
+});
+
+test('a list is filtered by type and by resource, page by page, and a reader goes on after the event that it had last', async () => {
+  const { orgId } = root.caller;
+  const resource = `/v1/sites/${uuidv7()}`;
+  const turns = Array.from({ length: 9 }, (_, index) =>
+    turnOf(orgId, { type: index % 3 === 0 ? 'workflow.failed' : 'workflow.succeeded', ...(index % 2 === 0 ? { resource } : {}) }),
+  );
+  await deliver(turns.map((turn) => ({ ...turn, mode: 'live' })));
+  await visible(root.caller, 11);
+  const idsOf = (events: readonly { id: string }[]) => events.map(({ id }) => id);
+  const newest = [...turns].reverse();
+  const failed = newest.filter(({ type }) => type === 'workflow.failed');
+  expect(idsOf(await read(root.caller, '?type=workflow.failed'))).toEqual(idsOf(failed));
+  expect(idsOf(await read(root.caller, '?type=workflow.*'))).toEqual(idsOf(newest));
+  expect(await read(root.caller, '?type=card.create,org.create')).toHaveLength(1);
+  expect(idsOf(await read(root.caller, `?resource=${resource}`))).toEqual(idsOf(newest.filter((turn) => turn.resource === resource)));
+  expect(idsOf(await read(root.caller, `?resource=${resource}&type=workflow.failed`))).toEqual(
+    idsOf(failed.filter((turn) => turn.resource === resource)),
+  );
+  expect(idsOf(await read(root.caller, `?after=${turns[5]?.id}`))).toEqual(idsOf(turns.slice(6)));
+  const pages: string[] = [];
+  for (let query: string | null = '?type=workflow.*&limit=4'; query !== null; ) {
+    const answer = await api.call(root.caller, 'GET', `/v1/events${query}`);
+    const { data, page } = answer.json as { data: Event[]; page: { next_cursor: string | null } };
+    pages.push(...idsOf(data));
+    query = page.next_cursor === null ? null : `?type=workflow.*&limit=4&cursor=${page.next_cursor}`;
+  }
+  expect(pages).toEqual(idsOf(newest));
+  for (const query of ['?type=workflow.succeded', '?type=', '?type=card.create,', '?after=x', `?after=${uuidv7()}`])
+    expect(refusalOf(await api.call(root.caller, 'GET', `/v1/events${query}`))).toBe('422 invalid_request');
+});
+
+test('readers see every event once and in its place while writers of several processes commit late and several sequencers are at work', async () => {
+  const scope = { ...root.caller, types: null, resource: null };
+  const databases = Array.from({ length: 3 }, () => openDatabase(api.postgres.url, { max: 6, applicationName: 'test' }));
+  const [reader = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' })] = databases;
+  const [newest] = await listEvents(reader.sql(), scope, { order: 'newest', position: null, take: 1 });
+  const [seen, wanted]: [string[], string[]] = [[], []];
+  let [isWritten, isSequenced] = [false, false];
+  const write = ({ transaction }: KeysDatabase, round: number): Promise<void> =>
+    transaction(async (tx) => {
+      const event = { ...turnOf(root.caller.orgId), type: 'workflow.failed' as const, mode: 'live' as const, workflow: null };
+      wanted.push(event.id);
+      await storeEvents(tx, [event]);
+      await new Promise((resolve) => setTimeout(resolve, (round * 7) % 11));
+    });
+  const sequence = async (database: KeysDatabase): Promise<void> => {
+    while (!isWritten) await sequenceEvents(database);
+  };
+  const sequencing = [...databases, ...databases].map(sequence);
+  const reading = (async () => {
+    for (let position = newest?.seq ?? '0', isLast = false; !isLast; ) {
+      isLast = isSequenced;
+      const rows = await listEvents(reader.sql(), scope, { order: 'oldest', position, take: 1_000 });
+      seen.push(...rows.map(({ id }) => id));
+      position = rows.at(-1)?.seq ?? position;
+    }
+  })();
+  for (let round = 0; round < 100; round += 1)
+    await Promise.all(databases.flatMap((database) => [write(database, round), write(database, round + 3)]));
+  isWritten = true;
+  await Promise.all(sequencing);
+  await sequenceEvents(reader);
+  isSequenced = true;
+  await reading;
+  expect(seen).toHaveLength(600);
+  expect([...seen].sort()).toEqual([...wanted].sort());
+  for (const database of databases) await database.close();
+});
+
+test('events leave after 30 days, and no others', async () => {
+  const daysAgo = (days: number) => ({ at: new Date(Date.now() - days * 86_400_000).toISOString() });
+  const [old, young] = [turnOf(root.caller.orgId, daysAgo(31)), turnOf(root.caller.orgId, daysAgo(29))];
+  await deliver([old, young].map((turn) => ({ ...turn, mode: 'live' })));
+  const database = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' });
+  expect(await purgeEvents(database, 1_000)).toBeGreaterThan(0);
+  expect(await api.rows('SELECT id FROM events WHERE id = ANY ($1)', [[old.id, young.id]])).toEqual([{ id: young.id }]);
+  await database.close();
+});

@@ -1,0 +1,85 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Log } from '@drydock/service/telemetry/log';
+import type { KeysDatabase } from '../database.store';
+import { addDeliveries } from '../webhooks/delivery.store';
+import { noteWorkflows } from '../workflows/workflow.store';
+
+export interface Sequencer {
+  start(): void;
+  stop(): Promise<void>;
+  /** The last place that was taken, as this process knows. */
+  latest(): bigint;
+  /** Resolves once a place after `seq` is taken, at the latest when `signal` is aborted. */
+  past(seq: bigint, signal: AbortSignal): Promise<void>;
+}
+
+/** Gives events their places, twice a second. In every process alike: only one at a time does it, and all learn how far it is. */
+export function createSequencer(database: KeysDatabase, log: Log, everyMs = 500): Sequencer {
+  let latest = 0n;
+  let running: Promise<void> = Promise.resolve();
+  const stopping = new AbortController();
+  const waiting = new Set<() => void>();
+  const run = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      try {
+        const reached = await sequenceEvents(database);
+        if (reached > latest) {
+          latest = reached;
+          for (const look of [...waiting]) look();
+        }
+      } catch (error) {
+        log.warn({ err: error }, 'events could not be put in order; tried again');
+      }
+      await wait(everyMs, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
+    }
+  };
+  return {
+    start: () => {
+      running = run();
+    },
+    stop: async () => {
+      stopping.abort();
+      await running;
+    },
+    latest: () => latest,
+    past: (seq, signal) =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          if (latest <= seq && !signal.aborted) return;
+          waiting.delete(look);
+          signal.removeEventListener('abort', look);
+          resolve();
+        };
+        waiting.add(look);
+        signal.addEventListener('abort', look);
+        look();
+      }),
+  };
+}
+
+/**
+ * Gives the events that have arrived their places, the webhooks that want them their deliveries, and the list of workflows what they tell. Resolves with the last place that is taken. One process at a
+ * time does it, and holds the lock until its places can be seen: a reader who has seen a place has seen, or can see, all before it.
+ */
+export async function sequenceEvents(database: KeysDatabase): Promise<bigint> {
+  const [state] = await database.sql().query<{ has_arrivals: boolean; latest: string }>(stateSql);
+  if (state === undefined || !state.has_arrivals) return BigInt(state?.latest ?? 0);
+  return database.transaction(async (tx) => {
+    const placed = await database.sql(tx).query<{ seq: string }>(sequenceSql);
+    const seqs = placed.map(({ seq }) => seq);
+    await addDeliveries(database.sql(tx), seqs);
+    await noteWorkflows(database.sql(tx), seqs);
+    return seqs.reduce((latest, seq) => (BigInt(seq) > latest ? BigInt(seq) : latest), BigInt(state.latest));
+  });
+}
+
+const stateSql = `SELECT EXISTS (SELECT FROM events WHERE seq IS NULL) AS has_arrivals, coalesce((SELECT max(seq) FROM events), 0)::text AS latest`;
+
+const batchMax = 1_000;
+
+// Another process may have given a row its place after this statement began to look and before it had the lock, hence the second IS NULL.
+const sequenceSql = `
+  WITH turn AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(hashtextextended('event_seq', 0)) AS is_ours),
+  arrived AS MATERIALIZED (SELECT id FROM events WHERE seq IS NULL AND (SELECT is_ours FROM turn) ORDER BY arrival LIMIT ${batchMax}),
+  numbered AS MATERIALIZED (SELECT id, nextval('event_seq') AS seq FROM arrived)
+  UPDATE events SET seq = numbered.seq FROM numbered WHERE events.id = numbered.id AND events.seq IS NULL RETURNING events.seq::text`;

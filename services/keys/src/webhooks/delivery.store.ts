@@ -1,0 +1,223 @@
+import { eventDays } from '@drydock/contracts/keys/events';
+import type { WebhookDelivery } from '@drydock/contracts/keys/webhooks';
+import type { Mode } from '@drydock/contracts/platform/values';
+import { type Sql, uuidv7Sql } from '@drydock/service/database/sql';
+import { timestampSql } from '@drydock/service/effects/audit';
+import { recordAudit } from '../audit/audit.store';
+import type { KeysDatabase } from '../database.store';
+
+// Of each resource only the oldest pending delivery has a due time; the others wait at 'infinity'. Whoever adds to a chain or takes from it locks the webhook's row
+// first, so that no delivery waits for one that is over.
+
+/** Adds the deliveries of events that have just got their places. */
+export async function addDeliveries(sql: Sql, seqs: readonly string[]): Promise<void> {
+  if (seqs.length === 0) return;
+  const locked = await sql.query<{ id: string }>(lockWantingSql, [seqs]);
+  if (locked.length > 0) await sql.query(addSql, [seqs, locked.map(({ id }) => id)]);
+}
+
+const lockWantingSql = `
+  SELECT id::text FROM webhooks WHERE disabled_at IS NULL
+    AND (org_id, mode) IN (SELECT DISTINCT org_id, mode FROM events WHERE seq = ANY ($1::bigint[]))
+  ORDER BY id FOR NO KEY UPDATE`;
+
+const isWanted = `(event.type = ANY (webhooks.event_types) OR '*' = ANY (webhooks.event_types)
+  OR EXISTS (SELECT FROM unnest(webhooks.event_types) AS wanted WHERE wanted LIKE '%.*' AND starts_with(event.type, left(wanted, -1))))`;
+const isTestOf = `event.resource = '/v1/webhooks/' || webhooks.id`;
+
+// A chain that is empty begins with the first of these events.
+const addSql = `
+  INSERT INTO webhook_deliveries (id, webhook_id, org_id, event_id, event_seq, resource, due_at, created_at)
+  SELECT ${uuidv7Sql}, webhooks.id, event.org_id, event.id, event.seq, event.resource,
+    CASE WHEN row_number() OVER (PARTITION BY webhooks.id, event.resource ORDER BY event.seq) = 1 AND NOT EXISTS (
+      SELECT FROM webhook_deliveries earlier
+      WHERE earlier.webhook_id = webhooks.id AND earlier.resource = event.resource AND earlier.status = 'pending'
+    ) THEN clock_timestamp() ELSE 'infinity' END, clock_timestamp()
+  FROM events event JOIN webhooks ON webhooks.org_id = event.org_id AND webhooks.mode = event.mode
+  WHERE event.seq = ANY ($1::bigint[]) AND webhooks.id = ANY ($2::uuid[])
+    AND CASE WHEN event.type = 'webhook.test' THEN ${isTestOf} ELSE ${isWanted} END
+  ORDER BY event.seq ON CONFLICT DO NOTHING`;
+
+/** A delivery that is ours until its lease ends. */
+export interface Claimed {
+  id: string;
+  webhookId: string;
+  orgId: string;
+  attempts: number;
+  /** How many attempts there were since it was last asked for. */
+  tries: number;
+  url: string;
+  generation: number;
+  hasPrevious: boolean;
+  event: { id: string; type: string; at: string; resource: string; org_id: string; actor_key_id: string | null; workflow: unknown };
+}
+
+export interface ClaimLimits {
+  most: number;
+  mostOfOrg: number;
+  /** Those under way in this process, by organisation. */
+  sending: Readonly<Record<string, number>>;
+  /** How long it may take before another process takes the delivery for lost. */
+  leaseSeconds: number;
+  /** The organisation that was served last: those behind it are next. */
+  afterOrg: string;
+}
+
+/**
+ * Takes up to `most` due deliveries, of each organisation no more than `mostOfOrg` together with those in `sending`. The organisations take turns, so that however much
+ * some of them have, the next free place is another one's.
+ */
+export function claimDeliveries(sql: Sql, { most, mostOfOrg, sending, leaseSeconds, afterOrg }: ClaimLimits): Promise<Claimed[]> {
+  return sql.query(claimSql, [most, mostOfOrg, JSON.stringify(sending), leaseSeconds, afterOrg]);
+}
+
+/** One look into the index for each organisation: those behind $5 in their order, then from the first one on. */
+const orgsSql = (name: string, from: string, to: string): string => `
+  ${name} (id) AS (
+    (SELECT org_id FROM webhook_deliveries WHERE status = 'pending' AND ${from} ORDER BY org_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT org_id FROM webhook_deliveries WHERE status = 'pending' AND org_id > ${name}.id AND ${to} ORDER BY org_id LIMIT 1)
+    FROM ${name} WHERE ${name}.id IS NOT NULL
+  )`;
+
+const claimSql = `
+  WITH RECURSIVE ${orgsSql('behind', 'org_id > $5::uuid', 'true')}, ${orgsSql('before', 'org_id <= $5::uuid', 'org_id <= $5::uuid')},
+  due AS MATERIALIZED (
+    SELECT candidate.id FROM (SELECT id FROM behind UNION ALL SELECT id FROM before) org, LATERAL (
+      SELECT id, due_at FROM webhook_deliveries WHERE status = 'pending' AND org_id = org.id AND due_at <= statement_timestamp()
+      ORDER BY due_at LIMIT greatest(0, $2::int - coalesce(($3::jsonb ->> org.id::text)::int, 0)) FOR UPDATE SKIP LOCKED
+    ) candidate LIMIT $1::int
+  ), claimed AS (
+    UPDATE webhook_deliveries SET attempts = attempts + 1, due_at = clock_timestamp() + make_interval(secs => $4::int), last_attempt_at = clock_timestamp()
+    FROM due WHERE webhook_deliveries.id = due.id RETURNING webhook_deliveries.*
+  )
+  SELECT claimed.id::text, webhook_id::text AS "webhookId", claimed.org_id::text AS "orgId", attempts, attempts - attempts_before AS tries,
+    url, generation, coalesce(previous_until > clock_timestamp(), false) AS "hasPrevious",
+    json_build_object('id', event.id, 'type', event.type, 'at', ${timestampSql('event.at')}, 'org_id', event.org_id, 'resource', event.resource,
+      'actor_key_id', event.actor_key_id, 'workflow', event.workflow) AS event
+  FROM claimed JOIN webhooks ON webhooks.id = webhook_id JOIN events event ON event.id = event_id`;
+
+export interface Outcome {
+  /** HTTP status of the answer; null without one. */
+  status: number | null;
+  /** Null when it was taken. */
+  error: string | null;
+  /** The receiver has said that it is gone for good. */
+  isGone: boolean;
+}
+
+/** What becomes of a delivery after an attempt. `retrySeconds`: null when it was taken, or was tried for the last time. */
+export interface Settlement extends Outcome {
+  retrySeconds: number | null;
+}
+
+/** Failing for so long, a webhook is switched off. */
+const failingDays = 5;
+
+/**
+ * Writes the end of an attempt, and lets the next event of the resource go where this one is over. Nothing is written for a claim that another process has taken over.
+ * Resolves with the reason why the webhook was switched off by it, else with null.
+ */
+export const settleDelivery = (
+  database: KeysDatabase,
+  { id, webhookId, attempts }: Pick<Claimed, 'id' | 'webhookId' | 'attempts'>,
+  { status, error, isGone, retrySeconds }: Settlement,
+): Promise<'failures' | 'gone' | null> =>
+  database.transaction(async (tx) => {
+    const sql = database.sql(tx);
+    await sql.query('SELECT id::text FROM webhooks WHERE id = $1::uuid FOR NO KEY UPDATE', [webhookId]);
+    const [ours] = await sql.query<{ resource: string }>(settleSql, [id, attempts, status, error, retrySeconds]);
+    if (ours === undefined) return null;
+    if (error === null || retrySeconds === null) await sql.query(releaseSql, [webhookId, ours.resource]);
+    if (error === null) {
+      await sql.query('UPDATE webhooks SET failing_since = NULL WHERE id = $1::uuid AND failing_since IS NOT NULL', [webhookId]);
+      return null;
+    }
+    const [webhook] = await sql.query<{ org_id: string; mode: Mode; disabled_reason: 'failures' | 'gone' | null }>(failingSql, [
+      webhookId,
+      isGone,
+    ]);
+    if (webhook === undefined || webhook.disabled_reason === null) return null;
+    await holdDeliveries(sql, webhookId);
+    const entry = { orgId: webhook.org_id, action: 'webhook.disable', target: `/v1/webhooks/${webhookId}`, at: new Date() } as const;
+    await recordAudit(tx, { keyId: null, mode: webhook.mode }, entry);
+    return webhook.disabled_reason;
+  });
+
+const settleSql = `
+  UPDATE webhook_deliveries SET last_status = $3::int, last_error = $4,
+    status = CASE WHEN $4::text IS NULL THEN 'delivered' WHEN $5::float8 IS NULL THEN 'failed' ELSE 'pending' END::webhook_delivery_status,
+    due_at = CASE WHEN $4::text IS NOT NULL AND $5::float8 IS NOT NULL THEN clock_timestamp() + make_interval(secs => $5::float8) ELSE 'infinity' END
+  WHERE id = $1::uuid AND attempts = $2::int AND status = 'pending' RETURNING resource`;
+
+const releaseSql = `
+  UPDATE webhook_deliveries SET due_at = clock_timestamp() WHERE due_at = 'infinity' AND id = (
+    SELECT id FROM webhook_deliveries WHERE webhook_id = $1::uuid AND resource = $2 AND status = 'pending' ORDER BY event_seq LIMIT 1)`;
+
+const failingSql = `
+  UPDATE webhooks SET failing_since = coalesce(failing_since, clock_timestamp()),
+    disabled_at = CASE WHEN $2::boolean OR failing_since < clock_timestamp() - interval '${failingDays} days' THEN clock_timestamp() END,
+    disabled_reason = CASE WHEN $2::boolean THEN 'gone' WHEN failing_since < clock_timestamp() - interval '${failingDays} days' THEN 'failures' END
+  WHERE id = $1::uuid AND disabled_at IS NULL RETURNING org_id::text, mode::text, disabled_reason`;
+
+/** Nothing is sent to a webhook that is off; what waits stays. The caller has locked its row. */
+export const holdDeliveries = (sql: Sql, webhookId: string): Promise<unknown> =>
+  sql.query(
+    `UPDATE webhook_deliveries SET due_at = 'infinity' WHERE webhook_id = $1::uuid AND status = 'pending' AND due_at < 'infinity'`,
+    [webhookId],
+  );
+
+/** What waits is sent: the oldest of each resource now. The caller has locked the webhook's row. */
+export const resumeDeliveries = (sql: Sql, webhookId: string): Promise<unknown> =>
+  sql.query(
+    `UPDATE webhook_deliveries SET due_at = clock_timestamp() WHERE id IN (
+      SELECT DISTINCT ON (resource) id FROM webhook_deliveries WHERE webhook_id = $1::uuid AND status = 'pending' ORDER BY resource, event_seq)`,
+    [webhookId],
+  );
+
+export interface DeliveryRow extends WebhookDelivery {
+  seq: string;
+}
+
+const columns = `delivery.id::text, event_id::text, event.type AS event_type, delivery.resource, status, attempts,
+  CASE WHEN status = 'pending' AND due_at < 'infinity' THEN ${timestampSql('due_at')} END AS next_attempt_at, ${timestampSql('last_attempt_at')} AS last_attempt_at,
+  last_status, last_error, ${timestampSql('created_at')} AS created_at, event_seq::text AS seq`;
+
+export const listDeliveries = (sql: Sql, webhookId: string, page: { after: string | null; take: number }): Promise<DeliveryRow[]> =>
+  sql.query(
+    `SELECT ${columns} FROM webhook_deliveries delivery JOIN events event ON event.id = event_id
+     WHERE webhook_id = $1::uuid AND event_seq < $2::bigint ORDER BY event_seq DESC LIMIT $3::int`,
+    [webhookId, page.after ?? '9223372036854775807', page.take],
+  );
+
+/** Sends it again now, whatever became of it, with fresh attempts. Null when the webhook has no such delivery. The caller has locked the webhook's row. */
+export async function replayDelivery(sql: Sql, webhookId: string, deliveryId: string): Promise<DeliveryRow | null> {
+  const text = `
+    WITH delivery AS (
+      UPDATE webhook_deliveries SET status = 'pending', due_at = clock_timestamp(), attempts_before = attempts
+      WHERE id = $2::uuid AND webhook_id = $1::uuid RETURNING *
+    ) SELECT ${columns} FROM delivery JOIN events event ON event.id = event_id`;
+  const [row] = await sql.query<DeliveryRow>(text, [webhookId, deliveryId]);
+  return row ?? null;
+}
+
+/** Removes events that are too old, with their deliveries; resolves with how many, at most `max`. What waited for one of those deliveries waits no longer. */
+export const purgeEvents = (database: KeysDatabase, max: number): Promise<number> =>
+  database.transaction(async (tx) => {
+    const sql = database.sql(tx);
+    const old = await sql.query<{ id: string }>(oldSql, [max]);
+    if (old.length === 0) return 0;
+    const ids = old.map(({ id }) => id);
+    const heads = await sql.query<{ webhook_id: string; resource: string }>(oldHeadsSql, [ids]);
+    await sql.query('DELETE FROM events WHERE id = ANY ($1::uuid[])', [ids]);
+    for (const { webhook_id, resource } of heads) await sql.query(releaseSql, [webhook_id, resource]);
+    return old.length;
+  });
+
+const oldSql = `
+  SELECT id::text FROM events WHERE at < statement_timestamp() - interval '${eventDays} days' ORDER BY at LIMIT $1::int FOR UPDATE SKIP LOCKED`;
+
+const oldHeadsSql = `
+  SELECT webhooks.id::text AS webhook_id, resource FROM webhooks
+  JOIN (SELECT DISTINCT webhook_id, resource FROM webhook_deliveries WHERE event_id = ANY ($1::uuid[]) AND status = 'pending') old ON webhook_id = webhooks.id
+  WHERE disabled_at IS NULL ORDER BY webhooks.id FOR NO KEY UPDATE OF webhooks`;

@@ -1,0 +1,125 @@
+import type * as endpoints from '@drydock/contracts/keys/webhooks';
+import { listWebhooks as listEndpoint, type WebhookWithSecret, webhookSchema, webhooksMax } from '@drydock/contracts/keys/webhooks';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { Caller } from '@drydock/service/access/internal-token';
+import type { ExecuteHandlers, ReadHandlers, ReplaySecret } from '@drydock/service/http/route';
+import { isEndpointAllowed } from '@drydock/service/outbound/public-address';
+import { uuidv7 } from 'uuidv7';
+import { recordAudit } from '../audit/audit.store';
+import type { HandlerContext } from '../context';
+import type { Reader, Tx } from '../database.store';
+import { holdDeliveries, resumeDeliveries } from './delivery.store';
+import * as store from './webhook.store';
+
+const pathOf = (id: string): string => `/v1/webhooks/${id}`;
+
+/** The caller's own webhook. Throws `webhook_not_found`. */
+export async function requireWebhook(tx: Reader, caller: Caller, id: string): Promise<store.WebhookRow> {
+  const row = await store.findWebhook(tx, caller, id);
+  if (row === null) throw problem('webhook_not_found');
+  return row;
+}
+
+/** The same, held until the transaction ends. */
+export async function holdWebhook(tx: Tx, caller: Caller, id: string): Promise<store.WebhookRow> {
+  const row = await store.lockWebhook(tx, caller, id);
+  if (row === null) throw problem('webhook_not_found');
+  return row;
+}
+
+/** What can be told without asking DNS; the sender checks every address that it connects to. */
+function assertUrlAllowed({ webhooksAllowed }: HandlerContext, url: string | undefined): void {
+  if (url !== undefined && !isEndpointAllowed(url, webhooksAllowed)) throw problem('webhook_url_refused');
+}
+
+/** The secret stands in no row, nor in the stored answer: it is derived again. */
+const replaySecret = ({
+  webhookSecrets,
+}: HandlerContext): ReplaySecret<typeof endpoints.createWebhook> & ReplaySecret<typeof endpoints.rotateWebhookSecret> => ({
+  remove: ({ secret: _secret, ...webhook }: WebhookWithSecret) => webhook,
+  rehydrate: (stored) => {
+    const webhook = webhookSchema.parse(stored);
+    return { ...webhook, secret: webhookSecrets.of(webhook.id, webhook.secret_version) };
+  },
+});
+
+export const listWebhooks = ({ pager, database }: HandlerContext) =>
+  ({
+    read: async ({ caller, query, now }) => {
+      const binding = { list: listEndpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}` };
+      const page = pager.read(query, binding, now);
+      const rows = await store.listWebhooks(database.pool, caller, { after: page.after, take: page.limit + 1 });
+      return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: store.viewWebhook }) };
+    },
+  }) satisfies ReadHandlers<typeof listEndpoint>;
+
+export const createWebhook = (context: HandlerContext) =>
+  ({
+    execute: async (tx, { caller, body, now }) => {
+      assertUrlAllowed(context, body.url);
+      const { orgId, mode } = caller;
+      const id = uuidv7();
+      const { url, event_types: eventTypes, description } = body;
+      const row = await store.insertWebhook(tx, { id, orgId, mode, url, eventTypes, description, createdAt: now }, webhooksMax);
+      if (row === null) throw problem('webhook_limit');
+      await recordAudit(tx, caller, { orgId, action: 'webhook.create', target: pathOf(id), at: now });
+      const secret = context.webhookSecrets.of(id, row.generation);
+      return { status: 201, headers: { location: pathOf(id) }, body: { ...store.viewWebhook(row), secret } };
+    },
+    replaySecret: replaySecret(context),
+  }) satisfies ExecuteHandlers<typeof endpoints.createWebhook, Tx, void>;
+
+export const getWebhook = ({ database }: HandlerContext) =>
+  ({
+    read: async ({ caller, params }) => ({
+      status: 200,
+      body: store.viewWebhook(await requireWebhook(database.pool, caller, params.webhookId)),
+    }),
+  }) satisfies ReadHandlers<typeof endpoints.getWebhook>;
+
+export const updateWebhook = (context: HandlerContext) =>
+  ({
+    execute: async (tx, { caller, params, body, now, assertMatch }) => {
+      assertUrlAllowed(context, body.url);
+      const { url, event_types: eventTypes, description, enabled } = body;
+      const held = await holdWebhook(tx, caller, params.webhookId);
+      await assertMatch(() => store.viewWebhook(held));
+      const isOn = held.disabledAt === null;
+      const turned =
+        enabled === undefined || enabled === isOn ? {} : enabled ? switchedOn : { disabledAt: now, disabledReason: 'customer' };
+      const row = await store.changeWebhook(tx, held.id, {
+        ...(url === undefined ? {} : { url }),
+        ...(eventTypes === undefined ? {} : { eventTypes }),
+        ...(description === undefined ? {} : { description }),
+        ...turned,
+      });
+      const sql = context.database.sql(tx);
+      if (isOn && row.disabledAt !== null) await holdDeliveries(sql, row.id);
+      if (!isOn && row.disabledAt === null) await resumeDeliveries(sql, row.id);
+      await recordAudit(tx, caller, { orgId: caller.orgId, action: 'webhook.update', target: pathOf(row.id), at: now });
+      return { status: 200, body: store.viewWebhook(row) };
+    },
+  }) satisfies ExecuteHandlers<typeof endpoints.updateWebhook, Tx, void>;
+
+const switchedOn = { disabledAt: null, disabledReason: null, failingSince: null };
+
+export const deleteWebhook = () =>
+  ({
+    execute: async (tx, { caller, params, now }) => {
+      if (!(await store.removeWebhook(tx, caller, params.webhookId))) throw problem('webhook_not_found');
+      await recordAudit(tx, caller, { orgId: caller.orgId, action: 'webhook.delete', target: pathOf(params.webhookId), at: now });
+      return { status: 204 };
+    },
+  }) satisfies ExecuteHandlers<typeof endpoints.deleteWebhook, Tx, void>;
+
+export const rotateWebhookSecret = (context: HandlerContext) =>
+  ({
+    execute: async (tx, { caller, params, body, now }) => {
+      const { id, generation } = await holdWebhook(tx, caller, params.webhookId);
+      const previousUntil = body.grace_seconds === 0 ? null : new Date(now.getTime() + body.grace_seconds * 1_000);
+      const row = await store.changeWebhook(tx, id, { generation: generation + 1, previousUntil });
+      await recordAudit(tx, caller, { orgId: caller.orgId, action: 'webhook.rotate_secret', target: pathOf(id), at: now });
+      return { status: 200, body: { ...store.viewWebhook(row), secret: context.webhookSecrets.of(id, row.generation) } };
+    },
+    replaySecret: replaySecret(context),
+  }) satisfies ExecuteHandlers<typeof endpoints.rotateWebhookSecret, Tx, void>;

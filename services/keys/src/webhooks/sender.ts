@@ -1,0 +1,180 @@
+import http from 'node:http';
+import https from 'node:https';
+import { setTimeout as wait } from 'node:timers/promises';
+import { createGuardedAgents } from '@drydock/service/outbound/guarded-agent';
+import { isEndpointAllowed } from '@drydock/service/outbound/public-address';
+import type { Log } from '@drydock/service/telemetry/log';
+import { context, metrics } from '@opentelemetry/api';
+import { suppressTracing } from '@opentelemetry/core';
+import type { KeysDatabase } from '../database.store';
+import { type Claimed, claimDeliveries, type Outcome, settleDelivery } from './delivery.store';
+import type { WebhookSecrets } from './webhook.secret';
+
+const meter = metrics.getMeter('@drydock/keys');
+const attempts = meter.createCounter('webhook.attempts', { description: 'Attempts to deliver an event to a webhook, by their outcome' });
+
+/** Pauses after each attempt that failed, in seconds: three days in all. */
+export const pausesSeconds = [5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 72_000];
+
+export interface SenderOptions {
+  database: KeysDatabase;
+  log: Log;
+  secrets: WebhookSecrets;
+  /** `host:port` of receivers that may be anywhere. */
+  allowed: ReadonlySet<string>;
+  /** How long another process waits for this one. Longer than an attempt takes, or an event is sent twice. */
+  leaseSeconds: number;
+  /** How often due deliveries are looked for. */
+  everyMs?: number;
+  /** Deliveries under way at once, of all organisations and of one. */
+  most?: number;
+  mostOfOrg?: number;
+  pauses?: readonly number[];
+  /** How long a receiver may take to answer. */
+  answerMs?: number;
+}
+
+export interface WebhookSender {
+  start(): void;
+  /** Waits for the attempts that are under way. What they do not get done is done by the next process. */
+  stop(): Promise<void>;
+}
+
+/** Sends what is due. In any number of processes at once: a delivery is one process' until its lease ends. */
+export function createWebhookSender(options: SenderOptions): WebhookSender {
+  const { database, log, leaseSeconds, everyMs = 500, most = 48, mostOfOrg = 12 } = options;
+  const stopping = new AbortController();
+  const underWay = new Map<Promise<void>, string>();
+  let running: Promise<void> = Promise.resolve();
+  let afterOrg = '00000000-0000-0000-0000-000000000000';
+
+  const begin = (claimed: Claimed): void => {
+    const work = deliver(options, claimed)
+      .catch((error: unknown) =>
+        log.warn({ err: error, delivery: claimed.id }, 'the end of an attempt to deliver could not be written; it is sent again'),
+      )
+      .finally(() => underWay.delete(work));
+    underWay.set(work, claimed.orgId);
+  };
+  const sendingByOrg = (): Record<string, number> => {
+    const sending: Record<string, number> = {};
+    for (const orgId of underWay.values()) sending[orgId] = (sending[orgId] ?? 0) + 1;
+    return sending;
+  };
+  const look = async (): Promise<number> => {
+    if (underWay.size >= most) return 0;
+    const limits = { most: most - underWay.size, mostOfOrg, sending: sendingByOrg(), leaseSeconds, afterOrg };
+    const claimed = await claimDeliveries(database.sql(), limits);
+    claimed.forEach(begin);
+    afterOrg = lastServed(claimed, afterOrg);
+    return claimed.length;
+  };
+  const run = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      const found = await look().catch((error: unknown) => {
+        log.warn({ err: error }, 'due deliveries could not be looked for; tried again');
+        return 0;
+      });
+      // Where there was something there may be more, once one of them has ended.
+      const pause = wait(everyMs, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
+      await (found > 0 ? Promise.race([pause, ...underWay.keys()]) : pause);
+    }
+  };
+  return {
+    start: () => {
+      running = run();
+    },
+    stop: async () => {
+      stopping.abort();
+      await running;
+      await Promise.all(underWay.keys());
+    },
+  };
+}
+
+/** The last organisation of a round that began behind `afterOrg`, and went on with the first one. */
+function lastServed(claimed: readonly Claimed[], afterOrg: string): string {
+  const ids = claimed.map(({ orgId }) => orgId).sort();
+  return ids.findLast((id) => id <= afterOrg) ?? ids.at(-1) ?? afterOrg;
+}
+
+async function deliver(options: SenderOptions, claimed: Claimed): Promise<void> {
+  const { database, log, pauses = pausesSeconds } = options;
+  const outcome = await attempt(options, claimed);
+  attempts.add(1, { outcome: outcome.error === null ? 'delivered' : 'failed' });
+  const pause = pauses[claimed.tries - 1];
+  // Receivers that were down together are not all asked in the same second.
+  const retrySeconds = outcome.error === null || pause === undefined ? null : pause * (0.9 + Math.random() * 0.2);
+  const off = await settleDelivery(database, claimed, { ...outcome, retrySeconds });
+  if (off === null) return;
+  log.info({ webhook: claimed.webhookId, reason: off }, 'a webhook was switched off');
+}
+
+/** Never rejects: whatever happens is an outcome. */
+async function attempt({ secrets, allowed, answerMs = 15_000 }: SenderOptions, claimed: Claimed): Promise<Outcome> {
+  const { event, url } = claimed;
+  const body = JSON.stringify({ type: event.type, timestamp: event.at, data: event });
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(body)),
+    'user-agent': 'Drydock-Webhooks/1',
+    ...secrets.sign({ id: event.id, at: new Date(), body }, claimed),
+  };
+  try {
+    // The URL may hold a secret of the customer's, and spans have URLs.
+    const status = await context.with(suppressTracing(context.active()), () => post(new URL(url), { headers, body, allowed, answerMs }));
+    if (status >= 200 && status < 300) return { status, error: null, isGone: false };
+    const why = status >= 300 && status < 400 ? 'It leads elsewhere, which is not followed.' : `It answered ${status}.`;
+    return { status, error: why, isGone: status === 410 };
+  } catch (error) {
+    return { status: null, error: reasonOf(error, answerMs), isGone: false };
+  }
+}
+
+/** In words of ours: what the network or a certificate says may hold anything. */
+function reasonOf(error: unknown, answerMs: number): string {
+  const { name = '', code = '' } = Object(error);
+  if (name === 'AddressRefused') return 'It leads to an address that is not of the public internet.';
+  if (name === 'TimeoutError' || name === 'AbortError') return `It did not answer in ${answerMs / 1_000} seconds.`;
+  const known: Readonly<Record<string, string>> = {
+    ENOTFOUND: 'Its name is not known.',
+    EAI_AGAIN: 'Its name could not be looked up.',
+    ECONNREFUSED: 'Nobody listens there.',
+    ECONNRESET: 'It closed the connection.',
+    EPROTO: 'It does not speak TLS.',
+  };
+  const word = known[String(code)];
+  if (word !== undefined) return word;
+  return /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(String(code)) ? 'Its certificate is not good.' : 'It could not be reached.';
+}
+
+interface Message {
+  headers: Record<string, string>;
+  body: string;
+  allowed: ReadonlySet<string>;
+  answerMs: number;
+}
+
+/** Resolves with the status of the answer, whose body is of no interest. Follows nothing. */
+async function post(url: URL, { headers, body, allowed, answerMs }: Message): Promise<number> {
+  if (!isEndpointAllowed(url.origin, allowed)) throw Object.assign(new Error('not allowed'), { name: 'AddressRefused' });
+  const { httpAgent, httpsAgent } = createGuardedAgents({ origin: url.origin, allowed });
+  const isPlain = url.protocol === 'http:';
+  const signal = AbortSignal.timeout(answerMs);
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      const options = { method: 'POST', headers, signal };
+      const answered = (response: http.IncomingMessage): void => {
+        resolve(response.statusCode ?? 0);
+        response.destroy();
+      };
+      const request = isPlain
+        ? http.request(url, { ...options, agent: httpAgent }, answered)
+        : https.request(url, { ...options, agent: httpsAgent }, answered);
+      request.on('error', reject).end(body);
+    });
+  } finally {
+    httpAgent.destroy();
+    httpsAgent.destroy();
+  }
+}

@@ -1,0 +1,94 @@
+import os from 'node:os';
+import { FairPlaces } from '@drydock/agent/jobs/fair-places';
+
+/** What a process for a site's files may need in the end; the machine's memory is counted in these. */
+const processBytes = 64 * 2 ** 20;
+const processesMin = 16;
+/** Pages being rendered or sent. Each is 8 MB at most, in our memory too, until its visitor has taken it. */
+const rendersMax = 64;
+/** Visitors of an organisation that wait for a place of its share. */
+const waitingMax = 256;
+const waitMs = 5_000;
+
+/** A quarter of the memory that we may use, in processes. */
+export function processesFor(machineBytes: number): number {
+  return Math.max(processesMin, Math.floor(machineBytes / 4 / processBytes));
+}
+
+/** The machine's memory, or what a container lets us have of it. */
+export function usableBytes(): number {
+  const constrained = process.constrainedMemory();
+  return constrained > 0 ? Math.min(constrained, os.totalmem()) : os.totalmem();
+}
+
+/** Why a page is not shown now: the site's organisation has its share of this host. */
+export class PagesBusy extends Error {
+  override readonly name = 'PagesBusy';
+}
+
+/** A process for the files of one site. */
+export interface PlacedProcess {
+  organisation: string;
+  /** Somebody waits for it: it keeps its place. */
+  readonly isBusy: boolean;
+  readonly usedMs: number;
+  /** Its place is given back once it has ended. */
+  end(): void;
+}
+
+/**
+ * What sites' pages take of this host, shared between organisations: processes for files and pages, and pages that are being rendered
+ * or sent. One organisation gets half of each at most, and another one finds its own at once.
+ */
+export class PagePlaces {
+  private readonly processes: FairPlaces;
+  private readonly renders: FairPlaces;
+  private readonly running = new Set<PlacedProcess>();
+
+  constructor({ processes = processesFor(usableBytes()), renders = rendersMax }: { processes?: number; renders?: number } = {}) {
+    this.processes = new FairPlaces(processes);
+    this.renders = new FairPlaces(renders);
+  }
+
+  /** Idle processes make room: those of the same organisation, or for its first one those of any. Throws {@link PagesBusy}. */
+  async takeProcess(organisation: string): Promise<() => void> {
+    const place = this.processes.takeNow(organisation);
+    if (place !== null) return place;
+    this.makeRoom(organisation);
+    return waitFor(this.processes, organisation);
+  }
+
+  /** From its start to the end of its place. */
+  watch(process: PlacedProcess): () => void {
+    this.running.add(process);
+    return () => this.running.delete(process);
+  }
+
+  /** Null where a page would have to wait. */
+  renderNow(organisation: string): (() => void) | null {
+    return this.renders.takeNow(organisation);
+  }
+
+  /** Throws {@link PagesBusy}: refused at once where too many of the organisation's wait, and otherwise after five seconds. */
+  render(organisation: string): Promise<() => void> {
+    return waitFor(this.renders, organisation);
+  }
+
+  private makeRoom(organisation: string): void {
+    const idle = [...this.running].filter(({ isBusy }) => !isBusy).sort((left, right) => left.usedMs - right.usedMs);
+    const own = idle.filter((process) => process.organisation === organisation);
+    const spared = this.processes.heldBy(organisation) > 0 ? own : idle;
+    for (const process of spared.slice(0, this.processes.shortOf(organisation))) process.end();
+  }
+}
+
+async function waitFor(places: FairPlaces, organisation: string): Promise<() => void> {
+  if (places.waitingOf(organisation) >= waitingMax) throw new PagesBusy('too many pages of its organisation wait');
+  const caller = new AbortController();
+  const timer = setTimeout(() => caller.abort(new PagesBusy('pages of its organisation have had all of its places')), waitMs);
+  try {
+    return await places.take(organisation, caller.signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * @processes
+ */
+import { chmod, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { runSql } from '@drydock/postgres/testing/run-sql';
+import { errorCodeOf } from '@drydock/process/error-code';
+import { until } from '@drydock/testing/wait';
+import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+
+/** Sites that want more of the disk than they may have: 50 MB each here. */
+let host: TestHost;
+let site: FilledSite;
+let neighbour: FilledSite;
+const ids: [string, string] = [newSiteId(), newSiteId()];
+beforeAll(async () => {
+  host = await startHost({ ...(await hostConfig()), SITE_DISK_GB: 0.05 });
+  site = await host.client.ensureSite(ids[0], { domain: 'greedy.org', organisation_id: 'org-1' }, claim(1));
+  neighbour = await host.client.ensureSite(ids[1], { domain: 'other.org', organisation_id: 'org-2' }, claim(1));
+  await writeFile(path.join(neighbour.files_dir, 'index.html'), '<?sql select 7 ?>');
+});
+afterAll(() => clearHost(host, ids));
+
+const waits = { timeoutMs: 100_000 };
+describe('an application', () => {
+  /** Writes 80 MB: into a file that keeps its name, into one that has lost it, into one in a folder that is closed. */
+  const app = `const fs = require('fs');
+    require('http').createServer((request, answer) => {
+      fs.mkdirSync('/site/closed', { recursive: true });
+      fs.chmodSync('/site/closed', 0o700);
+      const name = request.url === '/closed' ? '/site/closed/large' : '/site/large';
+      const file = fs.openSync(name, 'w');
+      if (request.url === '/removed') fs.unlinkSync(name);
+      if (request.url === '/closed') fs.chmodSync('/site/closed', 0);
+      if (request.url !== '/') for (let n = 0; n < 80; n += 1) fs.writeSync(file, Buffer.alloc(1e6, 'x'));
+      answer.end(request.url);
+    }).listen(1);`;
+
+  it.each(['/removed', '/closed', '/kept'])(
+    'whose files are more than the site may have is ended and not started again: %s',
+    async (request) => {
+      await writeFile(path.join(site.files_dir, 'app.js'), app);
+      await until(async () => (await fetch(new URL(request, site.url))).ok, waits);
+      await until(async () => (await host.client.readApp(ids[0])).pid === null, { ...waits, what: 'its end' });
+      expect(await (await fetch(neighbour.url)).text()).toBe('7');
+      // An ordinary user's own folder is closed to that user too.
+      await chmod(path.join(site.files_dir, 'closed'), 0o700);
+      await rm(path.join(site.files_dir, 'closed'), { recursive: true, force: true });
+    },
+  );
+
+  it('is started again once they are few enough', async () => {
+    const refused = await fetch(site.url);
+    expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining('disk space')]);
+    await writeFile(path.join(site.files_dir, 'large'), '');
+    await until(async () => (await fetch(site.url)).ok, { ...waits, what: 'the application again' });
+  });
+});
+
+describe('a database', () => {
+  const refusalOf = (sql: string): Promise<string> =>
+    runSql(site.database_url, sql).then(
+      () => 'none',
+      (error: unknown) => errorCodeOf(error),
+    );
+  const fill = (megabytes: number): string =>
+    `insert into heap select repeat(md5(n::text), 31) from generate_series(1, ${megabytes} * 1000) n`;
+  const writesAre = (code: string): Promise<unknown> =>
+    until(async () => (await refusalOf('insert into heap values (1)')) === code, { ...waits, what: `writes with ${code}` });
+
+  it('that is too large begins its sessions read-only, and writes again once rows are deleted', async () => {
+    await runSql(site.database_url, 'create table heap (text text)');
+    await runSql(site.database_url, fill(38));
+    await writesAre('25006');
+    expect(await runSql(site.database_url, 'select count(*)::int as n from heap where text = md5(text)')).toEqual([{ n: 0 }]);
+    await runSql(site.database_url, 'begin read write; truncate heap; commit');
+    await writesAre('none');
+  });
+
+  it('that grows on all the same has no sessions any more; the neighbour has its own', async () => {
+    const goOn = `begin read write; ${fill(20)}; commit`;
+    await until(async () => (await refusalOf(goOn)) === '53100', { ...waits, what: 'the end of its sessions' });
+    expect(await runSql(neighbour.database_url, 'select 1 as n')).toEqual([{ n: 1 }]);
+  });
+});

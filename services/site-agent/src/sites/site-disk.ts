@@ -1,0 +1,174 @@
+import { statSync } from 'node:fs';
+import { readdir, readlink } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
+import type { CpuShares } from '@drydock/agent/host/cpu-shares';
+import { spawnInBox } from '@drydock/process/box';
+import { errorCodeOf } from '@drydock/process/error-code';
+import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
+import type { Isolation } from '@drydock/process/isolation';
+import type { Log } from '@drydock/service/telemetry/log';
+import type { DatabaseEndpoint } from '../database/database-endpoint';
+import type { SitesCluster } from '../database/sites-cluster';
+import type { Release } from '../releases/release';
+import { asOwner } from './site-box';
+
+/** A tree whose size is not known by then keeps the size that it had. */
+const countMs = 60_000;
+/** From here on nobody writes to a database; before, its sessions can still delete. */
+const farOver = 1.2;
+
+type DiskState = 'within' | 'full' | 'far_over';
+
+export interface SiteDiskSettings {
+  /** What the live files may take, and the live database as much again. */
+  diskBytes: number;
+  isolation: Isolation;
+  /** The site's account; null: our own. */
+  uid: number | null;
+  role: string;
+  cluster: SitesCluster;
+  endpoint: DatabaseEndpoint;
+  cpu: CpuShares;
+  /** The child that counts. */
+  watch(child: GuardedChild): void;
+  log: Log;
+}
+
+/**
+ * What a site's live release has on disk. An application whose files are too many is ended, and not started while they are. Sessions of a
+ * database that is too large begin read-only, unless they say otherwise; a fifth more, and there are none. A restore has both begin anew.
+ */
+export class SiteDisk {
+  private readonly settings: SiteDiskSettings;
+  private release: Release | null = null;
+  private files: DiskState = 'within';
+  private database: DiskState = 'within';
+  /** How often an application had been started at the last look; -1 when one ran. */
+  private starts = -1;
+  /** The endpoint's count of sessions at the last look. */
+  private sessions = -1;
+
+  constructor(settings: SiteDiskSettings) {
+    this.settings = settings;
+  }
+
+  get areFilesFull(): boolean {
+    return this.files !== 'within';
+  }
+
+  get isDatabaseClosed(): boolean {
+    return this.database === 'far_over';
+  }
+
+  async check(release: Release): Promise<void> {
+    if (this.release !== release) {
+      [this.release, this.files, this.database, this.starts, this.sessions] = [release, 'within', 'within', -1, -1];
+    }
+    await this.checkFiles(release);
+    await this.checkDatabase(release);
+  }
+
+  /** Only an application changes files of a live release: while none has run since the last look they are what they were. */
+  private async checkFiles(release: Release): Promise<void> {
+    const { app } = release;
+    if (!app.isActive && this.starts === app.starts && !this.areFilesFull) return;
+    this.starts = app.isActive ? -1 : app.starts;
+    const bytes = await this.countFiles(release);
+    if (bytes === null || this.release !== release) return;
+    this.files = this.stateOf('files', this.files, bytes);
+    if (this.areFilesFull) await app.end();
+  }
+
+  private async checkDatabase({ database }: Release): Promise<void> {
+    const { endpoint, cluster, role } = this.settings;
+    const { sessionsBegun } = endpoint;
+    if (!endpoint.isInUse && this.sessions === sessionsBegun) return;
+    const found = await cluster.look(role, database);
+    if (found === null) return;
+    this.sessions = sessionsBegun;
+    const before = this.database;
+    this.database = this.stateOf('database', before, found.bytes);
+    const isFull = this.database !== 'within';
+    if (isFull !== found.isReadOnly) await cluster.keepReadOnly(role, database, isFull);
+    if (isFull && this.database !== before) await cluster.endAllSessionsOf(role, database);
+  }
+
+  private stateOf(what: string, before: DiskState, bytes: number): DiskState {
+    const { diskBytes, log } = this.settings;
+    const state = bytes <= diskBytes ? 'within' : bytes <= diskBytes * farOver ? 'full' : 'far_over';
+    if (state !== before) log.warn({ what, state, bytes, may_have: diskBytes }, 'the disk space of a site');
+    return state;
+  }
+
+  /** With what the application has written to files that it has removed since and holds open. Null when they could not be counted. */
+  private async countFiles({ filesDir, app }: Release): Promise<number | null> {
+    const bytes = await this.countTree(filesDir);
+    const pid = app.running?.boxPid ?? null;
+    return bytes === null || pid === null ? bytes : bytes + (await countRemoved(this.settings.cpu.processesOf(pid)));
+  }
+
+  /** Walked in the site's box: this process follows no path inside of a site. */
+  private async countTree(dir: string): Promise<number | null> {
+    const { isolation, uid, watch } = this.settings;
+    const countIn = (folder: string): [string, ...string[]] => ['/usr/bin/du', '-s', '-x', '-B1', folder];
+    const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore'];
+    const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C' };
+    const [program, ...args] = countIn(dir);
+    const child =
+      isolation.kind === 'none'
+        ? await spawnGuarded(program, args, { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL' })
+        : await spawnInBox({
+            isolation,
+            // A folder that its owner has closed to itself counts too.
+            command: [...asOwner, ...countIn('/site')],
+            env,
+            account: uid,
+            mounts: [{ from: dir, to: '/site', writable: false }],
+            workdir: '/',
+            limits: { openFiles: 256, memoryBytes: 2 ** 28 },
+            stdio,
+            onOrphan: 'SIGKILL',
+          });
+    watch(child);
+    const timer = setTimeout(() => void child.stop('SIGKILL', 0), countMs);
+    try {
+      const { stdout } = child.process;
+      const [told] = await Promise.all([stdout === null ? '' : text(stdout), child.exited]);
+      // What went away meanwhile is left out, and du says so by its code; the rest is counted.
+      const bytes = /^\d+/.exec(told)?.[0];
+      return bytes === undefined ? null : Number(bytes);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** Files that no folder names any more, once each. */
+async function countRemoved(pids: readonly number[]): Promise<number> {
+  const sizes = new Map<string, number>();
+  for (const pid of pids) {
+    for (const name of await namesIn(`/proc/${pid}/fd`)) {
+      const file = `/proc/${pid}/fd/${name}`;
+      const target = await readlink(file).catch(() => '');
+      if (target.endsWith(' (deleted)')) addFile(sizes, file);
+    }
+  }
+  return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0);
+}
+
+function addFile(sizes: Map<string, number>, file: string): void {
+  try {
+    // The kernel's own link, which leads to the open file itself and along no path.
+    const { dev, ino, nlink, blocks } = statSync(file);
+    if (nlink === 0) sizes.set(`${dev}:${ino}`, blocks * 512);
+  } catch {
+    // It was closed, or its process has gone.
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch((error: unknown) => {
+    if (['ENOENT', 'EACCES', 'ESRCH'].includes(errorCodeOf(error))) return [];
+    throw error;
+  });
+}
