@@ -30,8 +30,8 @@ export const serviceBackends = (): QueueBackend[] => (isQuick ? queueBackends().
 /** The backends that a service's crashes run on: the engine's own run on all of them. */
 export const crashBackends = (): QueueBackend[] => (isChaos ? queueBackends() : queueBackends().slice(0, 1));
 
-/** Milliseconds for all cases of one workflow. */
-export const crashLimitMs = isChaos ? 3_600_000 : 400_000;
+/** jest's limit for all cases of one workflow: when to give up, not how long they take. `crashEveryStep` gives up a little earlier and ends its workers. */
+export const crashLimitMs = isChaos ? 3_600_000 : 900_000;
 
 interface CrashScope {
   /** Steps whose doubled or late effect would be the worst: repeated, and frozen past their lease, in CI as well. */
