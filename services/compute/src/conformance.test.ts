@@ -1,5 +1,5 @@
 import { type ConformanceWorld, conformanceChecks } from '@drydock/service/testing/conformance';
-import { givenWorkflow, statusFor } from '@drydock/service/testing/conformance-workflow';
+import { givenWorkflow, standInForWorkers, statusFor } from '@drydock/service/testing/conformance-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { startApi } from '../test/compute-api';
 import { givenServer } from '../test/given-server';
@@ -16,6 +16,7 @@ beforeAll(async () => {
     targets: { fsn: project.target() },
     sandboxTargets: { fsn: project.target({}, 'sandbox') },
   });
+  await standInForWorkers(api, { take_snapshot: { snapshotId: '1' }, delete_snapshot: {} });
   world = {
     call: api.call,
     owner,
@@ -29,8 +30,7 @@ beforeAll(async () => {
       const workflowId = await givenWorkflow(api, caller, { kind: 'take_snapshot', subject, input: {}, status: statusFor(endpoint) });
       return { params: { serverId, snapshotId, workflowId } };
     },
-    // It waits for a worker, and none is up.
-    cannotSucceed: { deleteServerSnapshot: '503 dependency_unavailable' },
+    cannotSucceed: {},
   };
 });
 afterAll(async () => {
