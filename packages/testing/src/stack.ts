@@ -60,7 +60,7 @@ export interface TestStack {
 
 const root = path.resolve(__dirname, '../../..');
 /** Two cores that run other tests beside it; alone it takes about 10 s. */
-const startTimeoutMs = 240_000;
+const startTimeoutMs = 400_000;
 
 /** The whole of Drydock in processes on free ports in a data folder of its own, by the very program of `npm start`. Build first. */
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
@@ -144,7 +144,10 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
     killAndWait: async (name) => {
       const pid = pidOf(name);
       process.kill(pid, 'SIGKILL');
-      const again = await until(() => processes()[name]?.pid !== pid && processes()[name]?.pid, { what: `the restart of ${name}` });
+      const again = await until(() => processes()[name]?.pid !== pid && processes()[name]?.pid, {
+        timeoutMs: 120_000,
+        what: `the restart of ${name}`,
+      });
       if (name.endsWith('-worker')) await expireLeases(name.slice(0, -'-worker'.length));
       return again;
     },

@@ -2,6 +2,7 @@
  * The whole of Drydock, started by the program of `npm start`, once: what `npm test` has of it. The other suites of whole stacks are in `npm run test:all`.
  *
  * @processes
+ * @root
  */
 import fs from 'node:fs';
 import path from 'node:path';
@@ -13,7 +14,7 @@ import { until } from '@drydock/testing/wait';
 import { topology } from '../topology';
 import { Customer } from './customer';
 
-jest.setTimeout(400_000);
+jest.setTimeout(600_000);
 
 const faults = createFaultTokens();
 const options = { faultsDir: faults.folder, environment: { DRYDOCK_DEMO: 'sites' } };
@@ -66,6 +67,8 @@ describe('npm start', () => {
     expect(Object.keys(stack.processes())).toEqual(expect.arrayContaining(names));
     expect(kept).toContain('Mooring line');
     expect(backupId).not.toBe('');
+    // As root every site has an account of its own.
+    expect(fs.statSync(site.files_dir).uid >= 200_000).toBe(process.getuid?.() === 0);
   });
 
   test('a restore goes on after kill -9 of its worker in the middle of it', async () => {
@@ -80,7 +83,7 @@ describe('npm start', () => {
     const location = await restoreInto('restore_backup.switch.after_effect', 'kill');
     const proofs = proofsOf(stack);
     process.kill(stack.supervisorPid, 'SIGKILL');
-    await until(() => !proofs.some((proof) => isSameProcess(proof)), { timeoutMs: 90_000, what: 'the end of every child' });
+    await until(() => !proofs.some((proof) => isSameProcess(proof)), { timeoutMs: 120_000, what: 'the end of every child' });
     const again = await startStack({ ...options, dataDir: stack.dataDir });
     try {
       expect(again.demo).toEqual(stack.demo);

@@ -74,32 +74,44 @@ export async function digestSite(place: Place): Promise<{ tree: string; database
 }
 
 export interface Samples {
-  /** Every distinct body that was answered. */
+  /** Every distinct body of an answer with status 200. */
   bodies: Set<string>;
+  /** Every distinct way in which a read went without the page: its status, or the error of its call. */
+  failures: Set<string>;
   /** Longest time between two whole answers. */
   longestGapMs: number;
   stop(): Promise<void>;
 }
 
-/** Reads the page every 20 ms, each read on its own, so that a held one is seen as a gap and not as a pause of the sampler. */
+/**
+ * Reads the page every 20 ms, each read on its own, so that a held one is seen as a gap and not as a pause of the sampler.
+ * At most 50 are under way: a busy machine is not kept busy by its own sampler.
+ */
 export function samplePage(url: string): Samples {
-  const samples = { bodies: new Set<string>(), longestGapMs: 0 };
+  const samples = { bodies: new Set<string>(), failures: new Set<string>(), longestGapMs: 0 };
   let lastMs = performance.now();
   const running = new Set<Promise<void>>();
   const read = async (): Promise<void> => {
     const response = await fetch(url, { signal: AbortSignal.timeout(5_000) });
-    samples.bodies.add(response.ok ? await response.text() : `status ${response.status}`);
+    const body = await response.text();
+    if (!response.ok) {
+      samples.failures.add(`status ${response.status}`);
+      return;
+    }
+    samples.bodies.add(body);
     const nowMs = performance.now();
     samples.longestGapMs = Math.max(samples.longestGapMs, nowMs - lastMs);
     lastMs = nowMs;
   };
   const timer = setInterval(() => {
-    const reading = read().catch((error: unknown) => void samples.bodies.add(String(error)));
+    if (running.size >= 50) return;
+    const reading = read().catch((error: unknown) => void samples.failures.add(String(error)));
     running.add(reading);
     void reading.then(() => running.delete(reading));
   }, 20);
   return {
     bodies: samples.bodies,
+    failures: samples.failures,
     get longestGapMs() {
       return samples.longestGapMs;
     },
