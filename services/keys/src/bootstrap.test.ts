@@ -1,7 +1,9 @@
+/** @processes */
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { permissions } from '@drydock/contracts/platform/permissions';
+import { timeoutScale } from '@drydock/service/testing/service-api';
 import { type KeysApi, keys, startKeys } from '../test/keys-api';
 
 const run = promisify(execFile);
@@ -14,7 +16,7 @@ afterAll(() => api.close());
 
 /** The command as it is deployed, from dist. */
 async function bootstrap(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const env = { PATH: process.env['PATH'], DATABASE_URL: api.postgres.url, SERVICE_SECRET: api.secrets.service };
+  const env = { PATH: process.env['PATH'], ...timeoutScale(), DATABASE_URL: api.postgres.url, SERVICE_SECRET: api.secrets.service };
   try {
     return { code: 0, ...(await run(process.execPath, [path.join(keys.dir, 'dist/bootstrap.js'), ...args], { env })) };
   } catch (error) {

@@ -8,13 +8,11 @@ import type { ServerConfig } from './config';
 import { openDatabase } from './database.store';
 import { createHousekeeping } from './housekeeping';
 import { routes } from './routes';
+import { waitForGateways } from './seen-everywhere';
 import { createLastUses } from './verify/last-uses';
 import { verifyRoute } from './verify/verify-token';
 
-/** A gateway trusts a verification for 1 s from asking; the tenth is for the answer's way. */
-const revocationWaitMs = 1_100;
-
-export function composeApi(config: ServerConfig): ApiProcess {
+export function composeApi(config: ServerConfig, gatewaysHave = waitForGateways): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
   const secrets = createKeySecrets(config.SERVICE_SECRET, config.TOKEN_PEPPERS);
@@ -24,7 +22,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   lifetime.onClose('housekeeping', () => housekeeping.stop());
   const api = composeApiProcess(foundation, config, {
     name: 'keys',
-    routes: routes({ database, secrets, pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')), revocationWaitMs }),
+    routes: routes({ database, secrets, pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')), gatewaysHave }),
     internalRoutes: [
       verifyRoute({ database, secrets, lastUses }, config.INTERNAL_TOKEN_SECRET),
       takeDelivery(database, config.AUDIT_TOKEN_SECRETS),

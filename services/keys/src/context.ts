@@ -7,6 +7,6 @@ export interface HandlerContext {
   database: KeysDatabase;
   pager: Pager;
   secrets: KeySecrets;
-  /** How long a change of what a key may do waits before it is answered: longer than any gateway trusts a verification. */
-  revocationWaitMs: number;
+  /** Resolves when every gateway has heard of a change of what a key may do, so that it may be answered. */
+  gatewaysHave(): Promise<void>;
 }

@@ -17,7 +17,6 @@ const config = readConfig(
     ...processFields('kit-test'),
     DATABASE_URL: z.url(),
     INTERNAL_TOKEN_SECRET: secretField('Signs the calls of the test'),
-    IDEMPOTENCY_LEASE_SECONDS: z.coerce.number().default(1),
   },
   process.env,
 );
@@ -58,7 +57,6 @@ async function main(): Promise<void> {
     tokenSecret: config.INTERNAL_TOKEN_SECRET,
     log,
     ready: { database: () => pool.query('SELECT 1') },
-    idempotency: { leaseSeconds: config.IDEMPOTENCY_LEASE_SECONDS },
   });
   lifetime.onClose('http', () => service.close(), 10_000);
   const { port } = await service.listen(config.PORT, config.HOST);
