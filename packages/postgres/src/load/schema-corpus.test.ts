@@ -1,3 +1,4 @@
+/** @tier long */
 import { createOwnedDatabase, dumpedStatements } from '../../test/databases';
 import { dumpDatabase } from '../dump/dump-database';
 import { fingerprintDatabase } from '../dump/fingerprint-database';
@@ -8,9 +9,7 @@ import { loadDatabase } from './load-database';
 const schemas = listRealSchemas();
 
 if (schemas.length === 0) {
-  test('no schemas of real programs are here: .ci/fetch-schemas brings them', () => {
-    expect(schemas).toEqual([]);
-  });
+  test.skip('the schemas of real programs come out as they went in (needs the schemas that .ci/fetch-schemas brings)', () => undefined);
 } else {
   test.each(schemas)('the schema of $name comes out as it went in, with its privileges and rows', async ({ sql }) => {
     const source = await createOwnedDatabase();
