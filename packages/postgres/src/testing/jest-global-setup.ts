@@ -21,6 +21,8 @@ export default async function startSharedCluster(): Promise<void> {
   const { default: pg } = await import('pg');
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-postgres-'));
   chmodSync(folder, 0o711); // as root the server runs as nobody and must walk through
+  // Whoever starts a cluster from here on, this process included, copies one instead of running initdb.
+  process.env['DRYDOCK_PREPARED_CLUSTERS'] = folder;
   const server = await startPostgres({ folder, isEphemeral: true, settings: { max_connections: '400', autovacuum: 'off' } });
   globalThis.stopDrydockTestCluster = async () => {
     await server.stop();
