@@ -41,6 +41,7 @@ export async function openWorld(backend: QueueBackend, caller: Caller, more: Rec
     PORT: 0,
     LOG_LEVEL: 'silent',
     OTEL_EXPORTER_OTLP_ENDPOINT: undefined,
+    DRYDOCK_TIMEOUT_SCALE: 1,
     DRYDOCK_FAULTS: undefined,
     SITE_HOST_SECRET: siteHostSecret,
     SITE_HOST_READER_SECRET: readerSecret,

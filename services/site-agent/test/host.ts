@@ -23,6 +23,7 @@ export async function hostConfig(): Promise<SiteHostConfig> {
     PORT: 0,
     LOG_LEVEL: 'error',
     OTEL_EXPORTER_OTLP_ENDPOINT: undefined,
+    DRYDOCK_TIMEOUT_SCALE: 1,
     DRYDOCK_FAULTS: undefined,
     SITE_HOST_SECRET: randomBytes(32).toString('hex'),
     SITE_HOST_READER_SECRET: randomBytes(32).toString('hex'),
