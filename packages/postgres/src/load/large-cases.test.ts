@@ -1,13 +1,10 @@
 import { isChaos } from '@drydock/testing/scope';
-import { createOwnedDatabase } from '../../test/databases';
-import { dumpDatabase } from '../dump/dump-database';
+import { createOwnedDatabase, type OwnedDatabase } from '../../test/databases';
+import { inOwnProcess } from '../../test/own-process';
 import { fingerprintDatabase } from '../dump/fingerprint-database';
 import { withClient } from '../testing/run-sql';
-import { loadDatabase } from './load-database';
 
 /* What is large in one way or another goes through dump and load, in memory that does not grow with it. CI takes the widest table; `npm run chaos` all. */
-
-const mb = 2 ** 20;
 
 interface LargeCase {
   what: string;
@@ -48,20 +45,13 @@ const cases: LargeCase[] = [
   },
 ];
 
-/** The most memory that the process has taken while the work went on, threads of its own included. */
-async function watchingMemory<T>(work: () => Promise<T>): Promise<{ result: T; grownMb: number }> {
-  const before = process.memoryUsage.rss();
-  let most = before;
-  const timer = setInterval(() => {
-    most = Math.max(most, process.memoryUsage.rss());
-  }, 50);
-  try {
-    const result = await work();
-    return { result, grownMb: Math.round((most - before) / mb) };
-  } finally {
-    clearInterval(timer);
-  }
-}
+/** What a load finds, and the most memory that its process has taken meanwhile, threads of its own included. */
+const loadInOwnProcess = (readerUrl: string, loader: OwnedDatabase['loader']) =>
+  inOwnProcess<unknown[]>(
+    `const sections = load('dump/dump-database').dumpDatabase({ url: given.readerUrl });
+     return (await load('load/load-database').loadDatabase({ ...given.loader, sections })).findings;`,
+    { readerUrl, loader },
+  );
 
 test.each(isChaos ? cases : cases.slice(0, 1))(
   '$what: dumped and loaded, in bounded memory',
@@ -71,11 +61,9 @@ test.each(isChaos ? cases : cases.slice(0, 1))(
       for (const statement of statements) await client.query(statement);
     });
     const startedMs = performance.now();
-    const { result, grownMb } = await watchingMemory(() =>
-      loadDatabase({ ...target.loader, sections: dumpDatabase({ url: source.readerUrl }) }),
-    );
+    const { returned: findings, grownMb } = await loadInOwnProcess(source.readerUrl, target.loader);
     process.stderr.write(`${what}: ${Math.round((performance.now() - startedMs) / 1_000)} s, ${grownMb} MB of memory\n`);
-    expect(result.findings).toEqual([]);
+    expect(findings).toEqual([]);
     expect(grownMb).toBeLessThan(rssMaxMb);
     if (!hasFingerprint) return;
     expect((await fingerprintDatabase({ url: target.readerUrl })).digest).toBe(
