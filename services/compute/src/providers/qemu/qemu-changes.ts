@@ -1,3 +1,4 @@
+import { faultpoint } from '@drydock/process/faultpoint';
 import { z } from 'zod';
 import { assertRollbackAllowed } from '../assert-rollback-allowed';
 import type { Accepted, Change, Checkpoint } from '../compute-change.types';
@@ -64,6 +65,7 @@ export async function sendChange(changes: QemuChanges, change: Change, checkpoin
   if (change.kind === 'rollback') await assertRollbackAllowed(reader, change, signal);
   if (machine.isLocked || last?.state === 'running') throw new ComputeError('locked', `machine ${machineId} is being worked on`);
   const job = jobOf(change, (last?.number ?? 0) + 1, change.kind === 'rollback' && parse(checkpoint).wasOn);
+  faultpoint(`qemu.${change.kind}.before_claim`);
   signal?.throwIfAborted();
   if (!(await ambiguously(claimJob(folders.of(machineId), job)))) throw new ComputeError('locked', 'somebody else was quicker');
   beginWork(folders.of(machineId));
