@@ -23,7 +23,7 @@ export function openLeases(query: Query, leaseSeconds: number): Leases {
 const expireSql = `
   WITH expired AS (
     UPDATE workflow SET dispatch_after = least(dispatch_after, clock_timestamp()),
-      lease_until = least(lease_until, clock_timestamp() - interval '1 second')
+      lease_until = CASE WHEN lease_until IS NOT NULL THEN least(lease_until, clock_timestamp() - interval '1 second') END
     WHERE status IN ('queued', 'running')
       AND (lease_until IS NULL OR lease_until <= to_timestamp($1::float8) + make_interval(secs => $2::float8))
   )
