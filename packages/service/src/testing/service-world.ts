@@ -53,22 +53,19 @@ export async function openServiceWorld(tested: TestedService, options: WorldOpti
   };
   const alive = new Set<ChildProcess>();
   const leases = openLeases((text, values) => api.rows(text, values), leaseSeconds);
-  const expiring = new Set<Promise<unknown>>();
+  const expiring: Promise<unknown>[] = [];
   const expireOf = (environment: Record<string, string>): void => {
     const seconds = Number(environment['WORKFLOW_LEASE_SECONDS'] ?? leaseSeconds);
-    const own = openLeases((text, values) => api.rows(text, values), seconds);
-    // The world may be closing.
-    const done: Promise<unknown> = own
-      .expire()
-      .catch(() => undefined)
-      .finally(() => expiring.delete(done));
-    expiring.add(done);
+    const expired = openLeases((text, values) => api.rows(text, values), seconds).expire();
+    // A failure is told by endWorkers.
+    expired.catch(() => undefined);
+    expiring.push(expired);
   };
   const endWorkers = async (): Promise<void> => {
     const gone = [...alive].map((worker) => once(worker, 'exit'));
     for (const worker of alive) worker.kill('SIGKILL');
     await Promise.all(gone);
-    await Promise.all(expiring);
+    await Promise.all(expiring.splice(0));
   };
   return {
     api,
