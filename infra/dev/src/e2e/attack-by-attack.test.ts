@@ -18,8 +18,8 @@ import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant
  * Each attack by itself, by nothing but keys, sites and databases. It belongs to `npm run chaos`; the packages have a part of each in every
  * run. Copied over an older version's folder, it tells which of them succeed there: docs/security.md lists that.
  */
-const inChaos = (title: string, work: () => Promise<void>): void =>
-  (isChaos ? test : test.skip)(isChaos ? title : `${title} (needs npm run chaos)`, work);
+const run = isChaos ? test : test.skip;
+const inChaos = (title: string, work: jest.ProvidesCallback): void => run(isChaos ? title : `${title} (needs npm run chaos)`, work);
 jest.setTimeout(900_000);
 
 const secret = 'what only the owner of this machine may read';
