@@ -26,6 +26,7 @@ import { missingForTrees } from '../../test/trees/read-tree';
 
 const { seed, count } = sampleOf('sites of any content', { inCi: 5, inChaos: 1_000 });
 const atOnce = 4;
+const missing = missingForTrees();
 jest.setTimeout(7_200_000);
 
 let world: HostingWorld;
@@ -61,7 +62,7 @@ async function spoil(siteId: string, number: number): Promise<string[]> {
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
   const directory = realpathSync(filesDir);
   const { uid, gid } = statSync(directory);
-  if (missingForTrees() === '') {
+  if (missing === '') {
     const [paths = []] = fc.sample(generatedTrees(1), { numRuns: 1, seed: seed + number });
     buildTree(directory, paths, { uid, gid });
     if (random.isChosen(0.3))
@@ -115,7 +116,7 @@ async function restoreSpoilt(number: number): Promise<Ended> {
   return { number, view, wrong: isWhole && isAllowed && status === 'active' ? '' : facts, done };
 }
 
-it(`a site of any content is restored or refused, and none waits for staff (${count} sites, DRYDOCK_SEED=${seed})`, async () => {
+it(`a site of any content is restored or refused, and none waits for staff (${count} sites, DRYDOCK_SEED=${seed})${missing === '' ? '' : `, with its database alone${missing}`}`, async () => {
   const started = performance.now();
   const results: Ended[] = [];
   let next = 0;
