@@ -1,3 +1,8 @@
+/**
+ * The one world of this service in the gate, with the comparison’s.
+ *
+ * @processes
+ */
 import type { ComputeServerView } from '@drydock/contracts/compute/compute-servers';
 import type { ServerSnapshot } from '@drydock/contracts/compute/compute-snapshots';
 import { auditedOf } from '@drydock/service/testing/audit-log';

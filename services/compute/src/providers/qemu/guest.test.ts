@@ -1,3 +1,9 @@
+/**
+ * Boots a guest.
+ *
+ * @tier long
+ * @processes
+ */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

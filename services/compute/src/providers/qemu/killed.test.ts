@@ -1,3 +1,9 @@
+/**
+ * Machines of QEMU, killed at each part of their work.
+ *
+ * @tier long
+ * @processes
+ */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
