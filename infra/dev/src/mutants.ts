@@ -46,8 +46,9 @@ async function runSuites(copy: string, files: readonly string[]): Promise<Suite[
   return suites.filter(isBroken);
 }
 
-/** The tests that failed, as `file › title`. That the defect is there at all is no find: the suite of this list compares texts. */
-function findsOf(broken: readonly Suite[]): string[] {
+/** The tests that failed, as `file › title`, those of the expected suites first. That a text has changed is no find: the suite of the list of defects sees that. */
+function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string[] {
+  const broken = [...suites].sort((left, right) => Number(expected.includes(right.file)) - Number(expected.includes(left.file)));
   return broken.flatMap(({ file, failed }) =>
     file.startsWith('infra/dev/src/mutants') ? [] : failed.map((title) => `${file} › ${title}`),
   );
@@ -63,7 +64,7 @@ async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, 
   );
   try {
     await build(copy, [...alsoBuild, defect.file]);
-    return findsOf(await runSuites(copy, isWhole ? [] : defect.suites));
+    return findsOf(await runSuites(copy, isWhole ? [] : defect.suites), defect);
   } finally {
     fs.writeFileSync(file, original);
   }
