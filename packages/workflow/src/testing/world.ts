@@ -40,6 +40,10 @@ export interface World {
   spawnWorker(environment?: Record<string, string>): ChildProcess;
   /** For a worker that is frozen. */
   leases: Leases;
+  /** Makes due at once what has been given back until later. Ask again: the next pause is not known yet. */
+  skipPauses(): Promise<void>;
+  /** Stops what was started and forgets all workflows, for the next test of a file. */
+  reset(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -60,6 +64,9 @@ export async function openWorld(backend: QueueBackend): Promise<World> {
   const note = (level: string) => (fields: object, message: string) => void lines.push({ ...fields, level, message });
   const log: Log = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') };
   const closing: (() => Promise<unknown>)[] = [];
+  const stopAll = async (): Promise<void> => {
+    for (const stop of closing.splice(0).reverse()) await stop();
+  };
   const orgId = uuidv7();
   const query = async (text: string, values: readonly unknown[]) => (await pool.query(text, [...values])).rows;
   const common = { database, queueUrl: queue.url, queueName: 'boxes', log };
@@ -124,8 +131,17 @@ export async function openWorld(backend: QueueBackend): Promise<World> {
       return child;
     },
     leases: openLeases(query, leaseSeconds),
+    skipPauses: async () => {
+      await pool.query(`UPDATE workflow SET due_at = clock_timestamp(), dispatch_after = clock_timestamp()
+        WHERE status IN ('queued', 'running') AND lease_until IS NULL AND due_at > clock_timestamp()`);
+    },
+    reset: async () => {
+      await stopAll();
+      await pool.query('TRUNCATE workflow, workflow_step, workflow_schedule, box_swap, box_end');
+      lines.length = 0;
+    },
     close: async () => {
-      for (const close of closing.reverse()) await close();
+      await stopAll();
       await pool.end();
       await Promise.all([postgres.close(), queue.close()]);
       rmSync(boxes, { recursive: true, force: true });
