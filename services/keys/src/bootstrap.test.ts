@@ -46,9 +46,10 @@ test('the command makes an organisation with every permission and a key that may
   expect([rescue.org_id, (await api.callerOf(rescue.token)).scopes]).toEqual([org_id, permissions]);
 });
 
-test('commands at once make one organisation', async () => {
-  const outcomes = await Promise.all([1, 2, 3].map(() => bootstrap('--json', '--name', 'Race')));
-  expect(outcomes.map(({ code }) => String(code)).toSorted()).toEqual(['0', '3', '3']);
+test('five at once make one organisation', async () => {
+  const outcomes = await Promise.allSettled(Array.from({ length: 5 }, () => api.bootstrap({ name: 'Race' })));
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  for (const outcome of outcomes) if (outcome.status === 'rejected') expect(String(outcome.reason)).toContain('it is there already');
   expect(await api.rows(`SELECT FROM orgs WHERE name = 'Race'`)).toHaveLength(1);
 });
 

@@ -26,7 +26,7 @@ const makeThing = endpoint({
   service: 'hosting',
   method: 'POST',
   path: '/v1/things/{name}',
-  summary: 'Makes a thing; `slow` takes 1.5 s, `crash` rejects where nobody listens',
+  summary: 'Makes a thing; `held` waits for the advisory lock 1, `crash` rejects where nobody listens',
   permissions: [],
   params: { name: { schema: z.string(), notFound: 'site_not_found' } },
   response: { status: 201, schema: z.strictObject({ id: z.string() }) },
@@ -47,7 +47,7 @@ async function main(): Promise<void> {
         execute: async (tx: pg.PoolClient, { params }) => {
           const id = uuidv7();
           if (params.name === 'crash') void Promise.reject(new Error('nobody listens'));
-          if (params.name === 'slow') await tx.query('SELECT pg_sleep(1.5)');
+          if (params.name === 'held') await tx.query('SELECT pg_advisory_xact_lock(1)');
           await tx.query('INSERT INTO things (id, name) VALUES ($1::uuid, $2)', [id, params.name]);
           return { status: 201, body: { id } };
         },
