@@ -1,3 +1,4 @@
+/** @processes */
 import { once } from 'node:events';
 import { truncate, writeFile } from 'node:fs/promises';
 import http from 'node:http';
