@@ -3,8 +3,9 @@ import { z } from 'zod';
 import type { CrashOptions } from './crash-every-step';
 
 /**
- * How much is run, by DRYDOCK_TESTS. `quick`: `npm test`, without the suites of long-suites.cjs. `all`: `npm run test:all`, as CI runs it, and a suite that is run by itself. `effects`: with
- * the effects of the longest workflows too. `chaos`: `npm run chaos`, hours of everything.
+ * How much is run, by DRYDOCK_TESTS. `quick`: `npm test`, the gate. `all`: `npm run test:all`, with the suites of `@tier long`, and a suite that is named by hand.
+ * `effects`: with each death of the longest workflows in a run of its own. `chaos`: `npm run chaos`, hours of everything, with new seeds. Which tier a suite belongs to is
+ * said by the suite itself; what is here is for a suite that has more of the same in a later tier.
  */
 const scope = z.enum(['quick', 'all', 'effects', 'chaos']).parse(process.env['DRYDOCK_TESTS'] ?? 'all');
 const isQuick = scope === 'quick';
@@ -24,7 +25,7 @@ export function queueBackends(): QueueBackend[] {
   return ['postgres'];
 }
 
-/** The backends of a service's own suites: the queue's own suites run on each of them always. */
+/** The backends that the gate needs one of: the queue's own suite runs on each of them always. */
 export const serviceBackends = (): QueueBackend[] => (isQuick ? queueBackends().slice(0, 1) : queueBackends());
 
 /** The backends that a service's crashes run on: the engine's own run on all of them. */

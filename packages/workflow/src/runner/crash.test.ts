@@ -8,9 +8,7 @@ import { crashLimitMs, isChaos, queueBackends } from '@drydock/testing/scope';
 import { crashBox } from '../testing/crash-box';
 import { openWorld, type World } from '../testing/world';
 
-const [backend = 'postgres'] = queueBackends();
-
-describe('refill_box, killed, frozen, repeated and failed at every step', () => {
+describe.each(queueBackends())('refill_box, killed, frozen, repeated and failed at every step, with the queue on %s', (backend) => {
   let world: World;
   beforeAll(async () => {
     world = await openWorld(backend);
