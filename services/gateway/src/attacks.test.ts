@@ -318,10 +318,10 @@ describe('keys that are none (H9)', () => {
     expect((await send(rawRequest('GET /v1/sites', [`Authorization: ${scheme} ${key.token}`]))).status).toBe(200);
   });
 
-  it('1,000 tokens with a wrong checksum cause not one look-up', async () => {
+  it('200 tokens with a wrong checksum cause not one look-up', async () => {
     const before = bench.keys.lookUps.length;
     const statuses = await Promise.all(
-      Array.from({ length: 1_000 }, async () => {
+      Array.from({ length: 200 }, async () => {
         const token = `${randomToken().slice(0, -6)}000000`;
         return (await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status;
       }),

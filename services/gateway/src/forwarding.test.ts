@@ -12,7 +12,10 @@ beforeEach(async () => {
   bench = await startBench();
   key = bench.register();
 });
-afterEach(() => bench.close());
+afterEach(() => {
+  jest.restoreAllMocks();
+  return bench.close();
+});
 
 const workflowPath = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/workflows/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a45/events';
 const call = (path = '/v1/sites', init: Omit<RequestInit, 'headers'> & { headers?: Record<string, string> } = {}) =>
