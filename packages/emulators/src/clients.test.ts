@@ -28,8 +28,7 @@ const python = async (script: string): Promise<unknown> => JSON.parse((await run
 
 /** The test where the client is, and its title with what is missing where it is not. */
 function itWith(client: string, isInstalled: boolean, name: string, test: () => Promise<void>): void {
-  if (isInstalled) it(name, test);
-  else it.skip(`${name} (needs ${client})`, test);
+  (isInstalled ? it : it.skip)(isInstalled ? name : `${name} (needs ${client})`, test);
 }
 
 const token = '12345678-1234-1234-1234-1234567890ab';

@@ -55,7 +55,8 @@ test('modes do not depend on the umask of the process', async () => {
 });
 
 const needsRoot = isRoot ? '' : ' (needs root)';
-(isRoot ? test : test.skip)(`everything belongs to the given owner${needsRoot}`, async () => {
+const asRoot = isRoot ? test : test.skip;
+asRoot(`everything belongs to the given owner${needsRoot}`, async () => {
   const site = freshFolder();
   mkdirSync(join(site, 'd'));
   writeFileSync(join(site, 'd/file'), 'x');
@@ -90,7 +91,8 @@ test('a target without room is refused before the first write, and a write that 
 });
 
 const needsMount = smallDisk === null ? ' (needs root that may mount)' : '';
-(smallDisk === null ? test.skip : test)(`a file system that fills up while it is written rejects with no_space${needsMount}`, async () => {
+const itWith = smallDisk === null ? test.skip : test;
+itWith(`a file system that fills up while it is written rejects with no_space${needsMount}`, async () => {
   const link = await packSome(100);
   expect(await reasonOf(extract({ chain: [link], key, roots: { files: String(smallDisk) } }))).toBe('no_space');
 });

@@ -28,7 +28,7 @@ class Machine {
       throw error;
     },
     processes: {
-      read: () => Promise.resolve(new Map([...this.processes].map(([pid, { takes: _, ...use }]) => [pid, { ...use }]))),
+      read: () => Promise.resolve(new Map([...this.processes].map(([pid, use]) => [pid, { ...use }]))),
       set: (nices) => {
         for (const [pid, nice] of nices) this.nices.set(pid, nice);
       },

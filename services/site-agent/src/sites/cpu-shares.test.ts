@@ -72,7 +72,8 @@ async function findProcess(isIt: (commandLine: string) => boolean): Promise<numb
   return null;
 }
 
-(canSink ? test : test.skip)(
+const itWith = canSink ? test : test.skip;
+itWith(
   `an organisation that takes the CPU sinks with all its sites, sessions and child processes while another is there, and comes back up when it is alone${canSink ? '' : ' (needs root, or a kernel that groups sessions)'}`,
   async () => {
     for (const site of Object.values(sites)) writeFileSync(path.join(site.files_dir, 'app.js'), app);
