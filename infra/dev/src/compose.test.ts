@@ -65,8 +65,9 @@ test('secrets are derived again from the same master key, an operator’s own st
 // Debian's package docker-compose needs no Docker for this.
 const tool = findProgram(['docker-compose']);
 const itWith = tool === null ? test.skip : test;
+const needs = tool === null ? ' (needs docker-compose)' : '';
 
-itWith('the file follows the schema of docker-compose, and every container is limited', () => {
+itWith(`the file follows the schema of docker-compose, and every container is limited${needs}`, () => {
   const file = path.join(folder, 'docker-compose.yml');
   // That schema is older than the key.
   fs.writeFileSync(file, renderCompose().replace(/^name: .*$/m, ''));

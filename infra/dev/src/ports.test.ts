@@ -1,8 +1,11 @@
 import fs from 'node:fs';
-import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { openPortBook } from './data-folder';
+
+/** Those on which a stranger of this test listens. The other suites of the run take ports of the same range, which must not count here. */
+const mockStrangers = new Set<number>();
+jest.mock('@drydock/process/free-port', () => ({ isPortFree: async (port: number) => !mockStrangers.has(port) }));
 
 test('a port is kept over starts, and given up only to a stranger who listens on it', async () => {
   const dataDir = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-ports-'));
@@ -15,14 +18,12 @@ test('a port is kept over starts, and given up only to a stranger who listens on
   };
   const port = await settle();
   expect(await settle()).toBe(port);
-  const stranger = net.createServer();
-  await new Promise<void>((resolve) => stranger.listen(port, '127.0.0.1', resolve));
+  mockStrangers.add(port);
   expect(await settle()).not.toBe(port);
   expect(said).toHaveLength(1);
   const book = await openPortBook(dataDir, () => undefined);
   await expect(book.insist('gateway', port)).rejects.toThrow('DRYDOCK_PORT');
   await book.close();
-  stranger.close();
   fs.rmSync(dataDir, { recursive: true, force: true });
 });
 

@@ -1,3 +1,10 @@
+/**
+ * Every process is killed in turn, with all of the demo content and on both queues; as root, applications have accounts of their own.
+ *
+ * @tier long
+ * @processes
+ * @root
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -103,14 +110,14 @@ describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend
       await stack.killAndWait(name);
       expect(stack.processes()[name]?.port).toBe(before[name]?.port);
     }
-    await until(async () => (await listSites(stack)) === 200, { timeoutMs: 30_000, what: 'a working gateway' });
+    await until(async () => (await listSites(stack)) === 200, { timeoutMs: 120_000, what: 'a working gateway' });
   });
 
   test('kill -9 of the supervisor leaves no process, and the next start finds its data at the same addresses', async () => {
     const { demo, dataDir, supervisorPid } = stack;
     const proofs = proofsOf(stack);
     process.kill(supervisorPid, 'SIGKILL');
-    await until(() => proofs.every((proof) => !isSameProcess(proof)), { timeoutMs: 40_000, what: 'the end of every child' });
+    await until(() => proofs.every((proof) => !isSameProcess(proof)), { timeoutMs: 120_000, what: 'the end of every child' });
     const again = await startStack({ queueBackend, dataDir, environment });
     expect(again.demo).toEqual(demo);
     expect(await listSites(again)).toBe(200);

@@ -43,8 +43,12 @@ interface Kept {
   ended: Promise<void>;
 }
 
+/** Waits, or until the signal says that it is over. */
+type Pause = (ms: number, signal: AbortSignal) => Promise<void>;
+const pauseByClock: Pause = (ms, signal) => sleep(ms, undefined, { signal }).catch(() => undefined);
+
 /** Keeps processes running and the process table true. A first death is answered at once, quick ones in a row with growing pauses. */
-export function createSupervisor(table: ProcessTable, say: (line: string) => void): Supervisor {
+export function createSupervisor(table: ProcessTable, say: (line: string) => void, pause: Pause = pauseByClock): Supervisor {
   const processes = new Map<string, Kept>();
   let isClosed = false;
 
@@ -72,7 +76,7 @@ export function createSupervisor(table: ProcessTable, say: (line: string) => voi
       if (running !== null) await noteDeath(managed.name, kept, running);
       if (kept.stopping.signal.aborted) return;
       kept.quickDeaths = performance.now() - sinceMs > steadyMs ? 1 : kept.quickDeaths + 1;
-      await pauseBeforeRestart(kept);
+      if (kept.quickDeaths > 1) await pause(pauseMs(kept.quickDeaths), kept.stopping.signal);
       if (kept.stopping.signal.aborted) return;
       running = await startOnce(managed, kept).catch((error: unknown) => {
         say(`${managed.name} does not start: ${error instanceof Error ? error.message : String(error)}`);
@@ -118,8 +122,4 @@ export function createSupervisor(table: ProcessTable, say: (line: string) => voi
   };
 }
 
-async function pauseBeforeRestart(kept: Kept): Promise<void> {
-  if (kept.quickDeaths <= 1) return;
-  const delayMs = Math.min(firstDelayMs * 2 ** (kept.quickDeaths - 2), delayMsMax);
-  await sleep(delayMs, undefined, { signal: kept.stopping.signal }).catch(() => undefined);
-}
+const pauseMs = (quickDeaths: number): number => Math.min(firstDelayMs * 2 ** (quickDeaths - 2), delayMsMax);

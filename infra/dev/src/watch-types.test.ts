@@ -1,34 +1,53 @@
+/**
+ * @processes
+ */
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '@drydock/testing/wait';
 import { inRepo } from './dev-config';
-import { watchTypes } from './watch-types';
+import { type TypeWatch, watchTypes } from './watch-types';
+
+let folder: string;
+let said: string[];
+let watch: TypeWatch;
+const write = (text: string): void => fs.writeFileSync(path.join(folder, 'src/port.ts'), text);
+const compiled = (): string => {
+  const file = path.join(folder, 'dist/port.js');
+  return fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
+};
+
+beforeEach(async () => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-types-'));
+  const compilerOptions = { rootDir: 'src', outDir: 'dist', types: [], tsBuildInfoFile: 'dist/.tsbuildinfo' };
+  const project = { extends: inRepo('tsconfig.base.json'), compilerOptions, include: ['src'] };
+  fs.writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(project));
+  fs.mkdirSync(path.join(folder, 'src'));
+  write('export const port: number = 1;\n');
+  said = [];
+  watch = watchTypes('keys', folder, [path.join(folder, 'src')], (line) => said.push(line));
+  await until(() => compiled().includes('port = 1'), { what: 'the first code' });
+});
+afterEach(async () => {
+  await watch.stop();
+  fs.rmSync(folder, { recursive: true, force: true });
+});
 
 test('code with a type error is told and never compiled; the last good code stays until it is mended', async () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-types-'));
-  const write = (text: string): void => fs.writeFileSync(path.join(folder, 'port.ts'), text);
-  const compiled = (): string => {
-    const file = path.join(folder, 'dist/port.js');
-    return fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
-  };
-  const compilerOptions = { rootDir: '.', outDir: 'dist', types: [], tsBuildInfoFile: 'dist/.tsbuildinfo' };
-  const project = { extends: inRepo('tsconfig.base.json'), compilerOptions, include: ['*.ts'] };
-  fs.writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(project));
-  write('export const port: number = 1;\n');
-  const said: string[] = [];
-  const watch = watchTypes('keys', folder, [folder], (line) => said.push(line));
-  try {
-    await until(() => compiled().includes('port = 1'), { what: 'the first code' });
-    write("export const port: number = 'two';\n");
-    await until(() => said.some((line) => line.includes('keys has type errors')), { what: 'the error' });
-    expect(said.join('\n')).toContain("Type 'string' is not assignable to type 'number'");
-    expect(compiled()).toContain('port = 1');
-    write('export const port: number = 3;\n');
-    await until(() => compiled().includes('port = 3'), { what: 'the mended code' });
-    await until(() => said.at(-1) === 'keys has no type errors any more', { what: 'the good news' });
-  } finally {
-    await watch.stop();
-    fs.rmSync(folder, { recursive: true, force: true });
-  }
+  write("export const port: number = 'two';\n");
+  await until(() => said.some((line) => line.includes('keys has type errors')), { what: 'the error' });
+  expect(said.join('\n')).toContain("Type 'string' is not assignable to type 'number'");
+  expect(compiled()).toContain('port = 1');
+  write('export const port: number = 3;\n');
+  await until(() => compiled().includes('port = 3'), { what: 'the mended code' });
+  await until(() => said.at(-1) === 'keys has no type errors any more', { what: 'the good news' });
+});
+
+test.each([100, 300, 500, 700])('a file that is saved again %d ms later, while the compiler is at work, is compiled again', async (ms) => {
+  write('export const port: number = 4;\n');
+  await sleep(ms);
+  write('export const port: number = 5;\n');
+  await until(() => compiled().includes('port = 5'), { what: 'the code that was saved last' });
+  expect(said).toEqual([]);
 });

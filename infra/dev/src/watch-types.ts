@@ -1,5 +1,5 @@
 import fs from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
 import { inRepo } from './dev-config';
 
@@ -23,8 +23,8 @@ export function watchTypes(name: string, project: string, sources: readonly stri
   let isCompiling = false;
   let hasChanged = false;
 
-  async function compileOnce(): Promise<void> {
-    compiler = await spawnGuarded(inRepo('node_modules/.bin/tsc'), ['-b', '--pretty', 'false'], {
+  async function compileOnce(isWhole: boolean): Promise<void> {
+    compiler = await spawnGuarded(inRepo('node_modules/.bin/tsc'), ['-b', '--pretty', 'false', ...(isWhole ? ['--force'] : [])], {
       cwd: project,
       stdio: ['ignore', 'pipe', 'inherit'],
       signalOnOrphan: 'SIGTERM',
@@ -41,15 +41,22 @@ export function watchTypes(name: string, project: string, sources: readonly stri
     hadErrors = code !== 0;
   }
 
-  /** One compiler at a time; what changes while it runs is compiled after it. */
+  /**
+   * One compiler at a time. A file that changes while it runs may be older than its output, and `tsc -b` would take it for compiled: then
+   * the next compiler takes everything anew.
+   */
   async function compile(): Promise<void> {
     hasChanged = true;
     if (isCompiling) return;
     isCompiling = true;
+    let isWhole = false;
     while (hasChanged && !stopping.signal.aborted) {
       await sleep(quietMs);
       hasChanged = false;
-      await compileOnce().catch((error: unknown) => say(`The compiler does not start: ${String(error)}`));
+      await compileOnce(isWhole).catch((error: unknown) => say(`The compiler does not start: ${String(error)}`));
+      // What the watchers have seen until now was changed while it ran.
+      await turn();
+      isWhole = hasChanged;
     }
     isCompiling = false;
   }

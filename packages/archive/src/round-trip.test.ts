@@ -91,6 +91,9 @@ const randomTree = fc.dictionary(
   },
 );
 
+/** The same cases each time: a failure comes from the change at hand. In chaos new ones. */
+const seeded = { seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)) };
+
 test('any tree comes back as it was', async () => {
   await fc.assert(
     fc.asyncProperty(randomTree, async (tree) => {
@@ -99,7 +102,7 @@ test('any tree comes back as it was', async () => {
       const link = await packDirectory(site);
       expect(describeTree(await restore([link]))).toEqual(describeTree(site));
     }),
-    { numRuns: 15 },
+    { ...seeded, numRuns: 15 },
   );
 });
 

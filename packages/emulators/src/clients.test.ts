@@ -1,3 +1,4 @@
+/** @processes */
 import { execFile, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
@@ -25,10 +26,9 @@ const hasProgram = (name: string): boolean => spawnSync(name, ['version']).error
 const hasModule = (name: string): boolean => spawnSync(debianPython, ['-c', `import ${name}`]).status === 0;
 const python = async (script: string): Promise<unknown> => JSON.parse((await run(debianPython, ['-c', script])).stdout);
 
-/** The test where the client is, and a line that says what is left out where it is not. */
+/** The test where the client is, and its title with what is missing where it is not. */
 function itWith(client: string, isInstalled: boolean, name: string, test: () => Promise<void>): void {
-  if (!isInstalled) process.stderr.write(`No ${client} is installed: it is not tried\n`);
-  (isInstalled ? it : it.skip)(name, test);
+  (isInstalled ? it : it.skip)(isInstalled ? name : `${name} (needs ${client})`, test);
 }
 
 const token = '12345678-1234-1234-1234-1234567890ab';

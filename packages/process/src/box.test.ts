@@ -1,3 +1,7 @@
+/**
+ * @processes
+ * @root
+ */
 import { once } from 'node:events';
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';

@@ -1,10 +1,11 @@
 import type { ChildProcess } from 'node:child_process';
 import { appendFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type CrashCase, type CrashDefinition, type CrashProfile, crashCases, inFewRuns } from './crash-case';
 import { createFaultTokens, type FaultTokens } from './fault-tokens';
+import type { Leases } from './leases';
 import { fenceViolations, type LedgerEntry, repetitionViolations } from './ledger';
-import { until } from './wait';
+import { crashLimitMs } from './scope';
+import { InvariantViolated, until } from './wait';
 import { keepWorkers, type WorkerCrew } from './worker-crew';
 
 /** A file that gets a line for each case that held, for the run's last lines to tell their number. */
@@ -22,11 +23,11 @@ export interface CrashLook {
 
 /** How a service's workflow is started, watched and judged. Each run gets a resource of its own. */
 export interface CrashFixture<Run extends { workflowId: string }> {
-  /** Seconds; 1 or 2, since a killed worker's run waits for it. */
-  leaseSeconds: number;
-  /** How long an undisturbed run takes at most, beside other suites on a busy machine; a disturbed one gets ten leases more. Default: 40. */
+  /** Of the service's database. The lease of a frozen worker is ended by them. */
+  leases: Leases;
+  /** How long an undisturbed run takes at most, beside other suites on a busy machine. Default: 90. */
   runSecondsMax?: number;
-  /** A real worker process, from dist, with `environment` on top of its own. */
+  /** A real worker process, from dist, with `environment` on top of its own. Whoever spawns it ends its leases when it is killed. */
   spawnWorker(environment: { DRYDOCK_FAULTS: string }): ChildProcess;
   /** A fresh resource in its OLD state, and a workflow started on it. */
   start(): Promise<Run>;
@@ -49,6 +50,8 @@ export interface CrashOptions {
   only?: (name: string) => boolean;
   /** Many deaths in one run, instead of a run for each. */
   inFewRuns?: boolean;
+  /** For all cases. Shorter than jest's own limit, so that the crew is gone before the next test begins. Default: a little less than `crashLimitMs`. */
+  limitMs?: number;
 }
 
 /**
@@ -64,12 +67,15 @@ export async function crashEveryStep<Run extends { workflowId: string }>(
   const crew = keepWorkers(2, () => fixture.spawnWorker({ DRYDOCK_FAULTS: tokens.folder }));
   const failures: { name: string; error: unknown }[] = [];
   const report: CrashReport = { cases: [] };
+  const endsAtMs = performance.now() + (options.limitMs ?? crashLimitMs - 40_000);
   try {
     const wanted = crashCases(definition, options.profile ?? 'short').filter(({ name }) => options.only?.(name) !== false);
     for (const crashCase of options.inFewRuns === true ? inFewRuns(wanted) : wanted) {
       const startedMs = performance.now();
       try {
-        const state = await runCase(crashCase, fixture, tokens, crew);
+        const leftMs = endsAtMs - performance.now();
+        if (leftMs <= 0) throw new Error('not run: the time for all cases is over');
+        const state = await within(leftMs, runCase(crashCase, { fixture, tokens, crew, leftMs }));
         const ms = Math.round(performance.now() - startedMs);
         const names = crashCase.names ?? [crashCase.name];
         report.cases.push(...names.map((name) => ({ name, ms, state })));
@@ -91,21 +97,30 @@ export async function crashEveryStep<Run extends { workflowId: string }>(
   return report;
 }
 
-async function runCase<Run extends { workflowId: string }>(
-  crashCase: CrashCase,
-  fixture: CrashFixture<Run>,
-  tokens: FaultTokens,
-  crew: WorkerCrew,
-): Promise<'old' | 'new'> {
+interface Scene<Run extends { workflowId: string }> {
+  fixture: CrashFixture<Run>;
+  tokens: FaultTokens;
+  crew: WorkerCrew;
+  leftMs: number;
+}
+
+async function runCase<Run extends { workflowId: string }>(crashCase: CrashCase, scene: Scene<Run>): Promise<'old' | 'new'> {
+  const { fixture, tokens, crew } = scene;
   const refusedBefore = (await fixture.refusedWrites?.()) ?? 0;
   for (const { point, mode, times } of crashCase.arm) tokens.arm(point, mode, times);
+  // Beside the start, which may prepare a run that passes the point.
+  const freeze = crashCase.freezes ? expireFrozen(scene) : Promise.resolve(0n);
+  freeze.catch(() => undefined);
   const run = await fixture.start();
-  if (crashCase.freezes) await freezePastLease(fixture, tokens, crew);
-  const look = await settled(crashCase, fixture, run);
+  if (crashCase.freezes) {
+    await untilOvertaken(crashCase, { fixture, run, fence: await freeze });
+    crew.thaw();
+  }
+  const look = await settled(crashCase, scene, run);
   assert(tokens.left().length === 0, `the workflow never came by ${tokens.left().join(', ')}`);
   if (crashCase.freezes && fixture.refusedWrites !== undefined) {
     await until(async () => ((await fixture.refusedWrites?.()) ?? 0) > refusedBefore, {
-      timeoutMs: fixture.leaseSeconds * 5_000,
+      timeoutMs: 60_000,
       what: 'the refusal of a zombie’s write',
     });
   }
@@ -117,30 +132,58 @@ async function runCase<Run extends { workflowId: string }>(
   return checkState(crashCase, await fixture.judge(run));
 }
 
-/** A worker stops itself at the point; another one has to take over before it comes back as a zombie. */
-async function freezePastLease<Run extends { workflowId: string }>(
-  fixture: CrashFixture<Run>,
-  tokens: FaultTokens,
-  crew: WorkerCrew,
-): Promise<void> {
-  await until(() => tokens.left().length === 0 && crew.frozen().length > 0, { timeoutMs: 60_000, what: 'the freeze' });
-  await sleep(3 * fixture.leaseSeconds * 1_000);
-  crew.thaw();
+/** A worker stops itself at the point; then its leases are ended. Resolves with the highest fence that was given out before. */
+async function expireFrozen<Run extends { workflowId: string }>({ fixture, tokens, crew }: Scene<Run>): Promise<bigint> {
+  await until(() => tokens.left().length === 0 && crew.frozen().length > 0, { timeoutMs: 90_000, everyMs: 50, what: 'the freeze' });
+  return fixture.leases.expire();
 }
 
-/** I1: every accepted workflow comes to an end within ten leases (and what its crashes cost in restarts). */
-async function settled<Run extends { workflowId: string }>(crashCase: CrashCase, fixture: CrashFixture<Run>, run: Run): Promise<CrashLook> {
-  const leases = 10 + 5 * (crashCase.names?.length ?? 0);
-  const timeoutMs = (fixture.leaseSeconds * leases + (fixture.runSecondsMax ?? 40)) * 1_000;
+/** Another worker has to be past the step, under a later claim, before the frozen one comes back as a zombie. */
+async function untilOvertaken<Run extends { workflowId: string }>(
+  crashCase: CrashCase,
+  { fixture, run, fence }: { fixture: CrashFixture<Run>; run: Run; fence: bigint },
+): Promise<void> {
+  const isOvertaken = async (): Promise<boolean> => {
+    const { status, steps } = await fixture.look(run);
+    if (isEnd(status)) return true;
+    const isPast = steps.some((step) => step.name === crashCase.step && step.status === 'succeeded');
+    return isPast && (await fixture.leases.fenceOf(run.workflowId)) > fence;
+  };
+  await until(isOvertaken, { timeoutMs: 90_000, everyMs: 50, what: 'another worker’s claim' });
+}
+
+const isEnd = (status: string): boolean => ['succeeded', 'failed', 'needs_attention'].includes(status);
+
+/** I1: every accepted workflow comes to an end, whatever its crashes cost in restarts. */
+async function settled<Run extends { workflowId: string }>(
+  crashCase: CrashCase,
+  { fixture, leftMs }: Scene<Run>,
+  run: Run,
+): Promise<CrashLook> {
+  const deaths = crashCase.arm.reduce((sum, { mode, times }) => sum + (mode === 'kill' ? times : 0), 0);
+  const timeoutMs = Math.min(leftMs, ((fixture.runSecondsMax ?? 90) + 15 * deaths) * 1_000);
   let last: CrashLook | undefined;
   const isOver = async (): Promise<boolean> => {
     last = await fixture.look(run);
-    assert(last.unfinished <= 1, `${last.unfinished} unfinished workflows on one resource`);
-    return ['succeeded', 'failed', 'needs_attention'].includes(last.status);
+    if (last.unfinished > 1) throw new InvariantViolated(`${last.unfinished} unfinished workflows on one resource`);
+    return isEnd(last.status);
   };
   await until(isOver, { timeoutMs, everyMs: 50, what: `the end of ${crashCase.name}` });
   if (last === undefined) throw new Error('nothing was seen of the run');
   return last;
+}
+
+/** What goes on after its time is left alone: without workers it comes to nothing. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('not finished: the time for all cases is over')), ms);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function checkLook(crashCase: CrashCase, look: CrashLook): void {

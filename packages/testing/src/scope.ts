@@ -3,8 +3,9 @@ import { z } from 'zod';
 import type { CrashOptions } from './crash-every-step';
 
 /**
- * How much is run, by DRYDOCK_TESTS. `quick`: `npm test`, without the suites of long-suites.cjs. `all`: `npm run test:all`, as CI runs it, and a suite that is run by itself. `effects`: with
- * the effects of the longest workflows too. `chaos`: `npm run chaos`, hours of everything.
+ * How much is run, by DRYDOCK_TESTS. `quick`: `npm test`, the gate. `all`: `npm run test:all`, with the suites of `@tier long`, and a suite that is named by hand.
+ * `effects`: with each death of the longest workflows in a run of its own. `chaos`: `npm run chaos`, hours of everything, with new seeds. Which tier a suite belongs to is
+ * said by the suite itself; what is here is for a suite that has more of the same in a later tier.
  */
 const scope = z.enum(['quick', 'all', 'effects', 'chaos']).parse(process.env['DRYDOCK_TESTS'] ?? 'all');
 const isQuick = scope === 'quick';
@@ -24,14 +25,14 @@ export function queueBackends(): QueueBackend[] {
   return ['postgres'];
 }
 
-/** The backends of a service's own suites: the queue's own suites run on each of them always. */
+/** The backends that the gate needs one of: the queue's own suite runs on each of them always. */
 export const serviceBackends = (): QueueBackend[] => (isQuick ? queueBackends().slice(0, 1) : queueBackends());
 
 /** The backends that a service's crashes run on: the engine's own run on all of them. */
 export const crashBackends = (): QueueBackend[] => (isChaos ? queueBackends() : queueBackends().slice(0, 1));
 
-/** Milliseconds for all cases of one workflow. */
-export const crashLimitMs = isChaos ? 3_600_000 : 400_000;
+/** jest's limit for all cases of one workflow: when to give up, not how long they take. `crashEveryStep` gives up a little earlier and ends its workers. */
+export const crashLimitMs = isChaos ? 3_600_000 : 900_000;
 
 interface CrashScope {
   /** Steps whose doubled or late effect would be the worst: repeated, and frozen past their lease, in CI as well. */

@@ -40,6 +40,12 @@ export class SeededRandom {
   }
 }
 
+/**
+ * The seed of fast-check's properties outside {@link sampleOf}: `fc.assert(property, seeded)`. The same cases each time, so that a failure comes from the change at hand;
+ * in `npm run chaos` new ones. fast-check says the seed of a failure, and DRYDOCK_SEED repeats it.
+ */
+export const seeded = { seed: Number(process.env['DRYDOCK_SEED'] ?? (isChaos ? Date.now() % 2 ** 31 : 1)) };
+
 export interface Sample {
   seed: number;
   /** How many cases to take. */

@@ -146,7 +146,10 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
     killAndWait: async (name) => {
       const pid = pidOf(name);
       process.kill(pid, 'SIGKILL');
-      const again = await until(() => processes()[name]?.pid !== pid && processes()[name]?.pid, { what: `the restart of ${name}` });
+      const again = await until(() => processes()[name]?.pid !== pid && processes()[name]?.pid, {
+        timeoutMs: 120_000,
+        what: `the restart of ${name}`,
+      });
       if (name.endsWith('-worker')) await expireLeases(name.slice(0, -'-worker'.length));
       return again;
     },

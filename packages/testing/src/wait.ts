@@ -11,23 +11,33 @@ export interface WaitOptions {
 
 type Present<T> = Exclude<T, null | undefined | false | 0 | ''>;
 
+/** Thrown by a condition when something is wrong that waiting cannot mend. {@link until} passes it on at once. */
+export class InvariantViolated extends Error {
+  override name = 'InvariantViolated';
+}
+
+/** A machine that stood still for the whole time must not have been asked only twice. */
+const looksMin = 50;
+
 /**
- * Asks again until the condition gives something truthy, and returns that. A condition that throws counts as not yet.
- * @throws after `timeoutMs`, with the condition's last error as cause
+ * Asks again until the condition gives something truthy, and returns that. A condition that throws counts as not yet, except by {@link InvariantViolated}.
+ * @throws after `timeoutMs` and at least 50 looks, with the condition's last error as cause
  */
 export async function until<T>(condition: () => T | Promise<T>, options: WaitOptions = {}): Promise<Present<T>> {
   const { timeoutMs = 30_000, everyMs = 20, what = 'the condition' } = options;
   const deadline = performance.now() + timeoutMs;
   let lastError: unknown;
-  for (;;) {
+  for (let looks = 1; ; looks += 1) {
     try {
       const value = await condition();
       if (isPresent(value)) return value;
       lastError = undefined;
     } catch (error) {
+      if (error instanceof InvariantViolated) throw error;
       lastError = error;
     }
-    if (performance.now() > deadline) throw new Error(`${what} did not come true within ${timeoutMs} ms`, { cause: lastError });
+    if (performance.now() > deadline && looks >= looksMin)
+      throw new Error(`${what} did not come true within ${timeoutMs} ms and ${looks} looks`, { cause: lastError });
     await sleep(everyMs);
   }
 }

@@ -1,3 +1,9 @@
+/**
+ * Each step of each workflow, killed.
+ *
+ * @tier long
+ * @processes
+ */
 import { auditRowsOf } from '@drydock/service/testing/audit-log';
 import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/crash-in-world';
 import { callerOf } from '@drydock/service/testing/service-api';

@@ -1,3 +1,9 @@
+/**
+ * Two hundred rollbacks.
+ *
+ * @tier long
+ * @processes
+ */
 import { callerOf } from '@drydock/service/testing/service-api';
 import { until } from '@drydock/testing/wait';
 import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';

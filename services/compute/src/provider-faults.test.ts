@@ -1,3 +1,9 @@
+/**
+ * Faults of a provider, one by one, each waited out by a worker.
+ *
+ * @tier long
+ * @processes
+ */
 import type { ChildProcess } from 'node:child_process';
 import { auditedOf } from '@drydock/service/testing/audit-log';
 import { ended } from '@drydock/service/testing/follow-workflow';

@@ -1,3 +1,9 @@
+/**
+ * Each step of an order and of a rollback on Proxmox VE, killed.
+ *
+ * @tier long
+ * @processes
+ */
 import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/crash-in-world';
 import { ended, workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';

@@ -1,3 +1,9 @@
+/**
+ * The workflows on another provider than the gate’s.
+ *
+ * @tier long
+ * @processes
+ */
 import type { ChildProcess } from 'node:child_process';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { refusalOf } from '@drydock/service/testing/problem';

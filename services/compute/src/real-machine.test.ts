@@ -1,3 +1,9 @@
+/**
+ * Boots a guest.
+ *
+ * @tier long
+ * @processes
+ */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -5,9 +11,10 @@ import type { ComputeServerView } from '@drydock/contracts/compute/compute-serve
 import type { ServerSnapshot } from '@drydock/contracts/compute/compute-snapshots';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
+import { createFaultTokens } from '@drydock/testing/fault-tokens';
 import { type ComputeWorld, openWorld } from '../test/compute-world';
 import { type GuestConsole, openConsole } from '../test/guest-console';
-import { guestImage, hasGuest } from '../test/qemu-host';
+import { guestImage, hasGuest, needsGuest } from '../test/qemu-host';
 import { clearHost } from '../test/qemu-rig';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'drydock-range-'));
@@ -18,19 +25,30 @@ const range = {
 const servers = '/v1/compute/servers';
 let world: ComputeWorld;
 const consoles: GuestConsole[] = [];
+const tokens = createFaultTokens();
+let isOver = false;
+
+/** A worker, and another one in its place when it dies. */
+function hire(): void {
+  world.spawnWorker({ DRYDOCK_FAULTS: tokens.folder }).once('exit', () => {
+    if (!isOver) hire();
+  });
+}
 
 const describeGuest = hasGuest() ? describe : describe.skip;
 
-describeGuest('a deploy target on this host', () => {
+describeGuest(needsGuest('a deploy target on this host'), () => {
   beforeAll(async () => {
     world = await openWorld('postgres', callerOf(), { more: { here: range } });
-    world.spawnWorker();
+    hire();
   });
   afterAll(async () => {
+    isOver = true;
     for (const { close } of consoles) close();
     await world.endWorkers();
     await clearHost(folder);
     await world.close();
+    tokens.remove();
   });
 
   const guestOf = async (serverId: string): Promise<GuestConsole> => {
@@ -40,7 +58,7 @@ describeGuest('a deploy target on this host', () => {
   };
   const read = async (serverId: string) => (await world.api.call('GET', `${servers}/${serverId}`)).json as ComputeServerView;
 
-  it('orders a machine, snapshots it and rolls it back while kill -9 meets the worker: the machine reads the old content from its disk', async () => {
+  it('orders a machine, snapshots it and rolls it back though kill -9 meets the worker before it is sent, and its successor once it was: the machine reads the old content from its disk', async () => {
     const body = { name: 'Web', deploy_target: 'here', spec: 'small', image: 'guest', zone: 'local' };
     const ordered = await world.api.call('POST', servers, { body });
     expect(await ended(world, ordered.headers['location'])).toMatchObject({ status: 'succeeded' });
@@ -55,11 +73,12 @@ describeGuest('a deploy target on this host', () => {
     expect(listed.data).toMatchObject([{ description: 'before the update', status: 'available', size_gb: null }]);
     await guest.run('echo after > /srv/state; sync');
 
+    // Between the note that it is about to be sent and the claim of the machine; then between the claim and the record of it.
+    for (const point of ['qemu.rollback.before_claim', 'roll_back_server.send.after_effect']) tokens.arm(point, 'kill');
     const rollback = await world.api.call('POST', `${servers}/${id}/snapshots/${listed.data[0]?.id}`);
     expect([rollback.status, (await read(id)).operable]).toEqual([202, false]);
-    await world.endWorkers();
-    world.spawnWorker();
     expect(await ended(world, rollback.headers['location'])).toMatchObject({ status: 'succeeded' });
+    expect(tokens.left()).toEqual([]);
     expect(await read(id)).toMatchObject({ status: 'active', operable: true, power_state: 'on', vendor_status: 'running' });
     expect(await (await guestOf(id)).run('cat /srv/state')).toBe('before');
   });

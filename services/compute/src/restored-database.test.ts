@@ -1,3 +1,9 @@
+/**
+ * Databases that were put back from a backup under way.
+ *
+ * @tier long
+ * @processes
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { persist, workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { putBack, takeMoment } from '@drydock/service/testing/older-database';

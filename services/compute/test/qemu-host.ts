@@ -17,17 +17,20 @@ export const guestImage: QemuImage = {
 
 const isInstalled = (tool: string): boolean => spawnSync(tool, ['--version']).status === 0;
 
-/** Whether machines can be run here; says so when not. */
-export function hasQemu(): boolean {
-  const has = ['qemu-system-x86_64', 'qemu-img', 'flock'].every(isInstalled);
-  if (!has) process.stderr.write('No qemu-system-x86_64 and qemu-img on the PATH: the qemu provider is not tested\n');
-  return has;
-}
+const tools = ['qemu-system-x86_64', 'qemu-img', 'flock'];
+
+/** Whether machines can be run here. */
+export const hasQemu = (): boolean => tools.every(isInstalled);
 
 /** Whether they can boot the guest as well. */
-export function hasGuest(): boolean {
-  const has = hasQemu();
-  if (has && existsSync(guestFile('vmlinuz'))) return true;
-  if (has) process.stderr.write('No guest in .data/qemu-guest (services/compute/qemu-guest/build.sh): no real machine is booted\n');
-  return false;
+export const hasGuest = (): boolean => hasQemu() && existsSync(guestFile('vmlinuz'));
+
+/** The title of what needs machines, with what it lacks here. */
+export function needsQemu(title: string): string {
+  const missing = tools.filter((tool) => !isInstalled(tool));
+  return missing.length === 0 ? title : `${title} (needs ${missing.join(', ')})`;
 }
+
+/** The title of what needs the guest too. */
+export const needsGuest = (title: string): string =>
+  !hasQemu() || hasGuest() ? needsQemu(title) : `${title} (needs the guest of services/compute/qemu-guest/build.sh in .data/qemu-guest)`;

@@ -1,3 +1,9 @@
+/**
+ * As root each instance has an account of its own.
+ *
+ * @processes
+ * @root
+ */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createDatabaseHostClient } from '@drydock/agent/database/client';

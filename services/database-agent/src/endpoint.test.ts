@@ -1,3 +1,6 @@
+/**
+ * @processes
+ */
 import { once } from 'node:events';
 import net from 'node:net';
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';

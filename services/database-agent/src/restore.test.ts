@@ -1,3 +1,9 @@
+/**
+ * A restore, killed at each point of its switch-over.
+ *
+ * @tier long
+ * @processes
+ */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';

@@ -1,3 +1,9 @@
+/**
+ * A switch-over, killed at each of its points.
+ *
+ * @tier long
+ * @processes
+ */
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';

@@ -1,5 +1,5 @@
 import { type ConformanceWorld, conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
-import { givenWorkflow, statusFor } from '@drydock/service/testing/conformance-workflow';
+import { givenWorkflow, standInForWorkers, statusFor } from '@drydock/service/testing/conformance-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { givenBackup, givenDatabase, startApi } from '../test/databases-api';
 import { databaseSubject } from './databases/database-names';
@@ -9,6 +9,7 @@ let api: ServiceApi;
 let world: ConformanceWorld;
 beforeAll(async () => {
   api = await startApi(owner);
+  await standInForWorkers(api, { try_database_backup: {} });
   await api.rows("INSERT INTO org_quotas (org_id, mode, max_count) VALUES ($1, 'live', 10000)", [owner.orgId]);
   world = {
     call: api.call,

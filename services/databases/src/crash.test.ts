@@ -1,3 +1,9 @@
+/**
+ * Each step of each workflow, killed.
+ *
+ * @tier long
+ * @processes
+ */
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/crash-in-world';

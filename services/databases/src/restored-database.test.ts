@@ -1,3 +1,9 @@
+/**
+ * Databases that were put back from a backup under way.
+ *
+ * @tier long
+ * @processes
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DatabaseBackup } from '@drydock/contracts/databases/database-backups';
 import { succeed, workflowIdOf } from '@drydock/service/testing/follow-workflow';

@@ -14,11 +14,11 @@ beforeAll(async () => {
 afterAll(() => bench.close());
 
 const id = '0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44';
-const send = (bytes: string, quietMs?: number) => sendRaw(bench.port, bytes, quietMs);
+const send = (bytes: string, answersMax?: number) => sendRaw(bench.port, bytes, answersMax);
 /** Sends and tells how many requests arrived at the service for it. */
-async function attack(bytes: string, quietMs?: number) {
+async function attack(bytes: string, answersMax?: number) {
   const before = bench.hosting.arrived;
-  const answer = await send(bytes, quietMs);
+  const answer = await send(bytes, answersMax);
   return { ...answer, arrived: bench.hosting.arrived - before };
 }
 const codeOf = (body: string): string => JSON.parse(body).code;
@@ -64,7 +64,7 @@ describe('two readers could read it differently (G12)', () => {
       rawRequest('GET /v1/sites', [authorization]) +
         rawRequest('GET /v1/nothing', [authorization]) +
         rawRequest('GET /v1/sites', [authorization]),
-      500,
+      3,
     );
     expect([...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => match[1])).toEqual(['200', '404', '200']);
     expect(arrived).toBe(2);
@@ -75,7 +75,7 @@ describe('bytes that are no request, behind one that is still unanswered', () =>
   it('get no answer that the client would take for the first one’s', async () => {
     const usual = bench.hosting.answer;
     bench.hosting.answer = (_request, response) => setTimeout(() => response.end('{}'), 100);
-    const { text } = await attack(`${rawRequest('GET /v1/sites', [authorization])}NO REQUEST\r\n\r\n`);
+    const { text } = await attack(`${rawRequest('GET /v1/sites', [authorization])}NO REQUEST\r\n\r\n`, Number.POSITIVE_INFINITY);
     bench.hosting.answer = usual;
     expect(text).not.toContain('HTTP/1.1 400');
   });
@@ -315,10 +315,10 @@ describe('keys that are none (H9)', () => {
     expect((await send(rawRequest('GET /v1/sites', [`Authorization: ${scheme} ${key.token}`]))).status).toBe(200);
   });
 
-  it('1,000 tokens with a wrong checksum cause not one look-up', async () => {
+  it('200 tokens with a wrong checksum cause not one look-up', async () => {
     const before = bench.keys.lookUps.length;
     const statuses = await Promise.all(
-      Array.from({ length: 1_000 }, async () => {
+      Array.from({ length: 200 }, async () => {
         const token = `${randomToken().slice(0, -6)}000000`;
         return (await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status;
       }),

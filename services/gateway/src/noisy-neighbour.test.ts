@@ -24,7 +24,14 @@ const authorization = ({ token }: TestKey): string => `Authorization: Bearer ${t
 const get = (key: TestKey, path = '/v1/sites') => fetch(bench.url + path, { headers: { authorization: `Bearer ${key.token}` } });
 const statusOf = async (key: TestKey, path?: string) => (await get(key, path)).status;
 const codeOf = async (response: Response) => problemSchema.parse(await response.json()).code;
-const nextTurn = () => new Promise((resolve) => setTimeout(resolve, 20));
+/** Resolves once that many requests have reached the gateway from now on, whatever it does with them. */
+function requestsArrived(count: number): Promise<unknown> {
+  let arrived = 0;
+  bench.gateway.server.on('request', () => {
+    arrived += 1;
+  });
+  return until(() => arrived >= count);
+}
 
 /** A connection that sends `bytes` and then nothing; what it is answered is dropped. */
 function dangle(bytes: string, localAddress = '127.0.0.1'): net.Socket {
@@ -40,8 +47,9 @@ const slowBody = (key: TestKey): net.Socket =>
 describe('a caller who does its worst', () => {
   it('with slow bodies keeps nobody else from a place', async () => {
     const [one, two, other] = [bench.register(), bench.register(), bench.register()];
+    const arrived = requestsArrived(205);
     for (let count = 0; count < 205; count += 1) slowBody(count % 2 === 0 ? one : two);
-    await nextTurn();
+    await arrived;
     const posted = await Promise.all(
       Array.from({ length: 20 }, () =>
         fetch(`${bench.url}/v1/sites`, {
@@ -75,7 +83,9 @@ describe('a caller who does its worst', () => {
       if (claims.key_id === greedy.keyId) held.push(response);
       else response.end('{}');
     };
+    const arrived = requestsArrived(250);
     const waiting = Array.from({ length: 250 }, () => statusOf(greedy));
+    await arrived;
     await until(() => held.length > 10);
     expect(await Promise.all(Array.from({ length: 20 }, () => statusOf(other)))).toEqual(Array.from({ length: 20 }, () => 200));
     expect(held.length).toBeLessThan(gatewayLimits.inFlightMax / 2);

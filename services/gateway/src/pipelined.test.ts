@@ -27,7 +27,7 @@ describe('requests that wait behind an unanswered one of their connection', () =
     await until(() => unanswered === 1);
     expect(bench.gateway.inFlight).toBe(1);
     socket.destroy();
-    await until(() => bench.gateway.inFlight === 0, { timeoutMs: 5_000 });
+    await until(() => bench.gateway.inFlight === 0);
   });
 
   it('are limited: without a key, one connection keeps nobody else out', async () => {
@@ -40,6 +40,6 @@ describe('requests that wait behind an unanswered one of their connection', () =
     expect(response.status).toBe(200);
     socket.resume();
     await closed;
-    await until(() => bench.gateway.inFlight === 0, { timeoutMs: 5_000 });
+    await until(() => bench.gateway.inFlight === 0);
   });
 });

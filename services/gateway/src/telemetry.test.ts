@@ -1,8 +1,10 @@
+/** @processes */
 import { spawn } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { timeoutScale } from '@drydock/service/testing/service-api';
 import { newKey, secretOf, startService, type TestService } from '../test/fixture';
 
 const home = path.join(__dirname, '..');
@@ -11,6 +13,7 @@ const home = path.join(__dirname, '..');
 async function startTraced(keysUrl: string, otlpUrl: string, settings: Record<string, string> = { TRACE_READS: '1' }) {
   const environment = {
     PATH: process.env['PATH'] ?? '',
+    ...timeoutScale(),
     KEYS_URL: keysUrl,
     KEYS_TOKEN_SECRET: secretOf('keys'),
     OTEL_EXPORTER_OTLP_ENDPOINT: otlpUrl,

@@ -9,32 +9,71 @@ export interface RawAnswer {
   text: string;
 }
 
-/** Sends bytes as they are and reads until the other side closes or nothing came for `quietMs`. */
-export function sendRaw(port: number, bytes: string | Buffer, quietMs = 60): Promise<RawAnswer> {
-  return new Promise((resolve) => {
+/** Nothing of ours takes so long on any machine: the gateway neither answers nor closes. */
+const giveUpMs = 60_000;
+
+/**
+ * Sends bytes as they are and reads until the other side closes, or until `answersMax` answers are complete and the last of them does not say that it is
+ * followed by the end of the connection. Rejects when neither happens.
+ */
+export function sendRaw(port: number, bytes: string | Buffer, answersMax = 1): Promise<RawAnswer> {
+  const isHead = bytes.toString('latin1').startsWith('HEAD ');
+  return new Promise((resolve, reject) => {
     const socket = net.connect(port, '127.0.0.1');
-    const chunks: Buffer[] = [];
-    let timer: NodeJS.Timeout | undefined;
+    let text = '';
     const finish = (): void => {
       clearTimeout(timer);
       socket.destroy();
-      resolve(parseRaw(Buffer.concat(chunks).toString('latin1')));
+      resolve(parseRaw(text));
     };
-    const wait = (): void => {
-      clearTimeout(timer);
-      timer = setTimeout(finish, chunks.length === 0 ? quietMs * 30 : quietMs);
-    };
-    socket.on('connect', () => {
-      socket.write(bytes);
-      wait();
-    });
-    socket.on('data', (chunk) => {
-      chunks.push(chunk);
-      wait();
+    const timer = setTimeout(() => {
+      socket.destroy();
+      reject(new Error(`neither an answer nor an end: ${JSON.stringify(text)}`));
+    }, giveUpMs);
+    socket.on('connect', () => socket.write(bytes));
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+      const { complete, closes } = countAnswers(text, isHead);
+      if (complete >= answersMax && !closes) finish();
     });
     socket.on('error', finish);
     socket.on('close', finish);
   });
+}
+
+/** How many answers are whole, without those that only announce one (1xx), and whether the last of them says that the connection closes. */
+function countAnswers(text: string, isHead: boolean): { complete: number; closes: boolean } {
+  let [at, complete, closes] = [0, 0, false];
+  for (;;) {
+    const headEnd = text.indexOf('\r\n\r\n', at);
+    if (headEnd === -1) return { complete, closes };
+    const { status, headers } = parseRaw(text.slice(at, headEnd + 4));
+    const bodyAt = headEnd + 4;
+    const end = status < 200 || status === 204 || status === 304 || isHead ? bodyAt : bodyEnd(text, bodyAt, headers);
+    if (end === undefined) return { complete, closes };
+    if (status >= 200) {
+      complete += 1;
+      closes = headers['connection'] === 'close';
+    }
+    at = end;
+  }
+}
+
+/** Where a body ends; undefined while it is not whole, and for one that lasts until the end of the connection. */
+function bodyEnd(text: string, bodyAt: number, headers: Readonly<Record<string, string>>): number | undefined {
+  if (headers['transfer-encoding'] !== 'chunked') {
+    const end = bodyAt + Number(headers['content-length']);
+    return end <= text.length ? end : undefined;
+  }
+  for (let at = bodyAt; ; ) {
+    const lineEnd = text.indexOf('\r\n', at);
+    if (lineEnd === -1) return undefined;
+    const size = Number.parseInt(text.slice(at, lineEnd), 16);
+    const end = lineEnd + 2 + size + 2;
+    if (end > text.length) return undefined;
+    if (size === 0) return end;
+    at = end;
+  }
 }
 
 export function parseRaw(text: string): RawAnswer {

@@ -5,13 +5,13 @@ import type { SiteOffsite } from '@drydock/contracts/hosting/offsite';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import type { RunningS3 } from '@drydock/emulators/s3/start-s3';
 import { type ConformanceWorld, conformanceChecks, conformanceLimitMs, type Things } from '@drydock/service/testing/conformance';
-import { givenWorkflow, statusFor } from '@drydock/service/testing/conformance-workflow';
+import { givenWorkflow, standInForWorkers, statusFor } from '@drydock/service/testing/conformance-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { givenDeletedSite } from '../test/deleted-site';
 import { givenCopy, startCustomerStorage } from '../test/given-copy';
 import { givenVendorSite } from '../test/given-vendor-site';
-import { givenBackup, givenSite, startApi } from '../test/hosting-api';
+import { giveNoTimeToStart, givenBackup, givenSite, startApi } from '../test/hosting-api';
 import { openVendor, type TestVendor } from '../test/vendor';
 import { deletedSiteSubject } from './deleted-sites/deleted-site-names';
 import { siteSubject } from './sites/site-names';
@@ -32,18 +32,18 @@ beforeAll(async () => {
     DRYDOCK_OFFSITE_ALLOW: new URL(storage.endpoint).host,
     ...vendor.environment,
   });
+  await giveNoTimeToStart(api);
+  await standInForWorkers(api, { vendor_take_snapshot: {}, vendor_restore: {} });
   world = {
     call: api.call,
     owner,
     strangers: [callerOf(), { ...owner, mode: 'sandbox' }],
     makeThings,
-    // No site host is up that could say what application there is, and no worker to try a storage or to send the vendor an order.
+    // No site host is up that could say what application there is, and no worker to try a storage.
     cannotSucceed: {
       getSiteApp: '503 dependency_unavailable',
       restartSiteApp: '503 dependency_unavailable',
       putSiteOffsite: '503 dependency_unavailable',
-      takeSiteVendorSnapshot: '503 dependency_unavailable',
-      restoreSiteVendorSnapshot: '503 dependency_unavailable',
     },
   };
 });

@@ -44,6 +44,7 @@ export async function openWorld(backend: QueueBackend, caller: Caller, more: Rec
     TRACE_READS: 0,
     TRACE_SLOW_MS: 1_000,
     TRACE_DETAIL: 'default',
+    DRYDOCK_TIMEOUT_SCALE: 1,
     DRYDOCK_FAULTS: undefined,
     SITE_HOST_SECRET: siteHostSecret,
     SITE_HOST_READER_SECRET: readerSecret,

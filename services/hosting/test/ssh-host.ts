@@ -12,6 +12,7 @@ import { missingForMariadb, startHostMariadb } from './host-mariadb';
 import { findPostgresDir, startHostPostgres } from './host-postgres';
 import type { SiteHostRig } from './site-host-rig';
 import { fillFiles, hashTree, pageOf } from './site-state';
+import { describeWith } from './skipped';
 import { missingForSshd, type StartedSshd, startSshd } from './ssh-processes';
 import { serveSites } from './ssh-web';
 
@@ -128,16 +129,10 @@ export const sshRigs = [
   },
 ] as const;
 
-type Suite = (title: string, body: () => void) => void;
-
-/** `describe` where such a host can be had; a printed line where it cannot. */
-export function describeOn({ name, missing }: Pick<(typeof sshRigs)[number], 'name' | 'missing'>): Suite {
-  if (missing === '') return describe;
-  process.stdout.write(`${missing} is not installed here: tests of the site host ${name} are left out\n`);
-  return describe.skip;
-}
+/** {@link describeWith} what this machine lacks for such a host. */
+export const describeOn = ({ missing }: Pick<(typeof sshRigs)[number], 'missing'>) => describeWith(missing);
 
 const [onPostgres] = sshRigs;
 
 /** The same for what is tested with one database. */
-export const describeOnHost = (): Suite => describeOn(onPostgres);
+export const describeOnHost = () => describeOn(onPostgres);

@@ -1,7 +1,9 @@
+/** @processes */
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { permissions } from '@drydock/contracts/platform/permissions';
+import { timeoutScale } from '@drydock/service/testing/service-api';
 import { type KeysApi, keys, startKeys } from '../test/keys-api';
 
 const run = promisify(execFile);
@@ -14,7 +16,7 @@ afterAll(() => api.close());
 
 /** The command as it is deployed, from dist. */
 async function bootstrap(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const env = { PATH: process.env['PATH'], DATABASE_URL: api.postgres.url, SERVICE_SECRET: api.secrets.service };
+  const env = { PATH: process.env['PATH'], ...timeoutScale(), DATABASE_URL: api.postgres.url, SERVICE_SECRET: api.secrets.service };
   try {
     return { code: 0, ...(await run(process.execPath, [path.join(keys.dir, 'dist/bootstrap.js'), ...args], { env })) };
   } catch (error) {
@@ -44,9 +46,10 @@ test('the command makes an organisation with every permission and a key that may
   expect([rescue.org_id, (await api.callerOf(rescue.token)).scopes]).toEqual([org_id, permissions]);
 });
 
-test('commands at once make one organisation', async () => {
-  const outcomes = await Promise.all([1, 2, 3].map(() => bootstrap('--json', '--name', 'Race')));
-  expect(outcomes.map(({ code }) => String(code)).toSorted()).toEqual(['0', '3', '3']);
+test('five at once make one organisation', async () => {
+  const outcomes = await Promise.allSettled(Array.from({ length: 5 }, () => api.bootstrap({ name: 'Race' })));
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  for (const outcome of outcomes) if (outcome.status === 'rejected') expect(String(outcome.reason)).toContain('it is there already');
   expect(await api.rows(`SELECT FROM orgs WHERE name = 'Race'`)).toHaveLength(1);
 });
 

@@ -11,18 +11,16 @@ import { openDatabase } from './database.store';
 import { createSequencer } from './events/sequencer';
 import { createHousekeeping } from './housekeeping';
 import { routes } from './routes';
+import { waitForGateways } from './seen-everywhere';
 import { createLastUses } from './verify/last-uses';
 import { verifyRoute } from './verify/verify-token';
 import { createWebhookSender } from './webhooks/sender';
 import { createWebhookSecrets } from './webhooks/webhook.secret';
 
-/** A gateway trusts a verification for 1 s from asking; the tenth is for the answer's way. */
-const revocationWaitMs = 1_100;
-
 const receiversIn = ({ DRYDOCK_WEBHOOK_ALLOW: list = '' }: Pick<WorkerConfig, 'DRYDOCK_WEBHOOK_ALLOW'>): ReadonlySet<string> =>
   new Set(list.split(',').filter((entry) => entry !== ''));
 
-export function composeApi(config: ServerConfig): ApiProcess {
+export function composeApi(config: ServerConfig, gatewaysHave = waitForGateways): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
   const secrets = createKeySecrets(config.SERVICE_SECRET, config.TOKEN_PEPPERS);
@@ -39,7 +37,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
       secrets,
       sequencer,
       pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')),
-      revocationWaitMs,
+      gatewaysHave,
       webhookSecrets: createWebhookSecrets(config.WEBHOOK_SECRET),
       webhooksAllowed: receiversIn(config),
     }),

@@ -13,6 +13,6 @@ export interface HandlerContext {
   /** `host:port` that webhooks may lead to wherever it is. */
   webhooksAllowed: ReadonlySet<string>;
   sequencer: Pick<Sequencer, 'latest' | 'past'>;
-  /** How long a change of what a key may do waits before it is answered: longer than any gateway trusts a verification. */
-  revocationWaitMs: number;
+  /** Resolves when every gateway has heard of a change of what a key may do, so that it may be answered. */
+  gatewaysHave(): Promise<void>;
 }

@@ -1,9 +1,11 @@
+/** @processes */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
 import { signRequestToken, tokenKey } from '@drydock/service/access/internal-token';
+import { timeoutScale } from '@drydock/service/testing/service-api';
 import { createFaultTokens } from '@drydock/testing/fault-tokens';
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, keys, startKeys } from '../test/keys-api';
@@ -32,6 +34,7 @@ async function startProcess(): Promise<{ child: ChildProcess; url: string }> {
       INTERNAL_TOKEN_SECRET: api.secrets.token,
       WEBHOOK_SECRET: api.secrets.webhook,
       DRYDOCK_FAULTS: faults.folder,
+      ...timeoutScale(),
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -52,3 +52,15 @@ test.each(cases)('%s: %s says that the database is unavailable, and not that we 
   expect(error).toBeInstanceOf(Error);
   expect(classifyDatabaseError(error)).toBe('unavailable');
 });
+
+test('each of its sessions has a limit for a statement, for a lock and for an idle transaction', async () => {
+  process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
+  const database = openDatabase(api.postgres.url, { max: 1 });
+  const limits = await database
+    .sql()
+    .query(
+      `SELECT setting::int AS ms FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout') ORDER BY name`,
+    );
+  await database.close();
+  expect(limits).toEqual([{ ms: 10_000 }, { ms: 2_000 }, { ms: 5_000 }]);
+});

@@ -15,10 +15,13 @@ import { composeApi } from '../src/compose';
 import { readServerConfig } from '../src/config';
 import { openDatabase } from '../src/database.store';
 
+/** What a change of rights waits for before it is answered. Nothing, but where a test says so: there are no gateways here. */
+export const gateways = { have: async (): Promise<void> => undefined };
+
 export const keys: TestedService = {
   name: 'keys',
   dir: path.resolve(__dirname, '..'),
-  compose: (environment) => composeApi(readServerConfig(environment)),
+  compose: (environment) => composeApi(readServerConfig(environment), () => gateways.have()),
 };
 
 /** A key that is good, and who it makes the caller. */

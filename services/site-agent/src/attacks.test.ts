@@ -1,3 +1,7 @@
+/**
+ * @processes
+ * @root
+ */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { chmod, link, mkdir, readFile, stat, writeFile } from 'node:fs/promises';

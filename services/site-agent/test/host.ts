@@ -27,6 +27,7 @@ export async function hostConfig(): Promise<SiteHostConfig> {
     TRACE_READS: 0,
     TRACE_SLOW_MS: 1_000,
     TRACE_DETAIL: 'default',
+    DRYDOCK_TIMEOUT_SCALE: 1,
     DRYDOCK_FAULTS: undefined,
     SITE_HOST_SECRET: randomBytes(32).toString('hex'),
     SITE_HOST_READER_SECRET: randomBytes(32).toString('hex'),

@@ -1,3 +1,9 @@
+/**
+ * Every attack by itself takes an hour and more.
+ *
+ * @tier chaos
+ * @processes
+ */
 import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
@@ -12,7 +18,8 @@ import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant
  * Each attack by itself, by nothing but keys, sites and databases. It belongs to `npm run chaos`; the packages have a part of each in every
  * run. Copied over an older version's folder, it tells which of them succeed there: docs/security.md lists that.
  */
-const inChaos = isChaos ? test : test.skip;
+const run = isChaos ? test : test.skip;
+const inChaos = (title: string, work: jest.ProvidesCallback): void => run(isChaos ? title : `${title} (needs npm run chaos)`, work);
 jest.setTimeout(900_000);
 
 const secret = 'what only the owner of this machine may read';

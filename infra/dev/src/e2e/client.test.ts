@@ -1,3 +1,9 @@
+/**
+ * A whole stack, called by the README of the client.
+ *
+ * @tier long
+ * @processes
+ */
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';

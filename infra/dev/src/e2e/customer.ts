@@ -46,7 +46,7 @@ export class Customer {
         const answer = await this.call(method, path, body, headers).catch(() => undefined);
         return answer !== undefined && answer.status !== 503 && answer;
       },
-      { timeoutMs: 60_000, what: `an answer to ${method} ${path}` },
+      { timeoutMs: 120_000, what: `an answer to ${method} ${path}` },
     );
   }
 
@@ -70,7 +70,7 @@ export class Customer {
         const found = siteBackupSurfaceSchema.parse((await this.insist('GET', `/v1/sites/${siteId}/backups`)).body);
         return !found.in_progress && found;
       },
-      { timeoutMs: 120_000, what: 'the backup' },
+      { timeoutMs: 240_000, what: 'the backup' },
     );
     const [newest] = surface.backups;
     if (newest?.status !== 'completed') throw new Error(`the backup is ${newest?.status}: ${newest?.error_code}`);
@@ -84,7 +84,7 @@ export class Customer {
         const workflow = workflowSchema.parse((await this.insist('GET', location)).body);
         return !['queued', 'running'].includes(workflow.status) && workflow;
       },
-      { timeoutMs: 120_000, everyMs: 50, what: `the end of ${location}` },
+      { timeoutMs: 240_000, everyMs: 50, what: `the end of ${location}` },
     );
   }
 }

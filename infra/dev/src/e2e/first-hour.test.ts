@@ -1,3 +1,9 @@
+/**
+ * Every block of every README, pasted twice.
+ *
+ * @tier long
+ * @processes
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';

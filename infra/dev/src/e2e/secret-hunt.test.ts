@@ -1,3 +1,9 @@
+/**
+ * Every operation on a whole stack, and then everything that it has written.
+ *
+ * @tier long
+ * @processes
+ */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { managedDatabaseSchema } from '@drydock/contracts/databases/databases';
 import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';

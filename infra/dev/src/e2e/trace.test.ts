@@ -1,3 +1,9 @@
+/**
+ * A whole stack that exports what it does.
+ *
+ * @tier long
+ * @processes
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
@@ -48,12 +54,12 @@ describe('a request through every process', () => {
     await until(
       () => workflow.steps.every(({ name }) => trace().some((span) => span.service === 'hosting-worker' && span.name.includes(name))),
       {
-        timeoutMs: 15_000,
+        timeoutMs: 60_000,
         what: 'a span for each step',
       },
     );
     const served = await until(() => trace().find((span) => span.service === 'site-host' && wayTo(span).length >= 4), {
-      timeoutMs: 15_000,
+      timeoutMs: 60_000,
     });
     expect(wayTo(served)).toEqual(['gateway', 'hosting', 'hosting-worker', 'site-host']);
     expect(accepted.headers.get('traceparent')).toContain(workflow.trace_id);

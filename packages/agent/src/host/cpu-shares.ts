@@ -55,6 +55,10 @@ export interface CpuSharesOptions {
   cluster: SharedCluster | null;
   cores: number;
   onError: (error: unknown) => void;
+  /** Reads what processes use, and sets their priorities. This machine's when missing. */
+  processes?: Pick<PriorityThread, 'read' | 'set' | 'stop'>;
+  /** Milliseconds of a clock that only goes forward. This machine's when missing. */
+  now?: () => number;
 }
 
 export class CpuShares {
@@ -71,12 +75,16 @@ export class CpuShares {
   /** The share of the machine that each organisation has used lately. */
   private readonly shares = new Map<string, number>();
   private readonly stopping = new AbortController();
-  private readonly thread = new PriorityThread();
+  private readonly thread: Pick<PriorityThread, 'read' | 'set' | 'stop'>;
   private running: Promise<void> = Promise.resolve();
-  private sampledMs = performance.now();
+  private readonly now: () => number;
+  private sampledMs: number;
 
   constructor(options: CpuSharesOptions) {
     this.options = options;
+    this.thread = options.processes ?? new PriorityThread();
+    this.now = options.now ?? (() => performance.now());
+    this.sampledMs = this.now();
   }
 
   start(): void {
@@ -147,7 +155,7 @@ export class CpuShares {
   }
 
   private account(used: ReadonlyMap<Root, number>): void {
-    const nowMs = performance.now();
+    const nowMs = this.now();
     const elapsedMs = Math.max(1, nowMs - this.sampledMs);
     this.sampledMs = nowMs;
     const spent = new Map<string, number>();

@@ -7,6 +7,9 @@ test('paths sort as a walk meets them: a directory, what is below it, then its s
   expect(paths.sort(comparePaths)).toEqual(['B', 'a', 'a/b', 'a/b/c', 'a/b-c', 'a-b', 'a.txt', 'a0', '\u00ff']);
 });
 
+/** The same cases each time: a failure comes from the change at hand. In chaos new ones. */
+const seeded = { seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)) };
+
 const segment = fc.string({ minLength: 1, maxLength: 3 }).map((text) => text.replaceAll('/', '-').replaceAll('\0', '-'));
 const path = fc.array(segment, { minLength: 1, maxLength: 4 }).map((names) => bytesOfText(names.join('/')));
 
@@ -18,11 +21,15 @@ test('the order of paths is total, and equals the order of their lists of names'
       const lists = left.replaceAll('/', '\0') < right.replaceAll('/', '\0') ? -1 : 1;
       expect(ours).toBe(left === right ? 0 : lists);
     }),
+    seeded,
   );
 });
 
 test('text survives as bytes', () => {
-  fc.assert(fc.property(fc.string({ unit: 'grapheme' }), (text) => expect(textOfBytes(bytesOfText(text))).toBe(text)));
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme' }), (text) => expect(textOfBytes(bytesOfText(text))).toBe(text)),
+    seeded,
+  );
 });
 
 test('thousands of names are told apart, and any one twice is not', () => {

@@ -9,9 +9,15 @@ const base62Text = (length: number) =>
   fc.array(fc.constantFrom(...characters), { minLength: length, maxLength: length }).map((all) => all.join(''));
 const tokens = fc.record({ mode: fc.constantFrom('live' as const, 'sandbox' as const), prefix: base62Text(12), secret: base62Text(43) });
 
+/** The same cases each time: a failure comes from the change at hand. In chaos new ones. */
+const seeded = { seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)) };
+
 describe('API tokens', () => {
   it('come back from their text', () => {
-    fc.assert(fc.property(tokens, (token) => expect(parseToken(formatToken(token))).toEqual(token)));
+    fc.assert(
+      fc.property(tokens, (token) => expect(parseToken(formatToken(token))).toEqual(token)),
+      seeded,
+    );
   });
 
   it('are refused after any change of one character', () => {
@@ -23,13 +29,17 @@ describe('API tokens', () => {
         fc.pre(changed !== text);
         expect(parseToken(changed)).toBeNull();
       }),
+      seeded,
     );
   });
 
   it.each(['', 'dd_live', 'dd_prod_000000000000_', `${'x'.repeat(10_000)}`])('refuse %p', (text) => expect(parseToken(text)).toBeNull());
 
   it('carry the CRC-32 that every tool knows, in six characters whatever its size', () => {
-    fc.assert(fc.property(fc.string({ unit: 'grapheme-ascii' }), (text) => expect(crc32(text)).toBe(zlibCrc32(text))));
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme-ascii' }), (text) => expect(crc32(text)).toBe(zlibCrc32(text))),
+      seeded,
+    );
     expect(crcOf('')).toBe('000000');
     expect(base62(0xffffffff, 6)).toBe('4gfFC3');
   });

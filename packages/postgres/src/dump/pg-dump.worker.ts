@@ -20,9 +20,12 @@ const input = inputSchema.parse(workerData);
 /** The last error of Postgres, which pg_dump does not hand on as such. */
 const refusal = { sqlState: '', message: '' };
 
-/** A query of pg_dump that locks tables; where that is done already it becomes one that does nothing. */
+/**
+ * A query of pg_dump that locks tables, or that lifts the time limit of our connection on locks; where the tables are locked already it becomes one that does nothing. A
+ * view takes locks as well, and behind somebody who waits for ours to go it would wait for ever.
+ */
 function withoutLocks(request: Buffer): Buffer {
-  if (!input.areTablesLocked || !/^Q[\s\S]{4}LOCK TABLE /.test(request.toString('latin1', 0, 20))) return request;
+  if (!input.areTablesLocked || !/^Q[\s\S]{4}(?:LOCK TABLE |SET lock_timeout )/.test(request.toString('latin1', 0, 30))) return request;
   const text = Buffer.from("SET LOCAL application_name = 'pg_dump'\0", 'latin1');
   const header = Buffer.from('Q\0\0\0\0', 'latin1');
   header.writeInt32BE(text.length + 4, 1);

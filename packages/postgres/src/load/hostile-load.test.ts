@@ -1,3 +1,4 @@
+/** @tier long */
 import { createOwnedDatabase, runAsAdmin } from '../../test/databases';
 import { dumpDatabase } from '../dump/dump-database';
 import { fingerprintDatabase } from '../dump/fingerprint-database';

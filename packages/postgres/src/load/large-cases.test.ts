@@ -2,14 +2,14 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { isChaos } from '@drydock/testing/scope';
-import { createOwnedDatabase } from '../../test/databases';
+import { createOwnedDatabase, type OwnedDatabase } from '../../test/databases';
+import { inOwnProcess } from '../../test/own-process';
 import { dumpDatabase } from '../dump/dump-database';
 import { fingerprintDatabase } from '../dump/fingerprint-database';
 import { readText, sectionPaths, textBytesMax, textSection } from '../dump/section';
 import { type PostgresServer, startPostgres } from '../server/postgres';
 import { withClient } from '../testing/run-sql';
 import { withDatabase } from '../testing/test-cluster';
-import { loadDatabase } from './load-database';
 
 /*
  * What is large in one way or another goes through dump and load, in memory that does not grow with it, or is refused before anything has changed. CI takes the widest table
@@ -74,20 +74,13 @@ const cases: LargeCase[] = [
   },
 ];
 
-/** The most memory that the process has taken while the work went on, threads of its own included. */
-async function watchingMemory<T>(work: () => Promise<T>): Promise<{ result: T; grownMb: number }> {
-  const before = process.memoryUsage.rss();
-  let most = before;
-  const timer = setInterval(() => {
-    most = Math.max(most, process.memoryUsage.rss());
-  }, 50);
-  try {
-    const result = await work();
-    return { result, grownMb: Math.round((most - before) / mb) };
-  } finally {
-    clearInterval(timer);
-  }
-}
+/** What a load finds, and the most memory that its process has taken meanwhile, threads of its own included. */
+const loadInOwnProcess = (readerUrl: string, loader: OwnedDatabase['loader']) =>
+  inOwnProcess<unknown[]>(
+    `const sections = load('dump/dump-database').dumpDatabase({ url: given.readerUrl });
+     return (await load('load/load-database').loadDatabase({ ...given.loader, sections, baseMs: 3_600_000 })).findings;`,
+    { readerUrl, loader },
+  );
 
 test.each(cases.filter(({ isInCi }) => isChaos || isInCi === true))(
   '$what: dumped and loaded, in bounded memory',
@@ -97,11 +90,9 @@ test.each(cases.filter(({ isInCi }) => isChaos || isInCi === true))(
       for (const statement of statements) await client.query(statement);
     });
     const startedMs = performance.now();
-    const { result, grownMb } = await watchingMemory(() =>
-      loadDatabase({ ...target.loader, sections: dumpDatabase({ url: source.readerUrl }), baseMs: 3_600_000 }),
-    );
+    const { returned: findings, grownMb } = await loadInOwnProcess(source.readerUrl, target.loader);
     process.stderr.write(`${what}: ${Math.round((performance.now() - startedMs) / 1_000)} s, ${grownMb} MB of memory\n`);
-    expect(result.findings).toEqual([]);
+    expect(findings).toEqual([]);
     expect(grownMb).toBeLessThan(rssMaxMb);
     if (!hasFingerprint) return;
     expect((await fingerprintDatabase({ url: target.readerUrl })).digest).toBe(

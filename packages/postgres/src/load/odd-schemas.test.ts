@@ -1,3 +1,4 @@
+/** @tier long */
 import { randomBytes } from 'node:crypto';
 import { isChaos } from '@drydock/testing/scope';
 import { sampleOf } from '@drydock/testing/seeded-random';

@@ -71,6 +71,25 @@ test('a table that somebody drops while it is read is dumped whole, and dropped 
   });
 });
 
+test('a view whose table somebody waits to drop does not keep a dump that has locked the table: it is tried again within seconds', async () => {
+  const source = await createOwnedDatabase();
+  await runSql(source.url, 'create table t (a int); create view v as select * from t');
+  const isWaited = "select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock' and query = 'drop table t cascade'";
+  await withClient(source.readerUrl, (reader) =>
+    withClient(source.url, async (client) => {
+      await reader.query('begin isolation level repeatable read read only');
+      const { id } = (await reader.query<{ id: string }>('select pg_export_snapshot() as id')).rows[0] ?? { id: '' };
+      await reader.query('lock table t in access share mode');
+      const dropped = client.query('drop table t cascade');
+      await until(async () => (await runAsAdmin(isWaited, [source.name])).length > 0);
+      const dumped = dumpSchema({ url: source.readerUrl, snapshotId: id, areTablesLocked: true, section: 'pre-data' });
+      await expect(dumped).rejects.toMatchObject({ code: 'dump_failed', isPermanent: false, cause: { code: '55P03' } });
+      await reader.query('rollback');
+      await dropped;
+    }),
+  );
+});
+
 test('tables and views that come and go while a dump begins do not fail it', async () => {
   const source = await createOwnedDatabase();
   await runSql(source.url, 'create table stays (a int)');

@@ -1,3 +1,7 @@
+/**
+ * @processes
+ * @root
+ */
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';

@@ -96,9 +96,9 @@ test('clears what an interrupted initdb left', async () => {
   expect(fs.existsSync(path.join(folder, '17.unfinished'))).toBe(false);
 });
 
-const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
+const isRoot = process.getuid?.() === 0;
 
-asRoot('as root below a folder that nobody can enter', () => {
+(isRoot ? describe : describe.skip)(`as root below a folder that nobody can enter${isRoot ? '' : ' (needs root)'}`, () => {
   test('the data goes elsewhere, durably, and is found again', async () => {
     fs.chmodSync(folder, 0o700);
     const first = await startPostgres({ folder });

@@ -1,3 +1,7 @@
+/**
+ * @tier long
+ * @processes
+ */
 import { randomBytes } from 'node:crypto';
 import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
 import { runSql, withClient } from '../testing/run-sql';

@@ -1,3 +1,7 @@
+/**
+ * @tier long
+ * @processes
+ */
 import { randomUUID } from 'node:crypto';
 import { isChaos } from '@drydock/testing/scope';
 import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';

@@ -1,3 +1,4 @@
+/** @processes */
 import { until } from '@drydock/testing/wait';
 import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
 import { withClient } from '../testing/run-sql';

@@ -11,16 +11,24 @@ test('many calls that change one thing wait without a connection: none of them f
     release = resolve;
   });
   let held = 0;
+  let isCrowdHeld = true;
   fixture.levers.hold = async () => {
     held += 1;
-    if (held === 1) await gate;
+    if (isCrowdHeld) await gate;
   };
+  let arrived = 0;
+  fixture.service.server.on('request', () => {
+    arrived += 1;
+  });
   const rename = (id: string) => fixture.call({ method: 'POST', path: `/v1/things/${id}/name`, body: { name: 'x' } });
   const crowd = Array.from({ length: 50 }, () => rename(hot));
-  await until(async () => held > 0);
-  // Longer than a call waits for a connection: whoever stood in the pool's line would be refused by now.
-  await new Promise((resolve) => setTimeout(resolve, 1_700));
+  await until(() => held > 0 && arrived === 50);
+  // For those who would not wait for their turn: by then each connection has one of them.
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  isCrowdHeld = false;
   expect((await rename(uuidv7())).status).toBe(200);
+  const { totalCount, idleCount } = fixture.db.pool;
+  expect(totalCount - idleCount).toBe(1);
   release();
   expect((await Promise.all(crowd)).map(({ status }) => status)).toEqual(Array.from({ length: 50 }, () => 200));
   await fixture.close();

@@ -6,7 +6,8 @@ import { purgeIdempotency } from './idempotency.store';
 
 let fixture: Fixture;
 beforeAll(async () => {
-  fixture = await startFixture({ idempotency: { leaseSeconds: 1, settleLeaseSeconds: 1, waitMs: 400 } });
+  // No lease ends by itself here: a test ends one by SQL.
+  fixture = await startFixture({ idempotency: { leaseSeconds: 600, settleLeaseSeconds: 600, waitMs: 60_000 } });
 });
 afterAll(() => fixture.close());
 beforeEach(() => {
@@ -18,7 +19,7 @@ const make = (body: object, idempotencyKey?: string, more: { caller?: typeof cal
   fixture.call({ method: 'POST', path: '/v1/things', body, ...(idempotencyKey === undefined ? {} : { idempotencyKey }), ...more });
 
 /** Resolves `held` when the handler is inside, and lets it go on with `release`. */
-function holdOnce() {
+function holdOnce(levers = fixture.levers) {
   let release = (): void => undefined;
   let entered = (): void => undefined;
   const gate = new Promise<void>((resolve) => {
@@ -28,7 +29,7 @@ function holdOnce() {
     entered = resolve;
   });
   let first = true;
-  fixture.levers.hold = async () => {
+  levers.hold = async () => {
     if (!first) return;
     first = false;
     entered();
@@ -169,20 +170,24 @@ test('a request that comes while the first is running waits for its answer', asy
   const { held, release } = holdOnce();
   const first = make({ name: 'slow' }, key);
   await held;
+  const claimsSeen = (): number => fixture.db.statements.filter((text) => text.includes('INSERT INTO idempotency_records')).length;
+  fixture.db.statements.length = 0;
   const second = make({ name: 'slow' }, key);
-  setTimeout(release, 100);
+  await until(async () => claimsSeen() > 1);
+  release();
   const [a, b] = await Promise.all([first, second]);
   expect([b.text, b.headers['idempotent-replayed']]).toEqual([a.text, 'true']);
 });
 
 test('past the wait it is 409 where the contract has one and 503 elsewhere, each with Retry-After', async () => {
+  const hasty = await startFixture({ idempotency: { leaseSeconds: 600, waitMs: 50 } });
   for (const [path, status, code] of [
     ['/v1/things', 503, 'dependency_unavailable'],
     [`/v1/things/${uuidv7()}/name`, 409, 'idempotency_in_flight'],
   ] as const) {
     const key = randomUUID();
-    const { held, release } = holdOnce();
-    const ask = () => fixture.call({ method: 'POST', path, body: { name: 'slow' }, idempotencyKey: key });
+    const { held, release } = holdOnce(hasty.levers);
+    const ask = () => hasty.call({ method: 'POST', path, body: { name: 'slow' }, idempotencyKey: key });
     const first = ask();
     await held;
     const second = await ask();
@@ -190,6 +195,7 @@ test('past the wait it is 409 where the contract has one and 503 elsewhere, each
     release();
     await first;
   }
+  await hasty.close();
 });
 
 test('a claim whose attempt died expires; the one that was only slow is refused at its commit and leaves no row', async () => {
@@ -198,10 +204,9 @@ test('a claim whose attempt died expires; the one that was only slow is refused 
   const { held, release } = holdOnce();
   const slow = make({ name: 'twice' }, key);
   await held;
-  const second = await until(async () => {
-    const answer = await make({ name: 'twice' }, key);
-    return answer.status === 201 && answer;
-  });
+  await fixture.db.pool.query(`UPDATE idempotency_records SET lease_expires_at = now() WHERE status IS NULL`);
+  const second = await make({ name: 'twice' }, key);
+  expect(second.status).toBe(201);
   release();
   expect((await slow).status).toBe(503);
   expect(await fixture.rows()).toBe(before + 1);

@@ -56,8 +56,12 @@ async function startKeys(refusals = 0, trusted = secret) {
     log,
     ready: {},
   });
+  let asked = 0;
+  service.server.on('request', () => {
+    asked += 1;
+  });
   const { url } = await service.listen(0);
-  return { url, taken, close: () => service.close() };
+  return { url, taken, asked: () => asked, close: () => service.close() };
 }
 
 const deliver = (keysUrl: string) =>
@@ -125,7 +129,7 @@ test('keys takes nothing that another secret signed, and the entries stay', asyn
   const delivery = deliver(keys.url);
   delivery.start();
   delivery.ring();
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await until(() => keys.asked() > 0);
   await delivery.stop();
   expect([keys.taken, await left()]).toEqual([[], 1]);
   await keys.close();

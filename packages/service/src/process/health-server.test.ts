@@ -3,6 +3,7 @@ import { createLog } from '../telemetry/log';
 import { createHealthServer } from './health-server';
 
 test('a worker tells which of its checks fails or hangs, and why only in its log', async () => {
+  process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
   const lines: string[] = [];
   const health = createHealthServer({
     log: createLog({ service: 'worker', destination: { write: (line) => void lines.push(line) } }),

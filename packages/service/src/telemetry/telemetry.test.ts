@@ -1,3 +1,4 @@
+/** @processes */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
@@ -137,7 +138,7 @@ test('a collector that accepts and never answers holds up neither a request nor 
   for (let count = 0; count < 20; count += 1) expect((await service.post('silent')).status).toBe(201);
   const startedMs = Date.now();
   expect(await stop(service)).toBe(0);
-  expect(Date.now() - startedMs).toBeLessThan(8_000);
+  expect(Date.now() - startedMs).toBeLessThan(25_000);
   silent.closeAllConnections();
   silent.close();
 });

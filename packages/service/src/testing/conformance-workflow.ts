@@ -24,3 +24,29 @@ export async function givenWorkflow(api: Pick<ServiceApi, 'rows'>, { orgId, mode
 
 /** The state from which an operation about a workflow succeeds: staff decide over one that waits for them, all else reads one that has ended. */
 export const statusFor = ({ method }: { method: string }): GivenWorkflow['status'] => (method === 'POST' ? 'needs_attention' : 'succeeded');
+
+/**
+ * Does at once, in the database, what requests wait for a worker to do: ends what staff abandon, and succeeds with workflows of the named kinds, each step of which
+ * has that output. Conformance is about what is asked and answered; without this each such answer takes the seconds after which a request gives a worker up.
+ */
+export async function standInForWorkers(api: Pick<ServiceApi, 'rows'>, outputs: Readonly<Record<string, object>> = {}): Promise<void> {
+  await api.rows(standInSql);
+  await api.rows('INSERT INTO stand_in SELECT key, value FROM jsonb_each($1::jsonb)', [JSON.stringify(outputs)]);
+}
+
+const standInSql = `
+  CREATE TABLE stand_in (kind text PRIMARY KEY, output jsonb NOT NULL);
+  CREATE FUNCTION end_abandoned() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    NEW.status = 'failed';
+    NEW.finished_at = clock_timestamp();
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER end_abandoned BEFORE UPDATE ON workflow FOR EACH ROW WHEN (NEW.direction = 'abandon' AND NEW.status = 'queued') EXECUTE FUNCTION end_abandoned();
+  CREATE FUNCTION succeed_at_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    UPDATE workflow_step SET status = 'succeeded', output = stand_in.output FROM workflow JOIN stand_in USING (kind)
+      WHERE workflow.id = NEW.workflow_id AND workflow_id = NEW.workflow_id AND name = NEW.name;
+    UPDATE workflow SET status = 'succeeded', finished_at = clock_timestamp(), version = version + 1
+      WHERE id = NEW.workflow_id AND status = 'queued' AND kind IN (SELECT kind FROM stand_in);
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER succeed_at_once AFTER INSERT ON workflow_step FOR EACH ROW EXECUTE FUNCTION succeed_at_once()`;

@@ -1,9 +1,9 @@
 import type { CrashDefinition } from '@drydock/testing/crash-case';
 import { type CrashFixture, type CrashOptions, type CrashReport, crashEveryStep } from '@drydock/testing/crash-every-step';
-import { leaseSeconds, type ServiceWorld } from './service-world';
+import type { ServiceWorld } from './service-world';
 
 /** What a service says of a run itself. */
-export type WorldFixture<Run extends { workflowId: string }> = Omit<CrashFixture<Run>, 'leaseSeconds' | 'spawnWorker'> &
+export type WorldFixture<Run extends { workflowId: string }> = Omit<CrashFixture<Run>, 'leases' | 'spawnWorker'> &
   Partial<Pick<CrashFixture<Run>, 'spawnWorker'>>;
 
 /** {@link crashEveryStep} with the workers of a service's world. */
@@ -12,7 +12,7 @@ export const crashEveryStepInWorld = <Run extends { workflowId: string }>(
   definition: CrashDefinition,
   fixture: WorldFixture<Run>,
   scope: CrashOptions,
-): Promise<CrashReport> => crashEveryStep(definition, { leaseSeconds, spawnWorker: world.spawnWorker, ...fixture }, scope);
+): Promise<CrashReport> => crashEveryStep(definition, { leases: world.leases, spawnWorker: world.spawnWorker, ...fixture }, scope);
 
 /** The workflow of this kind. @throws when there is none */
 export function definitionOf<Definition extends CrashDefinition>(definitions: readonly Definition[], kind: string): Definition {

@@ -17,7 +17,6 @@ const config = readConfig(
     ...processFields('kit-test'),
     DATABASE_URL: z.url(),
     INTERNAL_TOKEN_SECRET: secretField('Signs the calls of the test'),
-    IDEMPOTENCY_LEASE_SECONDS: z.coerce.number().default(1),
   },
   process.env,
 );
@@ -27,7 +26,7 @@ const makeThing = endpoint({
   service: 'hosting',
   method: 'POST',
   path: '/v1/things/{name}',
-  summary: 'Makes a thing; `slow` takes 1.5 s, `crash` rejects where nobody listens',
+  summary: 'Makes a thing; `held` waits for the advisory lock 1, `crash` rejects where nobody listens',
   permissions: [],
   params: { name: { schema: z.string(), notFound: 'site_not_found' } },
   response: { status: 201, schema: z.strictObject({ id: z.string() }) },
@@ -48,7 +47,7 @@ async function main(): Promise<void> {
         execute: async (tx: pg.PoolClient, { params }) => {
           const id = uuidv7();
           if (params.name === 'crash') void Promise.reject(new Error('nobody listens'));
-          if (params.name === 'slow') await tx.query('SELECT pg_sleep(1.5)');
+          if (params.name === 'held') await tx.query('SELECT pg_advisory_xact_lock(1)');
           await tx.query('INSERT INTO things (id, name) VALUES ($1::uuid, $2)', [id, params.name]);
           return { status: 201, body: { id } };
         },
@@ -58,7 +57,6 @@ async function main(): Promise<void> {
     tokenSecret: config.INTERNAL_TOKEN_SECRET,
     log,
     ready: { database: () => pool.query('SELECT 1') },
-    idempotency: { leaseSeconds: config.IDEMPOTENCY_LEASE_SECONDS },
   });
   lifetime.onClose('http', () => service.close(), 10_000);
   const { port } = await service.listen(config.PORT, config.HOST);

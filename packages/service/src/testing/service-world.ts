@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
+import { type Leases, openLeases } from '@drydock/testing/leases';
 import type { QueueBackend } from '@drydock/testing/scope';
 import type { Caller } from '../access/internal-token';
 import { type ServiceApi, startServiceApi, type TestedService } from './service-api';
@@ -12,8 +13,14 @@ export interface ServiceWorld {
   caller: Caller;
   /** A worker process as it is deployed, from dist, with `environment` on top of what all of them get. */
   spawnWorker: (environment?: Record<string, string>) => ChildProcess;
-  /** Kills the workers that are left. */
+  /** Kills the workers that are left and ends their leases. */
   endWorkers: () => Promise<void>;
+  leases: Leases;
+  /**
+   * Ends all leases, so that another worker takes over at once. Call it when a worker was frozen (SIGSTOP) or ended by itself. Not after `kill('SIGKILL')`: the leases of
+   * a spawned worker end with it.
+   */
+  expireLeases: () => Promise<void>;
   /** That too, and closes what was opened. */
   close(): Promise<void>;
 }
@@ -27,8 +34,8 @@ export interface WorldOptions {
   workers?: Record<string, string>;
 }
 
-/** Seconds; as short as a killed worker's run can be made to wait for it. */
-export const leaseSeconds = 1;
+/** So long that a worker of a busy machine keeps it. Nobody waits for it: see {@link ServiceWorld.expireLeases}. */
+export const leaseSeconds = 15;
 
 /** API, queue and Postgres for real; with no worker before one is spawned. */
 export async function openServiceWorld(tested: TestedService, options: WorldOptions): Promise<ServiceWorld> {
@@ -45,21 +52,37 @@ export async function openServiceWorld(tested: TestedService, options: WorldOpti
     ...workers,
   };
   const alive = new Set<ChildProcess>();
+  const leases = openLeases((text, values) => api.rows(text, values), leaseSeconds);
+  const expiring: Promise<unknown>[] = [];
+  const expireOf = (environment: Record<string, string>): void => {
+    const seconds = Number(environment['WORKFLOW_LEASE_SECONDS'] ?? leaseSeconds);
+    const expired = openLeases((text, values) => api.rows(text, values), seconds).expire();
+    // A failure is told by endWorkers.
+    expired.catch(() => undefined);
+    expiring.push(expired);
+  };
   const endWorkers = async (): Promise<void> => {
     const gone = [...alive].map((worker) => once(worker, 'exit'));
     for (const worker of alive) worker.kill('SIGKILL');
     await Promise.all(gone);
+    await Promise.all(expiring.splice(0));
   };
   return {
     api,
     caller,
+    leases,
+    expireLeases: async () => void (await leases.expire()),
     spawnWorker: (environment = {}) => {
+      const whole: Record<string, string> = { ...common, ...environment };
       const worker = spawn(process.execPath, ['--enable-source-maps', path.join(tested.dir, 'dist/worker.js')], {
-        env: { ...common, ...environment },
+        env: whole,
         stdio: ['ignore', process.env['DRYDOCK_TEST_LOG'] === undefined ? 'ignore' : 'inherit', 'inherit'],
       });
       alive.add(worker);
-      worker.once('exit', () => alive.delete(worker));
+      worker.once('exit', (_code, signal) => {
+        alive.delete(worker);
+        if (signal === 'SIGKILL') expireOf(whole);
+      });
       return worker;
     },
     endWorkers,

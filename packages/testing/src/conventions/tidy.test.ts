@@ -41,10 +41,22 @@ describe('the tree keeps the rules of the house', () => {
     expect(sourceFiles.filter((file) => file.lines > limit(file)).map((file) => `${file.path}: ${file.lines} lines`)).toEqual([]);
   });
 
-  it('leaves no suite out of `npm test` that is not there', () => {
-    const { longSuites } = require('../../long-suites.cjs');
-    expect(longSuites.filter((file: string) => !sourceFiles.some((source) => source.path === file))).toEqual([]);
-    expect(longSuites.length).toBeGreaterThan(10);
+  it('says its tier where the runner reads it: in a docblock at the top, in words that it knows', () => {
+    const tests = sourceFiles.filter((file) => file.path.endsWith('.test.ts'));
+    const words = (text: string): string[] => [...text.matchAll(/^ \* @(\S.*)$/gm)].map((match) => match[1] ?? '');
+    const known = ['tier long', 'tier chaos', 'processes', 'root'];
+    const misread = tests.filter(({ text }) => {
+      const docblock = /^\/\*\*[\s\S]*?\*\//.exec(text)?.[0] ?? '';
+      const said = words(docblock);
+      return (
+        said.some((word) => !known.includes(word)) ||
+        words(text).filter((word) => /^(tier|processes|root)\b/.test(word)).length !== said.length
+      );
+    });
+    expect(misread.map((file) => file.path)).toEqual([]);
+    const tiers = tests.map(({ text }) => (/^\/\*\*[\s\S]*?@tier (\w+)[\s\S]*?\*\//.exec(text) ?? [])[1] ?? 'gate');
+    expect(tiers.filter((tier) => tier === 'long').length).toBeGreaterThan(30);
+    expect(tiers.filter((tier) => tier === 'gate').length).toBeGreaterThan(100);
   });
 
   it('names files for what they are: no index, no shared, common, utils or helpers', () => {

@@ -1,7 +1,8 @@
-import { type QueueBackend, queueBackends } from '@drydock/testing/scope';
+import { type QueueBackend, serviceBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { announceDue, createListener } from '../store/listener';
+import { claimWorkflow } from '../store/workflow-states';
 import { dawdle } from '../testing/refill-box';
 import { openWorld, type World } from '../testing/world';
 import { openQueue } from './queue';
@@ -10,7 +11,7 @@ import { firstOrg, orgsMax, takeDueWorkflows } from './sweep.store';
 
 const forEver = { ms: 600_000 };
 
-describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
+describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
   let world: World;
   beforeEach(async () => {
     world = await openWorld(backend);
@@ -45,7 +46,7 @@ describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
     await world.pool.query('UPDATE workflow SET dispatch_after = now()');
     // A queue that is not reached yet is tried again after a second; from the first sweep that enqueues on, only freed slots wake the sweep.
     const listener = createListener({ connectionString: world.databaseUrl, log: world.log });
-    world.engine([dawdle], { concurrency: 1, sweepMs: 60_000, listener });
+    world.engine([dawdle], { concurrency: 1, sweepMs: 3_600_000, listener });
     await until(async () => {
       await announceDue(world.database.sql());
       return (await running(world.orgId)) > 0;
@@ -53,13 +54,15 @@ describe.each(queueBackends())('slots over %s', (backend: QueueBackend) => {
     await listener.close();
     const ended = async () =>
       (await Promise.all(all.map(({ workflowId }) => world.status(workflowId)))).every((status) => status === 'succeeded');
-    await until(ended, { timeoutMs: 10_000 });
+    await until(ended);
     expect(await running(world.orgId)).toBe(0);
   });
 
   it('a job that names another organisation than the workflow has starts nothing', async () => {
-    world.engine([dawdle], { sweepMs: 60_000 });
     const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 1 } });
+    const limits = { leaseSeconds: 15, crashesMax: 5, stepNamesByKind: '{}' };
+    expect(await claimWorkflow(world.database.sql(), { workflowId, orgId: uuidv7() }, limits)).toBeUndefined();
+    world.engine([dawdle], { sweepMs: 3_600_000 });
     const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });
     await until(() => queue.enqueue({ workflowId, orgId: uuidv7() }, 'forged').then(() => true));
     await until(async () => (await queue.waiting()) === 0);

@@ -12,8 +12,8 @@ const answerMs = 5_000;
  * accept work without one, and none of it would be begun.
  * @throws saying why when there is no queue
  */
-export async function prepareQueue(queueUrl: string): Promise<void> {
-  if (!isPostgresQueue(queueUrl)) return assertAnswers(queueUrl);
+export async function prepareQueue(queueUrl: string, redisAnswerMs = answerMs): Promise<void> {
+  if (!isPostgresQueue(queueUrl)) return assertAnswers(queueUrl, redisAnswerMs);
   const client = new Client({ connectionString: queueUrl });
   await client.connect();
   try {
@@ -23,8 +23,8 @@ export async function prepareQueue(queueUrl: string): Promise<void> {
   }
 }
 
-async function assertAnswers(queueUrl: string): Promise<void> {
-  const client = openRedis(queueUrl, { commandTimeout: answerMs, maxRetriesPerRequest: null, retryStrategy: reconnectMs });
+async function assertAnswers(queueUrl: string, withinMs: number): Promise<void> {
+  const client = openRedis(queueUrl, { commandTimeout: withinMs, maxRetriesPerRequest: null, retryStrategy: reconnectMs });
   let trouble: unknown;
   client.on('error', (error) => {
     trouble = error;

@@ -7,7 +7,8 @@ import { until } from '@drydock/testing/wait';
 import { createPostgresBackend, Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';
-import { dawdle } from '../testing/refill-box';
+import { z } from 'zod';
+import { dawdle, workflow } from '../testing/refill-box';
 import { openWorld, type World } from '../testing/world';
 import { isPostgresQueue, openQueue, queuePrefix } from './queue';
 
@@ -80,7 +81,9 @@ describe.each(queueBackends())('jobs only say where to look over %s', (backend: 
   });
 });
 
-(findRedis() === null ? describe.skip : describe)('a Redis that forgets', () => {
+const lacking = findRedis() === null ? ' (needs redis-server or valkey-server)' : '';
+
+(lacking === '' ? describe : describe.skip)(`a Redis that forgets${lacking}`, () => {
   let world: World;
   beforeEach(async () => {
     world = await openWorld('redis');
@@ -88,21 +91,29 @@ describe.each(queueBackends())('jobs only say where to look over %s', (backend: 
   afterEach(() => world.close());
   const allSucceeded = async (ids: readonly string[]) =>
     until(async () => (await Promise.all(ids.map((id) => world.status(id)))).every((status) => status === 'succeeded'), {
-      timeoutMs: 30_000,
+      timeoutMs: 60_000,
     });
   const startMany = (count: number) =>
     Promise.all(
       Array.from({ length: count }, () => world.start({ kind: 'dawdle', input: { ms: 100 } }).then(({ workflowId }) => workflowId)),
     );
 
-  it('loses time only, by FLUSHALL at random moments', async () => {
-    world.engine([dawdle], { concurrency: 2 });
+  it('loses time only, by FLUSHALL again and again while work is under way', async () => {
+    const held: (() => void)[] = [];
+    let isOpen = false;
+    const gated = workflow({ kind: 'gated', input: z.object({}) })
+      .step('wait', { run: () => (isOpen ? Promise.resolve() : new Promise<void>((resolve) => held.push(resolve))) })
+      .build();
+    world.engine([gated], { concurrency: 2 });
     const redis = new Redis(world.queue.url);
-    const ids = await startMany(20);
+    const ids = await Promise.all(Array.from({ length: 20 }, async () => (await world.start({ kind: 'gated' })).workflowId));
     for (let round = 0; round < 5; round += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 150));
+      await until(() => held.length > 0, { timeoutMs: 60_000 });
       await redis.flushall();
+      for (const letGo of held.splice(0)) letGo();
     }
+    isOpen = true;
+    for (const letGo of held) letGo();
     await allSucceeded(ids);
     redis.disconnect();
     const { rows } = await world.pool.query('SELECT max(attempts) AS attempts FROM workflow_step');
@@ -116,9 +127,8 @@ describe.each(queueBackends())('jobs only say where to look over %s', (backend: 
     if (world.queue.pid === null) throw new Error('no pid');
     process.kill(world.queue.pid, 'SIGKILL');
     const during = await startMany(6);
-    const ringsStartedMs = performance.now();
-    for (const id of during) dispatcher.enqueue({ workflowId: id, orgId: world.orgId });
-    expect(performance.now() - ringsStartedMs).toBeLessThan(50);
+    // There is nothing to wait for.
+    expect(during.map((id) => dispatcher.enqueue({ workflowId: id, orgId: world.orgId }))).toEqual(during.map(() => undefined));
     const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-redis-again-'));
     // The same address and password, and nothing in it.
     writeFileSync(path.join(folder, 'password'), new URL(world.queue.url).password, { mode: 0o600 });

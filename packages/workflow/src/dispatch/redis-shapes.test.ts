@@ -49,7 +49,9 @@ async function startServer() {
   return { address, admin: new Redis(server.url), close: server.close };
 }
 
-(findRedis() === null ? describe.skip : describe)('the queue', () => {
+const lacking = findRedis() === null ? ' (needs redis-server or valkey-server)' : '';
+
+(lacking === '' ? describe : describe.skip)(`the queue${lacking}`, () => {
   it('works over a Redis Cluster, whose nodes each hold a part of the keys', async () => {
     const cluster = await startRedisCluster();
     const both = openBoth(cluster.url);

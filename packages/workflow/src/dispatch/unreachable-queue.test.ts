@@ -1,3 +1,4 @@
+import { findRedis } from '@drydock/process/redis';
 import { type TestQueue, testQueue } from '@drydock/service/testing/test-queue';
 import { testRedis } from '@drydock/testing/redis';
 import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/testing/tcp-fault-proxy';
@@ -27,6 +28,16 @@ afterAll(async () => {
   await behind.close();
 });
 
+const scale = process.env['DRYDOCK_TIMEOUT_SCALE'];
+// Here the time-outs of production are the matter: nothing fails when a busy machine meets them more often.
+beforeAll(() => {
+  process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
+});
+afterAll(() => {
+  if (scale === undefined) delete process.env['DRYDOCK_TIMEOUT_SCALE'];
+  else process.env['DRYDOCK_TIMEOUT_SCALE'] = scale;
+});
+
 /** Longer than a connection is waited for. */
 const awayMs = 2_500;
 const away = () => new Promise((resolve) => setTimeout(resolve, awayMs));
@@ -34,6 +45,7 @@ const away = () => new Promise((resolve) => setTimeout(resolve, awayMs));
 it('a worker and an API that start while Postgres does not answer, work once it does, as after every later silence, and never spin', async () => {
   const queueUrl = behind.url.replace(/:\d+\//, `:${proxy.port}/`);
   const answered: string[] = [];
+  const startedMs = performance.now();
   proxy.faults.isBlackhole = true;
   const handle = async ({ workflowId }: WorkflowJob) => {
     answered.push(workflowId);
@@ -54,40 +66,45 @@ it('a worker and an API that start while Postgres does not answer, work once it 
         () => true,
         () => false,
       );
-    await until(isRung, { timeoutMs: 20_000, everyMs: 100, what: 'a ring' });
-    await until(() => answered.includes(workflowId), { timeoutMs: 20_000, what: 'an answer' });
+    await until(isRung, { timeoutMs: 60_000, everyMs: 100, what: 'a ring' });
+    await until(() => answered.includes(workflowId), { timeoutMs: 60_000, what: 'an answer' });
     proxy.faults.isBlackhole = true;
     proxy.reset();
   }
   await away();
   proxy.faults.isBlackhole = false;
-  expect(warnings.length).toBeLessThan(60);
+  // A few a second: one that spins warns a thousand times.
+  expect(warnings.length).toBeLessThan(60 + (performance.now() - startedMs) / 200);
 });
 
 it('a Redis that is not there is told as such at the start, and why, without its password', async () => {
-  const telling = prepareQueue('redis://:letmein@127.0.0.1:1').catch(String);
+  const telling = prepareQueue('redis://:letmein@127.0.0.1:1', 1_000).catch(String);
   await expect(telling).resolves.toMatch(/The Redis of the queue does not handle: .*ECONNREFUSED 127\.0\.0\.1:1$/);
   await expect(prepareQueue('http://127.0.0.1:1')).rejects.toThrow('redis://');
 });
 
-it('a worker whose Redis is frozen is not ready, though it has heard of it a moment ago', async () => {
-  const redis = await testRedis();
-  if (redis === null) return;
-  const world = await openWorld('postgres');
-  const engine = world.engine([], { queueUrl: redis.url });
-  try {
-    const isReady = () =>
-      engine.checkQueue().then(
-        () => true,
-        () => false,
-      );
-    await until(isReady, { what: 'the queue' });
-    process.kill(redis.pid, 'SIGSTOP');
-    expect(await isReady()).toBe(false);
-    process.kill(redis.pid, 'SIGCONT');
-    await until(isReady, { what: 'the queue again' });
-  } finally {
-    await world.close();
-    await redis.close();
-  }
+const lacking = findRedis() === null ? ' (needs redis-server or valkey-server)' : '';
+
+(lacking === '' ? describe : describe.skip)(`a worker on a Redis${lacking}`, () => {
+  it('is not ready while that is frozen, though it has heard of it a moment ago', async () => {
+    const redis = await testRedis();
+    if (redis === null) throw new Error('there is no Redis');
+    const world = await openWorld('postgres');
+    const engine = world.engine([], { queueUrl: redis.url });
+    try {
+      const isReady = () =>
+        engine.checkQueue().then(
+          () => true,
+          () => false,
+        );
+      await until(isReady, { what: 'the queue' });
+      process.kill(redis.pid, 'SIGSTOP');
+      expect(await isReady()).toBe(false);
+      process.kill(redis.pid, 'SIGCONT');
+      await until(isReady, { what: 'the queue again' });
+    } finally {
+      await world.close();
+      await redis.close();
+    }
+  });
 });

@@ -1,55 +1,30 @@
-import { crashEveryStep } from '@drydock/testing/crash-every-step';
-import { readLedger } from '@drydock/testing/ledger';
-import { isChaos, queueBackends } from '@drydock/testing/scope';
-import { readWorkflowById } from '../store/read-workflow';
-import { currentText, ledgerFile, leftovers } from '../testing/box';
-import { refillBox } from '../testing/refill-box';
-import { leaseSeconds, openWorld, type World } from '../testing/world';
+/**
+ * Every way to die at every step, each in a run of its own; `crash-core.test.ts` has five of them.
+ *
+ * @tier long
+ * @processes
+ */
+import { crashLimitMs, isChaos, queueBackends } from '@drydock/testing/scope';
+import { crashBox } from '../testing/crash-box';
+import { openWorld, type World } from '../testing/world';
 
-const [backend = 'postgres'] = queueBackends();
-
-describe('refill_box, killed, frozen, repeated and failed at every step', () => {
+describe.each(queueBackends())('refill_box, killed, frozen, repeated and failed at every step, with the queue on %s', (backend) => {
   let world: World;
   beforeAll(async () => {
     world = await openWorld(backend);
   });
   afterAll(() => world.close());
 
-  it('leaves the box OLD or NEW, and says which', async () => {
-    const profile = isChaos ? 'full' : 'short';
-    const only = process.env['DRYDOCK_TESTS_ONLY'];
-    const report = await crashEveryStep(
-      refillBox,
-      {
-        leaseSeconds,
-        spawnWorker: (environment) => world.spawnWorker(environment),
-        start: () => world.startBox(),
-        look: async ({ box, workflowId }) => {
-          const found = await readWorkflowById(world.database.sql(), workflowId);
-          const { rows } = await world.pool.query(
-            `SELECT count(*)::int AS unfinished FROM workflow WHERE resource_key = $1 AND status NOT IN ('succeeded', 'failed')`,
-            [`box:${box}`],
-          );
-          return { status: found?.view.status ?? 'missing', steps: found?.view.steps ?? [], unfinished: rows[0].unfinished };
-        },
-        ledger: async () => readLedger(ledgerFile(world.boxes)),
-        judge: async ({ box, workflowId }) => {
-          const text = currentText(world.boxes, box);
-          if (text !== 'old' && text !== 'new') throw new Error(`the box holds ${text}`);
-          const status = await world.status(workflowId);
-          const left = leftovers(world.boxes, box);
-          if (status !== 'needs_attention' && left.length > 0) throw new Error(`${left.join(', ')} left behind`);
-          const swaps = await world.pool.query('SELECT FROM box_swap WHERE workflow_id = $1', [workflowId]);
-          const ends = await world.pool.query('SELECT FROM box_end WHERE workflow_id = $1', [workflowId]);
-          if (ends.rowCount !== (status === 'needs_attention' ? 0 : 1)) throw new Error(`${ends.rowCount} endings`);
-          if (text === 'new' && swaps.rowCount !== 1) throw new Error(`${swaps.rowCount} swaps on record`);
-          return text;
-        },
-        refusedWrites: async () => world.lines.filter(({ message }) => message === 'stopped: the claim is no longer ours').length,
-      },
-      { profile, ...(only === undefined ? {} : { only: (name: string) => name.includes(only) }) },
-    );
-    process.stdout.write(`${report.cases.map(({ name, ms, state }) => `${String(ms).padStart(6)} ms  ${state}  ${name}`).join('\n')}\n`);
-    expect(report.cases.length).toBeGreaterThan(0);
-  }, 600_000);
+  it(
+    'leaves the box OLD or NEW, and says which',
+    async () => {
+      const profile = isChaos ? 'full' : 'short';
+      const only = process.env['DRYDOCK_TESTS_ONLY'];
+      const { cases } = await crashBox(world, { profile, ...(only === undefined ? {} : { only: (name: string) => name.includes(only) }) });
+      process.stdout.write(`${cases.map(({ name, ms, state }) => `${String(ms).padStart(6)} ms  ${state}  ${name}`).join('\n')}\n`);
+      expect(cases.length).toBeGreaterThan(0);
+      if (only === undefined) expect(cases.length).toBeGreaterThanOrEqual(32);
+    },
+    crashLimitMs,
+  );
 });

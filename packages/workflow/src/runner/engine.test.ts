@@ -1,5 +1,5 @@
 import { workflowSchema } from '@drydock/contracts/platform/workflows';
-import { type QueueBackend, queueBackends } from '@drydock/testing/scope';
+import { type QueueBackend, serviceBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
 import { type WorkflowDefinition, workflowsFor } from '../definition/definition';
@@ -10,12 +10,13 @@ import { refillBox, workflow } from '../testing/refill-box';
 import { openWorld, type World } from '../testing/world';
 import { createEngine } from './engine';
 
-describe.each(queueBackends())('the engine over %s', (backend: QueueBackend) => {
+describe.each(serviceBackends())('the engine over %s', (backend: QueueBackend) => {
   let world: World;
-  beforeEach(async () => {
+  beforeAll(async () => {
     world = await openWorld(backend);
   });
-  afterEach(() => world.close());
+  afterEach(() => world.reset());
+  afterAll(() => world.close());
   const view = async (workflowId: string) => {
     const found = await readWorkflowById(world.database.sql(), workflowId);
     return workflowSchema.parse(found?.view);
@@ -60,10 +61,15 @@ describe.each(queueBackends())('the engine over %s', (backend: QueueBackend) => 
       .build();
     world.engine([flaky]);
     const good = await world.start({ kind: 'flaky', input: { passes: true } });
-    await until(async () => (await world.status(good.workflowId)) === 'succeeded');
+    const isNow = (workflowId: string, status: string) =>
+      until(async () => {
+        await world.skipPauses();
+        return (await world.status(workflowId)) === status;
+      });
+    await isNow(good.workflowId, 'succeeded');
     expect([attempts, undone]).toEqual([2, []]);
     const bad = await world.start({ kind: 'flaky', input: { passes: false } });
-    await until(async () => (await world.status(bad.workflowId)) === 'failed');
+    await isNow(bad.workflowId, 'failed');
     expect([attempts, undone]).toEqual([4, ['second', 'first']]);
     const shown = await view(bad.workflowId);
     expect(shown.error?.code).toBe('step_failed');
@@ -90,7 +96,7 @@ describe.each(queueBackends())('the engine over %s', (backend: QueueBackend) => 
       })
       .build();
     const common = { database: world.database, queueUrl: world.queue.url, queueName: 'named', log: world.log };
-    const timing = { leaseSeconds: 1, sweepMs: 50, concurrency: 1 };
+    const timing = { leaseSeconds: 15, sweepMs: 50, concurrency: 1 };
     const engine = createEngine({ ...common, ...timing, definitions: [named], context: { name: 'ours' } });
     // Does not compile where a worker could be given steps that need more than it has.
     type RunsIn<Context> = typeof named extends WorkflowDefinition<Context, unknown> ? true : false;

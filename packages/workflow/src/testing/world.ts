@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -7,6 +8,7 @@ import { pgDatabase } from '@drydock/service/database/pg-database';
 import { poolConfig } from '@drydock/service/database/pool';
 import type { Database } from '@drydock/service/database/sql';
 import { type TestQueue, testQueue } from '@drydock/service/testing/test-queue';
+import { type Leases, openLeases } from '@drydock/testing/leases';
 import type { QueueBackend } from '@drydock/testing/scope';
 import { Pool, type PoolClient } from 'pg';
 import { uuidv7 } from 'uuidv7';
@@ -34,13 +36,21 @@ export interface World {
   status(workflowId: string): Promise<string | undefined>;
   engine(definitions: readonly Definition[], more?: Partial<EngineOptions<BoxContext, PoolClient>>): Engine;
   dispatcher(): Dispatcher;
+  /** Its leases end with it when it is killed. */
   spawnWorker(environment?: Record<string, string>): ChildProcess;
+  /** For a worker that is frozen. */
+  leases: Leases;
+  /** Makes due at once what has been given back until later. Ask again: the next pause is not known yet. */
+  skipPauses(): Promise<void>;
+  /** Stops what was started and forgets all workflows, for the next test of a file. */
+  reset(): Promise<void>;
   close(): Promise<void>;
 }
 
 const prismaFolder = path.resolve(__dirname, '../../prisma');
 export const workflowTables = ['tables.sql', 'workflow.sql'].map((file) => readFileSync(path.join(prismaFolder, file), 'utf8'));
-export const leaseSeconds = 1;
+/** So long that a worker of a busy machine keeps it. Nobody waits for it: see {@link World.leases}. */
+export const leaseSeconds = 15;
 export const sweepMs = 200;
 
 /** A database with the engine's tables, a queue, a folder for boxes; whatever is started in it is stopped with it. */
@@ -54,7 +64,11 @@ export async function openWorld(backend: QueueBackend): Promise<World> {
   const note = (level: string) => (fields: object, message: string) => void lines.push({ ...fields, level, message });
   const log: Log = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') };
   const closing: (() => Promise<unknown>)[] = [];
+  const stopAll = async (): Promise<void> => {
+    for (const stop of closing.splice(0).reverse()) await stop();
+  };
   const orgId = uuidv7();
+  const query = async (text: string, values: readonly unknown[]) => (await pool.query(text, [...values])).rows;
   const common = { database, queueUrl: queue.url, queueName: 'boxes', log };
   const start = (more: Partial<WorkflowStart> & { kind: string }) => {
     const subject = { type: 'box', id: uuidv7() };
@@ -105,11 +119,29 @@ export async function openWorld(backend: QueueBackend): Promise<World> {
     },
     spawnWorker: (environment = {}) => {
       const child = spawnWorker({ DATABASE_URL: postgres.url, QUEUE_URL: queue.url, BOXES: boxes, ...environment }, lines);
-      closing.push(async () => child.kill('SIGKILL'));
+      const gone = once(child, 'exit').then(async ([, signal]) => {
+        const seconds = Number(environment['WORKFLOW_LEASE_SECONDS'] ?? leaseSeconds);
+        if (signal === 'SIGKILL') await openLeases(query, seconds).expire();
+      });
+      gone.catch(() => undefined);
+      closing.push(async () => {
+        child.kill('SIGKILL');
+        await gone;
+      });
       return child;
     },
+    leases: openLeases(query, leaseSeconds),
+    skipPauses: async () => {
+      await pool.query(`UPDATE workflow SET due_at = clock_timestamp(), dispatch_after = clock_timestamp()
+        WHERE status IN ('queued', 'running') AND lease_until IS NULL AND due_at > clock_timestamp()`);
+    },
+    reset: async () => {
+      await stopAll();
+      await pool.query('TRUNCATE workflow, workflow_step, workflow_schedule, box_swap, box_end');
+      lines.length = 0;
+    },
     close: async () => {
-      for (const close of closing.reverse()) await close();
+      await stopAll();
       await pool.end();
       await Promise.all([postgres.close(), queue.close()]);
       rmSync(boxes, { recursive: true, force: true, maxRetries: 5 });

@@ -19,6 +19,16 @@ export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise
   return rows.length === 1;
 }
 
+/** The note of a worker that is gone becomes this one's, which sends again. False when somebody else has taken the workflow over. */
+export async function takeOverSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
+  const rows = await sql.query(
+    `UPDATE provider_sends SET fence = workflow.fence FROM workflow
+     WHERE workflow_id = workflow.id AND workflow.id = $1::uuid AND workflow.fence = $2::bigint AND lease_until > clock_timestamp() RETURNING workflow_id`,
+    [workflowId, fence],
+  );
+  return rows.length === 1;
+}
+
 /** The send was refused: nothing was accepted, and it may be sent again. */
 export const withdrawSend = (sql: Sql, { workflowId, fence }: Sender): Promise<unknown> =>
   sql.query('DELETE FROM provider_sends WHERE workflow_id = $1::uuid AND fence = $2::bigint', [workflowId, fence]);

@@ -1,3 +1,4 @@
+import type { Sql } from '@drydock/service/database/sql';
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { conclude, LeaseLost, messageOf, retryLater, StepTimeout } from '@drydock/workflow/definition/step-error';
 import type { Accepted, Change, Checkpoint } from '../providers/compute-change.types';
@@ -5,7 +6,7 @@ import { ComputeError } from '../providers/compute-error';
 import type { ComputeDriver } from '../providers/compute-provider';
 import type { WorkContext } from '../servers/work';
 import { lookedAt, pollSeconds, refusedSend } from './provider-failure';
-import { lookForSend, noteSend, withdrawSend } from './provider-send.store';
+import { lookForSend, noteSend, takeOverSend, withdrawSend } from './provider-send.store';
 
 export type Step = Pick<StepContext<unknown, unknown>, 'workflowId' | 'fence' | 'attempt' | 'signal' | 'log' | 'progress'>;
 
@@ -18,18 +19,23 @@ export interface Sending {
 /**
  * Sends a change at most once in the workflow's life, whoever dies on the way, and resolves with what the provider has taken on.
  * A note goes before the call. A step that finds one looks at the provider for what came of it, and never sends again: when nothing is to be seen for as long
- * as an accepted call may stay invisible, the workflow ends. Only a definite refusal withdraws the note.
+ * as an accepted call may stay invisible, the workflow ends. Only a definite refusal withdraws the note. A provider that takes a change on once, however often it is
+ * sent, is sent it again instead: there a worker that dies between its note and its call costs nothing.
  * The provider is looked at without a note too: our database may have been put back to a moment before the note, and the provider remembers the change.
  */
 export async function sendOnce({ database }: Pick<WorkContext, 'database'>, step: Step, sending: Sending): Promise<Accepted> {
   const sql = database.sql();
   const lookedSeconds = await lookForSend(sql, step.workflowId);
-  if (lookedSeconds !== null) return findSent(step, sending, lookedSeconds);
+  if (lookedSeconds !== null) return findSent(sql, step, { sending, lookedSeconds });
   const { driver, change, checkpoint } = sending;
   const sentBefore = await lookedAt(driver.find(change, checkpoint, step.signal), step);
   if (sentBefore !== null) return sentBefore;
   step.signal.throwIfAborted();
   if (!(await noteSend(sql, step))) throw new LeaseLost(step.workflowId);
+  return send(sql, step, sending);
+}
+
+async function send(sql: Sql, step: Step, { driver, change, checkpoint }: Sending): Promise<Accepted> {
   try {
     return await driver.send(change, checkpoint, sendSignal(step.signal, driver.lostAnswerSeconds));
   } catch (error) {
@@ -57,9 +63,15 @@ function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal
   return AbortSignal.any([lost.signal, AbortSignal.timeout(lostAnswerSeconds * 1_000)]);
 }
 
-async function findSent(step: Step, { driver, change, checkpoint }: Sending, lookedSeconds: number): Promise<Accepted> {
+async function findSent(sql: Sql, step: Step, { sending, lookedSeconds }: { sending: Sending; lookedSeconds: number }): Promise<Accepted> {
+  const { driver, change, checkpoint } = sending;
   const found = await lookedAt(driver.find(change, checkpoint, step.signal), step);
   if (found !== null) return found;
-  if (lookedSeconds < driver.lostAnswerSeconds) throw retryLater({ seconds: pollSeconds(step.attempt) });
+  if (lookedSeconds < driver.lostAnswerSeconds) {
+    if (driver.takesOnOnce !== true) throw retryLater({ seconds: pollSeconds(step.attempt) });
+    step.signal.throwIfAborted();
+    if (!(await takeOverSend(sql, step))) throw new LeaseLost(step.workflowId);
+    return send(sql, step, sending);
+  }
   throw conclude('provider_not_accepted', { internal: `nothing came of the ${change.kind} that was sent` });
 }

@@ -12,12 +12,17 @@ import {
   takeSnapshot,
 } from '../../test/provider-rig';
 import { proxmoxRig } from '../../test/proxmox-rig';
-import { hasQemu } from '../../test/qemu-host';
+import { hasQemu, needsQemu } from '../../test/qemu-host';
 import { qemuRig } from '../../test/qemu-rig';
 import type { Change } from './compute-change.types';
 
 /** Every driver is one more line here; the promises are the same. */
 const rigs: ReadonlyArray<Rig | HostRig> = [hetznerRig(100_000), proxmoxRig(), ...(hasQemu() ? [qemuRig()] : [])];
+
+const describeQemu = hasQemu() ? describe : describe.skip;
+describeQemu(needsQemu('the compute provider qemu'), () => {
+  it('keeps every promise of the contract below', () => expect(rigs.map(({ name }) => name)).toContain('qemu'));
+});
 
 describe.each(rigs)('the compute provider $name', (rig) => {
   let world: RigWorld;

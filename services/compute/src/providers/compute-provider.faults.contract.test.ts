@@ -1,3 +1,8 @@
+/**
+ * Faults of each provider, one by one.
+ *
+ * @tier long
+ */
 import { createServer, type Server } from 'node:http';
 import { closeServer, listen } from '@drydock/service/http/http-server';
 import { hetznerRig } from '../../test/hetzner-rig';

@@ -29,6 +29,8 @@ export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
       return await changes.reader.listMachines(signal);
     },
     lostAnswerSeconds: lostAnswerSecondsUsual,
+    // A job carries the workflow's id, and of all that claim the machine's next number one succeeds.
+    takesOnOnce: true,
     prepare: (change) => looked(prepareChange(changes, change)),
     send: (change, checkpoint, signal) => looked(sendChange(changes, change, checkpoint, signal)),
     find: (change, checkpoint) => looked(findChange(changes, change, checkpoint)),

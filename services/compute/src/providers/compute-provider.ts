@@ -34,7 +34,7 @@ export interface ComputeReader {
 }
 
 /**
- * What workflow steps do. No provider takes an idempotency key, so each change is made in three calls, the result of each checkpointed
+ * What workflow steps do. No provider on the net takes an idempotency key, so each change is made in three calls, the result of each checkpointed
  * before the next:
  *
  * 1. `prepare` remembers what was there before. It changes nothing and may be repeated until the first `send`.
@@ -48,6 +48,8 @@ export interface ComputeReader {
 export interface ComputeDriver extends ComputeReader {
   /** How long an accepted call may stay invisible to `find`. */
   readonly lostAnswerSeconds: number;
+  /** True where a change is known by its reference: sent twice, by whomever, it is taken on once. */
+  readonly takesOnOnce?: boolean;
   prepare(change: Change, signal?: AbortSignal): Promise<Checkpoint>;
   send(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted>;
   find(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted | null>;

@@ -1,17 +1,38 @@
+/**
+ * The one world of this service in the gate, with the comparison’s.
+ *
+ * @processes
+ */
+import type { ChildProcess } from 'node:child_process';
 import type { ComputeServerView } from '@drydock/contracts/compute/compute-servers';
 import type { ServerSnapshot } from '@drydock/contracts/compute/compute-snapshots';
 import { auditedOf } from '@drydock/service/testing/audit-log';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
+import { createFaultTokens } from '@drydock/testing/fault-tokens';
 import { until } from '@drydock/testing/wait';
-import { type ComputeWorld, openWorld } from '../../test/compute-world';
+import { type ComputeWorld, makeDisk, openWorld, rollBack } from '../../test/compute-world';
 
 let world: ComputeWorld;
+let worker: ChildProcess;
+const tokens = createFaultTokens();
+let isOver = false;
+
+/** A worker, and another one in its place when it dies. */
+function hire(): void {
+  worker = world.spawnWorker({ DRYDOCK_FAULTS: tokens.folder }).once('exit', () => {
+    if (!isOver) hire();
+  });
+}
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
-  world.spawnWorker();
+  hire();
 });
-afterAll(() => world.close());
+afterAll(async () => {
+  isOver = true;
+  await world.close();
+  tokens.remove();
+});
 afterEach(() => world.project.admin('DELETE', '/faults'));
 
 const order = { name: 'Web', deploy_target: 'fsn', spec: 'cpx11', image: 'ubuntu-24.04', zone: 'fsn1' };
@@ -76,8 +97,11 @@ it('calls staff when the machine of a failed order cannot be deleted, instead of
     return machines.length > 0 && machines;
   });
   await world.project.admin('PATCH', `/servers/${machineId}`, { labels: { 'emulator.fail': 'delete_server' } });
+  // Between the two the provider would tell how it really is.
+  worker.kill('SIGSTOP');
   await world.project.admin('DELETE', '/faults');
   await ofActions('error', 1);
+  worker.kill('SIGCONT');
   // Four times were enough of this for a test.
   await until(
     async () =>
@@ -127,6 +151,20 @@ it('takes a snapshot that its number names, lists it, and deletes it', async () 
   expect(await list()).toEqual([]);
   expect((await world.api.call('DELETE', `${snapshots}/${id}`)).json).toMatchObject({ status: 422, code: 'snapshot_not_on_server' });
   expect(await auditedOf(world.api, `${servers}/${server.id}`)).toEqual(['server.order', 'server_snapshot.take', 'server_snapshot.delete']);
+});
+
+it('rolls a server back once though kill -9 meets the worker between the send and its record', async () => {
+  const disk = await makeDisk(world);
+  tokens.arm('roll_back_server.send.after_effect', 'kill');
+  const answer = await rollBack(world, disk);
+  expect(answer.status).toBe(202);
+  expect(await ended(world, answer.headers['location'])).toMatchObject({ kind: 'roll_back_server', status: 'succeeded' });
+  expect(tokens.left()).toEqual([]);
+  const sent = (await world.project.ledger('rebuild_server')).filter(({ resource }) => resource === disk.machineId);
+  expect([await world.project.readDisk(disk.machineId), sent.length]).toEqual(['new', 1]);
+  const server = (await world.api.call('GET', `${servers}/${disk.serverId}`)).json;
+  expect(server).toMatchObject({ status: 'active', operable: true, power_state: 'on', message: '' });
+  expect(await auditedOf(world.api, `${servers}/${disk.serverId}`)).toEqual(['server.roll_back']);
 });
 
 it('rebuilds from an image, and says from which the machine is built then', async () => {

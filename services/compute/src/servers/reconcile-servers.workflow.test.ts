@@ -1,3 +1,6 @@
+/**
+ * @processes
+ */
 import type { ComputeServerView } from '@drydock/contracts/compute/compute-servers';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { until } from '@drydock/testing/wait';

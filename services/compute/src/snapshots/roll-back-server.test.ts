@@ -53,9 +53,9 @@ it('answers 202 with the server as it is during a rollback, and notes what was a
   expect(await project.ledger('rebuild_server')).toEqual([]);
 });
 
-it('of 30 at once accepts one', async () => {
+it('of five at once accepts exactly one', async () => {
   const { serverId, snapshotId } = await givenSnapshot();
-  const answers = await Promise.all(Array.from({ length: 30 }, () => rollBack(serverId, snapshotId)));
+  const answers = await Promise.all(Array.from({ length: 5 }, () => rollBack(serverId, snapshotId)));
   const accepted = answers.filter(({ status }) => status === 202);
   expect(accepted).toHaveLength(1);
   const workflowId = workflowIdOf(accepted[0]);

@@ -1,3 +1,9 @@
+/**
+ * A function of 70 MB.
+ *
+ * @tier long
+ * @processes
+ */
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { serviceBackends } from '@drydock/testing/scope';

@@ -1,3 +1,4 @@
+import { seeded } from '@drydock/testing/seeded-random';
 import fc from 'fast-check';
 import { compareVersions, isVersion } from './version.rules';
 
@@ -36,5 +37,6 @@ it('any two versions are ordered one way, whatever their length, as their number
       expect(compareVersions(right, left)).toBe(expected === 0 ? 0 : -expected);
       expect(isVersion(left)).toBe(true);
     }),
+    seeded,
   );
 });

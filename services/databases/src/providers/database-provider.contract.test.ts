@@ -1,3 +1,9 @@
+/**
+ * Every stage of a move, cut once, on real instances.
+ *
+ * @tier long
+ * @processes
+ */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';

@@ -1,3 +1,9 @@
+/**
+ * Each step of a restore, killed.
+ *
+ * @tier long
+ * @processes
+ */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseBackup } from '@drydock/contracts/databases/database-backups';

@@ -1,3 +1,9 @@
+/**
+ * A restore in all its cases; the gate has one of them.
+ *
+ * @tier long
+ * @processes
+ */
 import type { DatabaseBackup } from '@drydock/contracts/databases/database-backups';
 import type { CreatedDatabase, ManagedDatabase } from '@drydock/contracts/databases/databases';
 import type { Preflight } from '@drydock/contracts/platform/preflight';

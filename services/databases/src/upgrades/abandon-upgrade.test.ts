@@ -1,3 +1,9 @@
+/**
+ * Upgrades that staff give up on both sides of the switch.
+ *
+ * @tier long
+ * @processes
+ */
 import { once } from 'node:events';
 import type { ManagedDatabase } from '@drydock/contracts/databases/databases';
 import type { WorkflowView } from '@drydock/contracts/platform/workflows';

@@ -1,3 +1,9 @@
+/**
+ * An upgrade in all its cases; the gate has one of them.
+ *
+ * @tier long
+ * @processes
+ */
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseBackup } from '@drydock/contracts/databases/database-backups';

@@ -6,7 +6,7 @@
  */
 import { crashEveryStepInWorld } from '@drydock/service/testing/crash-in-world';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { crashBackends, crashScope } from '@drydock/testing/scope';
+import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { processOf, putApp } from '../../test/site-app';
@@ -20,36 +20,43 @@ interface Run extends SiteRun {
 // Three workers in a row take longer to replace than the request waits: the restart is then rightly cancelled.
 const scope = crashScope({ delicate: ['touch'], never: / 3 times /, isHasty: true });
 
-it('restart_app survives its crash at every step', async () => {
-  const world: HostingWorld = await openWorld(crashBackends()[0] ?? 'postgres', callerOf());
-  const start = async (): Promise<Run> => {
-    const maker = world.spawnWorker();
-    const siteId = await makeSite(world).finally(() => maker.kill('SIGKILL'));
-    await putApp(world, siteId);
-    const pid = await processOf(world, siteId);
-    void world.api.call('POST', `/v1/sites/${siteId}/app/restart`).catch(() => undefined);
-    return { siteId, pid, workflowId: await workflowOf(world.api, siteId, 'restart_app') };
-  };
-  const look = (run: Run) => lookAtRun(world, run);
-  /** A failed restart may have restarted all the same, which harms nobody; a successful one has. */
-  const judge = async (run: Run): Promise<'old' | 'new'> => {
-    const isFresh = (await processOf(world, run.siteId)) !== run.pid;
-    const { status } = await look(run);
-    const audited = await world.api.rows("SELECT 1 FROM audit_outbox WHERE workflow_id = $1 AND action = 'app.restart'", [run.workflowId]);
-    if (status === 'succeeded' && (!isFresh || audited.length !== 1)) throw new Error(`fresh ${isFresh}, ${audited.length} audit entries`);
-    return status === 'succeeded' ? 'new' : 'old';
-  };
-  try {
-    const definition = restartAppWorkflow;
-    const fixture = {
-      start,
-      look,
-      judge,
-      ledger: async () => world.ledger().filter(({ op }) => op !== 'restart_app'),
+it(
+  'restart_app survives its crash at every step',
+  async () => {
+    const world: HostingWorld = await openWorld(crashBackends()[0] ?? 'postgres', callerOf());
+    const start = async (): Promise<Run> => {
+      const maker = world.spawnWorker();
+      const siteId = await makeSite(world).finally(() => maker.kill('SIGKILL'));
+      await putApp(world, siteId);
+      const pid = await processOf(world, siteId);
+      void world.api.call('POST', `/v1/sites/${siteId}/app/restart`).catch(() => undefined);
+      return { siteId, pid, workflowId: await workflowOf(world.api, siteId, 'restart_app') };
     };
-    const { cases } = await crashEveryStepInWorld(world, definition, fixture, scope);
-    expect(cases.length).toBeGreaterThan(definition.steps.length);
-  } finally {
-    await world.close();
-  }
-}, 400_000);
+    const look = (run: Run) => lookAtRun(world, run);
+    /** A failed restart may have restarted all the same, which harms nobody; a successful one has. */
+    const judge = async (run: Run): Promise<'old' | 'new'> => {
+      const isFresh = (await processOf(world, run.siteId)) !== run.pid;
+      const { status } = await look(run);
+      const audited = await world.api.rows("SELECT 1 FROM audit_outbox WHERE workflow_id = $1 AND action = 'app.restart'", [
+        run.workflowId,
+      ]);
+      if (status === 'succeeded' && (!isFresh || audited.length !== 1))
+        throw new Error(`fresh ${isFresh}, ${audited.length} audit entries`);
+      return status === 'succeeded' ? 'new' : 'old';
+    };
+    try {
+      const definition = restartAppWorkflow;
+      const fixture = {
+        start,
+        look,
+        judge,
+        ledger: async () => world.ledger().filter(({ op }) => op !== 'restart_app'),
+      };
+      const { cases } = await crashEveryStepInWorld(world, definition, fixture, scope);
+      expect(cases.length).toBeGreaterThan(definition.steps.length);
+    } finally {
+      await world.close();
+    }
+  },
+  crashLimitMs,
+);

@@ -29,6 +29,7 @@ const { seed, count } = sampleOf('sites of any content', { inCi: 5, inChaos: 1_0
 const atOnce = 4;
 /** Making a site and its backup takes as long as the restore: a site that is as it was made is used again so often. */
 const roundsMax = isChaos ? 20 : 1;
+const missing = missingForTrees();
 jest.setTimeout(7_200_000);
 
 let world: HostingWorld;
@@ -64,7 +65,7 @@ async function spoil(siteId: string, number: number): Promise<string[]> {
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
   const directory = realpathSync(filesDir);
   const { uid, gid } = statSync(directory);
-  if (missingForTrees() === '') {
+  if (missing === '') {
     const [paths = []] = fc.sample(generatedTrees(1), { numRuns: 1, seed: seed + number });
     buildTree(directory, paths, { uid, gid });
     if (random.isChosen(0.3))
@@ -140,7 +141,7 @@ function tell(results: readonly Ended[], started: number): void {
   );
 }
 
-it(`a site of any content is restored or refused, and none waits for staff (${count} sites, DRYDOCK_SEED=${seed})`, async () => {
+it(`a site of any content is restored or refused, and none waits for staff (${count} sites, DRYDOCK_SEED=${seed})${missing === '' ? '' : `, with its database alone${missing}`}`, async () => {
   const started = performance.now();
   const results: Ended[] = [];
   let next = 0;

@@ -1,11 +1,12 @@
 import { refusalOf } from '@drydock/service/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
-import { givenSite, startApi } from '../../test/hosting-api';
+import { giveNoTimeToStart, givenSite, startApi } from '../../test/hosting-api';
 
 const owner = callerOf();
 let api: ServiceApi;
 beforeAll(async () => {
   api = await startApi(owner, { DRYDOCK_OFFSITE_ALLOW: '127.0.0.1:9000' });
+  await giveNoTimeToStart(api);
 });
 afterAll(() => api.close());
 

@@ -9,7 +9,9 @@ import { s3OffsiteStorage } from './offsite-storage.s3';
 
 const credentials = { accessKeyId: 'KEY', secretAccessKey: 'secret' };
 const key = '01900000-0000-7000-8000-000000000001/01900000-0000-7000-8000-000000000002/1';
-const deadlines = { connectMs: 1_000, idleMs: 1_000, objectMs: 4_000 };
+/** What is refused is refused before anything is waited for. */
+const deadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
+const hasty = { connectMs: 1_000, idleMs: 1_000, objectMs: 4_000 };
 
 /** A DNS that answers what a test says; the n-th question gets the n-th answer, and the last one for ever after. */
 function fakeDns(...answers: readonly (readonly string[])[]): { resolve: ResolveAll; questions: string[] } {
@@ -96,7 +98,7 @@ describe('no address of our network is reached through a customer’s endpoint',
     // A public address, where nobody answers within the second that is waited.
     const dns = fakeDns(['203.0.114.1'], ['127.0.0.1']);
     const open = s3OffsiteStorage({ allowed: new Set(), resolve: dns.resolve });
-    const storage = open(placeAt(`http://rebinding.example.com:${port}`), credentials, { deadlines });
+    const storage = open(placeAt(`http://rebinding.example.com:${port}`), credentials, { deadlines: hasty });
     for (let round = 0; round < 2; round += 1)
       await storage
         .source(key)

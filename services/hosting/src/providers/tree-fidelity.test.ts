@@ -14,6 +14,7 @@ import { isChaos } from '@drydock/testing/scope';
 import { sampleOf } from '@drydock/testing/seeded-random';
 import fc from 'fast-check';
 import { openLocalRig, type SiteHostRig } from '../../test/site-host-rig';
+import { skipTests } from '../../test/skipped';
 import { sshRigs } from '../../test/ssh-host';
 import { buildTree, type PathToMake } from '../../test/trees/build-tree';
 import { generatedTrees } from '../../test/trees/generated-tree';
@@ -28,21 +29,20 @@ import { localBackupStorage } from './backup-storage.local';
  */
 
 const isRoot = process.getuid?.() === 0;
-jest.setTimeout(isChaos ? 7_200_000 : 120_000);
+jest.setTimeout(isChaos ? 7_200_000 : 600_000);
 
 const archiveKey = randomBytes(32);
 const [onPostgres] = sshRigs;
 const hosts: [name: string, open: (archiveKey: Buffer) => Promise<SiteHostRig>][] = [
   ['local', openLocalRig],
-  // Without its programs it is left out, which its own tests say.
   ...(onPostgres.missing === '' ? [['ssh', onPostgres.open] satisfies (typeof hosts)[number]] : []),
 ];
+if (onPostgres.missing !== '') skipTests('the site host ssh', onPostgres.missing);
 
 /** The trees of `.ci/fetch-trees`, of which CI takes a small one. */
 const corpus = process.env['DRYDOCK_TREES'] ?? '/var/cache/drydock-trees';
 const fetched = existsSync(corpus) ? readdirSync(corpus).sort() : [];
 const trees = isChaos ? fetched : fetched.filter((tree) => tree === 'locales');
-if (trees.length === 0) process.stdout.write(`no trees of Debian's packages lie in ${corpus}: .ci/fetch-trees fetches them\n`);
 
 const perSite = 15;
 const { seed, count } = sampleOf('generated trees', { inCi: 30, inChaos: 1_000 });
@@ -68,10 +68,10 @@ function copyTree(from: string, to: string, { uid, gid }: Account): void {
   spawnSync('chown', ['-hR', `${uid}:${gid}`, to]);
 }
 
-const suite = missingForTrees() === '' ? describe.each(hosts) : describe.skip.each(hosts);
-if (missingForTrees() !== '') process.stdout.write(`${missingForTrees()} not installed here: tests of whole trees are left out\n`);
+const missing = missingForTrees();
+const suite = missing === '' ? describe.each(hosts) : describe.skip.each(hosts);
 
-suite('the site host %s', (name, open) => {
+suite(`the site host %s${missing}`, (name, open) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-trees-'));
   const storage = localBackupStorage(folder);
   let rig: SiteHostRig;
@@ -116,7 +116,8 @@ suite('the site host %s', (name, open) => {
   });
 
   // Without any a table of tests is an error.
-  if (trees.length > 0)
+  if (trees.length === 0) skipTests('brings back the files of Debian’s packages', `${corpus}, which .ci/fetch-trees fills`);
+  else
     it.each(trees)('brings back the files of Debian’s package %s', async (tree) => {
       const { before, after, packed, account } = await throughHost(rig, storage, (directory, owner) =>
         copyTree(path.join(corpus, tree), directory, owner),

@@ -68,13 +68,12 @@ describe('POST /v1/sites', () => {
     expect([answer.status, answer.json]).toMatchObject([422, { code: expect.stringMatching(/^invalid_(request|json)$/) }]);
   });
 
-  it('replays the first answer for the same Idempotency-Key and makes one site', async () => {
+  it('makes one site of several requests at once that have one Idempotency-Key', async () => {
     const body = wanted({ name: 'Once' });
     const answers = await Promise.all([1, 2, 3].map(() => api.call('POST', '/v1/sites', { body, idempotencyKey: 'one-site' })));
+    expect(answers.map(({ status }) => status)).toEqual([202, 202, 202]);
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
     expect(await api.rows("SELECT 1 FROM sites WHERE name = 'Once'")).toHaveLength(1);
-    const other = await api.call('POST', '/v1/sites', { body: { ...body, name: 'Twice' }, idempotencyKey: 'one-site' });
-    expect(other.json).toMatchObject({ code: 'idempotency_key_reused' });
   });
 });
 

@@ -54,12 +54,13 @@ test('the derived secret depends on the caller, the Idempotency-Key and the reco
   expect(new Set(answers.map((answer) => tokenOf(answer).slice(-49))).size).toBe(3);
 });
 
-test('fifty requests at once with one key make one key and one answer', async () => {
+test('five requests at once with one key make one key and one answer', async () => {
   const key = randomUUID();
-  const answers = await Promise.all(Array.from({ length: 50 }, () => post(key, { name: 'fifty' })));
+  const answers = await Promise.all(Array.from({ length: 5 }, () => post(key, { name: 'five' })));
   expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
-  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 50 }, () => 201));
-  expect(await keysNamed('fifty')).toBe(1);
+  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 5 }, () => 201));
+  expect(answers.filter(({ headers }) => headers['idempotent-replayed'] === undefined)).toHaveLength(1);
+  expect(await keysNamed('five')).toBe(1);
 });
 
 test('another body is refused; another path, and the same key of another organisation, are their own', async () => {

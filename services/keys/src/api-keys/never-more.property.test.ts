@@ -1,10 +1,13 @@
 import { permissions } from '@drydock/contracts/platform/permissions';
 import { refusalOf } from '@drydock/service/testing/problem';
+import { sampleOf } from '@drydock/testing/seeded-random';
 import fc from 'fast-check';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 import { allowedOf } from '../orgs/org.rules';
 import { effectiveScopes, normaliseScopes, refuseMint } from './api-key.rules';
 
+const byRule = sampleOf('rights by the rules', { inCi: 2_000, inChaos: 200_000 });
+const throughService = sampleOf('rights through the service', { inCi: 15, inChaos: 1_000 });
 const some = fc.subarray([...permissions]);
 const asked = fc.array(fc.oneof(fc.constantFrom(...permissions), fc.constantFrom('*', 'sites', 'Sites.view', '__proto__', '')), {
   maxLength: 8,
@@ -21,7 +24,7 @@ test('by the rules, whatever is granted was held, is allowed in the organisation
       expect(refusal === null).toBe(fits);
       if (refusal === null) expect(new Set(normaliseScopes(scopes))).toEqual(new Set(scopes));
     }),
-    { numRuns: 2_000 },
+    { seed: byRule.seed, numRuns: byRule.count },
   );
 });
 
@@ -33,7 +36,7 @@ test('by the rules, what a key may do is what it was given, less what any organi
         scopes.filter((scope) => isWithin([scope], permissions) && allowedByEach.every((allowed) => isWithin([scope], allowed))),
       );
     }),
-    { numRuns: 2_000 },
+    { seed: byRule.seed, numRuns: byRule.count },
   );
 });
 
@@ -77,8 +80,7 @@ describe('through the service', () => {
         await api.call(root.caller, 'PATCH', `/v1/orgs/${parent.id}`, { body: { permissions: parentHas } });
         await isBounded((rotated.json as { token: string }).token);
       }),
-      // Each change of permissions waits for the gateways.
-      { numRuns: 15 },
+      { seed: throughService.seed, numRuns: throughService.count },
     );
   });
 });

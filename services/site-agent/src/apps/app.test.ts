@@ -1,3 +1,7 @@
+/**
+ * @processes
+ * @root
+ */
 import { execFileSync } from 'node:child_process';
 import { constants } from 'node:fs';
 import { mkdir, open, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';

@@ -1,3 +1,7 @@
+/**
+ * @tier long
+ * @processes
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';

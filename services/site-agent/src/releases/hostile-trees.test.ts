@@ -1,3 +1,8 @@
+/**
+ * @tier long
+ * @processes
+ * @root
+ */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { linkSync } from 'node:fs';

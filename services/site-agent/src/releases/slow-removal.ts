@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { filesPathIn, startSiteProgram } from '../sites/site-box';
 
 /** 50 files each 100 ms: creating files on ext4 soon after a mass delete was measured 2 to 4 times slower. */
-const pace = { batch_files: 50, pause_ms: 100 };
+const usualPace = { batch_files: 50, pause_ms: 100 };
 
 /**
  * Moves folders out of the way at once and deletes them slowly, one after the other; what a restart interrupts is taken up again. A folder is a site's or a release's as
@@ -20,10 +20,12 @@ export class SlowRemoval {
   private readonly folder: string;
   private readonly isolation: Isolation;
   private readonly log: Log;
+  private readonly pace: typeof usualPace;
   private readonly queue = new SerialQueue();
   private readonly stopping = new AbortController();
 
-  constructor(sitesDir: string, isolation: Isolation, log: Log) {
+  constructor(sitesDir: string, isolation: Isolation, log: Log, pace = usualPace) {
+    this.pace = pace;
     this.folder = path.join(sitesDir, 'trash');
     this.isolation = isolation;
     this.log = log;
@@ -84,7 +86,7 @@ export class SlowRemoval {
           { isolation: this.isolation, uid: account, program: 'releases/empty-folder.program.js', files: { dir, writable: true } },
           stdio,
         ),
-      setup: { dir: filesPathIn(this.isolation, dir), ...pace },
+      setup: { dir: filesPathIn(this.isolation, dir), ...this.pace },
       channel: null,
       signal,
       progress: () => undefined,

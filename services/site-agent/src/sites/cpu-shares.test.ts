@@ -1,3 +1,10 @@
+/**
+ * Real sites that take the CPU of this machine. What is decided by it is tested with samples of our own in cpu-samples.test.ts.
+ *
+ * @tier long
+ * @processes
+ * @root
+ */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -36,12 +43,6 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('the more of the machine an organisation has used, the lower its priority; the least is below that of the control plane', () => {
-  const values = [0, 0.01, 0.03, 0.06, 0.1, 1].map(niceOf);
-  expect(values).toEqual(values.toSorted((left, right) => left - right));
-  expect([values[0] === 0, values.at(-1)]).toEqual([false, 19]);
-});
-
 /** Works without an end when it is asked for /burn, in a process of its own session as well, and ends that at /stop. */
 const app = `let child = null;
   require('http').createServer((request, answer) => {
@@ -58,7 +59,7 @@ const niceOfPid = (pid: number | null): number | null => {
 const niceOfApp = async (name: keyof typeof ids): Promise<number | null> => niceOfPid((await host.client.readApp(ids[name])).pid);
 
 /** An ordinary user on a kernel that does not group sessions cannot take a priority back, so there nothing sinks. */
-const itWith = process.getuid?.() === 0 || readNice(process.pid).session !== null ? test : test.skip;
+const canSink = process.getuid?.() === 0 || readNice(process.pid).session !== null;
 
 async function findProcess(isIt: (commandLine: string) => boolean): Promise<number | null> {
   for (const pid of readProcessUse().keys()) {
@@ -71,8 +72,9 @@ async function findProcess(isIt: (commandLine: string) => boolean): Promise<numb
   return null;
 }
 
+const itWith = canSink ? test : test.skip;
 itWith(
-  'an organisation that takes the CPU sinks with all its sites, sessions and child processes while another is there, and comes back up when it is alone',
+  `an organisation that takes the CPU sinks with all its sites, sessions and child processes while another is there, and comes back up when it is alone${canSink ? '' : ' (needs root, or a kernel that groups sessions)'}`,
   async () => {
     for (const site of Object.values(sites)) writeFileSync(path.join(site.files_dir, 'app.js'), app);
     for (const site of Object.values(sites)) expect((await fetch(site.url)).status).toBe(200);
@@ -88,12 +90,12 @@ itWith(
         if (greedy === null || other === null || greedy < other + 3) return false;
         return [sister, niceOfPid(session), niceOfPid(burning)].every((nice) => nice !== null && nice >= other + 3);
       },
-      { timeoutMs: 60_000, what: 'the greedy organisation below the other' },
+      { timeoutMs: 120_000, what: 'the greedy organisation below the other' },
     );
     const isBack = async () => (await niceOfApp('greedy')) === niceOf(0) && niceOfPid(burning) === niceOf(0);
-    await until(isBack, { timeoutMs: 60_000, what: 'its former priority' });
+    await until(isBack, { timeoutMs: 120_000, what: 'its former priority' });
     await fetch(new URL('stop', sites.greedy.url));
     await client.end();
   },
-  200_000,
+  400_000,
 );

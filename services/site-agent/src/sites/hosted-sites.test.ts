@@ -1,3 +1,7 @@
+/**
+ * @processes
+ * @root
+ */
 import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createControlClient, nothing } from '@drydock/agent/control/control-client';

@@ -1,3 +1,8 @@
+/**
+ * @tier long
+ * @processes
+ * @root
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
@@ -38,11 +43,37 @@ afterAll(async () => {
 });
 
 /** What the site's account can do to its files, as its own code does it. */
-async function asSite(script: string, args: string[]): Promise<ChildProcess> {
+function asSite(script: string, args: string[]): ChildProcess {
   const account = site.owner === null ? {} : { uid: site.owner.uid, gid: site.owner.gid };
-  const child = spawn(process.execPath, ['-e', script, ...args], { ...account, cwd: '/', stdio: ['ignore', 'pipe', 'inherit'] });
-  await once(child.stdout ?? child, 'data');
-  return child;
+  return spawn(process.execPath, ['-e', script, ...args], { ...account, cwd: '/', stdio: ['ignore', 'pipe', 'inherit'] });
+}
+
+/**
+ * Swaps a folder for a link to the canary and back until it is ended. `swaps` counts how often the link stood where the folder was. Resolves after the first time, or when
+ * it `isTooLate` for that.
+ */
+async function startSwapping(target: string, canary: string, isTooLate = () => false): Promise<{ swaps(): number; stop(): Promise<void> }> {
+  const child = asSite(swap, [target, canary]);
+  const exited = once(child, 'exit');
+  let count = 0;
+  child.stdout?.on('data', (part: Buffer) => {
+    count += part.length;
+  });
+  await until(() => count > 0 || isTooLate(), { what: 'the first swap' });
+  const stop = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await exited;
+  };
+  return { swaps: () => count, stop };
+}
+
+/** Attempts in which the swaps went on: at least so many as the scope wants, and only those count in which the folder was swapped meanwhile. */
+async function raceOften(work: (attempt: number) => Promise<{ swaps: number }>): Promise<void> {
+  let raced = 0;
+  for (let attempt = 0; raced < attempts; attempt += 1) {
+    if (attempt > 10 * attempts) throw new Error(`of ${attempt} attempts only ${raced} met a swap: nothing was tested`);
+    if ((await work(attempt)).swaps > 0) raced += 1;
+  }
 }
 
 /** A folder that only this process' account may enter, with a file that only it may read. */
@@ -53,14 +84,13 @@ async function makeCanary(name: string): Promise<string> {
   return canary;
 }
 
-/** Takes turns between a folder and a link to the canary under one name, as fast as it can. */
+/** Takes turns between a folder and a link to the canary under one name, as fast as it can; says one byte for each time that the link stood there. */
 const swap = `
 const fs = require('node:fs');
 const [folder, canary] = process.argv.slice(1);
-process.stdout.write('ready');
 for (;;) {
   try { fs.renameSync(folder, folder + '.aside'); } catch {}
-  try { fs.symlinkSync(canary, folder); } catch {}
+  try { fs.symlinkSync(canary, folder); fs.writeSync(1, '.'); } catch {}
   for (let spin = 0; spin < 20000; spin += 1) Math.random();
   try { fs.unlinkSync(folder); } catch {}
   try { fs.renameSync(folder + '.aside', folder); } catch {}
@@ -99,14 +129,17 @@ test("a site's app that swaps a folder for a link during a backup copies nothing
   for (let number = 0; number < 200; number += 1) await writeFile(path.join(target, `${number}.txt`), 'mine');
   await writeFile(path.join(target, 'secret.txt'), 'mine');
   await giveToSite(target);
-  const app = await asSite(swap, [await realFilesDir('swapped'), canary]);
-  for (let attempt = 0; attempt < attempts; attempt += 1) {
+  const app = await startSwapping(await realFilesDir('swapped'), canary);
+  await raceOften(async (attempt) => {
+    const before = app.swaps();
     const archive = await pack(`race-${attempt}`).catch(() => null);
+    const swaps = app.swaps() - before;
     const packed = archive === null ? '' : await tarOf(archive);
     expect(packed.includes(secret)).toBe(false);
     await rm(path.join(folder, `race-${attempt}`), { recursive: true, force: true });
-  }
-  app.kill('SIGKILL');
+    return { swaps };
+  });
+  await app.stop();
   await rm(await realFilesDir('swapped'), { recursive: true, force: true });
   await rm(await realFilesDir('swapped.aside'), { recursive: true, force: true });
 });
@@ -121,22 +154,27 @@ test("a site's app that swaps a folder for a link during a restore is given noth
   }
   const archive = await pack('to-stage');
   const before = await Promise.all([lstat(canary), lstat(path.join(canary, 'secret.txt'))]);
-  for (let attempt = 0; attempt < attempts; attempt += 1) {
+  await raceOften(async (attempt) => {
     const releaseId = `race${attempt}`;
-    const staging = stageSite(host, siteId, archive, { releaseId, fence: nextFence() }).then(
-      () => true,
-      () => false,
-    );
-    const app = await asSite(swap, [path.join(await stagingDir(releaseId), 'deep'), canary]);
+    let isStaging = true;
+    const staging = stageSite(host, siteId, archive, { releaseId, fence: nextFence() })
+      .catch(() => undefined)
+      .finally(() => {
+        isStaging = false;
+      });
+    const app = await startSwapping(path.join(await stagingDir(releaseId), 'deep'), canary, () => !isStaging);
+    // What was swapped while the staging goes on was swapped within it.
+    const swaps = isStaging ? app.swaps() : 0;
     await staging;
-    app.kill('SIGKILL');
+    await app.stop();
     const after = await Promise.all([lstat(canary), lstat(path.join(canary, 'secret.txt'))]);
     const facts = ({ uid, gid, mode, mtimeMs }: (typeof after)[number]) => ({ uid, gid, mode, mtimeMs });
     expect(after.map(facts)).toEqual(before.map(facts));
     expect(await readdir(canary)).toEqual(['secret.txt']);
     expect(await readFile(path.join(canary, 'secret.txt'), 'utf8')).toBe(secret);
     await host.client.removeRelease(siteId, releaseId, claim(nextFence()));
-  }
+    return { swaps };
+  });
 });
 
 test('what a job carries out sees the files of its release and nothing else of the machine', async () => {
@@ -228,12 +266,9 @@ const realFilesDir = async (name: string): Promise<string> => path.join(releases
 
 /** The folder that a release is being extracted into, as soon as it is there. */
 async function stagingDir(releaseId: string): Promise<string> {
-  for (let time = 0; time < 2_000; time += 1) {
-    const found = (await readdir(releasesDir())).find((name) => name.startsWith(`${releaseId}.next-`) || name === releaseId);
-    if (found !== undefined) return path.join(releasesDir(), found, 'files');
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-  throw new Error('nothing is staged');
+  const isIt = (name: string): boolean => name.startsWith(`${releaseId}.next-`) || name === releaseId;
+  const found = await until(async () => (await readdir(releasesDir())).find(isIt), { everyMs: 2, what: 'a folder that is staged into' });
+  return path.join(releasesDir(), found, 'files');
 }
 
 async function giveToSite(target: string): Promise<void> {

@@ -1,10 +1,16 @@
+/**
+ * Boots a guest.
+ *
+ * @tier long
+ * @processes
+ */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { type GuestConsole, openConsole } from '../../../test/guest-console';
-import { guestImage, hasGuest } from '../../../test/qemu-host';
+import { guestImage, hasGuest, needsGuest } from '../../../test/qemu-host';
 import { clearHost } from '../../../test/qemu-rig';
 import type { Change } from '../compute-change.types';
 import { qemuCompute } from '../compute-provider.qemu';
@@ -38,7 +44,7 @@ const guestOf = async (machineId: string): Promise<GuestConsole> => {
 
 const describeGuest = hasGuest() ? describe : describe.skip;
 
-describeGuest('a real machine', () => {
+describeGuest(needsGuest('a real machine'), () => {
   it('that is rolled back reads from its own disk what was there before the snapshot, and nothing that was written since', async () => {
     const order = { name: uuidv7(), spec: 'small', image: 'guest', zone: 'here', labels: {} };
     const machineId = order.name;

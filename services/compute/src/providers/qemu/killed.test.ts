@@ -1,10 +1,16 @@
+/**
+ * Machines of QEMU, killed at each part of their work.
+ *
+ * @tier long
+ * @processes
+ */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type FaultMode, faultTokenName } from '@drydock/process/fault-token';
 import { until } from '@drydock/testing/wait';
 import { type RigWorld, reference, refusalOf } from '../../../test/provider-rig';
-import { hasQemu } from '../../../test/qemu-host';
+import { hasQemu, needsQemu } from '../../../test/qemu-host';
 import { openHost, qemuRig } from '../../../test/qemu-rig';
 import type { Accepted, Change, ProviderAction } from '../compute-change.types';
 import { beginWork } from './begin-work';
@@ -69,7 +75,7 @@ function commandOf(pid: string): string {
 
 const describeQemu = hasQemu() ? describe : describe.skip;
 
-describeQemu('a machine of this host', () => {
+describeQemu(needsQemu('a machine of this host'), () => {
   it.each(['before_stop', 'before_apply', 'after_apply', 'before_start', 'before_end'])(
     'is rolled back once, and runs, although kill -9 met the work %s',
     async (point) => {

@@ -1,3 +1,4 @@
+import { faultpoint } from '@drydock/process/faultpoint';
 import { z } from 'zod';
 import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
 import { isPowered } from '../change.rules';
@@ -70,6 +71,7 @@ export async function sendChange(changes: QemuChanges, change: Change, checkpoin
   if (machine.isLocked || last?.state === 'running') throw new ComputeError('locked', `machine ${machineId} is being worked on`);
   const startsAfter = change.kind === 'reboot' || (change.kind === 'rollback' && parse(checkpoint).wasOn);
   const job = jobOf(change, (last?.number ?? 0) + 1, startsAfter);
+  faultpoint(`qemu.${change.kind}.before_claim`);
   signal?.throwIfAborted();
   if (!(await ambiguously(claimJob(folders.of(machineId), job)))) throw new ComputeError('locked', 'somebody else was quicker');
   beginWork(folders.of(machineId));

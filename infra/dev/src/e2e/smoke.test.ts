@@ -1,0 +1,99 @@
+/**
+ * The whole of Drydock, started by the program of `npm start`, once: what `npm test` has of it. The other suites of whole stacks are in `npm run test:all`.
+ *
+ * @processes
+ * @root
+ */
+import fs from 'node:fs';
+import path from 'node:path';
+import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
+import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
+import { createFaultTokens } from '@drydock/testing/fault-tokens';
+import { startStack, type TestStack } from '@drydock/testing/stack';
+import { until } from '@drydock/testing/wait';
+import { topology } from '../topology';
+import { Customer } from './customer';
+
+jest.setTimeout(600_000);
+
+const faults = createFaultTokens();
+const options = { faultsDir: faults.folder, environment: { DRYDOCK_DEMO: 'sites' } };
+
+const proofsOf = (stack: TestStack): ProcessProof[] => Object.values(stack.processes()).flatMap(({ pid }) => proveProcess(pid) ?? []);
+const isStopped = (pid: number): boolean => /^State:\s+T/m.test(fs.readFileSync(`/proc/${pid}/status`, 'utf8'));
+
+describe('npm start', () => {
+  let stack: TestStack;
+  let customer: Customer;
+  let site: TestStack['demo']['sites'][number];
+  let backupId: string;
+  /** A page that only the backup has. */
+  let kept: string;
+
+  beforeAll(async () => {
+    stack = await startStack(options);
+    customer = new Customer(stack.demo.base_url, stack.demo.live_key);
+    const [first] = stack.demo.sites;
+    if (first === undefined) throw new Error('the demo has no site');
+    site = first;
+    const surface = siteBackupSurfaceSchema.parse((await customer.call('GET', `/v1/sites/${site.id}/backups`)).body);
+    backupId = surface.backups.find(({ restorable }) => restorable)?.id ?? '';
+    kept = await pageOf(site.url);
+  });
+  afterAll(async () => {
+    await stack?.stop();
+    faults.remove();
+  });
+
+  const pageOf = async (url: string): Promise<string> => (await fetch(url)).text();
+  /** Asks for a restore of a site that has changed since, and waits until its worker has met the fault. */
+  const restoreInto = async (point: string, mode: 'stop' | 'kill'): Promise<string> => {
+    fs.writeFileSync(path.join(site.files_dir, 'index.html'), 'spoiled');
+    expect(await pageOf(site.url)).toBe('spoiled');
+    faults.arm(point, mode);
+    const accepted = await customer.call('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId });
+    expect(accepted.status).toBe(202);
+    await until(() => faults.left().length === 0, { timeoutMs: 120_000, what: point });
+    return accepted.headers.get('location') ?? '';
+  };
+  const expectRestored = async (location: string): Promise<void> => {
+    expect(await customer.follow(location)).toMatchObject({ kind: 'restore_backup', status: 'succeeded', progress: 100 });
+    expect(await pageOf(site.url)).toBe(kept);
+    expect((await customer.site(site.id)).status).toBe('active');
+  };
+
+  test('runs every process, and the site of the demo reads its database', () => {
+    const names = topology.map(({ name }) => name).filter((name) => name !== 'redis');
+    expect(Object.keys(stack.processes())).toEqual(expect.arrayContaining(names));
+    expect(kept).toContain('Mooring line');
+    expect(backupId).not.toBe('');
+    // As root every site has an account of its own.
+    expect(fs.statSync(site.files_dir).uid >= 200_000).toBe(process.getuid?.() === 0);
+  });
+
+  test('a restore goes on after kill -9 of its worker in the middle of it', async () => {
+    const location = await restoreInto('restore_backup.stage.after_effect', 'stop');
+    await until(() => isStopped(stack.processes()['hosting-worker']?.pid ?? 0), { what: 'the frozen worker' });
+    expect(await pageOf(site.url)).toBe('spoiled');
+    await stack.killAndWait('hosting-worker');
+    await expectRestored(location);
+  });
+
+  test('kill -9 of the supervisor leaves no process, and after the next start the restore that was under way succeeds', async () => {
+    const location = await restoreInto('restore_backup.switch.after_effect', 'kill');
+    const proofs = proofsOf(stack);
+    process.kill(stack.supervisorPid, 'SIGKILL');
+    await until(() => !proofs.some((proof) => isSameProcess(proof)), { timeoutMs: 120_000, what: 'the end of every child' });
+    const again = await startStack({ ...options, dataDir: stack.dataDir });
+    try {
+      expect(again.demo).toEqual(stack.demo);
+      await again.expireLeases('hosting');
+      await expectRestored(location);
+    } finally {
+      const left = proofsOf(again);
+      await again.stop();
+      expect(left.length).toBeGreaterThan(10);
+      expect(left.filter((proof) => isSameProcess(proof))).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,21 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+const mb = 2 ** 20;
+
+/**
+ * Runs the body of an async function in a process of its own, from the build output, whose memory nothing else takes: jest keeps what earlier tests have used. The body
+ * requires modules by `load('dump/dump-database')`, has `given`, and returns what is written as JSON.
+ */
+export async function inOwnProcess<T>(body: string, given: unknown): Promise<{ returned: T; grownMb: number }> {
+  const script = `
+    const load = (name) => require(${JSON.stringify(path.resolve(__dirname, '../dist'))} + '/' + name + '.js');
+    const given = ${JSON.stringify(given)};
+    const work = async () => { ${body} };
+    const before = process.memoryUsage.rss();
+    work().then((returned) => console.log(JSON.stringify({ returned, grown: process.resourceUsage().maxRSS * 1024 - before })));`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['-e', script], { cwd: __dirname });
+  const { returned, grown } = JSON.parse(stdout) as { returned: T; grown: number };
+  return { returned, grownMb: Math.round(grown / mb) };
+}

@@ -1,0 +1,30 @@
+/** The leases of one database's workflows. Tests have leases so long that no busy worker loses one, and end those of a worker that is gone. */
+export interface Leases {
+  /**
+   * Ends the leases that were taken or renewed by `at` (milliseconds since 1970, now when missing) and makes what has none due for dispatch at once. For workers that
+   * are dead or frozen; one that is at work goes on under a lease that another may take. Resolves with the highest fence given out so far.
+   */
+  expire(at?: number): Promise<bigint>;
+  /** The fence of a workflow's latest claim. */
+  fenceOf(workflowId: string): Promise<bigint>;
+}
+
+type Query = (text: string, values: readonly unknown[]) => Promise<readonly { fence: string }[]>;
+
+export function openLeases(query: Query, leaseSeconds: number): Leases {
+  const fence = async (text: string, values: readonly unknown[]): Promise<bigint> => BigInt((await query(text, values))[0]?.fence ?? 0);
+  return {
+    expire: (at = Date.now()) => fence(expireSql, [at / 1_000, leaseSeconds]),
+    fenceOf: (workflowId) => fence('SELECT fence::text AS fence FROM workflow WHERE id = $1::uuid', [workflowId]),
+  };
+}
+
+// A job that died with its worker is not dispatched a second time before `dispatch_after` either.
+const expireSql = `
+  WITH expired AS (
+    UPDATE workflow SET dispatch_after = least(dispatch_after, clock_timestamp()),
+      lease_until = CASE WHEN lease_until IS NOT NULL THEN least(lease_until, clock_timestamp() - interval '1 second') END
+    WHERE status IN ('queued', 'running')
+      AND (lease_until IS NULL OR lease_until <= to_timestamp($1::float8) + make_interval(secs => $2::float8))
+  )
+  SELECT coalesce(max(fence), 0)::text AS fence FROM workflow`;

@@ -1,0 +1,36 @@
+/**
+ * @processes
+ */
+import { crashLimitMs, queueBackends } from '@drydock/testing/scope';
+import { crashBox } from '../testing/crash-box';
+import { openWorld, type World } from '../testing/world';
+
+const [backend = 'postgres'] = queueBackends();
+
+/** A death before the point of no return, one behind it, one on the way back, a zombie, and a failure that is taken back. */
+const core = [
+  'kill at refill_box.stage.after_effect',
+  'kill at refill_box.retire.after_effect',
+  'kill at refill_box.swap.undo_after_effect while going back',
+  'stop at refill_box.swap.after_effect',
+  'throw at refill_box.swap.after_effect',
+];
+
+describe('refill_box, killed, frozen and failed', () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await openWorld(backend);
+  });
+  afterAll(() => world.close());
+
+  it(
+    'leaves the box OLD or NEW, and says which',
+    async () => {
+      const { cases } = await crashBox(world, { only: (name) => core.includes(name) });
+      expect(cases.map(({ name, state }) => `${name}: ${state}`).sort()).toEqual(
+        core.map((name) => `${name}: ${/undo|throw/.test(name) ? 'old' : 'new'}`).sort(),
+      );
+    },
+    crashLimitMs,
+  );
+});

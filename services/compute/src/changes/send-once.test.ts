@@ -1,0 +1,105 @@
+import path from 'node:path';
+import { type TestPostgres, testPostgres } from '@drydock/postgres/testing/postgres';
+import { createLog } from '@drydock/service/telemetry/log';
+import { LeaseLost, StepFailure, StepWait } from '@drydock/workflow/definition/step-error';
+import { uuidv7 } from 'uuidv7';
+import { type ComputeDatabase, openDatabase } from '../database.store';
+import type { Accepted, Change } from '../providers/compute-change.types';
+import { ComputeError } from '../providers/compute-error';
+import type { ComputeDriver } from '../providers/compute-provider';
+import { noteSend } from './provider-send.store';
+import { type Step, sendOnce } from './send-once';
+
+let postgres: TestPostgres;
+let database: ComputeDatabase;
+beforeAll(async () => {
+  postgres = await testPostgres({ serviceDir: path.resolve(__dirname, '../..') });
+  database = openDatabase(postgres.url, { max: 2 });
+});
+afterAll(async () => {
+  await database.close();
+  await postgres.close();
+});
+
+const accepted: Accepted = { actionId: '1', machineId: 'm', snapshotId: null };
+
+/** A provider that knows nothing of the change, and what it was sent. */
+function nobody(change: Partial<ComputeDriver> = {}) {
+  const sent: Change[] = [];
+  const send = async (one: Change) => {
+    sent.push(one);
+    return accepted;
+  };
+  const driver = { find: async () => null, send, lostAnswerSeconds: 30, ...change } as unknown as ComputeDriver;
+  return { driver, sent };
+}
+
+/** A workflow that its second worker is at work on, the first having died once it had noted that it is about to send. */
+async function givenNote(): Promise<{ workflowId: string; step: Step }> {
+  const workflowId = uuidv7();
+  const sql = database.sql();
+  await sql.query(
+    `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id, status, fence, lease_until)
+     VALUES ($1::uuid, 'roll_back_server', $1::text, 'server', 's', gen_random_uuid(), 'live', '{}', 'test', 'running', 1, now() + interval '1 hour')`,
+    [workflowId],
+  );
+  const signal = new AbortController().signal;
+  const log = createLog({ service: 'test', level: 'silent' });
+  const step = { workflowId, fence: '1', attempt: 1, signal, log, progress: () => undefined };
+  expect(await noteSend(sql, step)).toBe(true);
+  await sql.query('UPDATE workflow SET fence = 2 WHERE id = $1::uuid', [workflowId]);
+  return { workflowId, step: { ...step, fence: '2', attempt: 2 } };
+}
+const sendBy = (step: Step, driver: ComputeDriver) =>
+  sendOnce({ database }, step, {
+    driver,
+    change: { kind: 'rollback', reference: step.workflowId, machineId: 'm', snapshotId: 's' },
+    checkpoint: '',
+  });
+const notesOf = (workflowId: string) =>
+  database.sql().query('SELECT fence::text AS fence FROM provider_sends WHERE workflow_id = $1::uuid', [workflowId]);
+
+it('what a dead worker may have sent is not sent again: it ends once nothing can be on its way any more', async () => {
+  const { workflowId, step } = await givenNote();
+  const { driver, sent } = nobody();
+  await expect(sendBy(step, driver)).rejects.toBeInstanceOf(StepWait);
+  await database
+    .sql()
+    .query("UPDATE provider_sends SET looking_since = now() - interval '31 s' WHERE workflow_id = $1::uuid", [workflowId]);
+  await expect(sendBy(step, driver)).rejects.toMatchObject({ problem: { code: 'provider_not_accepted' } });
+  expect([sent, await notesOf(workflowId)]).toEqual([[], [{ fence: '1' }]]);
+});
+
+it('a provider that takes a change on once is sent it again, so that a worker that died before its call costs nothing', async () => {
+  const { workflowId, step } = await givenNote();
+  const { driver, sent } = nobody({ takesOnOnce: true });
+  expect(await sendBy(step, driver)).toEqual(accepted);
+  expect([sent.length, await notesOf(workflowId)]).toEqual([1, [{ fence: '2' }]]);
+});
+
+it('a refusal of what was sent again withdraws the note, and what may pass is waited for', async () => {
+  const { workflowId, step } = await givenNote();
+  const send = () => Promise.reject(new ComputeError('locked', 'somebody works on it'));
+  await expect(sendBy(step, nobody({ takesOnOnce: true, send }).driver)).rejects.toBeInstanceOf(StepWait);
+  expect(await notesOf(workflowId)).toEqual([]);
+});
+
+it('who has lost the workflow sends nothing, also where it would be taken on once', async () => {
+  const { workflowId, step } = await givenNote();
+  const { driver, sent } = nobody({ takesOnOnce: true });
+  await expect(sendBy({ ...step, fence: '1' }, driver)).rejects.toBeInstanceOf(LeaseLost);
+  expect([sent, await notesOf(workflowId)]).toEqual([[], [{ fence: '1' }]]);
+});
+
+it('what nobody can ever take on is given up, and not sent for ever', async () => {
+  const { workflowId, step } = await givenNote();
+  const { driver, sent } = nobody({ takesOnOnce: true });
+  await sendBy(step, nobody({ takesOnOnce: true, send: () => Promise.reject(new ComputeError('ambiguous', 'no answer')) }).driver).catch(
+    () => undefined,
+  );
+  await database
+    .sql()
+    .query("UPDATE provider_sends SET looking_since = now() - interval '31 s' WHERE workflow_id = $1::uuid", [workflowId]);
+  await expect(sendBy(step, driver)).rejects.toBeInstanceOf(StepFailure);
+  expect(sent).toEqual([]);
+});
