@@ -21,7 +21,6 @@ class Machine {
   private nowMs = 0;
   readonly shares = new CpuShares({
     cluster: null,
-    organisationOf: () => null,
     cores,
     now: () => this.nowMs,
     onError: (error) => {
