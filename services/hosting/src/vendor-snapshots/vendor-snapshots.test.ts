@@ -1,3 +1,4 @@
+/** @processes */
 import { ended, workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
