@@ -164,13 +164,19 @@ async function settled<Run extends { workflowId: string }>(
   const timeoutMs = Math.min(leftMs, ((fixture.runSecondsMax ?? 90) + 15 * deaths) * 1_000);
   let last: CrashLook | undefined;
   const isOver = async (): Promise<boolean> => {
-    last = await fixture.look(run);
+    last = await fixture.look(run).catch(rethrowAssertion);
     if (last.unfinished > 1) throw new InvariantViolated(`${last.unfinished} unfinished workflows on one resource`);
     return isEnd(last.status);
   };
   await until(isOver, { timeoutMs, everyMs: 50, what: `the end of ${crashCase.name}` });
   if (last === undefined) throw new Error('nothing was seen of the run');
   return last;
+}
+
+/** What a fixture expects of a look does not become true later. */
+function rethrowAssertion(error: unknown): never {
+  if (error instanceof Error && 'matcherResult' in error) throw new InvariantViolated(error.message, { cause: error });
+  throw error;
 }
 
 /** What goes on after its time is left alone: without workers it comes to nothing. */

@@ -4,6 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
 import { z } from 'zod';
+import { openLeases } from './leases';
 import { until } from './wait';
 
 export interface StackOptions {
@@ -52,8 +53,8 @@ export interface TestStack {
   kill(name: string, signal?: NodeJS.Signals): void;
   /** Kills with -9 and resolves with the new pid once the supervisor has started it again. The leases of a worker are expired, not waited for. */
   killAndWait(name: string): Promise<number>;
-  /** Makes every unfinished workflow of a service free to be claimed, as it is once the lease of a dead worker has run out. */
-  expireLeases(service: string): Promise<void>;
+  /** Ends the leases of a service's workflows that were taken or renewed by `at` (milliseconds since 1970, now when missing): those of a worker that is dead. */
+  expireLeases(service: string, at?: number): Promise<void>;
   /** What the process has logged so far. */
   log(name: string): string;
   /** Stops everything as Ctrl-C does, and removes the data. */
@@ -128,11 +129,12 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
     if (running === undefined) throw new Error(`${name} does not run; there are ${Object.keys(processes()).join(', ')}`);
     return running.pid;
   };
-  const expireLeases = async (service: string): Promise<void> => {
+  const expireLeases = async (service: string, at = Date.now()): Promise<void> => {
     const client = new Client({ connectionString: variableOf(pidOf(service), 'DATABASE_URL') });
     await client.connect();
     try {
-      await client.query(expireSql);
+      const leaseSeconds = Number(variableOf(pidOf(`${service}-worker`), 'WORKFLOW_LEASE_SECONDS'));
+      await openLeases(async (text, values) => (await client.query<{ fence: string }>(text, [...values])).rows, leaseSeconds).expire(at);
     } finally {
       await client.end();
     }
@@ -146,11 +148,12 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
     killAndWait: async (name) => {
       const pid = pidOf(name);
       process.kill(pid, 'SIGKILL');
+      const killedAt = Date.now();
       const again = await until(() => processes()[name]?.pid !== pid && processes()[name]?.pid, {
         timeoutMs: 120_000,
         what: `the restart of ${name}`,
       });
-      if (name.endsWith('-worker')) await expireLeases(name.slice(0, -'-worker'.length));
+      if (name.endsWith('-worker')) await expireLeases(name.slice(0, -'-worker'.length), killedAt);
       return again;
     },
     expireLeases,
@@ -160,11 +163,6 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
     },
   };
 }
-
-/** What a lease that has run out looks like; a job that died with its worker is enqueued again at once. */
-const expireSql = `
-  UPDATE workflow SET lease_until = CASE WHEN lease_until IS NULL THEN NULL ELSE clock_timestamp() - interval '1 second' END, dispatch_after = clock_timestamp()
-  WHERE status IN ('queued', 'running')`;
 
 /** A variable of a running process: the supervisor tells its secrets to nobody else. */
 function variableOf(pid: number, name: string): string {

@@ -124,6 +124,7 @@ describe('a database that was put back from a backup', () => {
         }
         await world.endWorkers();
         await putBack(world.api.postgres.adminUrl, moment);
+        await world.expireLeases();
         hire();
         await over(works);
         for (const work of works) {

@@ -38,6 +38,9 @@ export const rangeSettings = ({ targets = {}, sandboxTargets = {} }: Ranges): Re
   SANDBOX_COMPUTE_READER_TARGETS: JSON.stringify(forReaders(sandboxTargets)),
 });
 
+/** For tests that wait until an answer is given up. Not for a busy machine: a send that takes longer counts as lost, and is never repeated. */
+export const impatient = { lost_answer_seconds: 3, deadline_ms: 2_000 };
+
 /** A range as it is configured. */
 export const targetConfig = (url: string, token: string, change: object = {}) => ({
   driver: 'hetzner',
@@ -50,8 +53,6 @@ export const targetConfig = (url: string, token: string, change: object = {}) =>
     cax11: { hour_minor: 1, month_minor: 379 },
   },
   plans: { small: 'cpx11' },
-  lost_answer_seconds: 3,
-  deadline_ms: 2_000,
   ...change,
 });
 

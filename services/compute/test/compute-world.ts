@@ -4,7 +4,7 @@ import { openServiceWorld, type ServiceWorld } from '@drydock/service/testing/se
 import type { QueueBackend } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
-import { compute, rangeSettings } from './compute-api';
+import { compute, impatient, rangeSettings } from './compute-api';
 import { type GivenServer, givenServer } from './given-server';
 import { type HetznerProject, openHetznerProject } from './hetzner-project';
 
@@ -16,7 +16,7 @@ export interface ComputeWorld extends ServiceWorld {
 export async function openWorld(
   backend: QueueBackend,
   caller: Caller,
-  { clockScale = 40, target = {}, more = {} } = {},
+  { clockScale = 40, target = impatient as object, more = {} } = {},
 ): Promise<ComputeWorld> {
   const project = await openHetznerProject(clockScale);
   const world = await openServiceWorld(compute, {

@@ -57,7 +57,7 @@ const startWriter = async (): Promise<SteadyWriter> => {
 
 async function expectNothingLost(writer: SteadyWriter): Promise<void> {
   const seen = writer.written;
-  await until(() => writer.written > seen + 20, { timeoutMs: 20_000 });
+  await until(() => writer.written > seen + 20, { timeoutMs: 60_000 });
   const { acknowledged } = await writer.stop();
   const rows = await runSql<{ id: string }>(customer(database), "select id from written where writer = 'w'");
   const there = new Set(rows.map(({ id }) => Number(id)));
@@ -140,7 +140,7 @@ test('an instance killed with -9 within the pause, the new one and then the old 
   expect(await cutOverWhileKilling('target')).toBe('refused');
   expect(await majorAt()).toBe(16);
   await cutOverWhileKilling('old');
-  await until(() => host.client.cutover(databaseId, upgradeId, claim(1)), { timeoutMs: 20_000, everyMs: 200 });
+  await until(() => host.client.cutover(databaseId, upgradeId, claim(1)), { timeoutMs: 60_000, everyMs: 200 });
   expect(await majorAt()).toBe(18);
   await expectNothingLost(writer);
 });

@@ -130,6 +130,7 @@ describe('a database that was put back from a backup', () => {
           world.host.client.readDatabase(made.id).then(({ switched }) => switched);
         const movesBefore = await Promise.all(works.map(movesOf));
         await putBack(world.api.postgres.adminUrl, moment);
+        await world.expireLeases();
         hire();
         await over(works);
         for (const work of works) {

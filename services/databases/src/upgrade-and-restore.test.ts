@@ -37,8 +37,6 @@ afterAll(async () => {
   await world.close();
   tokens.remove();
 });
-/** Each death that was ordered has been died. */
-afterEach(() => expect(tokens.left()).toEqual([]));
 
 const read = async ({ id }: Made) => (await world.api.call('GET', `/v1/databases/${id}`)).json as ManagedDatabase;
 const backUp = ({ id }: Made, caller = world.caller) =>
@@ -70,6 +68,8 @@ it('a 16 moves to 17 behind its address while a client writes and the worker is 
     isWriting = false;
     await writing;
   }
+  // It died as it was told to.
+  expect(tokens.left()).toEqual([]);
   const { host, port } = before;
   expect(await read(made)).toMatchObject({
     status: 'available',
@@ -91,6 +91,7 @@ it('the backup of the 16 is restored into the 17 although the worker is killed: 
   expect([refusal, findings.map(({ code }) => code)]).toEqual([null, ['backup_proven', 'older_major']]);
   tokens.arm('restore_database.stage.after_effect', 'kill');
   await succeed(world, 'POST', restorePath(made, backup), { body: {} });
+  expect(tokens.left()).toEqual([]);
   expect(await textsOf(made)).toEqual(['one', 'two', 'three']);
   expect(await query(made.url, "SELECT to_regclass('later') AS later")).toEqual([{ later: null }]);
   await query(made.url, "INSERT INTO notes (text) VALUES ('four'); CREATE TABLE more ()");

@@ -1,3 +1,4 @@
+/** @processes */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { ended } from '@drydock/service/testing/follow-workflow';

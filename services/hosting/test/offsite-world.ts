@@ -28,8 +28,8 @@ export interface OffsiteWorld extends HostingWorld {
   putObject(key: string, bytes: Buffer): Promise<void>;
 }
 
-/** A hosting world whose customers keep copies in a storage on loopback, which the installation allows by name. */
-export async function openOffsiteWorld(backend: QueueBackend, caller: Caller): Promise<OffsiteWorld> {
+/** A hosting world whose customers keep copies in a storage on loopback, which the installation allows by name. `more` goes to API and workers. */
+export async function openOffsiteWorld(backend: QueueBackend, caller: Caller, more: Record<string, string> = {}): Promise<OffsiteWorld> {
   const s3 = await startS3({
     accounts: [{ accessKeyId: customerKey.access_key_id, secretAccessKey: customerKey.secret_access_key, buckets: ['*'] }],
     buckets: [{ name: bucket, hasObjectLock: false }],
@@ -38,6 +38,7 @@ export async function openOffsiteWorld(backend: QueueBackend, caller: Caller): P
   const world = await openWorld(backend, caller, {
     DRYDOCK_OFFSITE_ALLOW: new URL(s3.endpoint).host,
     SPOOL_DIR: spoolDir,
+    ...more,
   });
   const client = new S3Client({
     endpoint: s3.endpoint,

@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { createOwnedDatabase, runAsAdmin } from '../../test/databases';
+import { createOwnedDatabase, type OwnedDatabase, runAsAdmin } from '../../test/databases';
 import { loadDatabase } from '../load/load-database';
 import { runSql } from '../testing/run-sql';
 import { dumpDatabase } from './dump-database';
@@ -66,8 +66,13 @@ const refusals: [string, string, string][] = [
 ];
 
 describe.each(['schemaPre', 'schemaPost'] as const)('in %s', (place) => {
+  // One for all of them: each leaves it empty.
+  let target: OwnedDatabase;
+  beforeAll(async () => {
+    target = await createOwnedDatabase();
+  });
+
   test.each(refusals)('%s is refused before anything ran', async (_what, sql, code) => {
-    const target = await createOwnedDatabase();
     await expect(loadDatabase({ url: target.url, sections: forge({ [place]: sql }) })).rejects.toMatchObject({ code });
     expect(existsSync(canary)).toBe(false);
     expect(await runSql(target.url, "select 1 from pg_tables where schemaname = 'public'")).toEqual([]);

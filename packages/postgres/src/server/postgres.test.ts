@@ -12,10 +12,9 @@ import { type PostgresServer, startPostgres } from './postgres';
 let folder: string;
 let server: PostgresServer | undefined;
 
-// These are about the clusters that users get, not about those of tests.
-beforeAll(() => {
-  delete process.env['DRYDOCK_EPHEMERAL'];
-});
+/** A cluster as users get it: made by initdb for itself, and durable. The others are those of tests, which are there sooner. */
+const asForUsers = (): void => void delete process.env['DRYDOCK_EPHEMERAL'];
+const { DRYDOCK_EPHEMERAL: before } = process.env;
 
 beforeEach(() => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-embedded-'));
@@ -23,6 +22,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
+  process.env['DRYDOCK_EPHEMERAL'] = before;
   await server?.stop();
   fs.rmSync(folder, { recursive: true, force: true });
 });
@@ -39,6 +39,7 @@ async function query(url: string, text: string): Promise<unknown[]> {
 }
 
 test('asks everybody for a password by scram, which only we can read', async () => {
+  asForUsers();
   server = await startPostgres({ folder });
   const [method] = await query(server.adminUrl, 'SELECT DISTINCT auth_method FROM pg_hba_file_rules');
   expect(method).toEqual({ auth_method: 'scram-sha-256' });
@@ -63,6 +64,7 @@ const kinds = [
 ] as const;
 
 test.each(kinds)('keeps its data over a kill -9: %s', async (_whose, account) => {
+  asForUsers();
   server = await startPostgres({ folder, account });
   await query(server.adminUrl, 'CREATE TABLE kept AS SELECT 7 AS n');
   process.kill(server.proof.pid, 'SIGKILL');
@@ -90,6 +92,7 @@ test('leaves a stranger alone that was given the pid of a dead server', async ()
 });
 
 test('clears what an interrupted initdb left', async () => {
+  asForUsers();
   fs.mkdirSync(path.join(folder, '17.unfinished'));
   fs.writeFileSync(path.join(folder, '17.unfinished/half'), '');
   server = await startPostgres({ folder });

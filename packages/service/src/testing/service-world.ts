@@ -35,7 +35,7 @@ export interface WorldOptions {
 }
 
 /** So long that a worker of a busy machine keeps it. Nobody waits for it: see {@link ServiceWorld.expireLeases}. */
-export const leaseSeconds = 15;
+const leaseSeconds = 15;
 
 /** API, queue and Postgres for real; with no worker before one is spawned. */
 export async function openServiceWorld(tested: TestedService, options: WorldOptions): Promise<ServiceWorld> {

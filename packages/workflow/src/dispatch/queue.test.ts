@@ -1,3 +1,6 @@
+/**
+ * @processes
+ */
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,6 @@
+/**
+ * @processes
+ */
 import { findRedis } from '@drydock/process/redis';
 import { testRedis } from '@drydock/testing/redis';
 import { startRedisCluster, startRedisSentinel } from '@drydock/testing/redis-shapes';

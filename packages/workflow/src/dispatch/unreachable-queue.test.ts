@@ -1,3 +1,6 @@
+/**
+ * @processes
+ */
 import { findRedis } from '@drydock/process/redis';
 import { type TestQueue, testQueue } from '@drydock/service/testing/test-queue';
 import { testRedis } from '@drydock/testing/redis';

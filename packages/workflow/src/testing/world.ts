@@ -50,7 +50,7 @@ export interface World {
 const prismaFolder = path.resolve(__dirname, '../../prisma');
 export const workflowTables = ['tables.sql', 'workflow.sql'].map((file) => readFileSync(path.join(prismaFolder, file), 'utf8'));
 /** So long that a worker of a busy machine keeps it. Nobody waits for it: see {@link World.leases}. */
-export const leaseSeconds = 15;
+const leaseSeconds = 15;
 export const sweepMs = 200;
 
 /** A database with the engine's tables, a queue, a folder for boxes; whatever is started in it is stopped with it. */

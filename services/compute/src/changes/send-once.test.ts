@@ -1,8 +1,8 @@
-import path from 'node:path';
-import { type TestPostgres, testPostgres } from '@drydock/postgres/testing/postgres';
 import { createLog } from '@drydock/service/telemetry/log';
+import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { LeaseLost, StepFailure, StepWait } from '@drydock/workflow/definition/step-error';
 import { uuidv7 } from 'uuidv7';
+import { startApi } from '../../test/compute-api';
 import { type ComputeDatabase, openDatabase } from '../database.store';
 import type { Accepted, Change } from '../providers/compute-change.types';
 import { ComputeError } from '../providers/compute-error';
@@ -10,15 +10,15 @@ import type { ComputeDriver } from '../providers/compute-provider';
 import { noteSend } from './provider-send.store';
 import { type Step, sendOnce } from './send-once';
 
-let postgres: TestPostgres;
+let api: ServiceApi;
 let database: ComputeDatabase;
 beforeAll(async () => {
-  postgres = await testPostgres({ serviceDir: path.resolve(__dirname, '../..') });
-  database = openDatabase(postgres.url, { max: 2 });
+  api = await startApi(callerOf());
+  database = openDatabase(api.postgres.url, { max: 2 });
 });
 afterAll(async () => {
   await database.close();
-  await postgres.close();
+  await api.close();
 });
 
 const accepted: Accepted = { actionId: '1', machineId: 'm', snapshotId: null };

@@ -39,7 +39,7 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
 
   const newRollback = (): Change => ({ kind: 'rollback', reference: reference(), machineId, snapshotId });
   const rollbacks = async () => (await world.admin.readLedger()).filter(({ op }) => op === rig.rollbackOp);
-  const impatient = () => world.open({ deadlineMs: 500 });
+  const impatient = () => world.open({ deadlineMs: 2_000 });
 
   it.each(unreadableAnswers)(
     'after a rollback that is answered by %s finds the one that was begun, and there is one',
@@ -76,7 +76,7 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
   it.each(unreadableAnswers)(
     'reads a machine in spite of one answer by %s, and gives up when there is no other',
     async (_name, answerOf) => {
-      const driver = world.open({ deadlineMs: 1_000 });
+      const driver = world.open({ deadlineMs: 4_000 });
       await world.admin.orderFault({ ...rig.readMachineCall, answer: answerOf(canaryUrl) });
       expect(await driver.readMachine(machineId)).toMatchObject({ id: machineId, powerState: 'on' });
       await world.admin.orderFault({ ...rig.readMachineCall, times: 5, answer: answerOf(canaryUrl) });
@@ -150,7 +150,7 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
   });
 
   it('stops asking a provider that does not answer, and says when to come back', async () => {
-    const driver = world.open({ deadlineMs: 400 });
+    const driver = world.open({ deadlineMs: 4_000 });
     await world.admin.orderFault({ path: '.', times: 1_000, answer: { kind: 'reset' } });
     for (let tries = 0; tries < 4; tries += 1) await refusalOf(driver.readMachine(machineId));
     const before = (await world.admin.readCalls()).length;

@@ -25,7 +25,7 @@ function hire(): void {
   });
 }
 beforeAll(async () => {
-  world = await openWorld('postgres', callerOf());
+  world = await openWorld('postgres', callerOf(), { target: {} });
   hire();
 });
 afterAll(async () => {

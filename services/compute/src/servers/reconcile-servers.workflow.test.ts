@@ -10,7 +10,7 @@ import { givenServer, startReconciliation } from '../../test/given-server';
 
 let world: ComputeWorld;
 beforeAll(async () => {
-  world = await openWorld('postgres', callerOf());
+  world = await openWorld('postgres', callerOf(), { target: {} });
   world.spawnWorker();
 });
 afterAll(() => world.close());

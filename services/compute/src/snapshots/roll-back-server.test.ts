@@ -3,7 +3,7 @@ import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { startApi } from '../../test/compute-api';
+import { impatient, startApi } from '../../test/compute-api';
 import { givenServer } from '../../test/given-server';
 import { type HetznerProject, openHetznerProject } from '../../test/hetzner-project';
 
@@ -12,7 +12,7 @@ let project: HetznerProject;
 let api: ServiceApi;
 beforeAll(async () => {
   project = await openHetznerProject();
-  api = await startApi(owner, { targets: { fsn: project.target() } });
+  api = await startApi(owner, { targets: { fsn: project.target(), away: project.target(impatient) } });
 });
 afterAll(async () => {
   await api.close();
@@ -23,10 +23,10 @@ const path = (serverId: string, snapshotId: string): string => `/v1/compute/serv
 const rollBack = (serverId: string, snapshotId: string, options: object = {}) => api.call('POST', path(serverId, snapshotId), options);
 
 /** A machine with a snapshot, and its server. */
-async function givenSnapshot(): Promise<{ serverId: string; machineId: string; snapshotId: string }> {
+async function givenSnapshot(deployTarget = 'fsn'): Promise<{ serverId: string; machineId: string; snapshotId: string }> {
   const machineId = await project.makeMachine();
   const snapshotId = await project.makeSnapshot(machineId);
-  return { machineId, snapshotId, serverId: await givenServer(api, owner, { machineId }) };
+  return { machineId, snapshotId, serverId: await givenServer(api, owner, { machineId, deployTarget }) };
 }
 /** What the call and its preflight say, which must be the same. */
 async function refusedAs(serverId: string, snapshotId: string): Promise<unknown> {
@@ -124,8 +124,8 @@ it('refuses a machine that its provider no longer knows', async () => {
 });
 
 it('is 503 and has started nothing when the provider does not answer', async () => {
-  const { serverId, snapshotId } = await givenSnapshot();
-  await project.fault({ path: '/v1/', times: 6, answer: { kind: 'fixed', status: 503 } });
+  const { serverId, snapshotId } = await givenSnapshot('away');
+  await project.fault({ path: '/v1/', times: 1_000, answer: { kind: 'fixed', status: 503 } });
   const answer = await rollBack(serverId, snapshotId);
   await project.admin('DELETE', '/faults');
   expect([answer.status, answer.json]).toMatchObject([503, { code: 'dependency_unavailable', dependency: 'provider' }]);

@@ -1,3 +1,4 @@
+/** @processes */
 import type { ChildProcess } from 'node:child_process';
 import { permissions } from '@drydock/contracts/platform/permissions';
 import { auditedOf } from '@drydock/service/testing/audit-log';

@@ -1,3 +1,9 @@
+/**
+ * Sites whose content cannot be packed or restored, each in whole workflows.
+ *
+ * @tier long
+ * @processes
+ */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';

@@ -1,10 +1,14 @@
+/**
+ * Each way in which a restore can fail; one that succeeds is in one-life.test.ts.
+ *
+ * @tier long
+ * @processes
+ */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
-import { createFaultTokens } from '@drydock/testing/fault-tokens';
-import { fenceViolations, repetitionViolations } from '@drydock/testing/ledger';
 import { serviceBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
@@ -112,30 +116,6 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     world.spawnWorker();
     expect(await ended(world, headers['location'])).toMatchObject({ status: 'succeeded' });
     expect(await stateOf(world, siteId)).toEqual(old);
-  });
-
-  it('whose worker is killed right behind the switch is carried to its end by the next one, and switches once', async () => {
-    const siteId = await makeSite(world);
-    await fillSite(world, siteId, 1);
-    const old = await stateOf(world, siteId);
-    const backupId = await makeBackup(world, siteId);
-    await fillSite(world, siteId, 2);
-    const { current_release: release } = await world.host.readSite(siteId);
-    await world.endWorkers();
-    const faults = createFaultTokens();
-    faults.arm('restore_backup.switch.after_effect', 'kill');
-    const worker = world.spawnWorker({ DRYDOCK_FAULTS: faults.folder });
-    const { headers } = await restore(siteId, backupId);
-    await until(() => worker.signalCode === 'SIGKILL', { timeoutMs: 90_000, what: 'the death of the worker' });
-    expect((await world.host.readSite(siteId)).current_release).not.toBe(release);
-    world.spawnWorker();
-    const view = await ended(world, headers['location']);
-    expect([view.status, faults.left()]).toEqual(['succeeded', []]);
-    expect(await stateOf(world, siteId)).toEqual(old);
-    const switches = world.ledger().filter(({ workflowId, op }) => workflowId === view.id && op === 'switch');
-    expect(switches.length).toBeGreaterThan(0);
-    expect([...fenceViolations(world.ledger()), ...repetitionViolations(world.ledger())]).toEqual([]);
-    faults.remove();
   });
 
   it('refuses to stage what the disk has no room for', async () => {

@@ -1,3 +1,9 @@
+/**
+ * Whole backups and restores of what is not kept.
+ *
+ * @tier long
+ * @processes
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

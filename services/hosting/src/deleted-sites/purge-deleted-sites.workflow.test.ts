@@ -1,3 +1,4 @@
+/** @processes */
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { DeletedSiteView } from '@drydock/contracts/hosting/deleted-sites';

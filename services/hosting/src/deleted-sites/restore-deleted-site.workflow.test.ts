@@ -1,3 +1,9 @@
+/**
+ * Each way in which a deleted site’s return can fail; one that succeeds is in one-life.test.ts.
+ *
+ * @tier long
+ * @processes
+ */
 import type { ChildProcess } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

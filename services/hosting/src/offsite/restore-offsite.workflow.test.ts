@@ -1,3 +1,9 @@
+/**
+ * Chains of copies, each restored whole; a single copy’s restore is in one-life.test.ts.
+ *
+ * @tier long
+ * @processes
+ */
 import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';

@@ -1,3 +1,4 @@
+/** @processes */
 import { siteHostContract } from '../../test/site-host-contract';
 import { openLocalRig } from '../../test/site-host-rig';
 

@@ -1,3 +1,4 @@
+/** @processes */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { callerOf } from '@drydock/service/testing/service-api';

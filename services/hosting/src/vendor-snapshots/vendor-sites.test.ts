@@ -1,3 +1,4 @@
+/** @processes */
 import type { DeletedSiteView } from '@drydock/contracts/hosting/deleted-sites';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';

@@ -1,3 +1,4 @@
+/** @processes */
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { ended, workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';

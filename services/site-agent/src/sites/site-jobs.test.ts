@@ -258,7 +258,7 @@ test("an organisation with eight loads that do not end keeps nobody else's job w
   caller.abort(new Error('enough'));
   await Promise.all(loads);
   await host.client.destroySite(otherId, claim(3));
-}, 60_000);
+});
 
 const releasesDir = (): string => path.join(host.config.SITES_DIR, 'live', siteId, 'releases');
 const stagingParent = async (): Promise<string> => path.join(releasesDir(), 'initial', 'files');
