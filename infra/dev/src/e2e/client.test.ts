@@ -1,14 +1,16 @@
 /**
  * A whole stack, called by the README of the client.
+ * `npm run test:all` runs it on the stack of whole-stack.test.ts; by itself it has a stack of its own.
  *
- * @tier long
+ * @tier chaos
  * @processes
  */
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { startStack, type TestStack } from '@drydock/testing/stack';
+import type { TestStack } from '@drydock/testing/stack';
+import { startStack } from './one-stack';
 
 const repository = path.resolve(__dirname, '../../../..');
 
