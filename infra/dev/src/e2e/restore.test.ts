@@ -30,7 +30,7 @@ describe.each(serviceBackends())('a restore through the whole of Drydock, queue 
   let site: Place & { id: string };
   let backupId: string;
   let backedUp: { tree: string; database: string };
-  jest.setTimeout(300_000);
+  jest.setTimeout(900_000);
 
   const restore = () => customer.insist('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId });
 

@@ -17,7 +17,7 @@ describe('a request through every process', () => {
   let collector: Collector;
   let stack: TestStack;
   let customer: Customer;
-  jest.setTimeout(240_000);
+  jest.setTimeout(900_000);
 
   beforeAll(async () => {
     collector = await startCollector();
