@@ -8,7 +8,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { runChecks } from './tests/checks';
 import { describeRun, sum } from './tests/report';
-import { isBroken, listSuites, mayRunAgain, needsRoot, readSuites, runJest, type Scope, type Suite, scratchFile } from './tests/suites';
+import { isBroken, listSuites, mayRunAgain, readSuites, rootOf, runJest, type Scope, type Suite, scratchFile } from './tests/suites';
 
 /** Suites that may fail once and pass alone before the whole run fails. */
 const flakySuitesMax = 2;
@@ -54,7 +54,7 @@ async function main(args: string[]): Promise<number> {
 
 async function runSuites(
   scope: Scope,
-  values: { 'as-root': boolean; shard?: string; afresh: boolean },
+  values: { 'as-root': boolean; all: boolean; shard?: string; afresh: boolean },
   patterns: readonly string[],
 ): Promise<Counts> {
   const started = performance.now();
@@ -84,12 +84,12 @@ async function runSuites(
 /** The files for jest; none when patterns choose. */
 function suitesToRun(
   scope: Scope,
-  { 'as-root': asRoot, shard }: { 'as-root': boolean; shard?: string },
+  { 'as-root': asRoot, all: isAll, shard }: { 'as-root': boolean; all: boolean; shard?: string },
   done: ReadonlySet<string>,
 ): string[] {
   if (asRoot) {
     if (process.getuid?.() !== 0) throw new Error('npm test -- --as-root is for root: an ordinary user runs npm test');
-    return listSuites('all').filter(needsRoot);
+    return listSuites('all').filter((file) => rootOf(file) === 'gate' || (isAll && rootOf(file) === 'long'));
   }
   if (scope === 'quick') return [];
   const [part, parts] = (shard ?? '1/1').split('/').map(Number);

@@ -3,7 +3,7 @@
  *
  * @tier long
  * @processes
- * @root
+ * @root long
  */
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';

@@ -1,4 +1,4 @@
-import { findRedis } from '@drydock/process/redis';
+import { missingTools } from '@drydock/process/testing/needs';
 import { z } from 'zod';
 import type { CrashOptions } from './crash-every-step';
 
@@ -20,8 +20,9 @@ export type QueueBackend = 'redis' | 'postgres';
 export function queueBackends(): QueueBackend[] {
   const forced = process.env['QUEUE_BACKEND'];
   if (forced === 'redis' || forced === 'postgres') return [forced];
-  if (findRedis() !== null) return ['redis', 'postgres'];
-  process.stderr.write('No redis-server or valkey-server on the PATH: the queue is tested on Postgres only\n');
+  const missing = missingTools('redis');
+  if (missing === '') return ['redis', 'postgres'];
+  process.stderr.write(`The queue is tested on Postgres only${missing}\n`);
   return ['postgres'];
 }
 

@@ -1,17 +1,19 @@
 /**
  * A minute and more of attacks on a whole stack.
+ * `npm run test:all` runs it on the stack of whole-stack.test.ts; by itself it has a stack of its own.
  *
- * @tier long
+ * @tier chaos
  * @processes
  */
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { isChaos } from '@drydock/testing/scope';
-import { startStack, type TestStack } from '@drydock/testing/stack';
+import type { TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
 import { compare, failuresOf, type Measured, Neighbour, percentile, prepareAttacker } from './noisy-neighbour';
+import { startStack } from './one-stack';
 import { put, Tenant, type TenantSite } from './tenant';
 
 /**

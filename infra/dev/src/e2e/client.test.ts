@@ -1,7 +1,8 @@
 /**
  * A whole stack, called by the README of the client.
+ * `npm run test:all` runs it on the stack of whole-stack.test.ts; by itself it has a stack of its own.
  *
- * @tier long
+ * @tier chaos
  * @processes
  */
 import { execFile } from 'node:child_process';
@@ -11,9 +12,10 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { verifyWebhook } from '@drydock/client';
-import { startStack, type TestStack } from '@drydock/testing/stack';
+import type { TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import { callGenerated, hasGenerators } from './generated-clients';
+import { startStack } from './one-stack';
 
 const repository = path.resolve(__dirname, '../../../..');
 const itWith = hasGenerators ? test : test.skip;

@@ -1,17 +1,19 @@
 /**
  * Restores of 20 MB and every kill -9 on their way, on both queues.
+ * `npm run test:all` runs it on the stack of whole-stack.test.ts; by itself it has a stack of its own.
  *
- * @tier long
+ * @tier chaos
  * @processes
  */
 import fs from 'node:fs';
 import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
 import { problemSchema } from '@drydock/contracts/platform/problems';
 import { isChaos, serviceBackends } from '@drydock/testing/scope';
-import { startStack, type TestStack } from '@drydock/testing/stack';
+import type { TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import { Redis } from 'ioredis';
 import { Customer } from './customer';
+import { startStack } from './one-stack';
 import { digestSite, disturbSite, fillSite, type Place, samplePage, sizes, writeVersion } from './versioned-site';
 
 /** The supervisor tells it to nobody but the processes that need it. */
@@ -28,7 +30,7 @@ describe.each(serviceBackends())('a restore through the whole of Drydock, queue 
   let site: Place & { id: string };
   let backupId: string;
   let backedUp: { tree: string; database: string };
-  jest.setTimeout(300_000);
+  jest.setTimeout(900_000);
 
   const restore = () => customer.insist('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId });
 

@@ -1,7 +1,8 @@
 /**
  * Every operation on a whole stack, and then everything that it has written.
+ * `npm run test:all` runs it on the stack of whole-stack.test.ts; by itself it has a stack of its own.
  *
- * @tier long
+ * @tier chaos
  * @processes
  */
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -9,11 +10,12 @@ import { managedDatabaseSchema } from '@drydock/contracts/databases/databases';
 import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
 import { mintedApiKeySchema } from '@drydock/contracts/keys/api-keys';
 import { isChaos, queueBackends } from '@drydock/testing/scope';
-import { startStack, type TestStack } from '@drydock/testing/stack';
+import type { TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
-import { type Collector, startCollector } from './collector';
+import type { Collector } from './collector';
 import { Customer } from './customer';
+import { startCollector, startStack } from './one-stack';
 import { huntSecrets, type KnownSecret, knownSecrets, placesOf } from './secret-hunt';
 
 /** With everything that the demo has; in every run keys, sites and their restores. */

@@ -1,24 +1,26 @@
 /**
  * A whole stack that exports what it does.
+ * `npm run test:all` runs it on the stack of whole-stack.test.ts; by itself it has a stack of its own.
  *
- * @tier long
+ * @tier chaos
  * @processes
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
 import { mintedApiKeySchema } from '@drydock/contracts/keys/api-keys';
-import { startStack, type TestStack } from '@drydock/testing/stack';
+import type { TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import type { Span } from '../traces/otlp';
-import { type Collector, startCollector } from './collector';
+import type { Collector } from './collector';
 import { Customer } from './customer';
+import { startCollector, startStack } from './one-stack';
 
 describe('a request through every process', () => {
   let collector: Collector;
   let stack: TestStack;
   let customer: Customer;
-  jest.setTimeout(240_000);
+  jest.setTimeout(900_000);
 
   beforeAll(async () => {
     collector = await startCollector();

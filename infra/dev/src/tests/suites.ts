@@ -21,13 +21,14 @@ export type Scope = 'quick' | 'all' | 'chaos';
 interface Pragmas {
   tier: 'gate' | 'long' | 'chaos';
   processes: boolean;
-  root: boolean;
+  /** The command that runs it as root: `.ci/run`, or `npm run test:all -- --as-root`. */
+  root: 'gate' | 'long' | null;
 }
 const { readPragmas } = require(path.resolve('packages/testing/jest/pragmas.cjs')) as { readPragmas: (file: string) => Pragmas };
 
 export const isBroken = ({ failed, error }: Suite): boolean => failed.length > 0 || error !== null;
 export const mayRunAgain = ({ file }: Suite): boolean => readPragmas(file).processes;
-export const needsRoot = (file: string): boolean => readPragmas(file).root;
+export const rootOf = (file: string): Pragmas['root'] => readPragmas(file).root;
 
 /** The suites of a scope, as paths from the root, in the order of their names. */
 export function listSuites(scope: Scope): string[] {

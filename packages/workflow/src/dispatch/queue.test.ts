@@ -4,7 +4,8 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { findRedis, startRedis } from '@drydock/process/redis';
+import { startRedis } from '@drydock/process/redis';
+import { missingTools } from '@drydock/process/testing/needs';
 import { type QueueBackend, queueBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { createPostgresBackend, Queue } from 'bullmq';
@@ -84,7 +85,7 @@ describe.each(queueBackends())('jobs only say where to look over %s', (backend: 
   });
 });
 
-const lacking = findRedis() === null ? ' (needs redis-server or valkey-server)' : '';
+const lacking = missingTools('redis');
 
 (lacking === '' ? describe : describe.skip)(`a Redis that forgets${lacking}`, () => {
   let world: World;

@@ -1,7 +1,7 @@
 /**
  * @processes
  */
-import { findRedis } from '@drydock/process/redis';
+import { missingTools } from '@drydock/process/testing/needs';
 import { testRedis } from '@drydock/testing/redis';
 import { startRedisCluster, startRedisSentinel } from '@drydock/testing/redis-shapes';
 import { startTcpFaultProxy } from '@drydock/testing/tcp-fault-proxy';
@@ -52,7 +52,7 @@ async function startServer() {
   return { address, admin: new Redis(server.url), close: server.close };
 }
 
-const lacking = findRedis() === null ? ' (needs redis-server or valkey-server)' : '';
+const lacking = missingTools('redis');
 
 (lacking === '' ? describe : describe.skip)(`the queue${lacking}`, () => {
   it('works over a Redis Cluster, whose nodes each hold a part of the keys', async () => {

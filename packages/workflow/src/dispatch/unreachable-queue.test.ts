@@ -1,7 +1,7 @@
 /**
  * @processes
  */
-import { findRedis } from '@drydock/process/redis';
+import { missingTools } from '@drydock/process/testing/needs';
 import { type TestQueue, testQueue } from '@drydock/service/testing/test-queue';
 import { testRedis } from '@drydock/testing/redis';
 import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/testing/tcp-fault-proxy';
@@ -86,7 +86,7 @@ it('a Redis that is not there is told as such at the start, and why, without its
   await expect(prepareQueue('http://127.0.0.1:1')).rejects.toThrow('redis://');
 });
 
-const lacking = findRedis() === null ? ' (needs redis-server or valkey-server)' : '';
+const lacking = missingTools('redis');
 
 (lacking === '' ? describe : describe.skip)(`a worker on a Redis${lacking}`, () => {
   it('is not ready while that is frozen, though it has heard of it a moment ago', async () => {

@@ -3,7 +3,7 @@
  *
  * @tier long
  * @processes
- * @root
+ * @root long
  */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';

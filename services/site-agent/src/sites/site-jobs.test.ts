@@ -1,7 +1,7 @@
 /**
  * @tier long
  * @processes
- * @root
+ * @root long
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -3,7 +3,7 @@
  *
  * @tier long
  * @processes
- * @root
+ * @root long
  */
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
