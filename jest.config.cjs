@@ -1,3 +1,5 @@
+const { transform } = require('./packages/testing/jest/transform.cjs');
+
 module.exports = {
   testEnvironment: 'node',
   testEnvironmentOptions: { globalsCleanup: 'on', customExportConditions: ['drydock-src', 'node', 'require', 'default'] },
@@ -14,10 +16,5 @@ module.exports = {
   maxWorkers: '100%',
   globalSetup: '<rootDir>/packages/postgres/src/testing/jest-global-setup.ts',
   globalTeardown: '<rootDir>/packages/postgres/src/testing/jest-global-teardown.ts',
-  transform: {
-    '^.+\\.ts$': [
-      '@swc/jest',
-      { jsc: { parser: { syntax: 'typescript' }, target: 'es2023' }, module: { type: 'commonjs' }, sourceMaps: 'inline' },
-    ],
-  },
+  transform,
 };

@@ -1,4 +1,4 @@
-const { transform } = require('../../jest.config.cjs');
+const { transform } = require('./jest/transform.cjs');
 
 /** The checks of form, which `npm run check` runs: they read files, and need neither a database nor anything else that is started before. */
 module.exports = {
