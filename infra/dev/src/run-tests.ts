@@ -63,9 +63,12 @@ async function runSuites(
   const isResumed = scope !== 'quick' && patterns.length === 0 && !values['as-root'];
   const log = isResumed ? resumableLog(scope, values.afresh) : scratchFile('suites.jsonl');
   const before = readSuites(log).filter((suite) => !isBroken(suite));
-  const files = suitesToRun(scope, values, new Set(before.map(({ file }) => file)));
+  const files = patterns.length > 0 ? [] : suitesToRun(scope, values, new Set(before.map(({ file }) => file)));
   if (before.length > 0) write(`${before.length} suites passed in an earlier run of the same files; --afresh runs them again`);
-  if (files.length === 0 && patterns.length === 0) return counted(before, []);
+  if (files.length === 0 && patterns.length === 0) {
+    if (before.length === 0) throw new Error('There is no suite to run');
+    return counted(before, []);
+  }
 
   const code = await runJest(files, { scope, log, crashCases, args: patterns });
   const ran = latestOf(readSuites(log)).filter(({ file }) => !before.some((suite) => suite.file === file));
@@ -81,7 +84,7 @@ async function runSuites(
   return { ...counts, failed: counts.failed + (isUnexplained ? 1 : 0) };
 }
 
-/** The files for jest; none when patterns choose. */
+/** The files for jest. */
 function suitesToRun(
   scope: Scope,
   { 'as-root': asRoot, all: isAll, shard }: { 'as-root': boolean; all: boolean; shard?: string },
@@ -91,7 +94,6 @@ function suitesToRun(
     if (process.getuid?.() !== 0) throw new Error('npm test -- --as-root is for root: an ordinary user runs npm test');
     return listSuites('all').filter((file) => rootOf(file) === 'gate' || (isAll && rootOf(file) === 'long'));
   }
-  if (scope === 'quick') return [];
   const [part, parts] = (shard ?? '1/1').split('/').map(Number);
   if (!part || !parts || part > parts) throw new Error(`--shard takes n/m, such as 1/3; this is ${shard}`);
   return listSuites(scope)
