@@ -20,7 +20,7 @@ export function watchTypes(name: string, project: string, sources: readonly stri
   const stopping = new AbortController();
   let compiler: GuardedChild | undefined;
   let hadErrors = false;
-  let isCompiling = false;
+  let compiling: Promise<void> | undefined;
   let hasChanged = false;
 
   async function compileOnce(isWhole: boolean): Promise<void> {
@@ -45,29 +45,33 @@ export function watchTypes(name: string, project: string, sources: readonly stri
    * One compiler at a time. A file that changes while it runs may be older than its output, and `tsc -b` would take it for compiled: then
    * the next compiler takes everything anew.
    */
-  async function compile(): Promise<void> {
-    hasChanged = true;
-    if (isCompiling) return;
-    isCompiling = true;
+  async function compileWhileChanged(): Promise<void> {
     let isWhole = false;
-    while (hasChanged && !stopping.signal.aborted) {
+    while (hasChanged) {
       await sleep(quietMs);
+      if (stopping.signal.aborted) return;
       hasChanged = false;
       await compileOnce(isWhole).catch((error: unknown) => say(`The compiler does not start: ${String(error)}`));
       // What the watchers have seen until now was changed while it ran.
       await turn();
       isWhole = hasChanged;
     }
-    isCompiling = false;
+    compiling = undefined;
   }
 
-  const watchers = sources.map((folder) => fs.watch(folder, { recursive: true }, () => void compile()));
-  void compile();
+  const compile = (): void => {
+    hasChanged = true;
+    compiling ??= compileWhileChanged();
+  };
+
+  const watchers = sources.map((folder) => fs.watch(folder, { recursive: true }, compile));
+  compile();
   return {
     stop: async () => {
       stopping.abort();
       for (const watcher of watchers) watcher.close();
       await compiler?.stop('SIGTERM', stopTimeoutMs);
+      await compiling;
     },
   };
 }
