@@ -1,4 +1,5 @@
 import { createPager } from '@drydock/service/http/paging';
+import type { StreamLimits } from '@drydock/service/http/stream';
 import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api-process';
 import { databaseReady, layFoundation } from '@drydock/service/process/foundation';
 import { createHealthServer } from '@drydock/service/process/health-server';
@@ -20,7 +21,13 @@ import { createWebhookSecrets } from './webhooks/webhook.secret';
 const receiversIn = ({ DRYDOCK_WEBHOOK_ALLOW: list = '' }: Pick<WorkerConfig, 'DRYDOCK_WEBHOOK_ALLOW'>): ReadonlySet<string> =>
   new Set(list.split(',').filter((entry) => entry !== ''));
 
-export function composeApi(config: ServerConfig, gatewaysHave = waitForGateways): ApiProcess {
+/** What a deployment has as it is, and a test may have otherwise. */
+export interface KeysOptions {
+  streams?: Partial<StreamLimits>;
+  gatewaysHave?: () => Promise<void>;
+}
+
+export function composeApi(config: ServerConfig, { gatewaysHave = waitForGateways, streams }: KeysOptions = {}): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
   const secrets = createKeySecrets(config.SERVICE_SECRET, config.TOKEN_PEPPERS);
@@ -32,6 +39,7 @@ export function composeApi(config: ServerConfig, gatewaysHave = waitForGateways)
   lifetime.onClose('housekeeping', () => housekeeping.stop());
   const api = composeApiProcess(foundation, config, {
     name: 'keys',
+    ...(streams === undefined ? {} : { streams }),
     routes: routes({
       database,
       secrets,

@@ -1,11 +1,13 @@
 import { type ConformanceWorld, conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
-import { type KeysApi, startKeys } from '../test/keys-api';
+import { type KeysApi, startKeys, streams } from '../test/keys-api';
 
 let api: KeysApi;
 let world: ConformanceWorld;
 beforeAll(async () => {
+  // Each check waits for the end of an answer.
+  streams.lifetimeMs = 1_000;
   api = await startKeys();
   const [{ caller: owner }, { caller: stranger }] = [await api.bootstrap(), await api.bootstrap({ newKey: true })];
   world = {

@@ -18,10 +18,13 @@ import { openDatabase } from '../src/database.store';
 /** What a change of rights waits for before it is answered. Nothing, but where a test says so: there are no gateways here. */
 export const gateways = { have: async (): Promise<void> => undefined };
 
+/** For APIs that are started afterwards. A stream of events ends by its lifetime alone. */
+export const streams = { lifetimeMs: 60_000 };
+
 export const keys: TestedService = {
   name: 'keys',
   dir: path.resolve(__dirname, '..'),
-  compose: (environment) => composeApi(readServerConfig(environment), () => gateways.have()),
+  compose: (environment) => composeApi(readServerConfig(environment), { gatewaysHave: () => gateways.have(), streams }),
 };
 
 /** A key that is good, and who it makes the caller. */

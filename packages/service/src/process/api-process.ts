@@ -16,7 +16,7 @@ interface Beside {
   stop(): unknown;
 }
 
-export interface ApiOptions<Tx> extends Pick<ServiceOptions<Tx>, 'name' | 'routes' | 'internalRoutes'> {
+export interface ApiOptions<Tx> extends Pick<ServiceOptions<Tx>, 'name' | 'routes' | 'internalRoutes' | 'streams'> {
   /** By their names in the log: they start right before the first request and stop before the last one is answered. */
   beside?: Readonly<Record<string, Beside>>;
 }

@@ -1,4 +1,7 @@
 /**
+ * Waits for looks at the disk, which come every five seconds.
+ *
+ * @tier long
  * @processes
  */
 import { chmod, rm, writeFile } from 'node:fs/promises';
