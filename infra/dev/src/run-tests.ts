@@ -114,7 +114,8 @@ async function giveSecondChances(
   const flaky: string[] = [];
   for (const suite of broken.filter(mayRunAgain)) {
     write(`Once more, alone: ${suite.file}`);
-    if ((await runJest([suite.file], run)) !== 0) continue;
+    // jest runs a single file in its own process, which what a failed test left open would keep from ending.
+    if ((await runJest([suite.file], { ...run, args: ['--forceExit'] })) !== 0) continue;
     flaky.push(...(suite.failed.length > 0 ? suite.failed : ['(could not be loaded)']).map((title) => `${suite.file} › ${title}`));
   }
   const names = new Set(ran.map(({ file }) => file));
