@@ -76,9 +76,10 @@ test.each([
   ['twenty-one addresses', { allowed_ips: Array.from({ length: 21 }, (_, index) => `203.0.113.${index}`) }, '422 invalid_request'],
 ])('%s is refused, and nothing is changed', async (_what, body, refusal) => {
   const key = await api.mint(root.caller, { scopes: rights });
-  const before = await read(key);
+  // The first use of a key is noted some time after it.
+  const { last_used_at: _, ...before } = Object(await read(key));
   expect(refusalOf(await change(key, { name: 'never', ...body }))).toBe(refusal);
-  expect(await read(key)).toEqual(before);
+  expect(await read(key)).toMatchObject(before);
 });
 
 test('a key may bound itself, and lifts no limit of its own, neither on itself nor through another', async () => {
