@@ -48,6 +48,8 @@ const recordSchema = z.object({
       secret: z.string().default(''),
       /** While customers are locked out: the statements that let them in again, on either instance. */
       opening: z.array(z.string()).default([]),
+      /** What the last comparison that could decide found to differ. */
+      differed: z.array(z.string()).default([]),
     })
     .nullable(),
 });

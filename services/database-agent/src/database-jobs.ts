@@ -11,6 +11,7 @@ import {
   loadDumpJobSchema,
   loadDumpResultSchema,
   tryDumpResultSchema,
+  type UpgradeComparison,
   type UpgradeJudgement,
   upgradeJobSchema,
   type VerifyDumpJob,
@@ -27,7 +28,7 @@ import { z } from 'zod';
 import type { HostedDatabase } from './hosted-database';
 import type { HostedDatabases } from './hosted-databases';
 import type { Setup } from './job-setup';
-import { extensionsOf, moveOf } from './upgrade-changes';
+import { extensionsOf, moveOf, remembering } from './upgrade-changes';
 
 /** From the build output, also when this file itself runs from its source. */
 const programFile = path.resolve(__dirname, '../dist/job.program.js');
@@ -60,7 +61,7 @@ const runSetup = <Result>(setup: Setup, running: Running<Result>): Promise<Resul
 const anything = z.unknown();
 
 /** What a move was compared with is gone. */
-const uncompared: z.infer<typeof comparisonSchema> = { outcome: 'undecided', tables: 0, names: [] };
+const uncompared: UpgradeComparison = { outcome: 'undecided', tables: 0, names: [], recomputed: [], differed: [] };
 
 /** The work on customers' content that this host does, each piece in a process of its own. */
 export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobKind> {
@@ -82,9 +83,12 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
         if (phase === 'prepared' && isBehind) throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
         const move = await moveOf(database, spec.upgrade_id, fence);
-        const snapshotId = spec.stage === 'compare' ? await database.snapshot.read() : null;
-        const setup = { kind: 'stage' as const, stage: spec.stage, move, snapshot_id: snapshotId };
-        return runSetup(setup, { channel: null, signal, progress, result: spec.stage === 'compare' ? comparisonSchema : anything });
+        const setup = { kind: 'stage' as const, stage: spec.stage, move, snapshot_id: null };
+        const running = { channel: null, signal, progress };
+        if (spec.stage !== 'compare') return runSetup(setup, { ...running, result: anything });
+        const snapshotId = await database.snapshot.read();
+        const compared = await runSetup({ ...setup, snapshot_id: snapshotId }, { ...running, result: comparisonSchema });
+        return remembering(database, spec.upgrade_id, compared);
       },
     }),
     dump: jobKind({

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
-import type { PrepareTarget } from '@drydock/agent/database/protocol';
+import type { PrepareTarget, UpgradeComparison } from '@drydock/agent/database/protocol';
 import { listExtensions } from '@drydock/postgres/server/native-postgres';
 import { abandonMove } from '@drydock/postgres/upgrade/abandon';
 import { type Move, Stage } from '@drydock/postgres/upgrade/session';
@@ -56,6 +56,7 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
       connection_limit: connectionLimit,
       secret: newSecret(),
       opening: [],
+      differed: [],
     },
   });
 }
@@ -98,6 +99,19 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
   } finally {
     await stage.close();
   }
+}
+
+/** What was found to differ is kept: a comparison that has lost its snapshot since does not know it any more. */
+export async function remembering(
+  database: Pick<HostedDatabase, 'requireUpgrade' | 'saveUpgrade'>,
+  upgradeId: string,
+  compared: UpgradeComparison,
+): Promise<UpgradeComparison> {
+  const { differed } = database.requireUpgrade(upgradeId);
+  if (compared.outcome === 'undecided') return { ...compared, differed };
+  const names = compared.outcome === 'different' ? compared.names : [];
+  if (names.length > 0 || differed.length > 0) await database.saveUpgrade({ differed: names });
+  return compared;
 }
 
 /** After the comparison: the old instance rests, frozen and stopped. Throws `upgrade_mismatch` before the switch. */

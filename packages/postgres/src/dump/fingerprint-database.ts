@@ -5,7 +5,7 @@ import { splitStatements } from '../load/split-statements';
 import { openSession } from '../session/session';
 import { dumpBothSections } from './dump-schema';
 import { readLargeObjects } from './large-objects';
-import { listSequences, listTables, qualify } from './list-tables';
+import { listSequences, listTables, qualify, quoteName } from './list-tables';
 
 export interface DatabaseFingerprint {
   /** By `"schema"."table"`. The hash does not depend on the order of rows. */
@@ -18,9 +18,10 @@ export interface DatabaseFingerprint {
   digest: string;
 }
 
-/** Rows of one table and a hash over them, whatever their order. `name` is quoted and qualified. */
-export async function hashTable(client: pg.ClientBase, name: string): Promise<{ rows: number; hash: string }> {
-  return contentsSchema.parse((await client.query(contentsSql(name))).rows[0]);
+/** Rows of one table and a hash over them, whatever their order. `name` is quoted and qualified; `columns` are all of them when left out. */
+export async function hashTable(client: pg.ClientBase, name: string, columns?: readonly string[]): Promise<{ rows: number; hash: string }> {
+  const row = columns === undefined ? 't.*' : `row(${columns.map((column) => `t.${quoteName(column)}`).join(', ')})`;
+  return contentsSchema.parse((await client.query(contentsSql(name, row))).rows[0]);
 }
 
 const contentsSchema = z.object({ rows: z.coerce.number(), hash: z.string() });
@@ -30,9 +31,9 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
  * Two sums of independent 64-bit hashes over each row as text: twins count twice, unlike under xor. record_out is the type's output function; a cast to text could be the
  * customer's own function. `t.*` is the row, also where a column is called t.
  */
-const contentsSql = (table: string): string => `select count(*) as rows,
+const contentsSql = (table: string, row: string): string => `select count(*) as rows,
   coalesce(sum(pg_catalog.hashtextextended(r.line, 0)), 0)::text || ':' || coalesce(sum(pg_catalog.hashtextextended(r.line, 7)), 0)::text as hash
-  from (select pg_catalog.textin(pg_catalog.record_out(t.*)) as line from only ${table} as t) as r`;
+  from (select pg_catalog.textin(pg_catalog.record_out(${row})) as line from only ${table} as t) as r`;
 
 async function hashTables(client: pg.Client, names: string[]): Promise<DatabaseFingerprint['tables']> {
   const tables: DatabaseFingerprint['tables'] = {};

@@ -154,6 +154,10 @@ export interface Comparison {
   tables: number;
   /** Tables, sequences and large objects that differ or could not be decided. For the log and staff. */
   names: readonly string[];
+  /** What Postgres computes itself and the new version has computed otherwise, with the statements that compute anew what is made of it. */
+  recomputed: readonly { object: string; statements: readonly string[] }[];
+  /** Of an undecided one: what an earlier comparison of the same upgrade found to differ. */
+  differed: readonly string[];
 }
 
 /** What handlers may ask. Rejections mean that the provider does not answer, except for a {@link DatabaseProviderError}. */

@@ -19,6 +19,7 @@ import { definitely } from '../databases/definite-failure';
 import { sandboxBehaviour } from '../databases/sandbox.rules';
 import { defineWorkflow, refOf } from '../databases/work';
 import type { Upgrade, UpgradePath } from '../providers/database-provider';
+import { findingsOfComparison } from './comparison-findings';
 import { cutOver, endForgotten, hasSwitched, takeBack } from './cut-over';
 import { beginEndOfUpgrade } from './end-abandoned-upgrade.workflow';
 import { retireLater } from './retire-old-instance.workflow';
@@ -138,10 +139,16 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
     weight: 4,
     run: async (step, context) => {
       const call = { ...fencedCall(step), progress: step.progress };
-      const { outcome, tables, names } = await definitely(context.provider.compare(refOf(step), upgradeOf(step), call));
+      const compared = await definitely(context.provider.compare(refOf(step), upgradeOf(step), call));
+      const { outcome, tables, names, differed } = compared;
       if (outcome === 'different') throw fail('upgrade_content_differs', { internal: names.join(', ') });
-      if (outcome === 'undecided') step.log.warn({ names }, 'what was written since the cutover could not be compared');
-      return { outcome, tables };
+      const findings = findingsOfComparison(compared);
+      if (outcome === 'undecided') {
+        step.log.warn({ names, differed }, 'what was written since the cutover could not be compared');
+        // What was found to differ is not made equal by the loss of what it was compared with.
+        if (differed.length > 0) throw fail('upgrade_content_differs', { internal: differed.join(', '), extra: { findings } });
+      }
+      return { outcome, tables, findings };
     },
   })
   .step('finish', {

@@ -19,6 +19,8 @@ const quiet: Facts = {
   sequences: 0,
   materializedViews: 0,
   regColumns: 0,
+  computed: [],
+  textSearchColumns: [],
   md5Passwords: 0,
   roles: 0,
 };

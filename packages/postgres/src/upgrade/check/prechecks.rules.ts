@@ -22,6 +22,10 @@ export interface Facts {
   sequences: number;
   materializedViews: number;
   regColumns: number;
+  /** Stored generated columns and expression indexes whose functions the new version may have changed, each with its kind. */
+  computed: readonly string[];
+  /** Columns of text search values that are not generated. */
+  textSearchColumns: readonly string[];
   md5Passwords: number;
   roles: number;
 }
@@ -125,6 +129,20 @@ function warningsOf(facts: Facts): Finding[] {
       warning(
         'large_objects',
         `${megabytes(facts.largeObjects.bytes)} of large objects are looked through within the pause, which makes it longer.`,
+      ),
+    );
+  if (facts.computed.length > 0)
+    findings.push(
+      warning(
+        'computed_anew',
+        `Version ${facts.toMajor} computes these anew, and their values may differ from those of ${facts.fromMajor}, because it stems some words differently: ${namesOf(facts.computed)}.`,
+      ),
+    );
+  if (facts.textSearchColumns.length > 0)
+    findings.push(
+      warning(
+        'text_search_kept',
+        `These keep the words that ${facts.fromMajor} has stemmed; a search that ${facts.toMajor} stems may miss them until they are written anew: ${namesOf(facts.textSearchColumns)}.`,
       ),
     );
   if (facts.md5Passwords > 0)

@@ -65,6 +65,26 @@ const unloggedSql = `select count(*) as count, coalesce(sum(pg_catalog.pg_relati
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and c.relpersistence = 'u' and ${own}`;
 const namedSchema = z.object({ name: z.string() });
 
+/** Text search and Unicode normalization follow tables of words and characters that a major brings along; a function of the customer's may call them. */
+const changingSql = (expression: string): string =>
+  `(${expression} ~ '\\m(to_tsvector|(plain|phrase|websearch_)?to_tsquery|ts_lexize|ts_headline|jsonb?_to_tsvector|unaccent|"?normalize"?)\\('`;
+/** A function of the customer's own stands in pg_depend; one of Postgres is pinned there and stands in the expression alone. */
+const callsSql = (catalogue: string, id: string): string =>
+  ` or exists (select from pg_catalog.pg_depend p where p.classid = 'pg_catalog.${catalogue}'::regclass and p.objid = ${id} and p.refclassid = 'pg_catalog.pg_proc'::regclass))`;
+const computedSql = `select 'column ' || pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname) || '.' || pg_catalog.quote_ident(a.attname) as name
+  from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+    join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+  where a.attgenerated = 's' and not a.attisdropped and c.relkind in ('r', 'p') and not c.relispartition and ${own}
+    and ${changingSql('pg_catalog.pg_get_expr(d.adbin, d.adrelid)')}${callsSql('pg_attrdef', 'd.oid')}
+  union all select 'index ' || pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
+  from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where (i.indexprs is not null or i.indpred is not null) and not c.relispartition and ${own}
+    and ${changingSql('pg_catalog.pg_get_indexdef(i.indexrelid)')}${callsSql('pg_class', 'i.indexrelid')} order by 1`;
+const textSearchSql = `select pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname) || '.' || pg_catalog.quote_ident(a.attname) as name
+  from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where a.atttypid = 'pg_catalog.tsvector'::regtype and a.attgenerated = '' and a.attnum > 0 and not a.attisdropped
+    and c.relkind in ('r', 'p') and not c.relispartition and ${own} order by 1`;
+
 async function tablesWithRows(client: pg.ClientBase): Promise<string[]> {
   const names = (await readRows(client, namedSchema, extensionTablesSql)).map(({ name }) => name);
   const filled: string[] = [];
@@ -134,6 +154,8 @@ async function gatherFacts(server: pg.ClientBase, client: pg.ClientBase, request
     sequences: counts.sequences,
     materializedViews: counts.materialized_views,
     regColumns: counts.reg_columns,
+    computed: (await readRows(client, namedSchema, computedSql)).map(({ name }) => name),
+    textSearchColumns: (await readRows(client, namedSchema, textSearchSql)).map(({ name }) => name),
     md5Passwords: whole.md5_passwords,
     roles: whole.roles,
   };

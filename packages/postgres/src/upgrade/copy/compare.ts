@@ -1,20 +1,22 @@
 import type pg from 'pg';
 import { z } from 'zod';
-import { hashTable } from '../../dump/fingerprint-database';
 import { qualify } from '../../dump/list-tables';
 import { customerTables } from '../check/customer-tables';
 import { type Move, readRows, withStage } from '../session';
 import { hashLargeObject, listLargeObjects } from './large-objects';
+import { computedColumns, holdTheSame, type Recomputed, recomputedColumns, recomputedViews } from './recomputed';
 import { readPositions, sequenceNames } from './sequences';
 
 export interface Comparison {
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;
   names: readonly string[];
+  /** What each version computes itself and has computed otherwise. It is no difference in content. */
+  recomputed: readonly Recomputed[];
 }
 
 /**
- * Stage: the frozen old database against the new one, row by row as hashes, with the large objects and the sequences. `snapshotId` was exported by a transaction of the
+ * Compares what the customer wrote; what Postgres computes from it is compared apart, in `recomputed`. Stage: the frozen old database against the new one, row by row as hashes, with the large objects and the sequences. `snapshotId` was exported by a transaction of the
  * new database at the cutover and is still open; null when it was lost, then tables that were written since cannot be decided.
  */
 export async function compareDatabases(move: Move, snapshotId: string | null): Promise<Comparison> {
@@ -24,22 +26,24 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
     await old.query('begin isolation level repeatable read read only');
     await snapshot.query('begin isolation level repeatable read read only');
     if (snapshotId !== null) await snapshot.query(`set transaction snapshot ${snapshot.escapeLiteral(snapshotId)}`);
-    const tables = (await customerTables(old, stage.own)).map(qualify);
+    const tables = await customerTables(old, stage.own);
+    const computed = await computedColumns(old);
+    const recomputed: Recomputed[] = [];
     for (const [index, table] of tables.entries()) {
-      if (!(await isSame(old, snapshot, table))) differing.push(table);
+      const name = qualify(table);
+      const columns = computed.get(name);
+      if (!(await holdTheSame(old, snapshot, name, columns && table.columns))) differing.push(name);
+      else if (columns) recomputed.push(...(await recomputedColumns(old, snapshot, table, columns)));
       move.progress?.((index + 1) / tables.length);
     }
+    // Without its snapshot, a view that the customer has refreshed since would be told.
+    if (snapshotId !== null) recomputed.push(...(await recomputedViews(old, snapshot)));
     differing.push(...(await differingObjects(old, snapshot)));
     const behind = await sequencesBehind(old, target);
     const isUndecided = snapshotId === null && behind.length === 0 && differing.length > 0;
     const names = [...differing, ...behind];
-    return { outcome: names.length === 0 ? 'equal' : isUndecided ? 'undecided' : 'different', tables: tables.length, names };
+    return { outcome: names.length === 0 ? 'equal' : isUndecided ? 'undecided' : 'different', tables: tables.length, names, recomputed };
   });
-}
-
-async function isSame(old: pg.ClientBase, target: pg.ClientBase, table: string): Promise<boolean> {
-  const [before, after] = await Promise.all([hashTable(old, table), hashTable(target, table)]);
-  return before.rows === after.rows && before.hash === after.hash;
 }
 
 async function differingObjects(old: pg.ClientBase, target: pg.ClientBase): Promise<string[]> {

@@ -1,0 +1,79 @@
+import type pg from 'pg';
+import { z } from 'zod';
+import { hashTable } from '../../dump/fingerprint-database';
+import { qualify, quoteName } from '../../dump/list-tables';
+import type { CustomerTable } from '../check/customer-tables';
+import { readRows } from '../session';
+
+/** A value that Postgres computes from what the customer wrote, and that the new version computes otherwise than the old one has stored it. */
+export interface Recomputed {
+  /** With its kind, such as `column "public"."notes"."search"`. */
+  object: string;
+  /** Computes once more what is made of it. Empty when nothing is. */
+  statements: readonly string[];
+}
+
+const own = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
+const namedSchema = z.object({ schema: z.string(), name: z.string() });
+
+const columnsSql = `select n.nspname as schema, c.relname as name, a.attname as column
+  from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where c.relkind = 'r' and a.attnum > 0 and not a.attisdropped and a.attgenerated = 's' and ${own} order by a.attrelid, a.attnum`;
+
+/** Stored generated columns by their table, qualified. */
+export async function computedColumns(client: pg.ClientBase): Promise<Map<string, string[]>> {
+  const columns = new Map<string, string[]>();
+  for (const row of await readRows(client, namedSchema.extend({ column: z.string() }), columnsSql))
+    columns.set(qualify(row), [...(columns.get(qualify(row)) ?? []), row.column]);
+  return columns;
+}
+
+/** What is stored of a column: indexes and materialized views. */
+const dependentsSql = `select distinct n.nspname as schema, c.relname as name, c.relkind = 'm' as is_view
+  from pg_catalog.pg_attribute a
+  join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_class'::regclass and d.refobjid = a.attrelid and d.refobjsubid = a.attnum
+  left join pg_catalog.pg_rewrite r on d.classid = 'pg_catalog.pg_rewrite'::regclass and r.oid = d.objid
+  join pg_catalog.pg_class c on c.oid = case when d.classid = 'pg_catalog.pg_class'::regclass then d.objid else r.ev_class end
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where a.attrelid = pg_catalog.to_regclass($1)::oid and a.attname = $2 and c.relkind in ('i', 'm') order by 3, 1, 2`;
+
+/** The generated columns of one table whose written columns are equal. A value counts together with the row that it belongs to. */
+export async function recomputedColumns(
+  old: pg.ClientBase,
+  target: pg.ClientBase,
+  table: CustomerTable,
+  columns: readonly string[],
+): Promise<Recomputed[]> {
+  const name = qualify(table);
+  const recomputed: Recomputed[] = [];
+  for (const column of columns) {
+    if (await holdTheSame(old, target, name, [...table.columns, column])) continue;
+    const dependents = await readRows(target, namedSchema.extend({ is_view: z.boolean() }), dependentsSql, [name, column]);
+    recomputed.push({
+      object: `column ${name}.${quoteName(column)}`,
+      statements: dependents.map(
+        (dependent) => `${dependent.is_view ? 'REFRESH MATERIALIZED VIEW' : 'REINDEX INDEX'} ${qualify(dependent)};`,
+      ),
+    });
+  }
+  return recomputed;
+}
+
+const viewsSql = `select n.nspname as schema, c.relname as name from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where c.relkind = 'm' and c.relispopulated and ${own} order by 1, 2`;
+
+/** Materialized views are filled by the new version itself: one that was stale before holds other rows as well. */
+export async function recomputedViews(old: pg.ClientBase, target: pg.ClientBase): Promise<Recomputed[]> {
+  const filled = new Set((await readRows(target, namedSchema, viewsSql)).map(qualify));
+  const recomputed: Recomputed[] = [];
+  for (const name of (await readRows(old, namedSchema, viewsSql)).map(qualify))
+    if (filled.has(name) && !(await holdTheSame(old, target, name)))
+      recomputed.push({ object: `materialized view ${name}`, statements: [`REFRESH MATERIALIZED VIEW ${name};`] });
+  return recomputed;
+}
+
+/** By a hash over the rows. */
+export async function holdTheSame(old: pg.ClientBase, target: pg.ClientBase, name: string, columns?: readonly string[]): Promise<boolean> {
+  const [before, after] = await Promise.all([hashTable(old, name, columns), hashTable(target, name, columns)]);
+  return before.rows === after.rows && before.hash === after.hash;
+}

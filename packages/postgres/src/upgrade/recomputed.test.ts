@@ -1,0 +1,112 @@
+/**
+ * What the new version computes otherwise than the old one did.
+ *
+ * @processes
+ */
+import { type Customer, createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
+import { runSql, withClient } from '../testing/run-sql';
+import { catchUp } from './catch-up';
+import { checkUpgrade } from './check/prechecks';
+import { compareDatabases } from './copy/compare';
+import { copyData } from './copy/copy-data';
+import { copySchema } from './copy/copy-schema';
+import { withDatabase } from './session';
+
+let servers: TwoServers;
+beforeAll(async () => {
+  servers = await startTwoServers();
+});
+afterAll(() => servers.stop());
+
+/** Work on a moment of the new database, which is kept for as long. */
+const atSnapshot = (move: Customer, work: (id: string) => Promise<void>): Promise<void> =>
+  withClient(withDatabase(move.targetUrl, move.databaseName), async (client) => {
+    await client.query('begin isolation level repeatable read read only');
+    await work((await client.query('select pg_export_snapshot() as id')).rows[0].id);
+  });
+
+/** Words that 16 and 18 stem differently, and languages whose words they stem alike. */
+const texts = {
+  english: 'added ebbed egging',
+  german: 'läuferinnen lehrerinnen system hoerer',
+  italian: 'divano',
+  romanian: 'aceşti şcoală',
+  french: 'heureusement nationalité',
+  spanish: 'rápidamente acciones',
+  dutch: 'mogelijkheden kinderen',
+  swedish: 'möjligheterna flickorna',
+  portuguese: 'rapidamente nações',
+  russian: 'вагонами важнейших',
+  hungarian: 'házakban gyerekeknek',
+  turkish: 'kitaplarım evlerimizden',
+};
+const changing = ['english', 'german', 'italian', 'romanian'];
+
+const tableOf = ([language, text]: [string, string]): string => `
+  create table ${language} (id int primary key, body text, search tsvector generated always as (to_tsvector('${language}', body)) stored,
+    letters int generated always as (length(body)) stored);
+  create index ${language}_search on ${language} using gin (search);
+  insert into ${language} (id, body) values (1, '${text}')`;
+
+test('text search columns of twelve languages are computed by the new version: told with what is made of them, and no difference in content', async () => {
+  const move = await createCustomer(
+    servers,
+    'words_shop',
+    ...Object.entries(texts).map(tableOf),
+    'create materialized view words as select id, search from english',
+    "create index by_expression on english using gin (to_tsvector('english', body))",
+    'create table filled (id int primary key, body text, search tsvector)',
+    "insert into filled values (1, 'added', to_tsvector('english', 'added'))",
+  );
+  const { findings } = await checkUpgrade({
+    url: move.oldUrl,
+    databaseName: move.databaseName,
+    toMajor: 18,
+    extensionsOfTarget: [],
+    freeBytes: 1e12,
+  });
+  const warned = (code: string): string => findings.find((finding) => finding.code === code)?.detail ?? '';
+  expect(warned('computed_anew')).toMatch(/column public\.dutch\.search.* and 8 more\.$/);
+  expect(warned('text_search_kept')).toContain('public.filled.search');
+
+  await copySchema(move);
+  // One row goes over by the copy, one by replication: both are computed there.
+  await copyData(move);
+  await withClient(move.ownUrl, (client) => client.query("insert into english (id, body) values (2, 'egging')"));
+  await catchUp(move);
+  await cutOver(move);
+  await atSnapshot(move, async (id) => {
+    const { outcome, names, recomputed } = await compareDatabases(move, id);
+    expect([outcome, names]).toEqual(['equal', []]);
+    expect(recomputed.map(({ object }) => object).sort()).toEqual([
+      ...changing.map((language) => `column "public"."${language}"."search"`),
+      'materialized view "public"."words"',
+    ]);
+    expect(recomputed.find(({ object }) => object.includes('"english"'))?.statements).toEqual([
+      'REINDEX INDEX "public"."english_search";',
+      'REFRESH MATERIALIZED VIEW "public"."words";',
+    ]);
+    // The statements are such that the owner can run them.
+    for (const { statements } of recomputed) for (const statement of statements) await runSql(move.ownTargetUrl, statement);
+  });
+  expect(
+    await runSql(move.ownTargetUrl, "select search::text from english where search @@ to_tsquery('english', 'egging') order by id"),
+  ).toEqual([{ search: "'add':1 'ebb':2 'egg':3" }, { search: "'egg':1" }]);
+  await endMove(move);
+});
+
+test('a written value that differs is a difference, also beside a generated column; without its snapshot it is undecided', async () => {
+  const move = await createCustomer(
+    servers,
+    'written_shop',
+    `create table t (id int primary key, "t" text, body text, search tsvector generated always as (to_tsvector('english', body)) stored)`,
+    "insert into t values (1, 'a', 'added')",
+  );
+  for (const stage of [copySchema, copyData, catchUp, cutOver]) await stage(move);
+  await withClient(move.ownTargetUrl, (client) => client.query('update t set "t" = \'b\''));
+  await atSnapshot(move, async (id) => {
+    expect(await compareDatabases(move, id)).toMatchObject({ outcome: 'different', names: ['"public"."t"'], recomputed: [] });
+  });
+  expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'undecided', names: ['"public"."t"'] });
+  await endMove(move);
+});

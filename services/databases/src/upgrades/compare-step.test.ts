@@ -1,0 +1,63 @@
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import type { WorkContext } from '../databases/work';
+import type { Comparison } from '../providers/database-provider';
+import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
+
+const same: Comparison = { outcome: 'equal', tables: 3, names: [], recomputed: [], differed: [] };
+const warn = jest.fn();
+const step = {
+  workflowId: 'w',
+  orgId: 'o',
+  mode: 'live',
+  subject: { type: 'database', id: 'd' },
+  input: { toMajor: 18 },
+  outputs: { precheck: { path: 'logical' } },
+  fence: '1',
+  signal: new AbortController().signal,
+  progress: () => undefined,
+  log: { warn },
+} as unknown as StepContext<unknown, unknown>;
+
+/** The step as the worker runs it, of a host that answers this. */
+async function compare(answer: Partial<Comparison>): Promise<unknown> {
+  const context = { provider: { compare: async () => ({ ...same, ...answer }) } } as unknown as WorkContext;
+  return upgradeDatabaseWorkflow.steps.find(({ name }) => name === 'compare')?.run(step, context);
+}
+
+it('an upgrade whose content is equal has nothing to tell', async () => {
+  expect(await compare({})).toEqual({ outcome: 'equal', tables: 3, findings: [] });
+});
+
+it('an upgrade whose content differs waits for staff', async () => {
+  await expect(compare({ outcome: 'different', names: ['"public"."notes"'] })).rejects.toMatchObject({
+    problem: { code: 'upgrade_content_differs', internal: '"public"."notes"' },
+  });
+});
+
+it('what the new version computes otherwise is told with the statement that computes anew what is made of it, and parks nothing', async () => {
+  const recomputed = [{ object: 'column "public"."notes"."search"', statements: ['REINDEX INDEX "public"."by_search";'] }];
+  expect(await compare({ recomputed })).toMatchObject({
+    outcome: 'equal',
+    findings: [
+      { level: 'WARNING', code: 'recomputed', detail: expect.stringMatching(/"notes"."search" .* REINDEX INDEX "public"."by_search";$/) },
+    ],
+  });
+});
+
+it('a comparison that could not decide is told to the owner as what it is', async () => {
+  expect(await compare({ outcome: 'undecided', names: ['"public"."notes"'] })).toMatchObject({
+    outcome: 'undecided',
+    findings: [{ level: 'WARNING', code: 'not_compared', detail: expect.stringMatching(/is not known: .*"public"."notes"/) }],
+  });
+  expect(warn).toHaveBeenCalled();
+});
+
+it('a retry that has lost its snapshot does not pass over what an earlier comparison found to differ', async () => {
+  await expect(compare({ outcome: 'undecided', names: ['"public"."notes"'], differed: ['"public"."orders"'] })).rejects.toMatchObject({
+    problem: {
+      code: 'upgrade_content_differs',
+      internal: '"public"."orders"',
+      extra: { findings: [{ code: 'not_compared', detail: expect.stringContaining('"public"."orders"') }] },
+    },
+  });
+});

@@ -1,0 +1,33 @@
+import type { Finding } from '@drydock/contracts/platform/preflight';
+import type { Comparison } from '../providers/database-provider';
+
+/** How many are told one by one. */
+const toldMax = 50;
+
+/** What the owner and staff are told of a comparison that found no difference. The engine shows them as the workflow's findings. */
+export function findingsOfComparison({ outcome, names, differed, recomputed }: Omit<Comparison, 'tables'>): Finding[] {
+  const findings: Finding[] =
+    outcome === 'undecided' ? [{ level: 'WARNING', code: 'not_compared', detail: undecided(names, differed) }] : [];
+  for (const { object, statements } of recomputed.slice(0, toldMax))
+    findings.push({ level: 'WARNING', code: 'recomputed', detail: changed(object, statements) });
+  const more = recomputed.length - toldMax;
+  if (more > 0) findings.push({ level: 'WARNING', code: 'more_findings', detail: `${more} more computed objects hold other values.` });
+  return findings;
+}
+
+function undecided(names: readonly string[], differed: readonly string[]): string {
+  const what = names.length > 0 ? `Written since the switch: ${told(names)}.` : 'Nothing of it was compared.';
+  const earlier = differed.length > 0 ? ` An earlier comparison found a difference in: ${told(differed)}.` : '';
+  return `Whether the new instance held the same as the old one at the switch is not known: the moment to compare with was lost with a restart. ${what}${earlier}`;
+}
+
+function changed(object: string, statements: readonly string[]): string {
+  const rebuild =
+    statements.length > 0
+      ? `What is made of it was computed at the upgrade; to compute it once more: ${statements.join(' ')}`
+      : 'No index and no materialized view is made of it.';
+  return `${object} holds other values than before: the new version has computed it from the same rows. ${rebuild}`;
+}
+
+const told = (names: readonly string[]): string =>
+  names.length > toldMax ? `${names.slice(0, toldMax).join(', ')} and ${names.length - toldMax} more` : names.join(', ');
