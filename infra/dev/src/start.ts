@@ -79,6 +79,7 @@ async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]>
     `  Keys, ids   ${path.join(shown, 'demo.json')}`,
     `  Processes   ${path.join(shown, 'processes.json')}`,
     `  Logs        ${path.join(shown, 'logs')}`,
+    ...(demo.unfinished ?? []).map(({ title, problem }) => `  Not done    ${title}: ${problem}. The next npm start tries again.`),
     '',
     'Try:',
     `  curl -s ${demo.base_url}/v1/sites -H 'Authorization: Bearer ${demo.live_key}'`,
