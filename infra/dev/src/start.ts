@@ -34,6 +34,7 @@ async function main(): Promise<void> {
   });
   try {
     const shown = names.length === 0 ? await startWithDemo(stack, config) : await startSome(stack, config, names);
+    if (isStopping()) return; // the parts of the demo that were under way have failed for that
     const notes = [...stack.notes(), ...(traces === undefined ? [] : [`Traces: ${traces.url} shows the last 300`])];
     process.stdout.write(`\n${[...shown, ...notes.map((note) => `  ${note}`)].join('\n')}\n\nCtrl-C stops everything.\n`);
     process.send?.('ready'); // to a test that started us
