@@ -179,6 +179,10 @@ async function build(filters) {
 }
 
 const [name = 'start', ...rest] = process.argv.slice(2);
+if (name === '--help' || name === '-h') {
+  process.stdout.write(`usage: npm run COMMAND [-- ARGUMENTS]\n  ${Object.keys(commands).join(', ')}\n`);
+  process.exit(0);
+}
 const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
 if (command === undefined) {
   say(`There is no command "${name}". There are: ${Object.keys(commands).join(', ')}.`);

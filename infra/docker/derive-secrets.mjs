@@ -7,9 +7,28 @@ import { hkdfSync, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const usage = `usage: [DRYDOCK_MASTER_KEY=HEX] node infra/docker/derive-secrets.mjs [FOLDER]
+  Writes a file for every secret to FOLDER (infra/docker/secrets). Without a master key one is made, and printed once.`;
+const { given: words, isHelp } = readArguments();
+function readArguments() {
+  try {
+    const { positionals, values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
+    if (positionals.length > 1) throw new Error(`Unexpected argument '${positionals[1]}'`);
+    return { given: positionals, isHelp: values.help };
+  } catch (error) {
+    console.error(`${error.message}\n${usage}`);
+    process.exit(2);
+  }
+}
+if (isHelp) {
+  console.log(usage);
+  process.exit(0);
+}
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const folder = path.resolve(process.argv[2] ?? path.join(here, 'secrets'));
+const folder = path.resolve(words[0] ?? path.join(here, 'secrets'));
 const given = process.env.DRYDOCK_MASTER_KEY || undefined;
 function refuse(why) {
   console.error(why);

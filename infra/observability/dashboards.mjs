@@ -1,6 +1,7 @@
 // Writes the dashboards of Grafana: `node infra/observability/dashboards.mjs [folder]`. A test compares the files with what this makes.
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { parseArgs } from 'node:util';
 
 /** Panels as [title, unit, expression, legend]; three in a row. */
 const dashboards = {
@@ -128,7 +129,21 @@ const variablesOf = (query) => [
     : [{ name: 'process', type: 'query', datasource, query, refresh: 2, current: { text: 'gateway', value: 'gateway' } }]),
 ];
 
-const folder = process.argv[2] ?? path.join(import.meta.dirname, 'grafana');
+const usage = 'usage: node infra/observability/dashboards.mjs [FOLDER]';
+const [target] = readArguments();
+function readArguments() {
+  try {
+    const { positionals, values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
+    if (positionals.length > 1) throw new Error(`Unexpected argument '${positionals[1]}'`);
+    if (!values.help) return positionals;
+  } catch (error) {
+    console.error(`${error.message}\n${usage}`);
+    process.exit(2);
+  }
+  console.log(usage);
+  process.exit(0);
+}
+const folder = target ?? path.join(import.meta.dirname, 'grafana');
 for (const [name, { title, panels, variable }] of Object.entries(dashboards)) {
   const dashboard = {
     uid: `drydock-${name}`,

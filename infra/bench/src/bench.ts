@@ -1,4 +1,5 @@
 // `npm run bench [name …]`: ours and the peer side by side in one run, and their ratio. Never a test; timings depend on the machine, ratios hardly.
+import { readCommandLine } from '@drydock/process/command-line';
 import { benchAccept } from './accept';
 import { benchExtraction, benchMemory } from './extraction';
 import { benchFirstStep } from './first-step';
@@ -42,7 +43,8 @@ async function main(names: string[]): Promise<void> {
   }
 }
 
-main(process.argv.slice(2)).then(
+const usage = `npm run bench [NAME…]   (${Object.keys(benches).join(', ')})`;
+main(readCommandLine(usage, { options: {}, wordsMax: Number.POSITIVE_INFINITY }).positionals).then(
   () => process.exit(0),
   (error: unknown) => {
     say(error instanceof Error ? (error.stack ?? error.message) : String(error));

@@ -1,6 +1,7 @@
 // `npm run compose`: writes docker-compose.yml and infra/docker/secrets.json, which are the topology in containers.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readCommandLine } from '@drydock/process/command-line';
 import { inRepo } from './dev-config';
 import {
   databaseUrl,
@@ -387,4 +388,9 @@ function main(isCheck: boolean): number {
   return isCheck && stale.length > 0 ? 1 : 0;
 }
 
-if (require.main === module) process.exitCode = main(process.argv.includes('--check'));
+if (require.main === module)
+  process.exitCode = main(
+    readCommandLine('npm run compose [-- --check]   writes the file anew; with --check it only compares', {
+      options: { check: { type: 'boolean', default: false } },
+    }).values.check,
+  );

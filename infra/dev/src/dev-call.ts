@@ -1,13 +1,15 @@
 // `npm run dev:call METHOD PATH [BODY]`: asks a service that runs alone, as the gateway would, with a token for this very request.
+
 import { randomUUID } from 'node:crypto';
 import { endpoints } from '@drydock/contracts/platform/endpoints';
 import { permissions } from '@drydock/contracts/platform/permissions';
+import { readCommandLine } from '@drydock/process/command-line';
 import { signRequestToken, tokenKey } from '@drydock/service/access/internal-token';
 import { request } from 'undici';
 import { type DevEnvironment, readDevEnvironment } from './dev-environment';
 import { servicesWithDatabase } from './place';
 
-const usage = `usage: npm run dev:call METHOD PATH [BODY]
+const usage = `npm run dev:call METHOD PATH [BODY]
   SERVICE=hosting names the service where the path alone does not; ORG_ID, KEY_ID and MODE=sandbox change who calls`;
 
 /** The organisation that asks when ORG_ID is not set: always the same, so that what one call makes the next one finds. */
@@ -67,9 +69,9 @@ function prettyText(text: string): string {
   }
 }
 
-const [method, path, body] = process.argv.slice(2);
+const [method, path, body] = readCommandLine(usage, { options: {}, wordsMax: 3 }).positionals;
 if (method === undefined || path === undefined || !path.startsWith('/')) {
-  process.stderr.write(`${usage}\n`);
+  process.stderr.write(`usage: ${usage}\n`);
   process.exitCode = 2;
 } else {
   void call(method.toUpperCase(), path, body).catch((error: unknown) => {

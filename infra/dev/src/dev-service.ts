@@ -1,6 +1,8 @@
 // `npm run dev SERVICE`: one service, its API and its worker, with what they own and nothing else, compiled and started again at every change.
+
 import fs from 'node:fs';
 import path from 'node:path';
+import { readCommandLine } from '@drydock/process/command-line';
 import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
 import { proveProcess } from '@drydock/process/process-proof';
 import { inRepo, readDevConfig } from './dev-config';
@@ -60,11 +62,12 @@ async function run(service: ServiceWithDatabase): Promise<void> {
 
 async function main(service: string | undefined): Promise<void> {
   const known = servicesWithDatabase.find((name) => name === service);
-  if (known === undefined) throw new Error(`usage: npm run dev ${servicesWithDatabase.join('|')}`);
+  if (known === undefined) throw new Error(`usage: ${usage}`);
   await run(known);
 }
 
-void main(process.argv[2]).catch((error: unknown) => {
+const usage = `npm run dev ${servicesWithDatabase.join('|')}`;
+void main(readCommandLine(usage, { options: {}, wordsMax: 1 }).positionals[0]).catch((error: unknown) => {
   say(error instanceof Error ? error.message : String(error));
   process.exit(1);
 });

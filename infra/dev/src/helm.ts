@@ -2,6 +2,7 @@
 // What an operator chooses (replicas, resources, addresses) is not in there; it is in the chart's values.yaml, which is written by hand.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readCommandLine } from '@drydock/process/command-line';
 import { stringify } from 'yaml';
 import { migrateTool, programPort, secretFilesOf, volumesRoot } from './compose';
 import { inRepo } from './dev-config';
@@ -94,4 +95,9 @@ function main(isCheck: boolean): number {
   return isStale && isCheck ? 1 : 0;
 }
 
-if (require.main === module) process.exitCode = main(process.argv.includes('--check'));
+if (require.main === module)
+  process.exitCode = main(
+    readCommandLine('npm run helm [-- --check]   writes the file anew; with --check it only compares', {
+      options: { check: { type: 'boolean', default: false } },
+    }).values.check,
+  );

@@ -1,16 +1,18 @@
 // `npm run migrate:new -- SERVICE NAME`: writes the migration that brings a service's history up to its Prisma schema.
+
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { startPostgres } from '@drydock/postgres/server/postgres';
+import { readCommandLine } from '@drydock/process/command-line';
 import { inRepo } from './dev-config';
 
 const run = promisify(execFile);
 
 async function main(service: string | undefined, name: string | undefined): Promise<void> {
-  if (service === undefined || name === undefined) throw new Error('usage: npm run migrate:new -- SERVICE NAME   (hosting add_labels)');
+  if (service === undefined || name === undefined) throw new Error(`usage: ${usage}`);
   const serviceDir = inRepo(`services/${service}`);
   if (!fs.existsSync(path.join(serviceDir, 'prisma/schema'))) throw new Error(`There is no services/${service}/prisma/schema`);
   // the history is replayed into a shadow database: a throw-away server will do, and nobody's data is near
@@ -29,7 +31,9 @@ async function main(service: string | undefined, name: string | undefined): Prom
   }
 }
 
-void main(process.argv[2], process.argv[3]).catch((error: unknown) => {
+const usage = 'npm run migrate:new -- SERVICE NAME   (hosting add_labels)';
+const [service, name] = readCommandLine(usage, { options: {}, wordsMax: 2 }).positionals;
+void main(service, name).catch((error: unknown) => {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;
 });

@@ -1,9 +1,10 @@
 // `npm run mutants`: plants one defect after another in a copy of the working tree and runs the suites of the gate that should find it. That is how we know that
 // a short gate is a good one. Names run only those defects; `--whole` runs every suite of `npm test` for each.
+
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
+import { readCommandLine } from '@drydock/process/command-line';
 import { copyTree, packageOf } from './mutants/copy';
 import { type Defect, defects, whyUnfit } from './mutants/defects';
 import { isBroken, readSuites, type Suite, scratchFile } from './tests/suites';
@@ -91,8 +92,13 @@ async function tryAll(copy: string, chosen: readonly Defect[], isWhole: boolean)
   return failed;
 }
 
-async function main(args: string[]): Promise<number> {
-  const { values, positionals } = parseArgs({ args, options: { whole: { type: 'boolean', default: false } }, allowPositionals: true });
+const usage = 'npm run mutants [-- [--whole] [DEFECT…]]';
+
+async function main(): Promise<number> {
+  const { values, positionals } = readCommandLine(usage, {
+    options: { whole: { type: 'boolean', default: false } },
+    wordsMax: defects.length,
+  });
   const unknown = positionals.filter((name) => !defects.some((defect) => defect.name === name));
   if (unknown.length > 0)
     throw new Error(`There is no defect ${unknown.join(', ')}. There are: ${defects.map(({ name }) => name).join(', ')}.`);
@@ -120,7 +126,7 @@ async function inCopy(chosen: readonly Defect[], isWhole: boolean): Promise<numb
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(1));
-main(process.argv.slice(2)).then(
+main().then(
   (code) => process.exit(code),
   (error: unknown) => {
     write(error instanceof Error ? error.message : String(error));

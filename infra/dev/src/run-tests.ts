@@ -1,11 +1,12 @@
 // `npm test`: the checks, then the suites of the gate. `npm run test:all`: the long suites too. `npm run chaos`: hours. `npm run check`: the checks alone.
 // `npm test -- PATTERN` runs the suites that it names, whatever their tier. `npm test -- --as-root` runs those marked `@root`, as root.
 // Each ends in `N passed, N failed`, where each check counts as one.
+
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
+import { readCommandLine } from '@drydock/process/command-line';
 import { runChecks } from './tests/checks';
 import { describeRun, sum } from './tests/report';
 import { isBroken, listSuites, mayRunAgain, readSuites, rootOf, runJest, type Scope, type Suite, scratchFile } from './tests/suites';
@@ -32,8 +33,11 @@ const options = {
   afresh: { type: 'boolean', default: false },
 } as const;
 
-async function main(args: string[]): Promise<number> {
-  const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
+const usage =
+  'npm test [-- [--as-root] [PATTERN…]], npm run test:all [-- [--as-root] [--shard N/M] [--afresh]], npm run chaos, npm run check';
+
+async function main(): Promise<number> {
+  const { values, positionals } = readCommandLine(usage, { options, wordsMax: Number.POSITIVE_INFINITY });
   const isSelected = positionals.length > 0 || values['as-root'];
   const scope: Scope = values.chaos ? 'chaos' : values.all || isSelected ? 'all' : 'quick';
   const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
@@ -157,7 +161,7 @@ function add(counts: Counts, more: Counts): void {
   counts.skipped += more.skipped;
 }
 
-main(process.argv.slice(2)).then(
+main().then(
   (code) => process.exit(code),
   (error: unknown) => {
     write(error instanceof Error ? error.message : String(error));

@@ -1,7 +1,9 @@
 // `npm start`: the whole of Drydock in processes on this machine, with demo content, until Ctrl-C.
 // `npm start -- NAME…`: these processes and what they need, without demo content.
 // `npm start -- --traces`: with a page that shows the traces of all of them.
+
 import path from 'node:path';
+import { readCommandLine } from '@drydock/process/command-line';
 import { proveProcess } from '@drydock/process/process-proof';
 import { Listr } from 'listr2';
 import type { Demo } from './demo/demo-file';
@@ -12,15 +14,18 @@ import { publishDevEnvironment } from './dev-environment';
 import { servicesWithDatabase } from './place';
 import { openStack, type Stack } from './stack';
 import { stopOnSignal } from './stop-on-signal';
-import { findPlan } from './topology';
+import { findPlan, topology } from './topology';
 import { startTraceViewer, type TraceViewer } from './traces/trace-viewer';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
-async function main(given: readonly string[]): Promise<void> {
-  const names = given.filter((name) => name !== tracesFlag);
+async function main(): Promise<void> {
+  const { values, positionals: names } = readCommandLine(usage, {
+    options: { traces: { type: 'boolean', default: false } },
+    wordsMax: topology.length,
+  });
   names.forEach(findPlan);
-  const { config, traces } = await withTraces(readDevConfig(process.env), given.includes(tracesFlag));
+  const { config, traces } = await withTraces(readDevConfig(process.env), values.traces);
   const stack = await openStack(config, say, names.length === 0 ? {} : { names });
   const { isStopping } = stopOnSignal(async () => {
     say('Stopping …');
@@ -29,6 +34,7 @@ async function main(given: readonly string[]): Promise<void> {
   });
   try {
     const shown = names.length === 0 ? await startWithDemo(stack, config) : await startSome(stack, config, names);
+    if (isStopping()) return; // the parts of the demo that were under way have failed for that
     const notes = [...stack.notes(), ...(traces === undefined ? [] : [`Traces: ${traces.url} shows the last 300`])];
     process.stdout.write(`\n${[...shown, ...notes.map((note) => `  ${note}`)].join('\n')}\n\nCtrl-C stops everything.\n`);
     process.send?.('ready'); // to a test that started us
@@ -40,13 +46,14 @@ async function main(given: readonly string[]): Promise<void> {
   }
 }
 
-const tracesFlag = '--traces';
+const usage = `npm start [-- [--traces] [NAME…]]
+  Everything with demo content; with names these processes and what they need, without it. --traces shows all traces in the browser.`;
 
 /** Where wanted, starts what shows traces, and has every process send all of its spans there, those of reads too. */
 async function withTraces(config: DevConfig, isWanted: boolean): Promise<{ config: DevConfig; traces?: TraceViewer }> {
   if (!isWanted) return { config };
   const { OTEL_EXPORTER_OTLP_ENDPOINT: elsewhere, ...common } = config.commonEnvironment;
-  if (elsewhere !== undefined) throw new Error(`Traces go to OTEL_EXPORTER_OTLP_ENDPOINT already: unset it, or leave ${tracesFlag} out`);
+  if (elsewhere !== undefined) throw new Error(`Traces go to OTEL_EXPORTER_OTLP_ENDPOINT already: unset it, or leave --traces out`);
   const traces = await startTraceViewer();
   const commonEnvironment = { TRACE_READS: '1', ...common, OTEL_EXPORTER_OTLP_ENDPOINT: traces.url };
   return { config: { ...config, commonEnvironment }, traces };
@@ -79,6 +86,7 @@ async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]>
     `  Keys, ids   ${path.join(shown, 'demo.json')}`,
     `  Processes   ${path.join(shown, 'processes.json')}`,
     `  Logs        ${path.join(shown, 'logs')}`,
+    ...(demo.unfinished ?? []).map(({ title, problem }) => `  Not done    ${title}: ${problem}. The next npm start tries again.`),
     '',
     'Try:',
     `  curl -s ${demo.base_url}/v1/sites -H 'Authorization: Bearer ${demo.live_key}'`,
@@ -130,7 +138,7 @@ async function runSteps(steps: readonly Step[], output: NodeJS.WriteStream = pro
   await new Listr(tasks, { registerSignalListeners: false, rendererOptions: { collapseErrors: false } }).run();
 }
 
-void main(process.argv.slice(2)).catch((error: unknown) => {
+void main().catch((error: unknown) => {
   say(error instanceof Error ? error.message : String(error));
   process.exit(1);
 });

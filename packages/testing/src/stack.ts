@@ -86,7 +86,10 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
     await stop();
     throw error;
   }
-  return { ...openRunningStack(dataDir, supervisor.pid ?? 0), stop };
+  const stack = openRunningStack(dataDir, supervisor.pid ?? 0);
+  if (stack.demo['unfinished'] === undefined) return { ...stack, stop };
+  await stop();
+  throw new Error(`The stack came up without all of its content:\n${JSON.stringify(stack.demo['unfinished'], null, 2)}`);
 }
 
 function stackEnvironment(options: StackOptions, dataDir: string): Record<string, string> {

@@ -60,6 +60,8 @@ export const demoSchema = z.object({
   /** The first has data and a backup, the second was never backed up. The url is its owner's and insists on TLS. */
   databases: z.array(z.object({ id: z.string(), url: z.string() })).optional(),
   processes_file: z.string(),
+  /** What could not be made, and why; absent when everything is there. The next start makes it. */
+  unfinished: z.array(z.object({ title: z.string(), problem: z.string() })).optional(),
 });
 export type Demo = z.infer<typeof demoSchema>;
 const partialSchema = demoSchema.partial();

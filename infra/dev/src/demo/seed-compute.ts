@@ -1,10 +1,11 @@
 import { emulatorAdmin } from '@drydock/emulators/admin-client';
 import { z } from 'zod';
 import type { Api } from './api';
+import { makeAnew } from './make-anew';
 import { poll } from './poll';
 import type { Seed, SeedContext } from './seed';
 
-const serverSchema = z.looseObject({ id: z.string(), status: z.string(), message: z.string() });
+const serverSchema = z.looseObject({ id: z.string(), created_at: z.string(), status: z.string(), message: z.string() });
 const snapshotsSchema = z.looseObject({ data: z.array(z.looseObject({ id: z.string(), description: z.string() })) });
 const workflowsSchema = z.looseObject({ data: z.array(z.looseObject({ kind: z.string(), status: z.string() })) });
 const machinesSchema = z.object({ servers: z.array(z.object({ id: z.int() })) });
@@ -48,10 +49,17 @@ async function diskOf({ cloud }: Ordered, serverId: string): Promise<string> {
 async function seedServer(ordered: Ordered, admin: SeedContext['hetzner']): Promise<DemoServer> {
   const { api, name, cloud } = ordered;
   const body = { name, deploy_target: 'fsn', plan_code: 'small', image: 'ubuntu-24.04', zone: 'fsn1' };
-  const made = await api('/v1/compute/servers', { method: 'POST', body, idempotencyKey: `demo-server-${name}` });
-  const { id } = serverSchema.parse(made.body);
+  const readServer = async (serverId: string) => serverSchema.parse((await api(`/v1/compute/servers/${serverId}`)).body);
+  const { id } = await makeAnew(
+    `demo-server-${name}`,
+    async (idempotencyKey) => serverSchema.parse((await api('/v1/compute/servers', { method: 'POST', body, idempotencyKey })).body),
+    async (made) => {
+      const { status, created_at } = await readServer(made.id);
+      return status === 'failed' ? created_at : null;
+    },
+  );
   await poll(`Ordering ${name}`, async () => {
-    const { status, message } = serverSchema.parse((await api(`/v1/compute/servers/${id}`)).body);
+    const { status, message } = await readServer(id);
     if (status === 'failed') throw new Error(`${name} could not be ordered (${message}); see the logs folder`);
     return status === 'active' ? status : null;
   });

@@ -1,12 +1,14 @@
 import pg from 'pg';
 import { z } from 'zod';
 import type { Api } from './api';
+import { makeAnew, problemOf } from './make-anew';
 import { poll } from './poll';
 import type { Seed } from './seed';
 
 const createdSchema = z.looseObject({ id: z.string(), password: z.string() });
 const databaseSchema = z.looseObject({
   status: z.string(),
+  created_at: z.string(),
   host: z.string(),
   port: z.int(),
   database_name: z.string(),
@@ -32,12 +34,17 @@ const content = `
 /** The same call gives the same database and password again. */
 async function makeDatabase(api: Api, label: string, key: string): Promise<DemoDatabase> {
   const body = { label, engine: 'postgres', engine_version: '16', size: 'small' };
-  const { id, password } = createdSchema.parse(
-    (await api('/v1/databases', { method: 'POST', body, idempotencyKey: `demo-database-${key}` })).body,
+  const { id, password } = await makeAnew(
+    `demo-database-${key}`,
+    async (idempotencyKey) => createdSchema.parse((await api('/v1/databases', { method: 'POST', body, idempotencyKey })).body),
+    async (made) => {
+      const { status, created_at } = databaseSchema.parse((await api(`/v1/databases/${made.id}`)).body);
+      return status === 'failed' ? created_at : null;
+    },
   );
   const made = await poll(`Creating ${label}`, async () => {
     const database = databaseSchema.parse((await api(`/v1/databases/${id}`)).body);
-    if (database.status === 'failed') throw new Error(`${label} could not be created; see the logs folder`);
+    if (database.status === 'failed') throw new Error(`${label} could not be created: ${await problemOf(api, `/v1/databases/${id}`)}`);
     return database.status === 'available' ? database : null;
   });
   const { host, port, username, database_name } = made;

@@ -2,6 +2,7 @@ import fs from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import type { Api } from './api';
+import { createSite, readSite } from './create-site';
 import type { Demo } from './demo-file';
 import { poll } from './poll';
 import type { Seed, SeedContext } from './seed';
@@ -26,42 +27,6 @@ interface World extends Pick<SeedContext, 'describeSite' | 'hostingCommand'> {
   prefix: string;
 }
 
-interface WantedSite {
-  name: string;
-  domain: string;
-  /** The last part of the idempotency key. */
-  key: string;
-  platform?: 'local' | 'vendor';
-}
-
-/** Resolves with its id once it serves, or once `isOver` says that there is nothing to wait for. */
-async function createSite(
-  { api }: World,
-  { name, domain, key, platform = 'local' }: WantedSite,
-  isOver: () => Promise<boolean> = async () => false,
-): Promise<string> {
-  const body = { name, primary_domain: domain, platform };
-  const created = await api('/v1/sites', { method: 'POST', body, idempotencyKey: `demo-site-${key}` });
-  const { id } = siteSchema.parse(created.body);
-  await poll(`Creating ${name}`, async () => {
-    if (await isOver()) return true;
-    const { status } = await readSite(api, id);
-    if (status === 'failed') throw new Error(`${name} could not be created; see the logs folder`);
-    return status === 'active' ? true : null;
-  });
-  return id;
-}
-
-/** A site that an interrupted seeding has deleted is gone for good, or about to be. */
-const readSite = (api: Api, id: string): Promise<{ status: string }> =>
-  api(`/v1/sites/${id}`).then(
-    ({ body }) => siteSchema.parse(body),
-    (error: unknown) => {
-      if (String(error).includes(' answered 404')) return { status: 'gone' };
-      throw error;
-    },
-  );
-
 /** The record of the site that once had this domain; made by deleting one. */
 async function deletedOf(world: World, state: State, domain: string): Promise<DeletedRecord> {
   const { api, describeSite } = world;
@@ -72,7 +37,7 @@ async function deletedOf(world: World, state: State, domain: string): Promise<De
   // What is at a vendor has no backup of ours: its deletion leaves nothing to come back from.
   const platform = state === 'no_backup' ? 'vendor' : 'local';
   const wanted = { name: `Deleted: ${state}`, domain, key: domain, platform } as const;
-  const id = await createSite(world, wanted, async () => (await find()) !== null);
+  const id = await createSite(api, wanted, async () => (await find()) !== null);
   if ((await readSite(api, id)).status === 'active') {
     if (platform === 'local') {
       const { files_dir: filesDir } = await describeSite(id);
@@ -97,7 +62,7 @@ async function seedState(world: World, state: State): Promise<string> {
       if ((await isThere()) === null) throw error;
     });
   }
-  if (state === 'domain_in_use') await createSite(world, { name: 'The new owner', domain, key: `${domain}-again` });
+  if (state === 'domain_in_use') await createSite(api, { name: 'The new owner', domain, key: `${domain}-again` });
   if (state === 'already_restored') {
     await api(`/v1/sites/deleted/${record.id}/restore`, { method: 'POST', idempotencyKey: `demo-restore-${domain}` });
     await poll(`Bringing ${domain} back`, async () =>

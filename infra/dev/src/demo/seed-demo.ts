@@ -1,5 +1,5 @@
 import { apiOf } from './api';
-import { type Demo, demoSchema, readDemo, writeDemo, writePartial } from './demo-file';
+import { type Demo, demoSchema, type PartialDemo, readDemo, writeDemo, writePartial } from './demo-file';
 import type { DemoTools } from './demo-tools';
 import type { Seed, SeedContext } from './seed';
 import { agencySeed } from './seed-agency';
@@ -28,7 +28,8 @@ const laterSeeds: readonly Seed[] = [sitesSeed, appSeed, offsiteSeed, vendorSeed
 
 /** Makes what is missing of the demo content, and brings its addresses up to date. */
 export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, ...means }: DemoContext): Promise<Demo> {
-  const demo = { ...readDemo(dataDir), base_url: baseUrl, processes_file: processesFile };
+  const { unfinished = [], ...made } = readDemo(dataDir);
+  const demo: PartialDemo = { ...made, base_url: baseUrl, processes_file: processesFile };
   const context: SeedContext = {
     ...means,
     demo,
@@ -43,13 +44,24 @@ export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, .
     },
   };
   const run = async ({ title, fields, seed }: Seed): Promise<void> => {
-    if (fields.every((field) => demo[field] !== undefined)) return;
+    if (fields.every((field) => demo[field] !== undefined) && !unfinished.some((part) => part.title === title)) return;
     say(title);
     await seed(context);
   };
   await run(keysSeed);
-  await Promise.all((extent === 'whole' ? laterSeeds : [sitesSeed]).map(run));
-  const whole = demoSchema.parse(demo);
+  const failed = await runAll(extent === 'whole' ? laterSeeds : [sitesSeed], run);
+  for (const { title, problem } of failed) say(`${title}: ${problem}`);
+  const whole = demoSchema.parse({ sites: [], ...demo, ...(failed.length === 0 ? {} : { unfinished: failed }) });
   writeDemo(dataDir, whole);
   return whole;
+}
+
+/** Runs each, whatever becomes of the others. Resolves with what failed and why. */
+async function runAll(seeds: readonly Seed[], run: (seed: Seed) => Promise<void>): Promise<NonNullable<Demo['unfinished']>> {
+  const ended = await Promise.allSettled(seeds.map(run));
+  return ended.flatMap((end, index) =>
+    end.status === 'fulfilled'
+      ? []
+      : [{ title: seeds[index]?.title ?? '', problem: end.reason instanceof Error ? end.reason.message : String(end.reason) }],
+  );
 }

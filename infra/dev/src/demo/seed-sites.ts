@@ -3,12 +3,16 @@ import path from 'node:path';
 import pg from 'pg';
 import { z } from 'zod';
 import type { Api } from './api';
+import { createSite } from './create-site';
+import { makeAnew, problemOf } from './make-anew';
 import { poll } from './poll';
 import type { Seed, SitePlace } from './seed';
 import { type DemoSite, demoSites } from './site-content';
 
-const siteSchema = z.looseObject({ id: z.string(), status: z.string(), name: z.string() });
-const surfaceSchema = z.looseObject({ in_progress: z.boolean(), backups: z.array(z.looseObject({ status: z.string() })) });
+const surfaceSchema = z.looseObject({
+  in_progress: z.boolean(),
+  backups: z.array(z.looseObject({ status: z.string(), created_at: z.string() })),
+});
 
 async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
   for (const [name, content] of Object.entries(site.files)) {
@@ -29,29 +33,31 @@ type DescribeSite = (siteId: string) => Promise<SitePlace>;
 
 /** The site is found again by its idempotency key, and its content is written by statements that can be repeated. */
 export async function putUpSite(api: Api, site: DemoSite, describeSite: DescribeSite): Promise<SitePlace & { id: string }> {
-  const created = await api('/v1/sites', {
-    method: 'POST',
-    body: { name: site.name, primary_domain: site.domain },
-    idempotencyKey: `demo-site-${site.domain}`,
-  });
-  const { id } = siteSchema.parse(created.body);
-  await poll(`Creating ${site.name}`, async () => {
-    const { status } = siteSchema.parse((await api(`/v1/sites/${id}`)).body);
-    if (status === 'failed') throw new Error(`${site.name} could not be created; see the logs folder`);
-    return status === 'active' ? status : null;
-  });
+  const id = await createSite(api, { name: site.name, domain: site.domain });
   const { url, files_dir, database_url } = await describeSite(id);
   await fillSite({ url, files_dir, database_url }, site);
   return { id, url, files_dir, database_url };
 }
 
+const readBackups = async (api: Api, id: string) => surfaceSchema.parse((await api(`/v1/sites/${id}/backups`)).body);
+const hasFailed = ({ in_progress, backups }: z.infer<typeof surfaceSchema>): boolean =>
+  !in_progress && !backups.some(({ status }) => status === 'completed');
+
 async function seedSite(api: Api, site: DemoSite, describeSite: DescribeSite): Promise<SitePlace & { id: string }> {
   const made = await putUpSite(api, site, describeSite);
   const { id } = made;
-  await api(`/v1/sites/${id}/backups`, { method: 'POST', body: {}, idempotencyKey: `demo-backup-${site.domain}` });
+  await makeAnew(
+    `demo-backup-${site.domain}`,
+    (idempotencyKey) => api(`/v1/sites/${id}/backups`, { method: 'POST', body: {}, idempotencyKey }),
+    async () => {
+      const surface = await readBackups(api, id);
+      return hasFailed(surface) ? (surface.backups[0]?.created_at ?? null) : null;
+    },
+  );
   await poll(`The first backup of ${site.name}`, async () => {
-    const surface = surfaceSchema.parse((await api(`/v1/sites/${id}/backups`)).body);
-    return surface.in_progress || !surface.backups.some((backup) => backup.status === 'completed') ? null : surface;
+    const surface = await readBackups(api, id);
+    if (hasFailed(surface)) throw new Error(`The first backup of ${site.name} failed: ${await problemOf(api, `/v1/sites/${id}`)}`);
+    return surface.in_progress ? null : surface;
   });
   return made;
 }
@@ -61,6 +67,9 @@ export const sitesSeed: Seed = {
   title: 'Making two sites and a first backup of each',
   fields: ['sites'],
   seed: async ({ api, describeSite, keep }) => {
-    keep({ sites: await Promise.all(demoSites.map((site) => seedSite(api('live_key'), site, describeSite))) });
+    const made = await Promise.allSettled(demoSites.map((site) => seedSite(api('live_key'), site, describeSite)));
+    keep({ sites: made.flatMap((site) => (site.status === 'fulfilled' ? [site.value] : [])) });
+    const failed = made.find((site) => site.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
   },
 };

@@ -1,11 +1,11 @@
 import { emulatorAdmin } from '@drydock/emulators/admin-client';
 import { z } from 'zod';
 import type { Api } from './api';
+import { createSite } from './create-site';
 import { poll } from './poll';
 import type { Seed, SeedContext } from './seed';
 import { vendorContentBefore, vendorContentNow } from './vendor-content';
 
-const siteSchema = z.looseObject({ id: z.string(), status: z.string() });
 const surfaceSchema = z.looseObject({ in_progress: z.boolean(), mailboxes: z.array(z.object({ points: z.array(z.unknown()) })) });
 const packagesSchema = z.object({ packages: z.array(z.looseObject({ id: z.int(), domain: z.string() })) });
 
@@ -17,14 +17,7 @@ interface VendorSite {
 
 /** A site at the vendor, with points of its website, its database and its mailbox, changed since. */
 async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<string> {
-  const body = { name: 'Lighthouse Tea', primary_domain: domain, platform: 'vendor' };
-  const created = await api('/v1/sites', { method: 'POST', body, idempotencyKey: `demo-site-${domain}` });
-  const { id } = siteSchema.parse(created.body);
-  await poll('Creating Lighthouse Tea', async () => {
-    const { status } = siteSchema.parse((await api(`/v1/sites/${id}`)).body);
-    if (status === 'failed') throw new Error('Lighthouse Tea could not be created; see the logs folder');
-    return status === 'active' ? status : null;
-  });
+  const id = await createSite(api, { name: 'Lighthouse Tea', domain, platform: 'vendor' });
   const path = `/v1/sites/${id}/vendor-snapshots`;
   const atRest = (what: string) =>
     poll(what, async () => {

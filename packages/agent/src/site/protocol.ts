@@ -53,6 +53,8 @@ export const probeAnswerSchema = z.object({
   http_status: z.int().nullable(),
   app_generation: z.int().nullable(),
   sql_ok: z.boolean(),
+  /** False: no answer in time, or the server is starting. An older agent does not say so. */
+  sql_answered: z.boolean().default(true),
   detail: z.string(),
 });
 /** `generation` counts the processes that the site's application has had, `pid` is the running one's. */

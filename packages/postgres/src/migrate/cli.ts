@@ -1,9 +1,10 @@
+import { readCommandLine } from '@drydock/process/command-line';
 import { readVariable } from '@drydock/process/secret-file';
 import { z } from 'zod';
 import { createMigration, deployMigrations, findPendingSql } from './migrate';
 import { ensureServiceDatabases } from './service-databases';
 
-const usage = `usage: cli.js deploy|pending|create SERVICE_DIR [NAME]   (DATABASE_URL; for pending and create an admin URL)
+const usage = `cli.js deploy|pending|create SERVICE_DIR [NAME]   (DATABASE_URL; for pending and create an admin URL)
        cli.js databases                                  (ADMIN_DATABASE_URL, and DATABASES as [{"name", "password"}])
 Settings are environment variables, or files that NAME_FILE names.`;
 
@@ -13,7 +14,7 @@ const databasesSchema = z.array(z.strictObject({ name: z.string().regex(/^[a-z_]
 async function createDatabases(): Promise<string[]> {
   const adminUrl = readVariable(process.env, 'ADMIN_DATABASE_URL');
   const databases = readVariable(process.env, 'DATABASES');
-  if (adminUrl === undefined || databases === undefined) throw new Error(usage);
+  if (adminUrl === undefined || databases === undefined) throw new Error(`usage: ${usage}`);
   const wanted = databasesSchema.parse(JSON.parse(databases));
   await ensureServiceDatabases(adminUrl, wanted);
   return wanted.map(({ name }) => name);
@@ -24,14 +25,15 @@ async function main(command: string | undefined, serviceDir: string | undefined,
   if (command === 'databases') return createDatabases();
   // Never an argument, because a command line is readable by every user of the machine.
   const databaseUrl = readVariable(process.env, 'DATABASE_URL');
-  if (serviceDir === undefined || databaseUrl === undefined) throw new Error(usage);
+  if (serviceDir === undefined || databaseUrl === undefined) throw new Error(`usage: ${usage}`);
   if (command === 'deploy') return deployMigrations(serviceDir, databaseUrl);
   if (command === 'pending') return findPendingSql(serviceDir, databaseUrl);
   if (command === 'create' && name !== undefined) return createMigration(serviceDir, databaseUrl, name, new Date());
-  throw new Error(usage);
+  throw new Error(`usage: ${usage}`);
 }
 
-main(process.argv[2], process.argv[3], process.argv[4]).then(
+const [command, serviceDir, name] = readCommandLine(usage, { options: {}, wordsMax: 3 }).positionals;
+main(command, serviceDir, name).then(
   (result) => {
     process.stdout.write(`${JSON.stringify(result)}\n`, () => process.exit(0));
   },

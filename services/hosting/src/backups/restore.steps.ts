@@ -4,6 +4,7 @@ import type { Finding } from '@drydock/contracts/platform/preflight';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { type ArchiveToStage, type HostedSite, hostOf, type Probe } from '../providers/site-host';
+import { askSite, outcomeOf, whileFrozen } from '../sites/ask-site';
 import { serves } from '../sites/probe.rules';
 import { refOf, type WorkContext } from '../sites/work';
 import { definitely } from './definite-failure';
@@ -118,10 +119,17 @@ export async function assertRebuilt(
   return { serves: serves(probe) };
 }
 
-function probeRestored(context: WorkContext, step: Step, platform: SitePlatform, failsOnPurpose: boolean): Promise<Probe> {
+async function probeRestored(context: WorkContext, step: Step, platform: SitePlatform, failsOnPurpose: boolean): Promise<Probe> {
   if (failsOnPurpose) throw fail('restore_probe_failed', { internal: 'the sandbox site asked for it by its name' });
-  return hostOf(context.siteHosts, platform).probe(refOf(step), fencedCall(step));
+  // A pause may have outlasted the freeze; the step that follows thaws.
+  if (step.attempt > 1) await hostOf(context.siteHosts, platform).freeze(refOf(step), probeFreezeMs, fencedCall(step));
+  return askSite(context, step, platform, whileFrozen);
 }
 
-const probeFailed = ({ httpStatus, isSqlOk, detail }: Probe): Error =>
-  fail('restore_probe_failed', { internal: `HTTP ${httpStatus}, SQL ${isSqlOk}: ${detail}` });
+/** Longer than one probe and the pause before the next one. */
+const probeFreezeMs = 15_000;
+
+function probeFailed(probe: Probe): Error {
+  const outcome = outcomeOf(probe);
+  return fail('restore_probe_failed', { detail: `The restored site does not serve. ${outcome}.`, internal: `${outcome}: ${probe.detail}` });
+}

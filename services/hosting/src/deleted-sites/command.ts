@@ -12,10 +12,14 @@ const usage = `usage: command.js hold ID      only staff can bring it back from 
        command.js purge ID     its data is removed now, by a worker`;
 
 async function main(): Promise<number> {
-  const { positionals } = parseArgs({ allowPositionals: true });
-  const [verb, id] = positionals;
+  const { positionals, values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
+  if (values.help) {
+    console.log(usage);
+    return 0;
+  }
+  const [verb, id, ...more] = positionals;
   const parsed = idSchema.safeParse(id);
-  if (!parsed.success || (verb !== 'hold' && verb !== 'release' && verb !== 'purge')) {
+  if (!parsed.success || more.length > 0 || (verb !== 'hold' && verb !== 'release' && verb !== 'purge')) {
     console.error(usage);
     return 2;
   }

@@ -65,10 +65,11 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
       const {
         http_status,
         sql_ok,
+        sql_answered,
         app_generation: appGeneration,
         detail,
       } = await translated(client.probeSite(siteId, probePath, call.signal));
-      return { httpStatus: http_status ?? 0, isSqlOk: sql_ok, appGeneration, detail };
+      return { httpStatus: http_status ?? 0, isSqlOk: sql_ok, isSqlAnswered: sql_answered, appGeneration, detail };
     },
     restartApp: async ({ siteId }, call) => {
       const { restarted_at, generation } = await translated(client.restartApp(siteId, claimOf(call)));

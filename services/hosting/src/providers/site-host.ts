@@ -84,6 +84,8 @@ export interface Probe {
   /** 0: no answer over HTTP. */
   httpStatus: number;
   isSqlOk: boolean;
+  /** False: the database gave no answer in time, or is starting. It says nothing about the site. */
+  isSqlAnswered: boolean;
   /** Which process of the site's application has answered; null without one. */
   appGeneration: number | null;
   /** For the log. */

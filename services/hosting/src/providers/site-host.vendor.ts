@@ -40,7 +40,13 @@ export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
     probe: async (site, { signal }) => {
       const found = await find(site, signal);
       const httpStatus = found === null ? 0 : await timelineOf(timelines, site.mode).probe(found.url, signal);
-      return { httpStatus, isSqlOk: true, appGeneration: null, detail: 'the databases of a package are not reached from here' };
+      return {
+        httpStatus,
+        isSqlOk: true,
+        isSqlAnswered: true,
+        appGeneration: null,
+        detail: 'the databases of a package are not reached from here',
+      };
     },
     pack: () => unsupported('packed'),
     stage: () => unsupported('staged'),

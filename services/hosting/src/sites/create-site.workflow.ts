@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { definitely } from '../backups/definite-failure';
 import { hostOf } from '../providers/site-host';
 import { forgetVendorPackage, recordVendorPackage } from '../vendor-snapshots/vendor-package.store';
+import { askSite, outcomeOf, patient } from './ask-site';
 import { serves } from './probe.rules';
 import { changeStatus, recordUrl, releaseDomain } from './site.store';
 import { defineWorkflow, refOf } from './work';
@@ -28,8 +29,10 @@ export const createSiteWorkflow = defineWorkflow({
   })
   .step('probe', {
     run: async (step, context) => {
-      const probe = await hostOf(context.siteHosts, step.input.platform).probe(refOf(step), fencedCall(step));
-      if (!serves(probe)) throw fail('step_failed', { internal: `HTTP ${probe.httpStatus}, SQL ${probe.isSqlOk}: ${probe.detail}` });
+      const probe = await askSite(context, step, step.input.platform, patient);
+      if (serves(probe)) return;
+      const outcome = outcomeOf(probe);
+      throw fail('step_failed', { detail: `The new site does not serve. ${outcome}.`, internal: `${outcome}: ${probe.detail}` });
     },
   })
   .onEnd({

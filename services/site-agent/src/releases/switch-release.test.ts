@@ -80,7 +80,13 @@ test('sessions of the old database end at the switch; the same URL leads to the 
   await switchBetween(String(site.current_release), other);
   await ended;
   expect(isThrough).toBe(false);
-  expect(await host.client.probeSite(siteId, '/')).toEqual({ http_status: 200, app_generation: null, sql_ok: true, detail: '' });
+  expect(await host.client.probeSite(siteId, '/')).toEqual({
+    http_status: 200,
+    app_generation: null,
+    sql_ok: true,
+    sql_answered: true,
+    detail: '',
+  });
   await host.client.thawSite(siteId, claim(5));
   expect((await connected).rows).toEqual([{ v: expected }]);
   await held.end();

@@ -285,7 +285,8 @@ export class Site {
   }
 
   async probe(requestPath: string): Promise<ProbeAnswer> {
-    if (this.current === null) return { http_status: null, app_generation: null, sql_ok: false, detail: 'the site has no release yet' };
+    if (this.current === null)
+      return { http_status: null, app_generation: null, sql_ok: false, sql_answered: true, detail: 'the site has no release yet' };
     const url = `http://${this.around.host}:${this.record.http_port}${requestPath}`;
     return probeSite({ url, headers: this.web.probeHeaders, databaseUrl: this.directUrl(this.current.database) });
   }

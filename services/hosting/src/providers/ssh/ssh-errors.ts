@@ -36,6 +36,10 @@ export class RemoteError extends Error {
   }
 }
 
+/** Whether a command that asks the database has had its answer, even a bad one; a lost connection or server is none. */
+export const isAnswer = (error: unknown): boolean =>
+  error instanceof RemoteError && !error.message.includes('a lost connection') && !lostServer.test(error.message);
+
 /** What a command's end means. `errors`: the end of what it wrote to stderr, for the log. */
 export function remoteFailure(exitCode: number | null, errors: string): Error {
   const detail = `the host's command ended with ${exitCode ?? 'a lost connection'}: ${errors.trim()}`;

@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Probe, SiteRef } from '../site-host';
+import { isAnswer } from './ssh-errors';
 import { databaseOf, runOnSite, urlOf } from './ssh-site';
 import type { SshTools } from './ssh-tools';
 
@@ -64,6 +65,7 @@ export async function probeOverSsh(
   return {
     httpStatus,
     isSqlOk: sql.status === 'fulfilled' && /^\d+$/.test(sql.value.trim()),
+    isSqlAnswered: sql.status === 'fulfilled' || isAnswer(sql.reason),
     appGeneration: startedWithin(httpStatus) ? restartSeconds : null,
     detail: faults.join('; ') || 'answered by the host',
   };

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import type { Api } from './api';
+import { makeAnew, problemOf } from './make-anew';
+import { poll } from './poll';
+
+const siteSchema = z.looseObject({ id: z.string(), status: z.string(), created_at: z.string() });
+
+export interface WantedSite {
+  name: string;
+  domain: string;
+  /** The last part of the idempotency key; the domain where there is none. */
+  key?: string;
+  platform?: 'local' | 'vendor';
+}
+
+/** Resolves with its id once it serves, or once `isOver` says that there is nothing to wait for. @throws with its problem when it fails */
+export async function createSite(
+  api: Api,
+  { name, domain, key = domain, platform }: WantedSite,
+  isOver: () => Promise<boolean> = async () => false,
+): Promise<string> {
+  const body = { name, primary_domain: domain, ...(platform === undefined ? {} : { platform }) };
+  const id = await makeAnew(
+    `demo-site-${key}`,
+    async (idempotencyKey) => siteSchema.parse((await api('/v1/sites', { method: 'POST', body, idempotencyKey })).body).id,
+    async (made) => {
+      const { status, created_at } = await readSite(api, made);
+      return status === 'failed' ? created_at : null;
+    },
+  );
+  await poll(`Creating ${name}`, async () => {
+    if (await isOver()) return true;
+    const { status } = await readSite(api, id);
+    if (status === 'failed') throw new Error(`${name} could not be created: ${await problemOf(api, `/v1/sites/${id}`)}`);
+    return status === 'active' ? true : null;
+  });
+  return id;
+}
+
+/** A site that an interrupted seeding has deleted is gone for good, or about to be. */
+export const readSite = (api: Api, id: string): Promise<{ status: string; created_at: string }> =>
+  api(`/v1/sites/${id}`).then(
+    ({ body }) => siteSchema.parse(body),
+    (error: unknown) => {
+      if (String(error).includes(' answered 404')) return { status: 'gone', created_at: '' };
+      throw error;
+    },
+  );

@@ -1,0 +1,28 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+
+type Options = NonNullable<ParseArgsConfig['options']>;
+type Read<O extends Options> = ReturnType<typeof parseArgs<{ args: string[]; options: O; allowPositionals: true }>>;
+
+/**
+ * Reads the arguments of a program. `--help` prints `usage` and ends the process with 0; an unknown option, or more words than `wordsMax`, prints what is
+ * wrong and ends it with 2. Call it first, before the program has done anything.
+ */
+export function readCommandLine<const O extends Options>(
+  usage: string,
+  { options, wordsMax = 0 }: { options: O; wordsMax?: number },
+  args: string[] = process.argv.slice(2),
+): Read<O> {
+  if (args.includes('--help') || args.includes('-h')) {
+    process.stdout.write(`usage: ${usage}\n`);
+    process.exit(0);
+  }
+  try {
+    const read = parseArgs({ args, options, allowPositionals: true });
+    const excess = read.positionals[wordsMax];
+    if (excess !== undefined) throw new Error(`Unexpected argument '${excess}'`);
+    return read;
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\nusage: ${usage}\n`);
+    process.exit(2);
+  }
+}

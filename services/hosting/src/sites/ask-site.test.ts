@@ -1,0 +1,83 @@
+import { StepFailure, StepWait } from '@drydock/workflow/definition/step-error';
+import { restoreBackupWorkflow } from '../backups/restore-backup.workflow';
+import type { Probe } from '../providers/site-host';
+import { createSiteWorkflow } from './create-site.workflow';
+
+const good: Probe = { httpStatus: 200, isSqlOk: true, isSqlAnswered: true, appGeneration: null, detail: '' };
+const [lateHttp, lateSql] = [
+  { ...good, httpStatus: 0 },
+  { ...good, isSqlOk: false, isSqlAnswered: false },
+];
+const [brokenPage, refusedSql] = [
+  { ...good, httpStatus: 500 },
+  { ...good, isSqlOk: false },
+];
+
+const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** Runs the step `probe` of a workflow at a site host that answers so. Resolves with what it was asked and what the step threw. */
+async function askedBy(workflow: { steps: readonly { name: string; run: unknown }[] }, probe: Probe, attempt: number) {
+  const asked: string[] = [];
+  const host = {
+    describe: async () => ({ url: '', currentRelease: 'w-1', releases: ['w-1', 'old'], freeBytes: 1 }),
+    freeze: async () => void asked.push('freeze'),
+    probe: async () => {
+      asked.push('probe');
+      return probe;
+    },
+  };
+  const step = {
+    workflowId: 'w',
+    orgId: 'o',
+    mode: 'live',
+    subject: { type: 'site', id: 's' },
+    input: { platform: 'local' },
+    outputs: { recheck: { oldRelease: 'old', failsOnPurpose: false } },
+    fence: '1',
+    signal: new AbortController().signal,
+    progress: () => undefined,
+    attempt,
+    log,
+  };
+  const { run } = workflow.steps.find(({ name }) => name === 'probe') ?? {};
+  if (typeof run !== 'function') throw new Error('it has no step of that name');
+  const thrown: unknown = await run(step, { siteHosts: { local: host } }).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  return { asked, thrown };
+}
+
+describe.each([createSiteWorkflow, restoreBackupWorkflow])('the probe of $kind', (workflow) => {
+  it.each([lateHttp, lateSql])('waits for an answer that does not come, and does not count it as a failure', async (probe) => {
+    expect((await askedBy(workflow, probe, 1)).thrown).toBeInstanceOf(StepWait);
+    expect((await askedBy(workflow, probe, 10)).thrown).toBeInstanceOf(StepWait);
+  });
+
+  it.each([
+    [lateHttp, 'HTTP: no answer; SQL: works'],
+    [lateSql, 'HTTP: 200; SQL: no answer'],
+  ])('gives up in the end, and says which of the two did not answer', async (probe, outcome) => {
+    const { thrown } = await askedBy(workflow, probe, 30);
+    expect(thrown).toBeInstanceOf(StepFailure);
+    expect((thrown as StepFailure).problem.detail).toContain(outcome);
+  });
+
+  it.each([
+    [brokenPage, 'HTTP: 500; SQL: works'],
+    [refusedSql, 'HTTP: 200; SQL: refused'],
+  ])('does not ask again for an answer that is wrong', async (probe, outcome) => {
+    const { thrown } = await askedBy(workflow, probe, 1);
+    expect(thrown).toBeInstanceOf(StepFailure);
+    expect((thrown as StepFailure).problem.detail).toContain(outcome);
+  });
+
+  it('is content with a site that serves', async () => {
+    expect((await askedBy(workflow, good, 1)).thrown).toBeNull();
+  });
+});
+
+it('keeps visitors waiting while a restored site is asked again', async () => {
+  expect((await askedBy(restoreBackupWorkflow, good, 1)).asked).toEqual(['probe']);
+  expect((await askedBy(restoreBackupWorkflow, good, 2)).asked).toEqual(['freeze', 'probe']);
+});

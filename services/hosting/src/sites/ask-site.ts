@@ -1,0 +1,41 @@
+import type { SitePlatform } from '@drydock/contracts/hosting/sites';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
+import { retryLater } from '@drydock/workflow/definition/step-error';
+import { hostOf, type Probe } from '../providers/site-host';
+import { refOf, type WorkContext } from './work';
+
+/** Patience with a site that does not answer. Tries count every start of the step. */
+export interface Patience {
+  triesMax: number;
+  pauseSecondsMax: number;
+}
+
+/** Nobody waits for a new site yet: with 8 s for each probe this is up to eight minutes. */
+export const patient: Patience = { triesMax: 30, pauseSecondsMax: 10 };
+/** Visitors wait meanwhile: up to two minutes. */
+export const whileFrozen: Patience = { triesMax: 12, pauseSecondsMax: 1 };
+
+/**
+ * Asks a site over HTTP and SQL, as a step of its own. Where one of the two does not answer at all, the machine may only be busy: the step is
+ * run again later, until its patience is over. An answer is an answer, however bad, and is returned at once.
+ */
+export async function askSite(
+  context: WorkContext,
+  step: StepContext<unknown, unknown>,
+  platform: SitePlatform,
+  { triesMax, pauseSecondsMax }: Patience,
+): Promise<Probe> {
+  const probe = await hostOf(context.siteHosts, platform).probe(refOf(step), fencedCall(step));
+  if (isAnswered(probe) || step.attempt >= triesMax) return probe;
+  step.log.warn({ internal: outcomeOf(probe), attempt: step.attempt, tries_max: triesMax }, 'the site does not answer yet');
+  throw retryLater({ seconds: Math.min(step.attempt, pauseSecondsMax) });
+}
+
+const isAnswered = ({ httpStatus, isSqlAnswered }: Probe): boolean => httpStatus !== 0 && isSqlAnswered;
+
+/** What each of the two said, for people. */
+export function outcomeOf({ httpStatus, isSqlOk, isSqlAnswered }: Probe): string {
+  const http = httpStatus === 0 ? 'HTTP: no answer' : `HTTP: ${httpStatus}`;
+  const sql = isSqlOk ? 'works' : isSqlAnswered ? 'refused' : 'no answer';
+  return `${http}; SQL: ${sql}`;
+}
