@@ -132,7 +132,7 @@ export const revokeApiKey = endpoint({
   permissions: ['apikeys.manage'],
   params: { keyId },
   response: { status: 204 },
-  problems: [],
+  problems: ['scope_not_held'],
   tags,
 });
 

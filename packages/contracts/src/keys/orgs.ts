@@ -76,10 +76,12 @@ export const updateOrg = endpoint({
       .array(permissionSchema)
       .max(100)
       .optional()
-      .describe('The new list, whole. A right that is left out is gone in the whole subtree at once.'),
+      .describe(
+        'The new list, whole. A right that is left out is gone in the whole subtree at once. The caller holds each right that is added or left out; an organisation at the top loses none.',
+      ),
   }),
   example: { name: 'Reseller Ltd' },
   response: { status: 200, schema: orgSchema },
-  problems: ['sandbox_key', 'org_permission_not_held'],
+  problems: ['sandbox_key', 'scope_not_held', 'org_permission_not_held', 'org_top_loses_permission'],
   tags,
 });

@@ -27,8 +27,8 @@ export const problems = define({
   },
   scope_not_held: {
     status: 403,
-    title: 'A key cannot grant what its creator does not hold',
-    advice: 'Leave out the scopes listed in errors, or mint the key with a key that holds them; GET /v1/me shows what yours holds.',
+    title: 'Your key does not hold all of these permissions',
+    advice: 'Leave out the permissions listed in errors, or use a key that holds them; GET /v1/me shows what yours holds.',
   },
   own_limits: {
     status: 403,
@@ -178,6 +178,11 @@ export const problems = define({
     status: 422,
     title: 'An organisation cannot be allowed more than its parent',
     advice: 'Leave out the permissions listed in errors.',
+  },
+  org_top_loses_permission: {
+    status: 422,
+    title: 'An organisation at the top cannot give up a permission',
+    advice: 'Add the permissions listed in errors to the list: no key could give them back. Take them from its keys instead.',
   },
   // Failures of a workflow, seen on it and never as an answer of their own
   step_failed: {

@@ -9,6 +9,7 @@ import { type ChildExit, type GuardedChild, spawnGuarded } from '@drydock/proces
 import { detectIsolation } from '@drydock/process/isolation';
 import type { ProcessProof } from '@drydock/process/process-proof';
 import pg from 'pg';
+import { ScramClient } from '../session/scram-client';
 import { initCluster, postgresEnvironment } from './init-cluster';
 import { defaultMajor, findPostgresPrograms } from './native-postgres';
 import { settlePassword, settlePostgresFolder } from './postgres-folder';
@@ -217,7 +218,7 @@ async function waitUntilAnswering(child: GuardedChild, adminUrl: string, onLog?:
 }
 
 async function ask(adminUrl: string): Promise<'ready' | 'not yet' | 'wrong password'> {
-  const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: 2000 });
+  const client = new ScramClient({ connectionString: adminUrl, connectionTimeoutMillis: 2000 });
   client.on('error', () => undefined);
   try {
     await client.connect();

@@ -1,6 +1,7 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { CappedSocket } from './capped-socket';
 import { defaultCaps, type MessageCaps } from './message-meter';
+import { ScramClient } from './scram-client';
 import { startupOptions } from './startup-options';
 
 /**
@@ -80,7 +81,7 @@ async function openPinned(url: string, options: SessionOptions, isBefore17: bool
   const { signal, applicationName = 'drydock transfer' } = options;
   signal?.throwIfAborted();
   const socket = new CappedSocket({ ...defaultCaps, ...options.caps });
-  const client = new pg.Client({
+  const client = new ScramClient({
     connectionString: url,
     application_name: applicationName,
     connectionTimeoutMillis: 10_000,

@@ -2,7 +2,7 @@ import { isPermission, type Permission, permissions } from '@drydock/contracts/p
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { ProblemField } from '@drydock/contracts/platform/problems';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { KeyLimits, KeyRights } from './api-key.types';
+import type { ApiKeyRecord, KeyLimits, KeyRights } from './api-key.types';
 
 /** What is left of a key's scopes once every organisation from the root down has had its say. */
 export const effectiveScopes = ({ scopes, allowedByEach }: KeyRights): Permission[] =>
@@ -42,12 +42,21 @@ export function refuseMint({ callerMode, held, targetAllows, scopes, sandbox }: 
   return missing.length > 0 ? problem('scope_not_held', { errors: missing }) : null;
 }
 
-/** A new token for rights that the caller does not hold would be a way to come by them. */
+/** A new token for rights that the caller does not hold would be a way to come by them. Also what keeps a weak key from revoking a strong one. */
 export function refuseRotation(rights: readonly string[], held: readonly string[]): Problem | null {
   const errors = rights
     .filter((scope) => !held.includes(scope))
     .map((scope) => ({ pointer: '', code: 'scope_not_held', detail: `${scope}: the key holds it and you do not` }));
   return errors.length > 0 ? problem('scope_not_held', { errors }) : null;
+}
+
+/** A key is ended by itself, by the key that minted it, by staff, and by a key that holds all that it may do right now. */
+export function refuseRevocation(
+  key: KeyRights & Pick<ApiKeyRecord, 'id' | 'createdBy'>,
+  caller: { keyId: string; scopes: readonly string[] },
+): Problem | null {
+  if (caller.keyId === key.id || caller.keyId === key.createdBy || caller.scopes.includes('platform.staff')) return null;
+  return refuseRotation(effectiveScopes(key), caller.scopes);
 }
 
 /** What a new key has in the place of the old one. Its own limits stay, and the caller's hold where it has none. */

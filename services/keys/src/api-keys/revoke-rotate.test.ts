@@ -161,6 +161,32 @@ test('rotating a key is no way to rights that the caller does not hold', async (
   expect(await isGood(strong.token)).toBe(true);
 });
 
+test('a key that may do more is ended by no key that only manages keys: not by revoking it, nor by taking its scopes, time or addresses', async () => {
+  const strong = await api.mint(root.caller, { scopes: ['sites.view', 'databases.manage'] });
+  const weak = await api.mint(root.caller, { scopes: ['apikeys.manage', 'sites.view'] });
+  const revoked = await api.call(weak.caller, 'DELETE', `/v1/api-keys/${strong.id}`);
+  expect(refusalOf(revoked)).toBe('403 scope_not_held');
+  expect(revoked.json).toMatchObject({ errors: [{ detail: expect.stringContaining('databases.manage') }] });
+  const soon = new Date(Date.now() + 60_000).toISOString();
+  for (const body of [{ scopes: [] }, { expires_at: soon }, { allowed_ips: ['203.0.113.7'] }]) {
+    const answer = await api.call(weak.caller, 'PATCH', `/v1/api-keys/${strong.id}`, { body });
+    expect([body, refusalOf(answer)]).toEqual([body, '403 scope_not_held']);
+  }
+  expect((await api.callerOf(strong.token)).scopes).toEqual(['sites.view', 'databases.manage']);
+});
+
+test('a key is revoked by one that holds as much, by its creator, and by staff', async () => {
+  const scopes = ['apikeys.manage', 'sites.view', 'databases.manage'];
+  const creator = await api.mint(root.caller, { scopes });
+  const equal = await api.mint(root.caller, { scopes });
+  const staff = await api.mint(root.caller, { scopes: ['apikeys.manage', 'platform.staff'] });
+  const made = await Promise.all([1, 2, 3].map(() => api.mint(creator.caller, { scopes })));
+  await api.call(root.caller, 'PATCH', `/v1/api-keys/${creator.id}`, { body: { scopes: ['apikeys.manage'] } });
+  const callers = [await api.callerOf(creator.token), equal.caller, staff.caller];
+  const answers = await Promise.all(made.map(({ id }, at) => api.call(callers[at] ?? root.caller, 'DELETE', `/v1/api-keys/${id}`)));
+  expect(answers.map(({ status }) => status)).toEqual([204, 204, 204]);
+});
+
 test('what its organisation has lost does not come back with a rotation', async () => {
   const child = await api.createOrg(root.caller, { name: 'Shrunk', permissions: ['apikeys.manage', 'sites.view', 'databases.view'] });
   const old = await api.mint(root.caller, { org_id: child.id, scopes: ['sites.view', 'databases.view'] });

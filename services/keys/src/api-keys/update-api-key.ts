@@ -5,7 +5,7 @@ import { recordAudit } from '../audit/audit.store';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { seenEverywhere } from '../seen-everywhere';
-import { normaliseScopes, refuseChange } from './api-key.rules';
+import { normaliseScopes, refuseChange, refuseRevocation } from './api-key.rules';
 import { changeApiKey, lockApiKey } from './api-key.store';
 import { viewDetail } from './api-key.view';
 import { holdCreator } from './hold-creator';
@@ -20,10 +20,14 @@ export const updateApiKey = (context: HandlerContext) =>
       if (old === null) throw problem('api_key_not_found');
       await assertMatch(() => viewDetail(old));
       const expiresAt = readExpiry(body.expires_at, now);
-      const refusal = refuseChange(
-        { old, isCaller: old.id === caller.keyId, held, callerLimits },
-        { ...body, expiresAt, allowedIps: body.allowed_ips },
-      );
+      const isBounded = body.scopes !== undefined || expiresAt !== undefined || body.allowed_ips !== undefined;
+      const refusal =
+        refuseChange(
+          { old, isCaller: old.id === caller.keyId, held, callerLimits },
+          { ...body, expiresAt, allowedIps: body.allowed_ips },
+        ) ??
+        // A key without scopes, time or addresses is as good as revoked.
+        (isBounded ? refuseRevocation(old, { keyId: caller.keyId, scopes: held }) : null);
       if (refusal !== null) throw refusal;
       const changed = {
         name: body.name ?? old.name,

@@ -20,6 +20,31 @@ export function refusePermissions(wanted: readonly string[], bound: ReadonlySet<
   return errors.length > 0 ? problem('org_permission_not_held', { errors }) : null;
 }
 
+/**
+ * Null, or why these permissions cannot take the place of what the organisation has. Who gives or takes one holds it: a key could else lock out every key that may do more. An
+ * organisation at the top loses none, since no key could give it back.
+ */
+export function refusePermissionChange(
+  { parentId, permissions }: Pick<OrgRecord, 'parentId' | 'permissions'>,
+  wanted: readonly string[],
+  held: readonly string[],
+): Problem | null {
+  const taken = permissions.filter((permission) => !wanted.includes(permission));
+  const given = wanted.filter((permission) => !permissions.includes(permission));
+  const errors = [...new Set([...taken, ...given])]
+    .filter((permission) => !held.includes(permission))
+    .map((permission) => ({
+      pointer: '/permissions',
+      code: 'scope_not_held',
+      detail: `${permission}: the change gives or takes it, and you do not hold it`,
+    }));
+  if (errors.length > 0) return problem('scope_not_held', { errors });
+  if (parentId !== null || taken.length === 0) return null;
+  return problem('org_top_loses_permission', {
+    errors: taken.map((permission) => ({ pointer: '/permissions', code: 'org_top_loses_permission', detail: permission })),
+  });
+}
+
 /** Null, or that nothing may be put below a parent with this path. */
 export function refuseDepth(parentPath: readonly string[]): Problem | null {
   if (parentPath.length < depthMax) return null;

@@ -53,6 +53,27 @@ test('an organisation may give up rights of its own, but only one above it can g
   expect((await update(reseller.org.id, { permissions: rights })).status).toBe(200);
 });
 
+test('a key takes from its organisation, and gives one below it, only what it holds itself', async () => {
+  const reseller = await below(root, 'Kept');
+  const weak = await api.mint(root.caller, { org_id: reseller.org.id, scopes: ['orgs.manage', 'sites.view'] });
+  for (const permissions of [['orgs.manage', 'sites.view'], ['databases.view'], []])
+    expect(refusalOf(await update(reseller.org.id, { permissions }, weak.caller))).toBe('403 scope_not_held');
+  expect((await api.callerOf(reseller.key.token)).scopes).toEqual(reseller.key.caller.scopes);
+  const customer = await api.createOrg(reseller.key.caller, { name: 'Below it', permissions: ['databases.view'] });
+  const given = (permissions: string[]) => update(customer.id, { permissions }, weak.caller);
+  expect(refusalOf(await given(['databases.view', 'apikeys.manage']))).toBe('403 scope_not_held');
+  expect((await given(['databases.view', 'sites.view'])).status).toBe(200);
+});
+
+test('an organisation at the top loses no permission, since no key could give it back', async () => {
+  const top = await api.bootstrap();
+  const [held] = await api.rows<{ permissions: string[] }>('SELECT permissions FROM orgs WHERE id = $1', [top.caller.orgId]);
+  const without = (held?.permissions ?? []).filter((permission) => permission !== 'orgs.manage');
+  expect(refusalOf(await update(top.caller.orgId, { permissions: without }, top.caller))).toBe('422 org_top_loses_permission');
+  expect((await update(top.caller.orgId, { permissions: held?.permissions }, top.caller)).status).toBe(200);
+  expect((await api.callerOf(top.token)).scopes).toContain('orgs.manage');
+});
+
 test('an organisation is never allowed more than those above it, and the answer lists what is too much', async () => {
   const reseller = await below(root, 'Bound');
   const answer = await create({ name: 'x', permissions: ['sites.view', 'audit.view'] }, reseller.key.caller);

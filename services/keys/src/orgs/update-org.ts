@@ -6,7 +6,7 @@ import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { seenEverywhere } from '../seen-everywhere';
 import { assertLiveCaller } from './live-caller';
-import { allowedOf, refusePermissions } from './org.rules';
+import { allowedOf, refusePermissionChange, refusePermissions } from './org.rules';
 import { lockForChange, updateOrg as updateRow } from './org.store';
 import { viewOrg } from './org.view';
 
@@ -21,7 +21,10 @@ export const updateOrg = (context: HandlerContext) =>
       const { name, permissions } = body;
       // An organisation may give up rights of its own, but only one above it can give it more.
       const bound = allowedOf(org.id === caller.orgId ? [...above, org] : above);
-      const refusal = permissions === undefined ? null : refusePermissions(permissions, bound);
+      const refusal =
+        permissions === undefined
+          ? null
+          : (refusePermissions(permissions, bound) ?? refusePermissionChange(org, permissions, caller.scopes));
       if (refusal !== null) throw refusal;
       const changed = await updateRow(tx, org.id, {
         ...(name === undefined ? {} : { name }),

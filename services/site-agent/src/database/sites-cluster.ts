@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loginUrl, setRolePassword } from '@drydock/postgres/load/transfer-roles';
+import { ScramClient } from '@drydock/postgres/session/scram-client';
 import { sessionStartupOptions } from '@drydock/postgres/session/session';
 import { classifyDatabaseError } from '@drydock/service/database/database-error';
 import pg from 'pg';
@@ -43,6 +44,7 @@ export class SitesCluster {
     this.socketFolder = socketFolder;
     this.url = new URL(adminUrl);
     this.admin = new pg.Pool({
+      Client: ScramClient,
       connectionString: adminUrl,
       max: 4,
       connectionTimeoutMillis: 5_000,
@@ -176,7 +178,7 @@ export class SitesCluster {
 
   /** Whether the cluster's port, which applications reach too, turns sites' roles away: such a login fails before any password is asked for. */
   async closesPortToSites(): Promise<boolean> {
-    const stranger = new pg.Client({ connectionString: loginUrl(this.url.href, { role: newSiteRole(), password: 'none' }, 'postgres') });
+    const stranger = new ScramClient({ connectionString: loginUrl(this.url.href, { role: newSiteRole(), password: 'none' }, 'postgres') });
     stranger.on('error', () => undefined);
     try {
       await stranger.connect();

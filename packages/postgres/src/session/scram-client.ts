@@ -1,0 +1,57 @@
+import pg from 'pg';
+
+/** What a session needs of the driver, which answers every kind of challenge by itself. The test holds that the driver still calls these. */
+interface DriverConnection {
+  stream: { destroy(error: Error): void };
+  emit(event: 'error', error: Error): void;
+  once(event: 'authenticationOk', listener: () => void): void;
+}
+
+type Handler = (this: pg.Client, message: unknown) => void;
+const driver = pg.Client.prototype as unknown as Record<'_handleAuthSASLFinal' | '_handleReadyForQuery', Handler>;
+
+/**
+ * ScramClient proves that it knows the password and never sends it: it refuses a server that asks for it in clear or as MD5, or that lets it in without a proof that
+ * the server knows it too. Anybody may have taken our server's port while that server was down.
+ */
+export class ScramClient extends pg.Client {
+  private hasServerProof = false;
+  private isRefused = false;
+
+  constructor(config?: string | pg.ClientConfig) {
+    super(config);
+    this.driverConnection().once('authenticationOk', () => {
+      if (!this.hasServerProof) this.refuse('lets anybody in');
+    });
+  }
+
+  protected _handleAuthCleartextPassword(): void {
+    this.refuse('asks for the password in clear');
+  }
+
+  protected _handleAuthMD5Password(): void {
+    this.refuse('asks for the password as MD5');
+  }
+
+  /** Before the driver checks the proof, which ends the connection when it is wrong. */
+  protected _handleAuthSASLFinal(message: unknown): void {
+    this.hasServerProof = true;
+    driver._handleAuthSASLFinal.call(this, message);
+  }
+
+  /** What came in one piece with the refused answer makes no session. */
+  protected _handleReadyForQuery(message: unknown): void {
+    if (!this.isRefused) driver._handleReadyForQuery.call(this, message);
+  }
+
+  private refuse(what: string): void {
+    this.isRefused = true;
+    const error = new Error(`What answers as Postgres is none of ours: it ${what}`);
+    this.driverConnection().emit('error', error);
+    this.driverConnection().stream.destroy(error);
+  }
+
+  private driverConnection(): DriverConnection {
+    return (this as unknown as { connection: DriverConnection }).connection;
+  }
+}
