@@ -12,8 +12,8 @@ module.exports = {
   testSequencer: '<rootDir>/packages/testing/jest/sequencer.cjs',
   // No test is about its own duration: this is when to give up on a machine that is busy with other things.
   testTimeout: 150_000,
-  // Most suites wait for processes and servers, so half as many again as there are cores.
-  maxWorkers: '150%',
+  // Most suites wait for processes and servers: one worker more than jest's own choice on two cores halves the run.
+  maxWorkers: '100%',
   globalSetup: '<rootDir>/packages/postgres/src/testing/jest-global-setup.ts',
   globalTeardown: '<rootDir>/packages/postgres/src/testing/jest-global-teardown.ts',
   transform,
