@@ -65,6 +65,12 @@ test('a shell in an instance reads neither a secret of the host nor the data of 
   for (const attempt of attempts) expect([attempt, await run(attempt)]).toEqual([attempt, '38000']);
 });
 
+test('a session that asks for more memory than it may have loses its statement, and the instance serves on', async () => {
+  const database = await createDatabase(host.client, newDatabaseId(), 17);
+  expect(await codeOf(runSql(customer(database), "select length(repeat('x', 600000000))"))).toBe('53200');
+  expect(await runSql(customer(database), "select length(repeat('x', 100000000))")).toEqual([{ length: 100_000_000 }]);
+});
+
 test('an older fence is refused for good: after a newer one, after a restart, after the database has gone', async () => {
   const databaseId = newDatabaseId();
   await createDatabase(host.client, databaseId, 16);

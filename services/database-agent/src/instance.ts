@@ -10,6 +10,8 @@ import { instanceSettings, type Tuning } from './instance-settings';
 import type { TlsMaterial } from './tls-authority';
 
 const restartMs = [50, 200, 1_000, 5_000];
+/** The most private memory of one session, as in the sites' Postgres: a value of a gigabyte costs its statement, not the machine. */
+const sessionBytes = 512 * 2 ** 20;
 
 export interface InstanceOptions {
   folder: string;
@@ -94,6 +96,7 @@ export class Instance {
       major,
       port,
       account,
+      sessionBytes,
       settings: instanceSettings(tuning),
       files: this.writeFiles(tuning),
     });

@@ -104,6 +104,20 @@ test('pages, customers’ sessions, probes and counts go on by the socket', asyn
   expect(await host.client.countRows(ids[1] ?? '', { schema: 'public', name: 'sold' }, claim(2))).toBe(2);
 });
 
+test('a session of a site writes 1 GB of temporary files at most, and neither lifts the limit nor forgets it', async () => {
+  const [site] = sites;
+  const read = (): Promise<unknown> => runSql(site.database_url, 'show temp_file_limit');
+  expect(await read()).toEqual([{ temp_file_limit: '1GB' }]);
+  const lifts = [
+    'set temp_file_limit = -1',
+    'alter role current_user set temp_file_limit = -1',
+    'alter role current_user reset temp_file_limit',
+  ];
+  for (const lift of lifts) await expect(runSql(site.database_url, lift)).rejects.toMatchObject({ code: '42501' });
+  await runSql(site.database_url, 'alter role current_user reset all');
+  expect(await read()).toEqual([{ temp_file_limit: '1GB' }]);
+});
+
 test('nobody but the server’s account enters the folder of the socket, and the rules of docker-compose are the same', () => {
   expect(statSync(cluster.socketFolder ?? '').mode & 0o777).toBe(0o700);
   const rules = path.resolve(__dirname, '../../../../infra/postgres/sites-pg_hba.conf');

@@ -13,6 +13,8 @@ const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
 /** How many of the cluster's `max_connections` the sites do not get. */
 const keptSessions = 20;
+/** The most that one session of a site writes to temporary files. Only a superuser can change the setting. Loads have roles of their own and no such limit. */
+const temporaryFiles = '1GB';
 /** Refused by pg_hba.conf. */
 const refusedCode = '28000';
 /** A setting without a meaning of its own. */
@@ -109,6 +111,7 @@ export class SitesCluster {
         if (!(error instanceof pg.DatabaseError) || error.code !== duplicateCode) throw error;
         await setRolePassword(admin, { verb: 'alter', role, options, password });
       });
+      await admin.query(`alter role ${quoteName(role)} set temp_file_limit = '${temporaryFiles}'`);
     } finally {
       admin.release();
     }
