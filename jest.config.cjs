@@ -1,3 +1,4 @@
+const { availableParallelism } = require('node:os');
 const { transform } = require('./packages/testing/jest/transform.cjs');
 
 module.exports = {
@@ -12,8 +13,8 @@ module.exports = {
   testSequencer: '<rootDir>/packages/testing/jest/sequencer.cjs',
   // No test is about its own duration: this is when to give up on a machine that is busy with other things.
   testTimeout: 150_000,
-  // Most suites wait for processes and servers: one worker more than jest's own choice on two cores halves the run.
-  maxWorkers: '100%',
+  // Most suites wait for processes and servers. jest reads a percentage above 100 as a number of workers.
+  maxWorkers: availableParallelism() + 1,
   globalSetup: '<rootDir>/packages/postgres/src/testing/jest-global-setup.ts',
   globalTeardown: '<rootDir>/packages/postgres/src/testing/jest-global-teardown.ts',
   transform,
