@@ -136,6 +136,9 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
     const client = new Client({ connectionString: variableOf(pidOf(service), 'DATABASE_URL') });
     await client.connect();
     try {
+      // The worker of keys delivers webhooks and runs no workflow.
+      const { rows } = await client.query<{ exists: boolean }>("SELECT to_regclass('workflow') IS NOT NULL AS exists");
+      if (rows[0]?.exists !== true) return;
       const leaseSeconds = Number(variableOf(pidOf(`${service}-worker`), 'WORKFLOW_LEASE_SECONDS'));
       await openLeases(async (text, values) => (await client.query<{ fence: string }>(text, [...values])).rows, leaseSeconds).expire(at);
     } finally {
