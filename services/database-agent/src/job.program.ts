@@ -7,10 +7,10 @@ import { pack } from '@drydock/archive/pack/pack';
 import { streamRoot } from '@drydock/archive/pack/pack-roots';
 import { openEntries } from '@drydock/archive/read/open-entries';
 import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
-import { qualify } from '@drydock/postgres/dump/list-tables';
+import { hashRoots, qualify } from '@drydock/postgres/dump/list-tables';
 import type { DumpManifest } from '@drydock/postgres/dump/manifest';
 import { sectionsInTurn } from '@drydock/postgres/dump/sections-in-turn';
-import { loadDatabase, tryDump } from '@drydock/postgres/load/load-database';
+import { type LoadFinding, loadDatabase, tryDump } from '@drydock/postgres/load/load-database';
 import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '@drydock/postgres/load/transfer-roles';
 import { openSession } from '@drydock/postgres/session/session';
 import { isPermanentSqlState, sqlStateOf, TransferError } from '@drydock/postgres/session/transfer-error';
@@ -130,7 +130,7 @@ async function trySchemaOf(setup: TrialSetup, { openChannel }: ProgramContext): 
   try {
     const { tables, findings } = await tryDump(sectionsOf(setup, archives));
     const refused = findings.filter(({ kind }) => kind === 'refused').slice(0, refusedMax);
-    return { tables: tables.length, refused: refused.map(({ object, reason }) => ({ object, reason })) };
+    return { tables: tables.length, refused: refused.map(({ object, reason }) => ({ object, reason })), findings: lasting(findings) };
   } finally {
     archives.end();
   }
@@ -144,7 +144,7 @@ async function verifyDump(setup: VerifySetup, { openChannel, progress }: Program
       ...sectionsOf(setup, archives),
       onProgress: ({ tablesLoaded, tablesTotal }) => progress(tablesLoaded / Math.max(tablesTotal, 1)),
     });
-    return { ...countsOf(manifest), read_from: await readAsClient(setup.scratch, manifest) };
+    return { ...countsOf(manifest), read_from: await readAsClient(setup.scratch, manifest), findings: lasting(manifest.findings) };
   } finally {
     archives.end();
   }
@@ -171,14 +171,16 @@ async function loadDump({ archive, move }: LoadSetup, { openChannel, progress }:
         onProgress: ({ tablesLoaded, tablesTotal }) => progress(tablesLoaded / Math.max(tablesTotal, 1)),
       });
       const readFrom = await readOneRow(await stage.loader(owner), manifest);
-      // `refused` is a trial's alone.
-      const findings = manifest.findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
-      return { ...countsOf(manifest), read_from: readFrom, findings };
+      return { ...countsOf(manifest), read_from: readFrom, findings: lasting(manifest.findings) };
     });
   } finally {
     archives.end();
   }
 }
+
+/** `refused` is a trial's alone. */
+const lasting = (findings: readonly LoadFinding[]): LoadDumpResult['findings'] =>
+  findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
 
 const countsOf = ({ tables }: DumpManifest): { tables: number; rows: number } => ({
   tables: tables.length,
@@ -198,8 +200,10 @@ async function readAsClient(scratch: { url: string; ca_certificate: string }, ma
 
 /** The first table that a row can be read from; null when there is none. Throws JobProblem `transfer.counts_differ` where a row should be and is not. */
 async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Promise<string | null> {
-  for (const table of tables.filter(({ rows }) => rows > 0).map(qualify)) {
-    const rows = await client.query(`select from only ${table} limit 1`).catch((error: unknown) => {
+  const roots = await hashRoots(client);
+  for (const leaf of tables.filter(({ rows }) => rows > 0).map(qualify)) {
+    const table = roots.get(leaf) ?? leaf;
+    const rows = await client.query(`select from ${roots.has(leaf) ? '' : 'only '}${table} limit 1`).catch((error: unknown) => {
       // A policy of the customer's may raise an error as well as hide the row.
       if (isPermanentSqlState(sqlStateOf(error))) return null;
       throw error;

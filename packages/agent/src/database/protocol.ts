@@ -2,6 +2,7 @@ import { modeSchema } from '@drydock/contracts/platform/values';
 import { z } from 'zod';
 import { type ControlProtocol, changeFields } from '../control/control-protocol';
 import { DatabaseHostError, type DatabaseHostErrorCode, databaseHostStatuses } from './database-host-error';
+import { loadFindingsSchema } from './load-findings';
 
 /** The control protocol, parsed at both ends. Paths are `/control/databases/{databaseId}` and below. */
 export const databaseHostProtocol: ControlProtocol<DatabaseHostErrorCode> = {
@@ -119,8 +120,15 @@ export const verifyDumpJobSchema = z.strictObject({ ...archiveFields, manifest_m
 export const tryDumpResultSchema = z.object({
   tables: z.int(),
   refused: z.array(z.object({ object: z.string(), reason: z.string() })),
+  findings: loadFindingsSchema.default([]),
 });
-export const verifyDumpResultSchema = z.object({ tables: z.int(), rows: z.number(), read_from: z.string().nullable() });
+/** `findings`: what of the backup the loaded database does not have, or has without its proof. */
+export const verifyDumpResultSchema = z.object({
+  tables: z.int(),
+  rows: z.number(),
+  read_from: z.string().nullable(),
+  findings: loadFindingsSchema.default([]),
+});
 export const loadDumpJobSchema = z.strictObject({
   ...archiveFields,
   manifest_mac: z.string(),
@@ -128,10 +136,7 @@ export const loadDumpJobSchema = z.strictObject({
   source_id: z.string(),
   upgrade_id: upgradeIdSchema,
 });
-/** `findings`: what of the backup the restored database does not have, or has without its proof. */
-export const loadDumpResultSchema = verifyDumpResultSchema.extend({
-  findings: z.array(z.object({ kind: z.enum(['not_validated', 'not_restored']), object: z.string(), reason: z.string() })),
-});
+export const loadDumpResultSchema = verifyDumpResultSchema;
 
 export const findingSchema = z.object({ level: z.enum(['INFO', 'WARNING', 'ERROR']), code: z.string(), detail: z.string() });
 export const judgementSchema = z.object({

@@ -56,6 +56,8 @@ export function extensionOf(statement: Pick<Statement, 'outline'>): string | nul
 export const isPrivilege = ({ outline }: Pick<Statement, 'outline'>): boolean =>
   /^(?:GRANT|REVOKE|ALTER DEFAULT PRIVILEGES) /i.test(outline);
 
+export const isRefresh = ({ outline }: Pick<Statement, 'outline'>): boolean => /^REFRESH MATERIALIZED VIEW /i.test(outline);
+
 export const isPublication = ({ outline }: Pick<Statement, 'outline'>): boolean => /^(?:CREATE|ALTER) PUBLICATION /i.test(outline);
 
 /** An extension's script runs with rights beyond the owner's, so it runs before anything of the customer's is there but empty schemas. */
@@ -72,7 +74,7 @@ const onTable = new RegExp(
   'i',
 );
 const named = new RegExp(
-  `^(?:CREATE|ALTER|COMMENT ON|REFRESH) (?:OR REPLACE )?(?:UNLOGGED )?([A-Z][A-Z ]*?) (?:IF NOT EXISTS |ONLY )?(${qualified})(?=[\\s(]|$)`,
+  `^(?:CREATE|ALTER|COMMENT ON|REFRESH) (?:OR REPLACE )?(?:UNLOGGED )?(MATERIALIZED VIEW|RECURSIVE VIEW|TEXT SEARCH [A-Z]+|[A-Z]+) (?:IF NOT EXISTS |ONLY )?(${qualified})(?=[\\s(]|$)`,
   'i',
 );
 
