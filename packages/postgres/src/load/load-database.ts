@@ -111,7 +111,7 @@ class Load {
     compareCounts(head, manifest, copied, largeObjects);
     await this.execute(post.filter((statement) => !isPrivilege(statement)));
     for (const check of checks) await this.putBack(check);
-    await this.restorePrivileges([...pre, ...post].filter(isPrivilege));
+    await this.restorePrivileges(schemasLast([...pre, ...post].filter(isPrivilege)));
     await this.restoreProperties();
     // It calls the functions of indexes, which may want a path that it does not give them; then there are only no statistics.
     await this.spend('statistics', runStatement(client, 'analyze')).catch(ignorePermanent);
@@ -122,7 +122,7 @@ class Load {
   async tryOut(): Promise<TrialResult> {
     const { head, pre, post } = await this.makeTables();
     await this.execute(post.filter((statement) => !isPrivilege(statement)));
-    await this.restorePrivileges([...pre, ...post].filter(isPrivilege));
+    await this.restorePrivileges(schemasLast([...pre, ...post].filter(isPrivilege)));
     await this.restoreProperties();
     return { ...head, findings: this.findings };
   }
