@@ -53,7 +53,7 @@ async function run(service: ServiceWithDatabase): Promise<void> {
   const published: DevEnvironment = { owner, port: stack.programOf(service).port, environment, workerEnvironment };
   const packages = fs.readdirSync(inRepo('packages')).map((name) => inRepo(`packages/${name}/src`));
   const sources = [inRepo(`services/${service}/src`), ...packages.filter((folder) => fs.existsSync(folder))];
-  types = watchTypes(service, inRepo(`services/${service}`), sources, say);
+  types = await watchTypes(service, inRepo(`services/${service}`), sources, say);
   for (const role of roles) children.push(await watchProgram(service, role, published));
   publishDevEnvironment(service, published);
   say(`${service} listens on http://127.0.0.1:${published.port}; npm run dev:call GET /healthz asks it`);
