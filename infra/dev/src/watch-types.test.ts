@@ -26,7 +26,7 @@ beforeEach(async () => {
   fs.mkdirSync(path.join(folder, 'src'));
   write('export const port: number = 1;\n');
   said = [];
-  watch = await watchTypes('keys', folder, [path.join(folder, 'src')], (line) => said.push(line));
+  watch = await watchTypes({ name: 'keys', project: folder, sources: [path.join(folder, 'src')], say: (line) => said.push(line) });
   await until(() => compiled().includes('port = 1'), { what: 'the first code' });
 });
 afterEach(async () => {

@@ -8,6 +8,17 @@ export interface TypeWatch {
   stop(): Promise<void>;
 }
 
+export interface TypeWatchOptions {
+  name: string;
+  /** The folder of its tsconfig.json. */
+  project: string;
+  /** Folders whose files are watched. */
+  sources: readonly string[];
+  say: (line: string) => void;
+  /** Called after the first compilation, whatever it found, and after every later one without a type error. */
+  onCompiled?: () => void;
+}
+
 /** An editor writes a file in several steps. */
 const quietMs = 100;
 const stopTimeoutMs = 5_000;
@@ -21,12 +32,7 @@ const writtenAtMs = (file: string): number => fs.statSync(file, { throwIfNoEntry
  * It compiles by itself because the watch mode of TypeScript 7 misses changes, and does not use Node's recursive `fs.watch`, which loses
  * a file for good once an editor has replaced it by a rename.
  */
-export async function watchTypes(
-  name: string,
-  project: string,
-  sources: readonly string[],
-  say: (line: string) => void,
-): Promise<TypeWatch> {
+export async function watchTypes({ name, project, sources, say, onCompiled }: TypeWatchOptions): Promise<TypeWatch> {
   const stopping = new AbortController();
   let compiler: GuardedChild | undefined;
   let hadErrors = false;
@@ -51,6 +57,7 @@ export async function watchTypes(
     if (code !== 0) say(`${output.trimEnd()}\n${name} has type errors: it goes on with the last code that had none`);
     else if (hadErrors) say(`${name} has no type errors any more`);
     hadErrors = code !== 0;
+    if (code === 0 || compiledAtMs === 0) onCompiled?.();
   }
 
   /**
