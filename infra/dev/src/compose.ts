@@ -193,9 +193,17 @@ function storeOf(plan: ProcessPlan) {
   const ofSites = {
     // Private memory of one session, in bytes: a customer's value of a gigabyte fails instead of keeping both cores busy.
     ulimits: { data: 536_870_912 },
-    // Applications reach the port, so sites' roles are refused there; their sessions come from the site host by the socket.
+    // Applications would reach a port, so it listens within its container only, for the health check: the site host comes by the socket.
     // A backup locks every table of a site at once: 80,000 locks for the server's 100 connections.
-    command: ['postgres', '-c', 'hba_file=/etc/postgresql/pg_hba.conf', '-c', 'max_locks_per_transaction=800'],
+    command: [
+      'postgres',
+      '-c',
+      'listen_addresses=127.0.0.1',
+      '-c',
+      'hba_file=/etc/postgresql/pg_hba.conf',
+      '-c',
+      'max_locks_per_transaction=800',
+    ],
   };
   return {
     ...base,

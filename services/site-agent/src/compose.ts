@@ -39,8 +39,8 @@ export async function composeSiteHost(
   await cluster.waitForServer();
   await cluster.endPredecessors();
   await cluster.closeCommonDatabases();
-  if (!(await cluster.closesPortToSites()))
-    log.warn('sites reach the port of their Postgres past their own addresses, where sessions are counted');
+  if (await cluster.hasPort())
+    log.warn("the sites' Postgres listens on a port, where applications take its places past their own addresses (listen_addresses)");
 
   const isolation = await detectIsolation();
   const removal = new SlowRemoval(sitesDir, isolation, log);

@@ -195,6 +195,11 @@ export class Site {
     return this.around.isolation;
   }
 
+  /** Folder of the socket by which jobs reach the cluster; null where they go by its port. */
+  get postgres(): string | null {
+    return this.around.cluster.place?.socketFolder ?? null;
+  }
+
   /** Where a job reads a release. */
   async openForReading(releaseId: string): Promise<{ filesDir: string; url: string }> {
     const { database } = await this.requireRelease(releaseId);
