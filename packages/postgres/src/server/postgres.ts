@@ -190,6 +190,9 @@ function settingsOf(options: PostgresOptions): Record<string, string> {
     password_encryption: 'scram-sha-256',
     wal_level: 'logical',
     max_connections: '200',
+    // A statement that fails is told to its client. The log would keep the password of an ALTER ROLE, also where a function ran it.
+    log_min_error_statement: 'panic',
+    log_error_verbosity: 'terse',
     ...(options.isEphemeral === true || process.env['DRYDOCK_EPHEMERAL'] === '1' ? { fsync: 'off', full_page_writes: 'off' } : {}),
     ...options.settings,
   };
