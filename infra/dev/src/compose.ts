@@ -15,6 +15,8 @@ import {
 } from './place';
 import { type Network, type ProcessPlan, topology } from './topology';
 
+const sitesSettings = 'listen_addresses=127.0.0.1 hba_file=/etc/postgresql/pg_hba.conf max_locks_per_transaction=800';
+const quietLog = 'log_min_error_statement=panic log_error_verbosity=terse';
 const storePorts: Readonly<Record<string, number>> = { postgres: 5432, 'sites-postgres': 5432, redis: 6379 };
 
 /** Containers call each other by name. Every program of ours listens on the same port of its own container. */
@@ -196,16 +198,7 @@ function storeOf(plan: ProcessPlan) {
     // Applications would reach a port, so it listens within its container only, for the health check: the site host comes by the socket.
     // A backup locks every table of a site at once: 80,000 locks for the server's 100 connections.
     // A statement that fails is told to its client; the log would keep the password of an ALTER ROLE.
-    command: [
-      'postgres',
-      ...[
-        'listen_addresses=127.0.0.1',
-        'hba_file=/etc/postgresql/pg_hba.conf',
-        'max_locks_per_transaction=800',
-        'log_min_error_statement=panic',
-        'log_error_verbosity=terse',
-      ].flatMap((setting) => ['-c', setting]),
-    ],
+    command: ['postgres', ...`${sitesSettings} ${quietLog}`.split(' ').flatMap((setting) => ['-c', setting])],
   };
   return {
     ...base,

@@ -132,6 +132,7 @@ test('a statement ends soon after its client has gone, however long it would tak
   for (const client of clients) client.connection.stream.destroy();
   await until(async () => (await sleeping()) === 0, { what: 'the end of the backends' });
   await until(async () => (await codeOf(site.database_url)) === 'connected');
+  expect(await sleeping()).toBe(0);
 });
 
 test('a running query can be cancelled through the endpoint', async () => {
