@@ -1,5 +1,5 @@
 import { remoteArchives } from '@drydock/agent/archives/archive-channel';
-import type { DumpResult, LoadDumpResult, TryDumpResult, VerifyDumpResult } from '@drydock/agent/database/protocol';
+import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database/protocol';
 import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs/job-program';
 import { JobProblem } from '@drydock/agent/jobs/job-protocol';
 import { decodeKeys } from '@drydock/archive/format/archive-keys';
@@ -137,7 +137,7 @@ async function trySchemaOf(setup: TrialSetup, { openChannel }: ProgramContext): 
 }
 
 /** Into the scratch instance; the counts are compared by the load, the row is read as a customer would. */
-async function verifyDump(setup: VerifySetup, { openChannel, progress }: ProgramContext): Promise<VerifyDumpResult> {
+async function verifyDump(setup: VerifySetup, { openChannel, progress }: ProgramContext): Promise<LoadedDump> {
   const archives = remoteArchives(openChannel());
   try {
     const manifest = await loadDatabase({
@@ -151,7 +151,7 @@ async function verifyDump(setup: VerifySetup, { openChannel, progress }: Program
 }
 
 /** Into the target of a restore, as the database's owner, from empty. The counts are compared by the load, and a row is read back by the owner. */
-async function loadDump({ archive, move }: LoadSetup, { openChannel, progress }: ProgramContext): Promise<LoadDumpResult> {
+async function loadDump({ archive, move }: LoadSetup, { openChannel, progress }: ProgramContext): Promise<LoadedDump> {
   const archives = remoteArchives(openChannel());
   try {
     return await withStage(move, async (stage) => {
@@ -179,7 +179,7 @@ async function loadDump({ archive, move }: LoadSetup, { openChannel, progress }:
 }
 
 /** `refused` is a trial's alone. */
-const lasting = (findings: readonly LoadFinding[]): LoadDumpResult['findings'] =>
+const lasting = (findings: readonly LoadFinding[]): LoadedDump['findings'] =>
   findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
 
 const countsOf = ({ tables }: DumpManifest): { tables: number; rows: number } => ({

@@ -122,8 +122,8 @@ export const tryDumpResultSchema = z.object({
   refused: z.array(z.object({ object: z.string(), reason: z.string() })),
   findings: loadFindingsSchema.default([]),
 });
-/** `findings`: what of the backup the loaded database does not have, or has without its proof. */
-export const verifyDumpResultSchema = z.object({
+/** What a load has made, in a database that lasts or in one on trial. `findings`: what of the backup the loaded database does not have, or has without its proof. */
+export const loadedDumpSchema = z.object({
   tables: z.int(),
   rows: z.number(),
   read_from: z.string().nullable(),
@@ -136,7 +136,6 @@ export const loadDumpJobSchema = z.strictObject({
   source_id: z.string(),
   upgrade_id: upgradeIdSchema,
 });
-export const loadDumpResultSchema = verifyDumpResultSchema;
 
 export const findingSchema = z.object({ level: z.enum(['INFO', 'WARNING', 'ERROR']), code: z.string(), detail: z.string() });
 export const judgementSchema = z.object({
@@ -166,9 +165,8 @@ export type UpgradeComparison = z.infer<typeof comparisonSchema>;
 export type DumpJob = z.infer<typeof dumpJobSchema>;
 export type DumpResult = z.infer<typeof dumpResultSchema>;
 export type VerifyDumpJob = z.infer<typeof verifyDumpJobSchema>;
-export type VerifyDumpResult = z.infer<typeof verifyDumpResultSchema>;
+export type LoadedDump = z.infer<typeof loadedDumpSchema>;
 export type TryDumpResult = z.infer<typeof tryDumpResultSchema>;
 export type LoadDumpJob = z.infer<typeof loadDumpJobSchema>;
-export type LoadDumpResult = z.infer<typeof loadDumpResultSchema>;
 export type UpgradeJudgement = z.infer<typeof judgementSchema>;
 export type CutoverAnswer = z.infer<typeof cutoverAnswerSchema>;
