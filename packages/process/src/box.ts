@@ -30,6 +30,9 @@ export interface BoxLimits {
   tmpBytes?: number;
 }
 
+/** `dac_override`: reads, writes and removes whatever the modes say. `fowner`: acts as the owner of any file, past sticky bits too. */
+export type BoxRight = 'dac_override' | 'fowner';
+
 export interface BoxOptions {
   isolation: Isolation;
   /** Program and arguments; paths as seen inside. Anybody on this machine can read them, so they hold no secret. */
@@ -38,6 +41,8 @@ export interface BoxOptions {
   env: Readonly<Record<string, string>>;
   /** uid and gid of the box's processes where we are root; null otherwise (they are then our own, seen from outside). */
   account: number | null;
+  /** Rights of root over the files that the box shows, for a program of ours; only where we are root. None when not given. */
+  rights?: readonly BoxRight[];
   /** What is shown besides read-only system folders, four devices, a /proc and a /tmp of its own, and Node itself. */
   mounts: readonly BoxMount[];
   workdir: string;
@@ -140,12 +145,13 @@ function startScript(options: BoxOptions): ChildProcess {
   return spawn(program, args, { cwd: '/', env: { ...options.env }, stdio, detached: true });
 }
 
-/** setpriv (ends with us) → unshare → the script → [unshare, back to our uid] → prlimit → setpriv (no rights) → the command. */
-function commandLineOf({ isolation, account, mounts, workdir, limits = {}, command }: BoxOptions): string[] {
+/** setpriv (ends with us) → unshare → the script → [unshare, back to our uid] → prlimit → setpriv (only `rights`) → the command. */
+function commandLineOf({ isolation, account, rights = [], mounts, workdir, limits = {}, command }: BoxOptions): string[] {
   const isRoot = isolation.kind === 'accounts';
   const user = os.userInfo();
   const [uid, gid] = isRoot ? [account ?? 0, account ?? 0] : [user.uid, user.gid];
   const shown = [...nodeMount(), ...mounts];
+  const kept = ['-all', ...rights.map((right) => `+${right}`)].join(',');
   return [
     ...[toolPath('setpriv'), '--pdeathsig', 'KILL', '--', toolPath('unshare'), ...(isRoot ? [] : ['--user', '--map-root-user'])],
     ...['--mount', '--pid', '--ipc', '--fork', '--kill-child', '--propagation', 'private', '--'],
@@ -155,7 +161,7 @@ function commandLineOf({ isolation, account, mounts, workdir, limits = {}, comma
     ...(isRoot ? [] : [toolPath('unshare'), '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps', '--']),
     ...[toolPath('prlimit'), '--core=0', ...limitOptions(limits, command), '--', toolPath('setpriv')],
     ...(isRoot ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : []),
-    ...['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all', '--ambient-caps=-all', '--', ...command],
+    ...['--no-new-privs', `--bounding-set=${kept}`, `--inh-caps=${kept}`, `--ambient-caps=${kept}`, '--', ...command],
   ];
 }
 
@@ -197,11 +203,12 @@ function stdioOf(stdio: StdioOptions): StdioOptions {
   return [...given, ...padding, 'pipe'];
 }
 
-function checkOptions({ isolation, account, env, mounts, workdir, command }: BoxOptions): void {
+function checkOptions({ isolation, account, rights = [], env, mounts, workdir, command }: BoxOptions): void {
   if (isolation.kind === 'none') throw new BoxError(`no box can be made here: ${isolation.reason}`);
   if (isolation.kind === 'accounts' && (account === null || !Number.isInteger(account) || account < 1)) {
     throw new BoxError('as root a box needs an account');
   }
+  if (isolation.kind !== 'accounts' && rights.length > 0) throw new BoxError('only root has rights to give to a box');
   if (command.length === 0) throw new BoxError('a box needs a command');
   for (const name of Object.keys(env)) {
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || forbiddenEnv.test(name)) throw new BoxError(`no box takes a variable called ${name}`);

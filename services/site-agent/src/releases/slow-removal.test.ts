@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { chmod, chown, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import { findFreePort } from '@drydock/process/free-port';
 import { detectIsolation, type Isolation } from '@drydock/process/isolation';
 import { createLog } from '@drydock/service/telemetry/log';
 import { until } from '@drydock/testing/wait';
@@ -53,6 +54,93 @@ test('nothing beside the site goes with it, wherever its links lead', async () =
   expect((await stat(path.join(canary, 'deep', 'file'))).nlink).toBe(1);
 });
 
+const isRoot = process.getuid?.() === 0;
+
+test("an old release goes with what is not the site's own: files and folders that an operator has made as root", async () => {
+  const made = (name: string): string => path.join(site.files_dir, name);
+  await inFiles('mkdir own; printf x > own/file');
+  for (const name of ['theirs/deep/er', 'own/theirs/deep']) {
+    await mkdir(made(name), { recursive: true, mode: 0o700 });
+    await writeFile(made(`${name}/file`), '', { mode: 0o600 });
+  }
+  await writeFile(made('theirs.txt'), '', { mode: 0o600 });
+  // A folder of the site's that its account cannot get to.
+  await mkdir(made('theirs/own'));
+  await writeFile(made('theirs/own/file'), '');
+  if (isRoot && site.owner !== null) await chown(made('theirs/own'), site.owner.uid, site.owner.gid);
+  await host.client.stageRelease(site.site_id, 'next', claim(2));
+  await host.client.switchRelease(site.site_id, { releaseId: 'next', expectedRelease: 'initial' }, claim(3));
+  await host.client.removeRelease(site.site_id, 'initial', claim(4));
+  await expectEmptyTrash();
+});
+
+/** A folder in the trash whose file `closed/stays` cannot be removed by a plain child of the account, until {@link openFolder}. */
+async function folderThatStays(sitesDir: string, name: string): Promise<string> {
+  const files = path.join(sitesDir, 'trash', name, 'files');
+  await mkdir(path.join(files, 'closed'), { recursive: true });
+  await mkdir(path.join(files, 'open', 'er'), { recursive: true });
+  for (const file of ['closed/stays', 'open/er/goes', 'goes']) await writeFile(path.join(files, file), '');
+  if (isRoot) for (const place of ['', 'open', 'open/er', 'closed']) await chown(path.join(files, place), 200_777, 200_777);
+  await chmod(path.join(sitesDir, 'trash'), 0o711);
+  await chmod(path.join(files, 'closed'), 0o500);
+  return files;
+}
+const boxless = { kind: 'none', reason: 'no box can be made here' } as const;
+
+test('what cannot be removed keeps nothing else, is named, is an alarm after a day, and goes at a later try', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
+  await chmod(folder, 0o711);
+  const hour = 3_600_000;
+  const old = await folderThatStays(folder, `old.${Date.now() - 25 * hour}-aaaaaaaaaaaa`);
+  const young = await folderThatStays(folder, `young.${Date.now() - hour}-bbbbbbbbbbbb`);
+  const lines: string[] = [];
+  const log = createLog({ service: 'test', destination: { write: (line) => void lines.push(line) } });
+  const removal = new SlowRemoval(folder, boxless, log, { againMs: 20 });
+  await removal.resume();
+  await removal.settle();
+  for (const files of [old, young]) expect(await readdir(files)).toEqual(['closed']);
+  const [alarm, notice] = lines.map((line): unknown => JSON.parse(line));
+  expect(alarm).toMatchObject({ level: 'error', alarm: 'trash_not_removed', left: 1, named: ['EACCES closed/stays'] });
+  expect(notice).toMatchObject({ level: 'warn', left: 1, named: ['EACCES closed/stays'] });
+  expect(notice).not.toHaveProperty('alarm');
+  expect(removal.oldestSeconds).toBeGreaterThanOrEqual(25 * 3_600);
+  for (const files of [old, young]) await chmod(path.join(files, 'closed'), 0o700);
+  await until(async () => (await readdir(path.join(folder, 'trash'))).length === 0, { what: 'a later try' });
+  await removal.settle();
+  expect(removal.oldestSeconds).toBe(0);
+  await removal.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test('the age of the oldest folder in the trash is a metric', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
+  await chmod(folder, 0o711);
+  const files = await folderThatStays(folder, `old.${Date.now() - 90_000_000}-aaaaaaaaaaaa`);
+  const program = `
+    const { SlowRemoval } = require('./services/site-agent/dist/releases/slow-removal.js');
+    const { createLog } = require('./packages/service/dist/telemetry/log.js');
+    const removal = new SlowRemoval(process.argv[1], { kind: 'none', reason: '' }, createLog({ service: 'test', level: 'silent' }));
+    removal.resume().then(() => process.stdout.write('ready'));
+    setInterval(() => undefined, 1_000);`;
+  const port = await findFreePort();
+  const child = spawn(process.execPath, ['--require', './packages/service/dist/telemetry/telemetry.js', '-e', program, folder], {
+    cwd: path.resolve(__dirname, '../../../..'),
+    env: { PATH: process.env['PATH'], OTEL_EXPORTER_PROMETHEUS_PORT: String(port) },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const gone = once(child, 'exit');
+  try {
+    await once(child.stdout, 'data');
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    expect(Number(/^site_trash_oldest\S* ([\d.]+)$/m.exec(text)?.[1])).toBeGreaterThanOrEqual(90_000);
+  } finally {
+    child.kill('SIGKILL');
+    await gone;
+    await chmod(path.join(files, 'closed'), 0o700);
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
 /** Once the removal is within the folder, it is another one: what lies there has the same names, and is not the site's. */
 const exchange = `
 const fs = require('node:fs');
@@ -69,9 +157,9 @@ const slowly = { batch_files: 50, pause_ms: 1_000 };
 
 /**
  * Removes a site whose own process exchanges a folder for a link meanwhile; answers how many files are left where the link leads, or null where that process got its turn
- * too late, after the last file.
+ * too late, after the last file. Where the folder `isOfRoot`, so are its files, which only a removal with root's rights can remove.
  */
-async function removeUnderAttack(isolation: Isolation): Promise<number | null> {
+async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}): Promise<number | null> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
   await chmod(folder, 0o711);
   const files = path.join(folder, 'site', 'files');
@@ -82,9 +170,8 @@ async function removeUnderAttack(isolation: Isolation): Promise<number | null> {
   }
   // The one place of this machine that the site's account may write to, if only it gets there.
   await chmod(canary, 0o777);
-  const isRoot = process.getuid?.() === 0;
   const account = isRoot ? { uid: 200_777, gid: 200_777 } : {};
-  if (isRoot) for (const place of [files, victim]) await chown(place, 200_777, 200_777);
+  if (isRoot) for (const place of isOfRoot ? [files] : [files, victim]) await chown(place, 200_777, 200_777);
   const app = spawn(process.execPath, ['-e', exchange, canary, String(fileNames.length)], {
     ...account,
     cwd: files,
@@ -92,12 +179,13 @@ async function removeUnderAttack(isolation: Isolation): Promise<number | null> {
   });
   const gone = once(app, 'exit');
   await once(app.stdout, 'data');
-  const removal = new SlowRemoval(folder, isolation, createLog({ service: 'test', level: 'silent' }), slowly);
+  const removal = new SlowRemoval(folder, isolation, createLog({ service: 'test', level: 'silent' }), { pace: slowly });
   await removal.resume();
   // A plain child of the site's account has to get to the files, which a box shows without any way to them.
   await chmod(path.join(folder, 'trash'), 0o711);
   await removal.moveAside(path.join(folder, 'site'));
   await removal.settle();
+  await removal.stop();
   app.kill('SIGKILL');
   const [exitCode]: unknown[] = await gone;
   const left = (await readdir(canary)).length;
@@ -106,18 +194,25 @@ async function removeUnderAttack(isolation: Isolation): Promise<number | null> {
 }
 
 /** Removes such sites until the exchange has come in time. Where it `isFollowed`, also until the link was there before the removal's next file. */
-async function leftAfterExchange(isolation: Isolation, { isFollowed }: { isFollowed: boolean }): Promise<number> {
+async function leftAfterExchange(
+  isolation: Isolation,
+  { isFollowed, isOfRoot = false }: { isFollowed: boolean; isOfRoot?: boolean },
+): Promise<number> {
   for (let attempt = 0; attempt < 20; attempt += 1) {
-    const left = await removeUnderAttack(isolation);
+    const left = await removeUnderAttack(isolation, { isOfRoot });
     if (left !== null && !(isFollowed && left === fileNames.length)) return left;
   }
   throw new Error('the folder was never exchanged in time: nothing was tested');
 }
 
 test('a folder that becomes a link while it is removed leads the removal out of the site without its box, and nowhere with it', async () => {
-  const boxless = { kind: 'none', reason: 'to see what the box is for' } as const;
   expect(await leftAfterExchange(boxless, { isFollowed: true })).toBeLessThan(fileNames.length);
   const isolation = await detectIsolation();
   expect(isolation.kind).not.toBe('none');
   expect(await leftAfterExchange(isolation, { isFollowed: false })).toBe(fileNames.length);
+});
+
+const asRoot = isRoot ? test : test.skip;
+asRoot("nor does it lead the removal out that has root's rights (as root)", async () => {
+  expect(await leftAfterExchange(await detectIsolation(), { isFollowed: false, isOfRoot: true })).toBe(fileNames.length);
 });

@@ -1,98 +1,177 @@
 import { randomBytes } from 'node:crypto';
-import { lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import { SerialQueue } from '@drydock/agent/host/serial-queue';
 import { runChildJob } from '@drydock/agent/jobs/child-job';
+import type { BoxRight } from '@drydock/process/box';
 import { errorCodeOf } from '@drydock/process/error-code';
 import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';
+import { metrics, type ObservableResult } from '@opentelemetry/api';
 import { z } from 'zod';
 import { filesPathIn, startSiteProgram } from '../sites/site-box';
 
 /** 50 files each 100 ms: creating files on ext4 soon after a mass delete was measured 2 to 4 times slower. */
 const usualPace = { batch_files: 50, pause_ms: 100 };
+/** The first pause before what could not be removed is tried again; each further one is twice as long, up to five hours. */
+const usualAgainMs = 600_000;
+const doublingsMost = 5;
+const dayMs = 86_400_000;
+/** An account that owns nothing. */
+const nobody = 65_534;
+
+const emptiedSchema = z.strictObject({ left: z.int(), named: z.array(z.string()) });
+type Emptied = z.infer<typeof emptiedSchema>;
+const nothingLeft: Emptied = { left: 0, named: [] };
+const nothingDone: Emptied = { left: 1, named: [] };
+
+const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('site_trash.oldest', {
+  unit: 's',
+  description: 'Since when the oldest folder lies in the trash that is not removed yet',
+});
 
 /**
  * Moves folders out of the way at once and deletes them slowly, one after the other; what a restart interrupts is taken up again. A folder is a site's or a release's as
- * SiteFolder describes them: the files of customers in it are deleted by a child in a box, as the account that they belong to; the rest is ours.
+ * SiteFolder describes them: the files of customers in it are deleted by a child in a box, as the account that they belong to; the rest is ours. What that account may not
+ * remove, such as a file that an operator made as root, is deleted by a second child, in a box that shows the same files and nothing else, with root's rights over them.
+ * What is left then is named in the log and tried again.
  */
 export class SlowRemoval {
   private readonly folder: string;
   private readonly isolation: Isolation;
   private readonly log: Log;
   private readonly pace: typeof usualPace;
+  private readonly againMs: number;
   private readonly queue = new SerialQueue();
   private readonly stopping = new AbortController();
+  /** Each folder in the trash, with the time when it came there. */
+  private readonly since = new Map<string, number>();
+  private readonly timers = new Set<NodeJS.Timeout>();
+  private readonly observe = (result: ObservableResult): void => result.observe(this.oldestSeconds);
 
-  constructor(sitesDir: string, isolation: Isolation, log: Log, pace = usualPace) {
+  constructor(sitesDir: string, isolation: Isolation, log: Log, { pace = usualPace, againMs = usualAgainMs } = {}) {
     this.pace = pace;
+    this.againMs = againMs;
     this.folder = path.join(sitesDir, 'trash');
     this.isolation = isolation;
     this.log = log;
+    oldest.addCallback(this.observe);
   }
 
   /** Takes up what an earlier process left. */
   async resume(): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
-    for (const name of await readdir(this.folder)) this.enqueue(path.join(this.folder, name));
+    for (const name of await readdir(this.folder)) {
+      const folder = path.join(this.folder, name);
+      this.since.set(folder, await movedAsideAt(folder));
+      this.enqueue(folder, 0);
+    }
   }
 
   /** After this the folder is gone from its place; its files go in their own time. No error when there is none. */
   async moveAside(folder: string): Promise<void> {
-    const aside = path.join(this.folder, `${path.basename(folder)}.${randomBytes(6).toString('hex')}`);
+    const now = Date.now();
+    const aside = path.join(this.folder, `${path.basename(folder)}.${now}-${randomBytes(6).toString('hex')}`);
     try {
       await rename(folder, aside);
     } catch (error) {
       if (errorCodeOf(error) === 'ENOENT') return;
       throw error;
     }
-    this.enqueue(aside);
+    this.since.set(aside, now);
+    this.enqueue(aside, 0);
   }
 
-  /** Resolves when nothing is left to delete. */
+  /** The age of the oldest folder in the trash; 0 without one. */
+  get oldestSeconds(): number {
+    const now = Date.now();
+    return [...this.since.values()].reduce((age, at) => Math.max(age, (now - at) / 1_000), 0);
+  }
+
+  /** Resolves when each folder was tried; what could not be removed waits for its next turn. */
   async settle(): Promise<void> {
     await this.queue.run(() => Promise.resolve());
   }
 
   async stop(): Promise<void> {
     this.stopping.abort();
+    for (const timer of this.timers) clearTimeout(timer);
+    oldest.removeCallback(this.observe);
     await this.settle();
   }
 
-  private enqueue(folder: string): void {
-    this.queue
-      .run(() => this.remove(folder))
-      .catch((error: unknown) => {
-        if (!this.stopping.signal.aborted) this.log.error({ err: error }, 'old files could not be deleted; the next start tries again');
-      });
-  }
-
-  private async remove(folder: string): Promise<void> {
-    for (const files of await filesFoldersIn(folder)) await this.empty(files);
-    // What is left are our own files and folders of ours that are empty now.
-    await rm(folder, { recursive: true, force: true });
-  }
-
-  private async empty(dir: string): Promise<void> {
-    const { uid } = await lstat(dir);
-    const { signal } = this.stopping;
-    const isRoot = process.getuid?.() === 0;
-    // Files that are root's own were never a site's: no code of a customer could change them.
-    if (isRoot && uid === 0) return;
-    const account = isRoot ? uid : null;
-    await runChildJob({
-      start: (stdio) =>
-        startSiteProgram(
-          { isolation: this.isolation, uid: account, program: 'releases/empty-folder.program.js', files: { dir, writable: true } },
-          stdio,
-        ),
-      setup: { dir: filesPathIn(this.isolation, dir), ...this.pace },
-      channel: null,
-      signal,
-      progress: () => undefined,
-      result: z.strictObject({ removed: z.int() }),
+  private enqueue(folder: string, attempt: number): void {
+    void this.queue.run(async () => {
+      try {
+        const { left, named } = await this.remove(folder);
+        if (left === 0) this.since.delete(folder);
+        else this.tryAgain(folder, attempt, { left, named });
+      } catch (error) {
+        this.tryAgain(folder, attempt, { err: error });
+      }
     });
   }
+
+  /** An alarm once the folder has lain there for a day. Before that, files that stay are no error, and a child that failed is one. */
+  private tryAgain(folder: string, attempt: number, why: { left: number; named: string[] } | { err: unknown }): void {
+    if (this.stopping.signal.aborted) return;
+    const pauseMs = this.againMs * 2 ** Math.min(attempt, doublingsMost);
+    const isOld = Date.now() - (this.since.get(folder) ?? 0) > dayMs;
+    const told = { folder: path.basename(folder), ...why, again_in_seconds: pauseMs / 1_000, ...(isOld && { alarm: 'trash_not_removed' }) };
+    this.log[isOld || 'err' in why ? 'error' : 'warn'](told, 'old files could not be removed; they are tried again');
+    const timer = setTimeout(() => {
+      this.timers.delete(timer);
+      this.enqueue(folder, attempt + 1);
+    }, pauseMs);
+    this.timers.add(timer.unref());
+  }
+
+  private async remove(folder: string): Promise<Emptied> {
+    let rest = nothingLeft;
+    for (const files of await filesFoldersIn(folder)) {
+      const { left, named } = await this.removeFiles(files);
+      rest = { left: rest.left + left, named: [...rest.named, ...named] };
+    }
+    // Without customers' files, only our own files and folders of ours that are empty now are left.
+    if (rest.left === 0) await rm(folder, { recursive: true, force: true });
+    return rest;
+  }
+
+  private async removeFiles(dir: string): Promise<Emptied> {
+    const { uid } = await lstat(dir);
+    const isRoot = process.getuid?.() === 0;
+    const isOurs = isRoot && uid === 0;
+    const hasBoxes = this.isolation.kind !== 'none';
+    // Where no box can be made, files that are root's own were never a site's.
+    if (isOurs && !hasBoxes) return nothingLeft;
+    let emptied = isOurs ? nothingDone : await this.empty(dir, isRoot ? uid : null);
+    if (emptied.left > 0 && isRoot && hasBoxes) emptied = await this.empty(dir, nobody, ['dac_override', 'fowner']);
+    // Fails where a child left something without saying so: from here on paths are followed with all our rights.
+    if (emptied.left === 0) await rmdir(dir);
+    return emptied;
+  }
+
+  private empty(dir: string, account: number | null, rights: readonly BoxRight[] = []): Promise<Emptied> {
+    const { isolation } = this;
+    return runChildJob({
+      start: (stdio) =>
+        startSiteProgram(
+          { isolation, uid: account, rights, program: 'releases/empty-folder.program.js', files: { dir, writable: true } },
+          stdio,
+        ),
+      setup: { dir: filesPathIn(isolation, dir), ...this.pace },
+      channel: null,
+      signal: this.stopping.signal,
+      progress: () => undefined,
+      result: emptiedSchema,
+    });
+  }
+}
+
+/** The time is in the folder's name; one of an earlier version tells it by its inode. */
+async function movedAsideAt(folder: string): Promise<number> {
+  const inName = /\.(\d{13})-[0-9a-f]{12}$/.exec(folder)?.[1];
+  return inName === undefined ? (await lstat(folder)).ctimeMs : Number(inName);
 }
 
 /** The folders of customers' files in a folder of a site or of a release. All on the way to them are ours. */

@@ -1,7 +1,7 @@
 import type { StdioOptions } from 'node:child_process';
 import path from 'node:path';
 import { bySocket } from '@drydock/postgres/session/session';
-import { spawnInBox } from '@drydock/process/box';
+import { type BoxRight, spawnInBox } from '@drydock/process/box';
 import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
 import type { Isolation } from '@drydock/process/isolation';
 import { programInBox, programMounts } from '@drydock/process/programs';
@@ -14,6 +14,8 @@ export interface SiteProgram {
   isolation: Isolation;
   /** The site's account; null where we are not root. */
   uid: number | null;
+  /** Rights over what the box shows that the account has not; none without a box. */
+  rights?: readonly BoxRight[];
   /** Our compiled program, by its file's name in this package. */
   program: string;
   /** All that it sees of the machine, besides programs; null: nothing. */
@@ -49,7 +51,7 @@ export const asOwner = [
  * code of customers runs either, so that nothing changes the files under the program's hands; it then runs as the account alone.
  */
 export function startSiteProgram(
-  { isolation, uid, program, files, postgres = null }: SiteProgram,
+  { isolation, uid, rights = [], program, files, postgres = null }: SiteProgram,
   stdio: StdioOptions,
 ): Promise<GuardedChild> {
   const file = path.resolve(__dirname, '../../dist', program);
@@ -59,9 +61,11 @@ export function startSiteProgram(
   }
   return spawnInBox({
     isolation,
-    command: [...asOwner, process.execPath, programInBox(file)],
+    // A namespace of the account's own would take the rights over other accounts' files away.
+    command: [...(rights.length > 0 ? [] : asOwner), process.execPath, programInBox(file)],
     env,
     account: uid,
+    rights,
     mounts: [
       ...programMounts(),
       ...(files === null ? [] : [{ from: files.dir, to: filesInBox, writable: files.writable }]),
