@@ -1,11 +1,10 @@
-import fs from 'node:fs/promises';
-import path from 'node:path';
 import { z } from 'zod';
 import type { Api } from './api';
 import { createSite, readSite } from './create-site';
 import type { Demo } from './demo-file';
 import { poll } from './poll';
 import type { Seed, SeedContext } from './seed';
+import { writeSiteFile } from './seed-sites';
 
 const siteSchema = z.looseObject({ id: z.string(), status: z.string() });
 const recordSchema = z.looseObject({
@@ -41,7 +40,7 @@ async function deletedOf(world: World, state: State, domain: string): Promise<De
   if ((await readSite(api, id)).status === 'active') {
     if (platform === 'local') {
       const { files_dir: filesDir } = await describeSite(id);
-      await fs.writeFile(path.join(filesDir, 'index.html'), `<!doctype html>\n<title>${domain}</title>\n<h1>${domain} is back</h1>\n`);
+      await writeSiteFile(filesDir, 'index.html', `<!doctype html>\n<title>${domain}</title>\n<h1>${domain} is back</h1>\n`);
     }
     await api(`/v1/sites/${id}`, { method: 'DELETE' });
   }

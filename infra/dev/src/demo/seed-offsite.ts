@@ -1,11 +1,9 @@
-import fs from 'node:fs/promises';
-import path from 'node:path';
 import pg from 'pg';
 import { z } from 'zod';
 import type { Api } from './api';
 import { poll } from './poll';
 import type { Seed, SeedContext, SitePlace } from './seed';
-import { putUpSite } from './seed-sites';
+import { putUpSite, writeSiteFile } from './seed-sites';
 import { type DemoSite, sandboxTideSite, tideSite } from './site-content';
 
 const stateSchema = z.looseObject({
@@ -18,7 +16,7 @@ const stateSchema = z.looseObject({
 /** What a keeper of tides adds in a day; can be repeated. */
 async function addReading(place: SitePlace, number: number): Promise<void> {
   const day = `2026-03-0${number}`;
-  await fs.writeFile(path.join(place.files_dir, `${day}.txt`), `high water ${200 + 6 * number} cm\n`);
+  await writeSiteFile(place.files_dir, `${day}.txt`, `high water ${200 + 6 * number} cm\n`);
   const client = new pg.Client({ connectionString: place.database_url });
   await client.connect();
   try {

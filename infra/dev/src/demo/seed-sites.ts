@@ -14,12 +14,20 @@ const surfaceSchema = z.looseObject({
   backups: z.array(z.looseObject({ status: z.string(), created_at: z.string() })),
 });
 
+/**
+ * Writes a file into a site. All that it makes belongs to the account of the site's folder, as if the site's owner had uploaded it: the site can change and remove it.
+ */
+export async function writeSiteFile(filesDir: string, name: string, content: Buffer | string): Promise<void> {
+  const file = path.join(filesDir, name);
+  await fs.mkdir(path.dirname(file), { recursive: true });
+  await fs.writeFile(file, content);
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = await fs.stat(filesDir);
+  for (let place = name; place !== '.'; place = path.dirname(place)) await fs.lchown(path.join(filesDir, place), uid, gid);
+}
+
 async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
-  for (const [name, content] of Object.entries(site.files)) {
-    const file = path.join(place.files_dir, name);
-    await fs.mkdir(path.dirname(file), { recursive: true });
-    await fs.writeFile(file, content);
-  }
+  for (const [name, content] of Object.entries(site.files)) await writeSiteFile(place.files_dir, name, content);
   const client = new pg.Client({ connectionString: place.database_url });
   await client.connect();
   try {

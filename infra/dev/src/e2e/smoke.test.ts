@@ -67,8 +67,12 @@ describe('npm start', () => {
     expect(Object.keys(stack.processes())).toEqual(expect.arrayContaining(names));
     expect(kept).toContain('Mooring line');
     expect(backupId).not.toBe('');
-    // As root every site has an account of its own.
-    expect(fs.statSync(site.files_dir).uid >= 200_000).toBe(process.getuid?.() === 0);
+    // As root every site has an account of its own, to which all that is in it belongs.
+    const { uid } = fs.statSync(site.files_dir);
+    expect(uid >= 200_000).toBe(process.getuid?.() === 0);
+    const paths = fs.readdirSync(site.files_dir, { recursive: true, encoding: 'utf8' });
+    expect(paths).toContain('assets/site.css');
+    expect(paths.filter((name) => fs.lstatSync(path.join(site.files_dir, name)).uid !== uid)).toEqual([]);
   });
 
   test('a restore goes on after kill -9 of its worker in the middle of it', async () => {
@@ -77,6 +81,9 @@ describe('npm start', () => {
     expect(await pageOf(site.url)).toBe('spoiled');
     await stack.killAndWait('hosting-worker');
     await expectRestored(location);
+    const trash = path.join(site.files_dir, '../../../../trash');
+    await until(() => fs.readdirSync(trash).length === 0, { timeoutMs: 120_000, what: 'an empty trash' });
+    expect(stack.log('site-host')).not.toContain('"level":"error"');
   });
 
   test('kill -9 of the supervisor leaves no process, and after the next start the restore that was under way succeeds', async () => {
