@@ -147,16 +147,18 @@ test('120 strangers who begin a login again and again, and complete none, keep n
 });
 
 test('an owner who has taken all connections is told so by the server, and strangers on top of it keep us out of nothing', async () => {
+  const id = newDatabaseId();
+  const full = await createDatabase(host.client, id, 17);
   const clients: pg.Client[] = [];
   const strangers: net.Socket[] = [];
   const open = async (): Promise<void> => {
-    const client = new pg.Client(customer(database));
+    const client = new pg.Client(customer(full));
     client.on('error', () => undefined);
     await client.connect();
     clients.push(client);
   };
   const look = async (): Promise<void> => {
-    for (let at = 0; at < 5; at += 1) await host.client.readDatabase(databaseId);
+    for (let at = 0; at < 5; at += 1) await host.client.readDatabase(id);
   };
   try {
     let code: unknown = 'done';
@@ -164,12 +166,14 @@ test('an owner who has taken all connections is told so by the server, and stran
     expect(code).toBe('53300');
     expect(clients.length).toBeGreaterThanOrEqual(75);
     for (let at = 0; at < 10; at += 1) {
-      const stranger = connectStranger(database);
+      const stranger = connectStranger(full);
       strangers.push(stranger);
       // One who finds no place waits for it, for longer than we look at the database.
-      await Promise.race([beginLogin(stranger, database), look()]);
+      await Promise.race([beginLogin(stranger, full), look()]);
     }
-    expect(await host.client.readDatabase(databaseId)).toMatchObject({ is_up: true });
+    expect(await host.client.readDatabase(id)).toMatchObject({ is_up: true });
+    // By a reader, as a backup is.
+    expect(await host.client.precheck(id, { toMajor: 18, withTrial: false })).toMatchObject({ path: 'logical' });
   } finally {
     for (const stranger of strangers) stranger.destroy();
     await Promise.all(clients.map((client) => client.end()));
