@@ -23,6 +23,13 @@ export class PostgresAddress<Greeting extends object> {
     this.server.maxConnections = socketsMax;
   }
 
+  /** Hears out a client of another listener. It counts as one of this address. */
+  accept(client: Socket): void {
+    client.setNoDelay(true);
+    if (this.sockets.size >= socketsMax) client.destroy();
+    else this.greet(client);
+  }
+
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     for (const socket of this.sockets) socket.destroy();
