@@ -5,6 +5,7 @@
  * and whatever else is built on sockets works as ever. Programs that the application starts get the address of a proxy instead.
  */
 const sourceFor = ({ dialler, proxy }: { dialler: number; proxy: number }): string => `
+import { ChildProcess } from 'node:child_process';
 import dns from 'node:dns';
 import net from 'node:net';
 import os from 'node:os';
@@ -79,14 +80,14 @@ syncBuiltinESMExports();
 const proxy = 'http://127.0.0.1:${proxy}';
 const forChildren = { http_proxy: proxy, https_proxy: proxy, HTTPS_PROXY: proxy, no_proxy: 'localhost,127.0.0.1,::1', NODE_USE_ENV_PROXY: '1' };
 const withProxy = (spawn) =>
-  function (options) {
-    const given = options.envPairs ?? [];
-    const names = new Set(given.map((pair) => pair.slice(0, pair.indexOf('='))));
+  function (options, ...rest) {
+    // Another form than this one of Node 20 to 24 is passed on as it is.
+    if (!Array.isArray(options?.envPairs)) return spawn.call(this, options, ...rest);
+    const names = new Set(options.envPairs.map((pair) => pair.slice(0, pair.indexOf('='))));
     const added = Object.entries(forChildren).filter(([name]) => !names.has(name));
-    return spawn.call(this, { ...options, envPairs: [...given, ...added.map(([name, value]) => name + '=' + value)] });
+    return spawn.call(this, { ...options, envPairs: [...options.envPairs, ...added.map(([name, value]) => name + '=' + value)] }, ...rest);
   };
-const { Process } = process.binding('process_wrap');
-Process.prototype.spawn = withProxy(Process.prototype.spawn);
+ChildProcess.prototype.spawn = withProxy(ChildProcess.prototype.spawn);
 const sync = process.binding('spawn_sync');
 sync.spawn = withProxy(sync.spawn);
 `;
