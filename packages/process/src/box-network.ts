@@ -13,7 +13,7 @@ export const privilegedPorts = 1_024;
  */
 export const handOverSource = `
 const net = require('node:net');
-const fail = (error) => { console.error(error.message); process.exit(1); };
+const fail = (error) => { process.stderr.write(error.message); process.exit(1); };
 (async () => {
   for (const port of process.argv.slice(1).map(Number)) {
     const server = net.createServer();

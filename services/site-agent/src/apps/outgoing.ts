@@ -30,14 +30,23 @@ export class OutgoingError extends Error {
   }
 }
 
+/** The part of a resolver that is asked. */
+export interface NameServers {
+  resolve4(name: string): Promise<string[]>;
+  resolve6(name: string): Promise<string[]>;
+}
+
 /** Where applications may connect to: the public internet without this machine's own addresses, and what the operator allows beside it. */
 export class OutgoingPolicy {
   private readonly allowed = new BlockList();
-  /** Asks servers only. The system's resolver also reads files of this machine, and a slow name holds one of its four threads. */
-  private readonly resolver = new Resolver({ timeout: 2_000, tries: 2 });
+  private readonly resolver: NameServers;
 
-  /** Ranges as `10.1.0.0/16` or `fd00::/8`. */
-  constructor(allowed: readonly string[]) {
+  /**
+   * `allowed` are ranges as `10.1.0.0/16` or `fd00::/8`. Names are asked of servers only: the system's resolver also reads files of this
+   * machine, and a slow name holds one of its four threads.
+   */
+  constructor(allowed: readonly string[], resolver: NameServers = new Resolver({ timeout: 2_000, tries: 2 })) {
+    this.resolver = resolver;
     for (const range of allowed) {
       const [network = '', prefix = ''] = range.split('/');
       this.allowed.addSubnet(network, Number(prefix), isIP(network) === 6 ? 'ipv6' : 'ipv4');
