@@ -152,6 +152,18 @@ describe('what an application connects to outside', () => {
     expect(env).toContain('https_proxy=http://127.0.0.1:');
   });
 
+  it('ends no agent by an answer that Node reads and does not write', async () => {
+    const bad = await listen(createServer((socket) => void socket.on('error', () => undefined).end('HTTP/1.1 000 Nothing\r\n\r\n')));
+    const answer =
+      await inApp(`const { hostname, port } = new URL(/^http_proxy=(.*)$/m.exec(child.execFileSync('/usr/bin/env', { encoding: 'utf8' }))[1]);
+      return new Promise((resolve) => {
+        const asked = http.get({ hostname, port, agent: false, path: 'http://${outside}:${bad}/' }, ({ statusCode }) => resolve(statusCode));
+        asked.on('error', ({ code }) => resolve(code));
+      });`);
+    expect(answer).toBe('ECONNRESET');
+    expect(await (await fetch(site.url)).json()).toBe('ECONNRESET');
+  });
+
   it('is neither private, nor link-local, nor the machine itself, by whatever way', async () => {
     const refused = ['10.0.0.1', '172.16.0.1', '192.168.0.1', '169.254.169.254', '100.64.0.1', 'fd00::1', 'fe80::1', '::ffff:10.0.0.1'];
     const answer = await inApp(`const env = child.execFileSync('/usr/bin/env', { encoding: 'utf8' });

@@ -152,6 +152,9 @@ export class Outgoing {
       const { protocol, hostname, port, pathname, search } = new URL(request.url ?? '');
       if (protocol !== 'http:') throw new OutgoingError('EPROTO', 'anything but plain HTTP is asked for by CONNECT');
       const upstream = await this.dial(plainHost(hostname), Number(port === '' ? 80 : port));
+      // Before anything that may throw: a connection that nobody has would keep its place.
+      response.once('close', () => upstream.destroy());
+      if (request.socket.destroyed) return void upstream.destroy();
       const { 'proxy-connection': _hop, 'proxy-authorization': _name, ...headers }: IncomingHttpHeaders = request.headers;
       const asked = httpRequest({
         createConnection: () => upstream,
@@ -159,7 +162,6 @@ export class Outgoing {
         path: pathname + search,
         headers: { ...headers, connection: 'close' },
       });
-      response.once('close', () => upstream.destroy());
       asked.once('response', (answer) => {
         passOn(answer, response).catch(() => response.destroy());
       });
