@@ -222,6 +222,7 @@ export const restoreSiteOffsite = endpoint({
   body: restoreBody,
   example: { copy_id: exampleId },
   response: { status: 202, schema: offsiteRestoreResultSchema },
+  hasClosedStatuses: true,
   problems: restoreProblems,
   quota: 'exempt',
   tags,
