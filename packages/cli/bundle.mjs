@@ -2,6 +2,16 @@
 import fs from 'node:fs';
 import { build } from 'esbuild';
 
+const usage = 'usage: node bundle.mjs\n  Writes dist/drydock.js, in packages/cli.';
+const [argument] = process.argv.slice(2);
+if (argument === '--help' || argument === '-h') {
+  console.log(usage);
+  process.exit(0);
+} else if (argument !== undefined) {
+  console.error(`Unexpected argument '${argument}'\n${usage}`);
+  process.exit(2);
+}
+
 const outfile = 'dist/drydock.js';
 await build({
   entryPoints: ['src/drydock.ts'],

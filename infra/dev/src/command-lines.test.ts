@@ -20,6 +20,12 @@ const run = (program: string, argument: string, cwd = folder) =>
 test.each([
   'infra/docker/derive-secrets.mjs',
   'infra/observability/dashboards.mjs',
+  'infra/dev/picture.mjs',
+  'packages/cli/generate.mjs',
+  'packages/cli/bundle.mjs',
+  'packages/client/generate.mjs',
+  'services/gateway/dist/write-errors.js',
+  'services/gateway/dist/write-openapi.js',
   'infra/dev/dist/start.js',
   'infra/dev/dist/dev-service.js',
   'infra/dev/dist/dev-call.js',

@@ -7,28 +7,28 @@ import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child'
 import { proveProcess } from '@drydock/process/process-proof';
 import { inRepo, readDevConfig } from './dev-config';
 import { type DevEnvironment, devDataDir, publishDevEnvironment } from './dev-environment';
+import { type DevProgram, runDevProgram } from './dev-program';
 import { type ServiceWithDatabase, servicesWithDatabase } from './place';
 import { openStack, type Stack } from './stack';
 import { stopOnSignal } from './stop-on-signal';
 import { type TypeWatch, watchTypes } from './watch-types';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
-const stopTimeoutMs = 28_000;
+const nameOf = (service: string, role: string): string => (role === 'worker' ? `${service}-worker` : service);
 
-/** Node's own watcher: starts the process again whenever a file that it has loaded was compiled anew. */
-function watchProgram(service: string, role: string, { environment, workerEnvironment, port }: DevEnvironment): Promise<GuardedChild> {
+/** Runs one of its programs from `dist`. */
+function start(service: string, role: string, { environment, workerEnvironment, port }: DevEnvironment): Promise<GuardedChild> {
   const entry = inRepo(`services/${service}/dist/${role}.js`);
   const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
-  const name = role === 'worker' ? `${service}-worker` : service;
-  return spawnGuarded(process.execPath, ['--watch', '--watch-preserve-output', '--require', preload, '--enable-source-maps', entry], {
+  return spawnGuarded(process.execPath, ['--require', preload, '--enable-source-maps', entry], {
     cwd: inRepo(`services/${service}`),
     env: {
       ...(role === 'worker' ? workerEnvironment : environment),
-      SERVICE_NAME: name,
+      SERVICE_NAME: nameOf(service, role),
       HOST: '127.0.0.1',
       PORT: role === 'worker' ? '0' : String(port),
     },
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', 'inherit', 'pipe'],
     signalOnOrphan: 'SIGTERM',
   });
 }
@@ -36,13 +36,13 @@ function watchProgram(service: string, role: string, { environment, workerEnviro
 async function run(service: ServiceWithDatabase): Promise<void> {
   const dataDir = devDataDir(service);
   const roles = fs.existsSync(inRepo(`services/${service}/src/worker.ts`)) ? (['server', 'worker'] as const) : (['server'] as const);
-  const names = roles.map((role) => (role === 'worker' ? `${service}-worker` : service));
-  const children: GuardedChild[] = [];
+  const names = roles.map((role) => nameOf(service, role));
+  let programs: DevProgram[] = [];
   let stack: Stack | undefined;
   let types: TypeWatch | undefined;
   const { isStopping } = stopOnSignal(async () => {
     await types?.stop();
-    await Promise.all(children.map((child) => child.stop('SIGTERM', stopTimeoutMs)));
+    await Promise.all(programs.map((program) => program.stop()));
     await stack?.stop();
   });
   stack = await openStack({ ...readDevConfig(process.env), dataDir }, say, { names, without: names });
@@ -53,10 +53,19 @@ async function run(service: ServiceWithDatabase): Promise<void> {
   const published: DevEnvironment = { owner, port: stack.programOf(service).port, environment, workerEnvironment };
   const packages = fs.readdirSync(inRepo('packages')).map((name) => inRepo(`packages/${name}/src`));
   const sources = [inRepo(`services/${service}/src`), ...packages.filter((folder) => fs.existsSync(folder))];
-  types = watchTypes(service, inRepo(`services/${service}`), sources, say);
-  for (const role of roles) children.push(await watchProgram(service, role, published));
   publishDevEnvironment(service, published);
-  say(`${service} listens on http://127.0.0.1:${published.port}; npm run dev:call GET /healthz asks it`);
+  programs = roles.map((role) =>
+    runDevProgram({
+      name: nameOf(service, role),
+      start: () => start(service, role, published),
+      url: role === 'server' ? `http://127.0.0.1:${published.port}` : undefined,
+      say,
+    }),
+  );
+  const onCompiled = (): void => {
+    for (const program of programs) program.restart();
+  };
+  types = await watchTypes({ name: service, project: inRepo(`services/${service}`), sources, say, onCompiled });
   say(`Its data is in ${path.relative(process.cwd(), dataDir)}; Ctrl-C ends it`);
 }
 

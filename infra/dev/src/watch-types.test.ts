@@ -26,7 +26,7 @@ beforeEach(async () => {
   fs.mkdirSync(path.join(folder, 'src'));
   write('export const port: number = 1;\n');
   said = [];
-  watch = watchTypes('keys', folder, [path.join(folder, 'src')], (line) => said.push(line));
+  watch = await watchTypes({ name: 'keys', project: folder, sources: [path.join(folder, 'src')], say: (line) => said.push(line) });
   await until(() => compiled().includes('port = 1'), { what: 'the first code' });
 });
 afterEach(async () => {
@@ -49,5 +49,18 @@ test.each([100, 300, 500, 700])('a file that is saved again %d ms later, while t
   await sleep(ms);
   write('export const port: number = 5;\n');
   await until(() => compiled().includes('port = 5'), { what: 'the code that was saved last' });
+  expect(said).toEqual([]);
+});
+
+test('a file that is saved by rename, as many editors do, is compiled every time', async () => {
+  const saveByRename = (text: string): void => {
+    const file = path.join(folder, 'src/port.ts');
+    fs.writeFileSync(`${file}.swp`, text);
+    fs.renameSync(`${file}.swp`, file);
+  };
+  for (const port of [11, 12, 13, 14]) {
+    saveByRename(`export const port: number = ${port};\n`);
+    await until(() => compiled().includes(`port = ${port}`), { what: `save ${port}` });
+  }
   expect(said).toEqual([]);
 });

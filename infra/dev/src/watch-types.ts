@@ -1,27 +1,45 @@
 import fs from 'node:fs';
-import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
+import { type SubscribeCallback, subscribe } from '@parcel/watcher';
 import { inRepo } from './dev-config';
 
 export interface TypeWatch {
   stop(): Promise<void>;
 }
 
+export interface TypeWatchOptions {
+  name: string;
+  /** The folder of its tsconfig.json. */
+  project: string;
+  /** Folders whose files are watched. */
+  sources: readonly string[];
+  say: (line: string) => void;
+  /** Called after the first compilation, whatever it found, and after every later one without a type error. */
+  onCompiled?: () => void;
+}
+
 /** An editor writes a file in several steps. */
 const quietMs = 100;
 const stopTimeoutMs = 5_000;
 
+/** When the file was written; 0 for one that is gone. */
+const writtenAtMs = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+
 /**
  * Compiles a project whenever a file of `sources` changes, and shows every type error. The compiler writes nothing while there is one
  * (`noEmitOnError`), so a process that runs the project goes on with the last code that had none, and the developer is told so.
- * It compiles by itself because the watch mode of TypeScript 7 misses changes.
+ * It compiles by itself because the watch mode of TypeScript 7 misses changes, and does not use Node's recursive `fs.watch`, which loses
+ * a file for good once an editor has replaced it by a rename.
  */
-export function watchTypes(name: string, project: string, sources: readonly string[], say: (line: string) => void): TypeWatch {
+export async function watchTypes({ name, project, sources, say, onCompiled }: TypeWatchOptions): Promise<TypeWatch> {
   const stopping = new AbortController();
   let compiler: GuardedChild | undefined;
   let hadErrors = false;
   let compiling: Promise<void> | undefined;
-  let hasChanged = false;
+  let isWanted = false;
+  let compiledAtMs = 0;
+  const changed = new Set<string>();
 
   async function compileOnce(isWhole: boolean): Promise<void> {
     compiler = await spawnGuarded(inRepo('node_modules/.bin/tsc'), ['-b', '--pretty', 'false', ...(isWhole ? ['--force'] : [])], {
@@ -39,37 +57,44 @@ export function watchTypes(name: string, project: string, sources: readonly stri
     if (code !== 0) say(`${output.trimEnd()}\n${name} has type errors: it goes on with the last code that had none`);
     else if (hadErrors) say(`${name} has no type errors any more`);
     hadErrors = code !== 0;
+    if (code === 0 || compiledAtMs === 0) onCompiled?.();
   }
 
   /**
-   * One compiler at a time. A file that changes while it runs may be older than its output, and `tsc -b` would take it for compiled: then
-   * the next compiler takes everything anew.
+   * One compiler at a time. `tsc -b` takes a file that is older than its output for compiled. One that was written while the last compiler
+   * ran may be older and not compiled: then the next compiler takes everything anew.
    */
-  async function compileWhileChanged(): Promise<void> {
-    let isWhole = false;
-    while (hasChanged) {
+  async function compileWhileWanted(): Promise<void> {
+    while (isWanted) {
       await sleep(quietMs);
       if (stopping.signal.aborted) return;
-      hasChanged = false;
+      isWanted = false;
+      const isWhole = [...changed].some((file) => writtenAtMs(file) <= compiledAtMs);
+      changed.clear();
       await compileOnce(isWhole).catch((error: unknown) => say(`The compiler does not start: ${String(error)}`));
-      // What the watchers have seen until now was changed while it ran.
-      await turn();
-      isWhole = hasChanged;
+      compiledAtMs = Date.now();
     }
     compiling = undefined;
   }
 
-  const compile = (): void => {
-    hasChanged = true;
-    compiling ??= compileWhileChanged();
+  const compile = (files: readonly string[]): void => {
+    for (const file of files) changed.add(file);
+    isWanted = true;
+    compiling ??= compileWhileWanted();
   };
 
-  const watchers = sources.map((folder) => fs.watch(folder, { recursive: true }, compile));
-  compile();
+  const tell = (folder: string): SubscribeCallback => {
+    return (error, events) => {
+      if (error !== null) say(`Changes of ${folder} are not seen: ${error.message}`);
+      else compile(events.map((event) => event.path));
+    };
+  };
+  const watchers = await Promise.all(sources.map((folder) => subscribe(folder, tell(folder), { ignore: ['**/*.test.ts'] })));
+  compile([]);
   return {
     stop: async () => {
       stopping.abort();
-      for (const watcher of watchers) watcher.close();
+      await Promise.all(watchers.map((watcher) => watcher.unsubscribe()));
       await compiler?.stop('SIGTERM', stopTimeoutMs);
       await compiling;
     },

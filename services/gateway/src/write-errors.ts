@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describeProblems } from '@drydock/contracts/platform/describe-problems';
+import { readCommandLine } from '@drydock/process/command-line';
 
+readCommandLine('npm run errors', { options: {} });
 /** `npm run errors`: writes the committed page anew. */
 writeFileSync(path.resolve(__dirname, '../../../docs/errors.md'), describeProblems());

@@ -4,7 +4,9 @@ import path from 'node:path';
 import { surfaceOf } from '@drydock/contracts/platform/breaking-changes';
 import { endpoints } from '@drydock/contracts/platform/endpoints';
 import { buildOpenApi } from '@drydock/contracts/platform/openapi';
+import { readCommandLine } from '@drydock/process/command-line';
 
+const { values } = readCommandLine('npm run openapi [-- --release]', { options: { release: { type: 'boolean' } } });
 /** `npm run openapi`: writes the committed document anew, formatted as everything that is committed. With `--release`, also what a later version must keep. */
 const document = buildOpenApi(endpoints);
 const write = (name: string, content: object): void => {
@@ -13,4 +15,4 @@ const write = (name: string, content: object): void => {
   execFileSync('biome', ['format', '--write', file], { stdio: 'inherit' });
 };
 write('openapi.json', document);
-if (process.argv.includes('--release')) write('released-api.json', surfaceOf(document));
+if (values.release) write('released-api.json', surfaceOf(document));

@@ -41,7 +41,10 @@ export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; cha
       );
       return done;
     }),
-    change('POST /freeze', { op: 'freeze', body: freezeSchema }, (site, { ttl_ms }) => site.freeze(ttl_ms)),
+    // A freeze for another time is another effect: a step that is tried again freezes for longer.
+    change('POST /freeze', { op: 'freeze', detail: ({ ttl_ms }) => `${ttl_ms} ms`, body: freezeSchema }, (site, { ttl_ms }) =>
+      site.freeze(ttl_ms),
+    ),
     change('POST /thaw', { op: 'thaw', body: changeSchema }, async (site) => site.thaw()),
     change(
       'POST /switch',

@@ -21,6 +21,7 @@ const backup: Backup = {
   archive: null,
   errorCode: '',
   skipped: { count: 0, sample: [] },
+  answer: { httpStatus: null, isSqlOk: null },
   createdAt: hoursAgo(1),
   completedAt: hoursAgo(1),
   expiresAt: null,

@@ -3,6 +3,7 @@ import { createdBetween, oneOf } from '@drydock/service/database/list-filter';
 import type { Reader, Tx } from '../database.store';
 import type { Backup as BackupRow } from '../generated/prisma/client';
 import type { BackupLocation } from '../providers/backup-storage';
+import type { RecordedAnswer } from '../sites/probe.rules';
 import { nextBackupSequence } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
 import type { Backup, KeptBackup, StoredArchive } from './backup.types';
@@ -18,12 +19,15 @@ function toBackup(row: BackupRow, skipped: Backup['skipped'] = { count: 0, sampl
     sequence,
     workflowId: _workflowId,
     purgedAt: _purgedAt,
+    httpStatus,
+    sqlWorks: isSqlOk,
     ...rest
   } = row;
   return {
     ...rest,
     sequence: Number(sequence),
     skipped,
+    answer: { httpStatus, isSqlOk },
     archive: toArchive({ storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac }),
   };
 }
@@ -102,12 +106,23 @@ export async function markCompleted(
   tx: Tx,
   backupId: string,
   archive: StoredArchive,
-  kept: KeptBackup & { expiresAt: Date | null },
+  kept: KeptBackup & { expiresAt: Date | null; answer: RecordedAnswer },
 ): Promise<void> {
-  const { completedAt, expiresAt, lockedUntil, location } = kept;
+  const { completedAt, expiresAt, lockedUntil, location, answer } = kept;
+  const answered = { httpStatus: answer.httpStatus, sqlWorks: answer.isSqlOk };
   const times = { completedAt: new Date(completedAt), expiresAt, lockedUntil: lockedUntil === null ? null : new Date(lockedUntil) };
   const { storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac } = archive;
-  const data = { status: 'completed' as const, storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac, ...times, location };
+  const data = {
+    status: 'completed' as const,
+    storageKey,
+    sizeBytes,
+    rawBytes,
+    checksumSha256,
+    manifestMac,
+    ...times,
+    ...answered,
+    location,
+  };
   const { count } = await tx.backup.updateMany({ where: { id: backupId, status: { in: ['queued', 'running', 'completed'] } }, data });
   if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
 }

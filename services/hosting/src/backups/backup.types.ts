@@ -1,6 +1,7 @@
 import type { BackupKind, BackupStatus } from '@drydock/contracts/hosting/backups';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { BackupLocation } from '../providers/backup-storage';
+import type { RecordedAnswer } from '../sites/probe.rules';
 import type { SkippedSummary } from './skipped.view';
 
 /** Where a completed backup lies and what its archive must be; any other archive in its place is refused. */
@@ -35,6 +36,8 @@ export interface Backup {
   archive: StoredArchive | null;
   errorCode: string;
   skipped: SkippedSummary;
+  /** How the site answered when it was taken. */
+  answer: RecordedAnswer;
   createdAt: Date;
   completedAt: Date | null;
   /** Null: kept as long as the deleted site that needs it. */

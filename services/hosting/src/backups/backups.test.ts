@@ -1,4 +1,5 @@
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { auditedOf } from '@drydock/service/testing/audit-log';
 import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
@@ -220,6 +221,26 @@ describe('POST /v1/sites/{siteId}/backups/restore', () => {
 describe('its preflight', () => {
   const ask = (siteId: string, backupId: string) =>
     api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, { body: { backup_id: backupId } });
+
+  it.each([
+    [200, true, 'INFO', 'HTTP: 200; SQL: works. After the restore HTTP must answer below 500 and SQL must work.'],
+    [500, true, 'WARNING', 'HTTP: 500; SQL: works. After the restore HTTP may answer a server error again and SQL must work.'],
+    [
+      null,
+      false,
+      'WARNING',
+      'HTTP: not on record; SQL: refused. After the restore HTTP must answer below 500 and SQL may be refused again.',
+    ],
+  ])(
+    'says how the site answered at the backup and what is accepted of it: HTTP %s, SQL %s',
+    async (httpStatus, sqlWorks, level, detail) => {
+      const siteId = await givenSite(api, owner);
+      const backupId = await givenBackup(api, owner, siteId);
+      await api.rows('UPDATE backups SET http_status = $2, sql_works = $3 WHERE id = $1', [backupId, httpStatus, sqlWorks]);
+      const { findings } = (await ask(siteId, backupId)).json as Preflight;
+      expect(findings).toContainEqual({ level, code: 'answer_on_record', detail: `How the site answered when this was taken: ${detail}` });
+    },
+  );
 
   it('says what would happen and changes nothing', async () => {
     const siteId = await givenSite(api, owner);

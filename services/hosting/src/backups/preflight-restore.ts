@@ -32,7 +32,7 @@ export const preflightRestore = (context: HandlerContext) =>
         rawBytes: archive?.rawBytes ?? null,
         freeBytes: hosted?.freeBytes ?? null,
         isMissing,
-        ...(backup !== null && { skipped: backup.skipped }),
+        ...(backup !== null && { skipped: backup.skipped, answer: backup.answer }),
       };
       return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now) };
     },

@@ -1,4 +1,5 @@
 import type { Preflight } from '@drydock/contracts/platform/preflight';
+import { findingsOfRecord, type RecordedAnswer } from '../sites/probe.rules';
 import type { Site } from '../sites/site.types';
 import { sitePath } from '../sites/site-names';
 import { findingsOfSkipped, type SkippedSummary } from './skipped.view';
@@ -16,6 +17,8 @@ export interface PreflightFacts {
   freeBytes: number | null;
   /** What the point does not hold; left out for a point that knows of no such thing. */
   skipped?: SkippedSummary;
+  /** How the site answered when the point was taken; left out for a point that knows of no such thing. */
+  answer?: RecordedAnswer;
   /** The archive should lie in our storage and does not. */
   isMissing: boolean;
 }
@@ -38,7 +41,11 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   };
 }
 
-function findingsOf({ site, point, freeBytes, isMissing, skipped }: PreflightFacts, needed: number | null, ageSeconds: number): Finding[] {
+function findingsOf(
+  { site, point, freeBytes, isMissing, skipped, answer }: PreflightFacts,
+  needed: number | null,
+  ageSeconds: number,
+): Finding[] {
   const findings: Array<Finding | false> = [
     ageSeconds > oldAfterSeconds && {
       level: 'WARNING',
@@ -55,6 +62,7 @@ function findingsOf({ site, point, freeBytes, isMissing, skipped }: PreflightFac
       },
     ...(skipped === undefined ? [] : findingsOfSkipped(skipped)),
     isMissing && { level: 'ERROR', code: 'backup_data_missing', detail: "The backup's data was not found in the storage." },
+    ...(answer === undefined ? [] : findingsOfRecord(answer)),
     site.status === 'suspended' && { level: 'INFO', code: 'site_suspended', detail: 'The site stays suspended.' },
   ];
   return findings.filter((finding) => finding !== false);

@@ -88,15 +88,41 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     expect(view).toMatchObject({ status: 'failed', error: { code: 'backup_tampered' } });
   });
 
-  it('switches back by itself when the restored site does not answer', async () => {
+  it('brings back a site that failed when it was backed up, and its safety copy knows how the replaced one answered', async () => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    await runSql((await world.placeOf(siteId)).databaseUrl, 'DROP TABLE version');
+    const broken = await stateOf(world, siteId);
+    expect(broken.page).toMatch(/^500 /);
+    const backupId = await makeBackup(world, siteId);
+    await fillSite(world, siteId, 2);
+    const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, { body: { backup_id: backupId } });
+    expect(preflight.json).toMatchObject({ refusal: null, findings: [{ level: 'WARNING', code: 'answer_on_record' }] });
+    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
+    expect(await stateOf(world, siteId)).toEqual(broken);
+    const recorded = await world.api.rows('SELECT kind, http_status, sql_works FROM backups WHERE site_id = $1 ORDER BY id', [siteId]);
+    expect(recorded).toEqual([
+      { kind: 'on_demand', http_status: 500, sql_works: true },
+      { kind: 'pre_restore', http_status: 200, sql_works: true },
+    ]);
+    await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
+    const [last] = await world.api.rows('SELECT http_status, sql_works FROM backups WHERE site_id = $1 ORDER BY id DESC LIMIT 1', [siteId]);
+    expect(last).toEqual({ http_status: 500, sql_works: true });
+  });
+
+  it.each([200, null])('switches back by itself when the restored site fails, and HTTP %s is on record', async (httpStatus) => {
     const siteId = await makeSite(world);
     await fillSite(world, siteId, 1);
     await runSql((await world.placeOf(siteId)).databaseUrl, 'DROP TABLE version');
     const backupId = await makeBackup(world, siteId);
+    await world.api.rows('UPDATE backups SET http_status = $2 WHERE id = $1', [backupId, httpStatus]);
     await fillSite(world, siteId, 2);
     const before = await stateOf(world, siteId);
     const view = await ended(world, (await restore(siteId, backupId)).headers['location']);
-    expect(view).toMatchObject({ status: 'failed', error: { code: 'restore_probe_failed' } });
+    const detail = expect.stringContaining(
+      `HTTP failed. HTTP: 500; SQL: works. When the backup was taken: HTTP: ${httpStatus ?? 'not on record'};`,
+    );
+    expect(view).toMatchObject({ status: 'failed', error: { code: 'restore_probe_failed', detail } });
     expect(await stateOf(world, siteId)).toEqual(before);
     const { releases, frozen } = await world.host.readSite(siteId);
     expect([releases.length, frozen]).toEqual([1, false]);
@@ -125,7 +151,10 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     const before = await stateOf(world, siteId);
     await world.api.rows('UPDATE backups SET raw_bytes = 1::bigint << 50 WHERE id = $1', [backupId]);
     const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, { body: { backup_id: backupId } });
-    expect(preflight.json).toMatchObject({ refusal: null, findings: [{ code: 'storage_full' }] });
+    expect(preflight.json).toMatchObject({
+      refusal: null,
+      findings: [{ code: 'storage_full' }, { level: 'INFO', code: 'answer_on_record' }],
+    });
     const view = await ended(world, (await restore(siteId, backupId)).headers['location']);
     expect(view).toMatchObject({ status: 'failed', error: { code: 'storage_full' } });
     expect(await stateOf(world, siteId)).toEqual(before);

@@ -4,6 +4,7 @@ import type { StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { hostOf } from '../providers/site-host';
+import type { RecordedAnswer } from '../sites/probe.rules';
 import { sandboxBehaviour } from '../sites/sandbox.rules';
 import { retentionDaysOf } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
@@ -26,6 +27,8 @@ interface RestorePlan {
   /** Served until the switch; the safety copy is made of it. */
   oldRelease: string;
   retentionDays: number;
+  /** How the site answered when the backup was taken. */
+  answer: RecordedAnswer;
   /** The sandbox's own error paths. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
@@ -82,6 +85,7 @@ async function recheckRestore(context: WorkContext, step: Step): Promise<Restore
     archive: backup.archive,
     oldRelease: replacedBy(step, hosted),
     retentionDays: retentionDaysOf(site),
+    answer: backup.answer,
     failsOnPurpose: fails,
     slowsOnPurpose: slows,
   };

@@ -5,7 +5,7 @@ import { fencedCall, type StepContext } from '@drydock/workflow/definition/defin
 import { fail } from '@drydock/workflow/definition/step-error';
 import { type ArchiveToStage, type HostedSite, hostOf, type Probe } from '../providers/site-host';
 import { askSite, outcomeOf, whileFrozen } from '../sites/ask-site';
-import { serves } from '../sites/probe.rules';
+import { failedOf, type RecordedAnswer, serves, textOfRecord } from '../sites/probe.rules';
 import { refOf, type WorkContext } from '../sites/work';
 import { definitely } from './definite-failure';
 import { findingsOfLost } from './skipped.view';
@@ -98,24 +98,35 @@ export async function discardStaged(context: WorkContext, step: Step, platform: 
   for (const id of staged) await host.retire(refOf(step), id, fencedCall(step));
 }
 
-/** Asks the restored site while its customers still wait. Fails for good with `restore_probe_failed`: everything is then switched back. */
-export async function assertServes(context: WorkContext, step: Step, platform: SitePlatform, failsOnPurpose: boolean): Promise<void> {
-  const probe = await probeRestored(context, step, platform, failsOnPurpose);
-  if (!serves(probe)) throw probeFailed(probe);
+interface Expected {
+  /** How the site answered when the backup was taken. */
+  answer: RecordedAnswer;
+  failsOnPurpose: boolean;
+}
+
+/**
+ * Asks the restored site while its customers still wait. Fails for good with `restore_probe_failed` when it answers worse than the record allows:
+ * everything is then switched back.
+ */
+export async function assertServes(context: WorkContext, step: Step, platform: SitePlatform, expected: Expected): Promise<void> {
+  const probe = await probeRestored(context, step, platform, expected.failsOnPurpose);
+  const failed = failedOf(probe, expected.answer);
+  if (failed.length > 0) throw probeFailed(probe, failed, expected.answer);
 }
 
 /**
  * Asks a site that there is nothing to switch back from: what its own code makes of a request need not be the rebuild's fault. Fails for good with
- * `restore_probe_failed` when its database takes no query.
+ * `restore_probe_failed` when its database takes no query, unless it took none when the backup was taken.
  */
 export async function assertRebuilt(
   context: WorkContext,
   step: Step,
   platform: SitePlatform,
-  failsOnPurpose: boolean,
+  { answer, failsOnPurpose }: Expected,
 ): Promise<{ serves: boolean }> {
   const probe = await probeRestored(context, step, platform, failsOnPurpose);
-  if (!probe.isSqlOk) throw probeFailed(probe);
+  const failed = failedOf(probe, answer).filter((part) => part === 'SQL');
+  if (failed.length > 0) throw probeFailed(probe, failed, answer);
   return { serves: serves(probe) };
 }
 
@@ -129,7 +140,9 @@ async function probeRestored(context: WorkContext, step: Step, platform: SitePla
 /** Longer than one probe and the pause before the next one. */
 const probeFreezeMs = 15_000;
 
-function probeFailed(probe: Probe): Error {
+function probeFailed(probe: Probe, failed: readonly string[], recorded: RecordedAnswer): Error {
   const outcome = outcomeOf(probe);
-  return fail('restore_probe_failed', { detail: `The restored site does not serve. ${outcome}.`, internal: `${outcome}: ${probe.detail}` });
+  const then = `When the backup was taken: ${textOfRecord(recorded)}`;
+  const detail = `The restored site does not serve: ${failed.join(' and ')} failed. ${outcome}. ${then}.`;
+  return fail('restore_probe_failed', { detail, internal: `${outcome}: ${probe.detail}` });
 }

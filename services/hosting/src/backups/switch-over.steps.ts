@@ -10,6 +10,7 @@ import { StepFailure } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import type { Tx } from '../database.store';
 import { hostOf } from '../providers/site-host';
+import { noAnswer, type RecordedAnswer, recordOf } from '../sites/probe.rules';
 import { changeStatus } from '../sites/site.store';
 import { refOf, type WorkContext } from '../sites/work';
 import { findWritten, freezeTtlMs, frozenLimits, movingLimits, type PackedBackup, packBackup, verifyWritten } from './archive.steps';
@@ -32,8 +33,14 @@ export interface SwitchOverInput {
 
 /** What the steps before must have found out and made. */
 interface Staged {
-  readonly recheck: { oldRelease: string; retentionDays: number; failsOnPurpose: boolean };
+  /** `answer`: the record of what is restored. Left out of what was checkpointed before there was one. */
+  readonly recheck: { oldRelease: string; retentionDays: number; failsOnPurpose: boolean; answer?: RecordedAnswer };
   readonly stage: { releaseId: string };
+}
+
+/** How the replaced state answered. Nothing where the step was passed before it came, or had run before it asked. */
+interface Proven {
+  readonly prove_safety_copy?: { answer: RecordedAnswer } | null;
 }
 
 /**
@@ -57,7 +64,9 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: W
       weight: 5,
       run: async (step, context) => {
         const { oldRelease } = step.outputs.recheck;
-        if (!(await isRestored(context, step, step.input.platform, oldRelease))) await provePackable(context, step, oldRelease);
+        if (await isRestored(context, step, step.input.platform, oldRelease)) return { answer: noAnswer };
+        const [answer] = await Promise.all([askLive(context, step), provePackable(context, step, oldRelease)]);
+        return { answer };
       },
     })
     .step('freeze', {
@@ -94,9 +103,9 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: W
       ...frozenLimits,
       weight: 0.2,
       run: async (step, context) => {
-        const { oldRelease, failsOnPurpose } = step.outputs.recheck;
+        const { oldRelease, failsOnPurpose, answer = noAnswer } = step.outputs.recheck;
         await assertRestored(context, step, oldRelease);
-        await assertServes(context, step, step.input.platform, failsOnPurpose);
+        await assertServes(context, step, step.input.platform, { answer, failsOnPurpose });
       },
     })
     .step('thaw', {
@@ -118,7 +127,9 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: W
     .pointOfNoReturn();
 }
 
-function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged>(live: WorkflowBuilder<WorkContext, Tx, Input, Outputs>) {
+function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged & Proven>(
+  live: WorkflowBuilder<WorkContext, Tx, Input, Outputs>,
+) {
   return live
     .step('pack_safety_copy', {
       ...movingLimits,
@@ -134,11 +145,12 @@ function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged>(liv
       },
       commit: async (tx, step, kept) => {
         const { pack_safety_copy: packed, recheck } = step.outputs;
+        const answer = step.outputs.prove_safety_copy?.answer ?? noAnswer;
         const { safetyCopyId } = step.input;
         if ('refused' in packed || kept === null)
           return markFailed(tx, safetyCopyId, 'refused' in packed ? packed.refused.code : 'step_failed');
         const expiresAt = expiryOf(new Date(kept.completedAt), recheck.retentionDays);
-        await markCompleted(tx, safetyCopyId, packed, { ...kept, expiresAt });
+        await markCompleted(tx, safetyCopyId, packed, { ...kept, expiresAt, answer });
       },
     })
     .step('retire', {
@@ -158,6 +170,14 @@ export const restoreEnd: Required<EndHooks<WorkContext, Tx, SwitchOverInput>> = 
     await markFailed(tx, run.input.safetyCopyId, code);
   },
 };
+
+/** How the live site answers, for the record of its safety copy. One that gives no answer is what many restores are for: nobody waits for it. */
+async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAnswer> {
+  const probe = await hostOf(context.siteHosts, step.input.platform)
+    .probe(refOf(step), fencedCall(step))
+    .catch(() => null);
+  return probe === null ? noAnswer : recordOf(probe);
+}
 
 type CopyStep = StepContext<Pick<SwitchOverInput, 'safetyCopyId' | 'platform'>, unknown>;
 

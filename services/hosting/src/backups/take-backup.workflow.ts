@@ -5,6 +5,8 @@ import { z } from 'zod';
 import { hostOf } from '../providers/site-host';
 import { lookAgainAt } from '../retention/nightly.rules';
 import { lookAgain } from '../retention/nightly.store';
+import { askForRecord } from '../sites/ask-site';
+import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { retentionDaysOf } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
 import { defineWorkflow, refOf } from '../sites/work';
@@ -13,13 +15,20 @@ import { allowanceOf, allowanceWindowStart, expiryOf, refuseBackup } from './bac
 import { listOnDemand, markCompleted, markFailed, markRunning } from './backup.store';
 import { assertStillAllowed } from './definite-failure';
 
+/** `answer` is left out of what was checkpointed before it was asked. */
+interface Plan {
+  releaseId: string;
+  retentionDays: number;
+  answer?: RecordedAnswer;
+}
+
 /** Files and database of the current release into one verified archive. */
 export const takeBackupWorkflow = defineWorkflow({
   kind: 'take_backup',
   input: z.strictObject({ backupId: z.uuid(), platform: sitePlatformSchema }),
 })
   .step('recheck', {
-    run: async (step, context) => {
+    run: async (step, context): Promise<Plan> => {
       const { database, siteHosts, now } = context;
       const { backupId, platform } = step.input;
       const site = await findSite(database.pool, step, step.subject.id);
@@ -31,7 +40,8 @@ export const takeBackupWorkflow = defineWorkflow({
       assertStillAllowed(refuseBackup({ site, unfinished: null }, allowance, now()));
       const hosted = await hostOf(siteHosts, platform).describe(refOf(step), fencedCall(step).signal);
       if (hosted === null) throw fail('site_not_ready', { internal: 'the host does not know the site' });
-      return { releaseId: hosted.currentRelease, retentionDays: retentionDaysOf(site) };
+      const answer = await askForRecord(context, step, platform);
+      return { releaseId: hosted.currentRelease, retentionDays: retentionDaysOf(site), answer };
     },
     commit: (tx, step) => markRunning(tx, step.input.backupId),
   })
@@ -46,8 +56,9 @@ export const takeBackupWorkflow = defineWorkflow({
     weight: 3,
     run: (step, context) => verifyWritten(context, step, step.input.backupId, step.outputs.pack),
     commit: async (tx, step, kept) => {
-      const expiresAt = expiryOf(new Date(kept.completedAt), step.outputs.recheck.retentionDays);
-      await markCompleted(tx, step.input.backupId, step.outputs.pack, { ...kept, expiresAt });
+      const { retentionDays, answer = noAnswer } = step.outputs.recheck;
+      const expiresAt = expiryOf(new Date(kept.completedAt), retentionDays);
+      await markCompleted(tx, step.input.backupId, step.outputs.pack, { ...kept, expiresAt, answer });
     },
   })
   .onEnd({

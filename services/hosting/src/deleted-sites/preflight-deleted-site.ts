@@ -5,6 +5,7 @@ import { problemOf } from '@drydock/workflow/http/accept-workflow';
 import { findingsOfSkipped } from '../backups/skipped.view';
 import { neededBytes } from '../backups/space.rules';
 import type { HandlerContext } from '../context';
+import { findingsOfRecord } from '../sites/probe.rules';
 import { purgeDueAt } from './deleted-site.rules';
 import { deletedSitePath } from './deleted-site-names';
 import { readDeletedSite } from './find-deleted-site';
@@ -44,7 +45,12 @@ export const preflightDeletedSite = (context: HandlerContext) =>
           ...(isSoon
             ? [{ level: 'WARNING' as const, code: 'purge_due_soon', detail: `Its backup is purged at ${dueAt.toISOString()}.` }]
             : []),
-          ...(backup === null ? [] : findingsOfSkipped(backup.skipped)),
+          ...(backup === null
+            ? []
+            : [
+                ...findingsOfSkipped(backup.skipped),
+                ...findingsOfRecord(backup.answer, 'HTTP may answer anything, and the site is suspended until it serves'),
+              ]),
         ],
         undo: false,
       };

@@ -9,6 +9,7 @@ import type { StoredArchive } from '../backups/backup.types';
 import { definitely } from '../backups/definite-failure';
 import { assertRebuilt, assertRoom, stageRelease } from '../backups/restore.steps';
 import { hostOf } from '../providers/site-host';
+import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { sandboxBehaviour } from '../sites/sandbox.rules';
 import { retentionDaysOf } from '../sites/site.rules';
 import { changeStatus, recordUrl } from '../sites/site.store';
@@ -27,6 +28,8 @@ type RevivalInput = z.infer<typeof input>;
 /** What the later steps go by. */
 interface RevivalPlan {
   archive: StoredArchive;
+  /** How the site answered when the backup was taken. Left out of what was checkpointed before there was such a record. */
+  answer?: RecordedAnswer;
   /** The sandbox's own error paths. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
@@ -99,7 +102,8 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
         throw fail('superseded', { internal: 'the rebuilt release is not served' });
       // Its visitors have it already: whatever it answers, it is not taken down again.
       if (step.outputs.stage.isLive) return { serves: true };
-      return assertRebuilt(context, asSite(step), platform, step.outputs.recheck.failsOnPurpose);
+      const { failsOnPurpose, answer = noAnswer } = step.outputs.recheck;
+      return assertRebuilt(context, asSite(step), platform, { answer, failsOnPurpose });
     },
   })
   .step('thaw', {
@@ -157,5 +161,5 @@ async function recheckRevival(
     throw fail(code, { extra: { reason_code: code } });
   }
   const { fails, slows } = sandboxBehaviour(record, 'fail_restore');
-  return { archive, failsOnPurpose: fails, slowsOnPurpose: slows };
+  return { archive, answer: backup?.answer ?? noAnswer, failsOnPurpose: fails, slowsOnPurpose: slows };
 }

@@ -13,6 +13,8 @@ import { withSpan } from '../providers/driver-span';
 import { copyFolder, OffsiteError } from '../providers/offsite-storage';
 import { readAhead } from '../providers/read-ahead';
 import { type ArchiveAtHand, hostOf } from '../providers/site-host';
+import { askForRecord } from '../sites/ask-site';
+import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { findSite } from '../sites/site.store';
 import { defineWorkflow, refOf, type WorkContext } from '../sites/work';
 import { findCopy, listCopies, markCopied, markCopyFailed } from './copy.store';
@@ -56,7 +58,8 @@ export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input 
     },
     commit: async (tx, step, { at }) => {
       const { archive, skipped } = step.outputs.pack;
-      await markCopied(tx, step.input.copyId, archive, skipped, new Date(at));
+      const { answer = noAnswer } = step.outputs.recheck;
+      await markCopied(tx, step.input.copyId, archive, { skipped, answer }, new Date(at));
       await recordOutcome(tx, step.input.destinationId, '');
     },
   })
@@ -68,11 +71,15 @@ export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input 
   })
   .build();
 
+/** `answer`: how the site answers. Left out of what was checkpointed before it was asked. */
+interface CopyPlan {
+  releaseId: string;
+  parents: ParentChain;
+  answer?: RecordedAnswer;
+}
+
 /** Asks the request's rule again; the chain that is continued was decided with the request. */
-async function recheckCopy(
-  context: WorkContext,
-  step: StepContext<CopyInput, unknown>,
-): Promise<{ releaseId: string; parents: ParentChain }> {
+async function recheckCopy(context: WorkContext, step: StepContext<CopyInput, unknown>): Promise<CopyPlan> {
   const { copyId, kind, platform } = step.input;
   const { pool } = context.database;
   const site = await findSite(pool, step, step.subject.id);
@@ -82,12 +89,13 @@ async function recheckCopy(
   assertStillAllowed(refuseCopy({ site, unfinished: null, destination, copies }, kind));
   const hosted = await hostOf(context.siteHosts, platform).describe(refOf(step), fencedCall(step).signal);
   if (hosted === null) throw fail('site_not_ready', { internal: 'the host does not know the site' });
+  const answer = await askForRecord(context, step, platform);
   const own = copies.find(({ id }) => id === copyId);
   const parent = copies.find(({ id }) => id === own?.parentId);
-  if (kind === 'full' || parent === undefined) return { releaseId: hosted.currentRelease, parents: [] };
+  if (kind === 'full' || parent === undefined) return { releaseId: hosted.currentRelease, parents: [], answer };
   const chain = restorableChain(copies, parent);
   if (chain === null) throw fail('copy_chain_incomplete');
-  return { releaseId: hosted.currentRelease, parents: chain.map(({ id, archive }) => ({ id, archive })) };
+  return { releaseId: hosted.currentRelease, parents: chain.map(({ id, archive }) => ({ id, archive })), answer };
 }
 
 type Step = StepContext<CopyInput, unknown>;

@@ -3,6 +3,7 @@ import { storable } from '../backups/skipped.store';
 import { type SkippedSummary, skippedSummarySchema } from '../backups/skipped.view';
 import type { Reader, Tx } from '../database.store';
 import type { OffsiteCopy as CopyRow } from '../generated/prisma/client';
+import type { RecordedAnswer } from '../sites/probe.rules';
 import { nextBackupSequence } from '../sites/site.store';
 import type { Copy, CopyArchive, Destination } from './offsite.types';
 
@@ -16,6 +17,7 @@ function toCopy(row: CopyRow): Copy {
     parentId,
     sequence: Number(sequence),
     archive: toArchive(row),
+    answer: { httpStatus: row.httpStatus, isSqlOk: row.sqlWorks },
     skipped: skipped === null ? { count: 0, sample: [] } : skippedSummarySchema.parse(skipped),
     createdAt,
     completedAt,
@@ -59,10 +61,25 @@ export async function insertCopy(tx: Tx, { id: destinationId, siteId, orgId, mod
   });
 }
 
-export async function markCopied(tx: Tx, copyId: string, archive: CopyArchive, skipped: SkippedSummary, at: Date): Promise<void> {
+export async function markCopied(
+  tx: Tx,
+  copyId: string,
+  archive: CopyArchive,
+  found: { skipped: SkippedSummary; answer: RecordedAnswer },
+  at: Date,
+): Promise<void> {
+  const { skipped, answer } = found;
   const sample = skipped.sample.map((path) => ({ ...storable(path) }));
   const told = { count: skipped.count, sample };
-  const data = { status: 'completed' as const, ...archive, skipped: told, completedAt: at, verifiedAt: at };
+  const data = {
+    status: 'completed' as const,
+    ...archive,
+    skipped: told,
+    httpStatus: answer.httpStatus,
+    sqlWorks: answer.isSqlOk,
+    completedAt: at,
+    verifiedAt: at,
+  };
   const { count } = await tx.offsiteCopy.updateMany({ where: { id: copyId, status: { in: ['running', 'completed'] } }, data });
   if (count !== 1) throw new Error(`copy ${copyId} cannot be completed`);
 }

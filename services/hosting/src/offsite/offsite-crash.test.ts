@@ -33,8 +33,19 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
   afterAll(() => world.close());
 
   const begin = async (siteId: string, kind: string, method: string, rest: string, body: object): Promise<SiteRun> => {
-    void world.api.call(method, `/v1/sites/${siteId}/offsite${rest}`, { body }).catch(() => undefined);
-    return { siteId, workflowId: await workflowOf(world.api, siteId, kind) };
+    // Some answers come with the end of the work, others not at all when their process dies. Only one that started nothing is of interest.
+    let answer = 'nothing';
+    const told = (text: string): void => {
+      answer = text;
+    };
+    world.api.call(method, `/v1/sites/${siteId}/offsite${rest}`, { body }).then(
+      ({ status, json }) => told(`${status} ${JSON.stringify(json)}`),
+      (error: unknown) => told(String(error)),
+    );
+    const workflowId = await workflowOf(world.api, siteId, kind).catch((error: unknown) => {
+      throw new Error(`${method} ${rest} answered ${answer}`, { cause: error });
+    });
+    return { siteId, workflowId };
   };
   const fixture = (own: Pick<CrashFixture<SiteRun>, 'start' | 'judge'>): WorldFixture<SiteRun> => ({
     look: (run) => lookAtAuditedRun(world, run),

@@ -11,6 +11,7 @@ const copyOf = (id: string, parentId: string | null, sequence: number, change: P
   sequence,
   archive: { objectKey: id, sizeBytes: 1, rawBytes: 1, manifestSha256: id, manifestMac: id },
   skipped: { count: 0, sample: [] },
+  answer: { httpStatus: 200, isSqlOk: true },
   createdAt: at,
   completedAt: at,
   verifiedAt: at,

@@ -2,6 +2,7 @@ import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { SkippedSummary } from '../backups/skipped.view';
 import type { OffsiteCredentials, OffsitePlace, OffsiteReader, OffsiteStorage, OpenOptions } from '../providers/offsite-storage';
+import type { RecordedAnswer } from '../sites/probe.rules';
 
 /** A customer's place for copies of one site. */
 export interface Destination extends OffsitePlace {
@@ -36,6 +37,8 @@ export interface Copy {
   archive: CopyArchive | null;
   /** It covers the whole site as the copy found it, also for an increment. */
   skipped: SkippedSummary;
+  /** How the site answered when it was taken. */
+  answer: RecordedAnswer;
   createdAt: Date;
   completedAt: Date | null;
   verifiedAt: Date | null;

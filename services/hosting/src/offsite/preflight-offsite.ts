@@ -30,7 +30,7 @@ export const preflightOffsite = (context: HandlerContext) =>
         rawBytes,
         freeBytes: hosted?.freeBytes ?? null,
         isMissing: false,
-        ...(copy !== null && { skipped: copy.skipped }),
+        ...(copy !== null && { skipped: copy.skipped, answer: copy.answer }),
       };
       return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now) };
     },

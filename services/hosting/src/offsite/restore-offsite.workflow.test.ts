@@ -65,6 +65,26 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
     expect(readdirSync(world.spoolDir)).toEqual([]);
   });
 
+  it('brings back a copy of a site that failed when it was taken, an increment by its own record', async () => {
+    const siteId = await makeSite(world);
+    await world.configure(siteId);
+    await fillSite(world, siteId, 1);
+    await world.copy(siteId, 'full');
+    await runSql((await world.placeOf(siteId)).databaseUrl, 'DROP TABLE version');
+    const broken = await stateOf(world, siteId);
+    const copyId = await world.copy(siteId, 'incremental');
+    await fillSite(world, siteId, 2);
+    expect(await restoreCopy(world, siteId, copyId)).toMatchObject({ status: 'succeeded' });
+    expect(await stateOf(world, siteId)).toEqual(broken);
+    const recorded = await world.api.rows('SELECT kind, http_status, sql_works FROM offsite_copies WHERE site_id = $1 ORDER BY id', [
+      siteId,
+    ]);
+    expect(recorded).toEqual([
+      { kind: 'full', http_status: 200, sql_works: true },
+      { kind: 'incremental', http_status: 500, sql_works: true },
+    ]);
+  });
+
   it('a copy tells what it does not hold: on its workflow and in the preflight, of an increment too', async () => {
     const siteId = await makeSite(world);
     await world.configure(siteId);
@@ -77,7 +97,7 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
     }
     for (const { id } of (await world.stateOf(siteId)).copies) {
       const preflight = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore/preflight`, { body: { copy_id: id } });
-      expect(preflight.json).toMatchObject({ refusal: null, point: { id }, findings });
+      expect(preflight.json).toMatchObject({ refusal: null, point: { id }, findings: [...findings, { code: 'answer_on_record' }] });
     }
   });
 

@@ -7,6 +7,7 @@ import { assertRoom, discardStaged, isRestored, replacedBy, stageRelease } from 
 import { restoreEnd, switchOver, switchOverInput } from '../backups/switch-over.steps';
 import { withSpan } from '../providers/driver-span';
 import { hostOf, linksOf } from '../providers/site-host';
+import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { sandboxBehaviour } from '../sites/sandbox.rules';
 import { retentionDaysOf } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
@@ -33,6 +34,8 @@ interface OffsitePlan {
   /** Served until the switch; the safety copy is made of it. */
   oldRelease: string;
   retentionDays: number;
+  /** How the site answered when the copy was taken. */
+  answer: RecordedAnswer;
   /** The sandbox's own error paths. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
@@ -129,6 +132,7 @@ async function recheckOffsite(context: WorkContext, step: StepContext<z.infer<ty
     rawBytes: rawBytesOf(chain),
     oldRelease: replacedBy(step, hosted),
     retentionDays: retentionDaysOf(site),
+    answer: copy?.answer ?? noAnswer,
     failsOnPurpose: fails,
     slowsOnPurpose: slows,
   };

@@ -3,6 +3,7 @@ import { firstIdOf, type Mode } from '@drydock/contracts/platform/values';
 import type { StoredArchive } from '../backups/backup.types';
 import type { Reader } from '../database.store';
 import { Prisma } from '../generated/prisma/client';
+import type { RecordedAnswer } from '../sites/probe.rules';
 import { drilledPlatforms } from './proof.rules';
 
 const dayMs = 24 * 3_600_000;
@@ -15,6 +16,8 @@ export interface DrillChoice {
   backupId: string;
   origin: { siteId: string; orgId: string };
   archive: StoredArchive;
+  /** How the site answered when it was backed up. Left out of what was checkpointed before there was such a record. */
+  answer?: RecordedAnswer;
 }
 
 /** Backups that are looked at for a recent one. Where there are no more than these, every recent one is exactly as likely. */
@@ -40,13 +43,14 @@ export async function chooseBackup(tx: Reader, mode: Mode, now: Date): Promise<D
     WHERE ${isWanted(now)} ORDER BY random() LIMIT 1`;
   const row = rows[0] ?? (await findFrom(tx, mode, now));
   if (row === undefined) return null;
-  const { backupId, siteId, orgId, archive } = row;
-  return { backupId, origin: { siteId, orgId }, archive };
+  const { siteId, orgId, ...choice } = row;
+  return { ...choice, origin: { siteId, orgId } };
 }
 
 const columns = Prisma.sql`b.id AS "backupId", b.site_id AS "siteId", b.org_id AS "orgId",
   jsonb_build_object('storageKey', b.storage_key, 'sizeBytes', b.size_bytes, 'rawBytes', b.raw_bytes,
-    'checksumSha256', b.checksum_sha256, 'manifestMac', b.manifest_mac) AS archive`;
+    'checksumSha256', b.checksum_sha256, 'manifestMac', b.manifest_mac) AS archive,
+  jsonb_build_object('httpStatus', b.http_status, 'isSqlOk', b.sql_works) AS answer`;
 
 const isWanted = (now: Date) => Prisma.sql`s.platform::text = ANY(${[...drilledPlatforms]})
   AND b.completed_at > ${new Date(now.getTime() - ageMaxMs)} AND b.expires_at > ${new Date(now.getTime() + leftMinMs)}`;

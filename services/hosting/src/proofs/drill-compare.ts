@@ -1,21 +1,22 @@
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { hostOf } from '../providers/site-host';
-import { serves } from '../sites/probe.rules';
+import { failedOf, type RecordedAnswer } from '../sites/probe.rules';
 import type { WorkContext } from '../sites/work';
 import { drillSiteOf } from './drill-site';
 import type { Sentinels } from './sentinel.rules';
 
-/** Asks the restored site for everything that was recorded of its backup. */
+/** Asks the restored site for everything that was recorded of its backup; it may answer no worse than then. */
 export async function compareRestored(
   context: WorkContext,
   step: StepContext<unknown, unknown>,
   { files, tables }: Sentinels,
+  answer: RecordedAnswer,
 ): Promise<'' | 'probe_failed' | 'content_mismatch' | 'no_drill_site'> {
   const { siteHosts, drillProbe } = context;
   if (drillProbe === null) return 'no_drill_site';
   const site = drillSiteOf(step);
   const probe = await hostOf(siteHosts, 'local').probe(site, fencedCall(step));
-  if (!serves(probe)) return 'probe_failed';
+  if (failedOf(probe, answer).length > 0) return 'probe_failed';
   for (const { path, sha256 } of files) {
     if ((await drillProbe.hashServed(site, path, step.signal)) !== sha256) return differs(step, { path });
   }

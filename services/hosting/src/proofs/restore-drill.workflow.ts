@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { movingLimits } from '../backups/archive.steps';
+import { noAnswer } from '../sites/probe.rules';
 import { defineWorkflow } from '../sites/work';
 import { chooseBackup } from './drill-choice.store';
 import { compareRestored } from './drill-compare';
@@ -61,7 +62,7 @@ export const restoreDrillWorkflow = defineWorkflow({
       if (restore.reason !== '' || choose.found === null || sentinels.found === null) return { reason: restore.reason };
       const tookMs = context.now().getTime() - Date.parse(choose.found.startedAt);
       if (tookMs > drillSeconds * 1_000) return { reason: 'timed_out' as const };
-      return { reason: await compareRestored(context, step, sentinels.found) };
+      return { reason: await compareRestored(context, step, sentinels.found, choose.found.answer ?? noAnswer) };
     },
   })
   .step('clear', {

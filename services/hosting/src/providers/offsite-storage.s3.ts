@@ -15,16 +15,15 @@ export interface S3OffsiteOptions {
   /** `host:port` that may be any address: for emulators. */
   allowed: ReadonlySet<string>;
   resolve?: ResolveAll;
+  /** Pages of a thousand keys that a listing has at most; {@link defaultPagesMax} when missing. */
+  pagesMax?: number;
 }
 
 /** Twice the largest object of an archive over a line of 4 Mbit/s. */
 const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
 
-/**
- * How many pages of a thousand keys a listing has at most: an archive of 4 TB comes to 820, and its folder holds what a few attempts at it
- * have left.
- */
-const pagesMax = 5_000;
+/** An archive of 4 TB comes to 820 pages, and its folder holds what a few attempts at it have left. */
+const defaultPagesMax = 5_000;
 
 /** Objects deleted at once; each is one small call. */
 const deletesAtOnce = 8;
@@ -32,7 +31,7 @@ const deletesAtOnce = 8;
 const keyForm = /^[0-9a-f-]{36}\/[0-9a-f-]{36}(?:\/\d{1,20})?$/;
 
 /** Any storage that speaks S3, path-style, signed by SigV4; redirects are not followed. */
-export function s3OffsiteStorage({ allowed, resolve }: S3OffsiteOptions): OpenOffsite {
+export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax }: S3OffsiteOptions): OpenOffsite {
   return (place, credentials, { signal, deadlines = defaultDeadlines } = {}) => {
     const agents = createGuardedAgents({ origin: place.endpoint, allowed, ...(resolve === undefined ? {} : { resolve }) });
     const client = new S3Client({
@@ -54,7 +53,7 @@ export function s3OffsiteStorage({ allowed, resolve }: S3OffsiteOptions): OpenOf
       const deadline = AbortSignal.timeout(deadlines.objectMs);
       return signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
     };
-    return new OpenS3(client, place, limit);
+    return new OpenS3(client, { place, limit, pagesMax });
   };
 }
 
@@ -63,11 +62,13 @@ class OpenS3 implements OffsiteStorage {
   private readonly client: S3Client;
   private readonly place: OffsitePlace;
   private readonly limit: () => AbortSignal;
+  private readonly pagesMax: number;
 
-  constructor(client: S3Client, place: OffsitePlace, limit: () => AbortSignal) {
+  constructor(client: S3Client, { place, limit, pagesMax }: { place: OffsitePlace; limit: () => AbortSignal; pagesMax: number }) {
     this.client = client;
     this.place = place;
     this.limit = limit;
+    this.pagesMax = pagesMax;
   }
 
   source(objectKey: string): ArchiveSource {
@@ -143,7 +144,7 @@ class OpenS3 implements OffsiteStorage {
   private async *list(Prefix: string): AsyncGenerator<string[]> {
     let token: string | undefined;
     for (let page = 0; page === 0 || token !== undefined; page += 1) {
-      if (page === pagesMax) throw new OffsiteError('bucket_unusable', `a listing of more than ${pagesMax} pages`);
+      if (page === this.pagesMax) throw new OffsiteError('bucket_unusable', `a listing of more than ${this.pagesMax} pages`);
       const command = new ListObjectsV2Command({
         Bucket: this.place.bucket,
         Prefix,

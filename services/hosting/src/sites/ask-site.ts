@@ -2,6 +2,7 @@ import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { retryLater } from '@drydock/workflow/definition/step-error';
 import { hostOf, type Probe } from '../providers/site-host';
+import { type RecordedAnswer, recordOf, serves } from './probe.rules';
 import { refOf, type WorkContext } from './work';
 
 /** Patience with a site that does not answer. Tries count every start of the step. */
@@ -14,6 +15,20 @@ export interface Patience {
 export const patient: Patience = { triesMax: 30, pauseSecondsMax: 10 };
 /** Visitors wait meanwhile: up to two minutes. */
 export const whileFrozen: Patience = { triesMax: 12, pauseSecondsMax: 1 };
+
+/** A backup is not kept from being taken by a site that never answers. */
+const beforeBackup: Patience = { triesMax: 3, pauseSecondsMax: 2 };
+
+/** Asks a site that is about to be backed up, for the record of it. A bad answer is asked for again: it may be that of a busy machine. */
+export async function askForRecord(
+  context: WorkContext,
+  step: StepContext<unknown, unknown>,
+  platform: SitePlatform,
+): Promise<RecordedAnswer> {
+  const probe = await askSite(context, step, platform, beforeBackup);
+  if (!serves(probe) && step.attempt < beforeBackup.triesMax) throw retryLater({ seconds: step.attempt });
+  return recordOf(probe);
+}
 
 /**
  * Asks a site over HTTP and SQL, as a step of its own. Where one of the two does not answer at all, the machine may only be busy: the step is

@@ -6,6 +6,8 @@ import { insertBackup, markCompleted, markFailed } from '../backups/backup.store
 import { moveToDeleted } from '../deleted-sites/deleted-site.store';
 import { findLeftBackup, findNewestBackup, keepBackup } from '../deleted-sites/last-backup.store';
 import { hostOf } from '../providers/site-host';
+import { askForRecord } from './ask-site';
+import { noAnswer, type RecordedAnswer } from './probe.rules';
 import { unsupportedReasonOf } from './site.rules';
 import { changeStatus } from './site.store';
 import { defineWorkflow, refOf } from './work';
@@ -15,6 +17,8 @@ interface Inspected {
   releaseId: string | null;
   /** What the site can come back from without being packed. Left out of what was checkpointed before there was such a thing. */
   keptBackupId?: string | null;
+  /** How the site answered before it was packed. Left out likewise. */
+  answer?: RecordedAnswer;
 }
 
 /**
@@ -44,7 +48,10 @@ export const deleteSiteWorkflow = defineWorkflow({
       // What cannot be packed must not keep its owner from removing it.
       if (!step.input.takesBackup) return { releaseId: null, keptBackupId: await newest() };
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
-      if (hosted !== null) return { releaseId: hosted.currentRelease, keptBackupId: null };
+      if (hosted !== null) {
+        const answer = await askForRecord(context, step, step.input.platform);
+        return { releaseId: hosted.currentRelease, keptBackupId: null, answer };
+      }
       return { releaseId: null, keptBackupId: await newest() };
     },
     commit: async (tx, step, { releaseId }, context) => {
@@ -77,9 +84,10 @@ export const deleteSiteWorkflow = defineWorkflow({
       return pack === null ? null : verifyWritten(context, step, step.input.backupId, pack);
     },
     commit: async (tx, step, kept) => {
-      const { pack } = step.outputs;
+      const { pack, inspect } = step.outputs;
+      const { answer = noAnswer } = inspect;
       // No expiry: the deleted site's purge decides how long its last backup is kept.
-      if (pack !== null && kept !== null) await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null });
+      if (pack !== null && kept !== null) await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null, answer });
       else await markFailed(tx, step.input.backupId, 'superseded');
     },
   })

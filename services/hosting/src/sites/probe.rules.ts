@@ -1,3 +1,53 @@
+import type { Finding } from '@drydock/contracts/platform/preflight';
+
+interface Answer {
+  httpStatus: number;
+  isSqlOk: boolean;
+}
+
+/** How a site answered when a backup of it was taken. Null: it gave no answer, or the backup is older than this record. */
+export interface RecordedAnswer {
+  httpStatus: number | null;
+  isSqlOk: boolean | null;
+}
+
+export const noAnswer: RecordedAnswer = { httpStatus: null, isSqlOk: null };
+
+const isGoodPage = (httpStatus: number): boolean => httpStatus >= 200 && httpStatus < 500;
+
 /** A site serves when its front page answers with anything but a server error, and its database takes a query. A page may well be a 404. */
-export const serves = ({ httpStatus, isSqlOk }: { httpStatus: number; isSqlOk: boolean }): boolean =>
-  httpStatus >= 200 && httpStatus < 500 && isSqlOk;
+export const serves = ({ httpStatus, isSqlOk }: Answer): boolean => isGoodPage(httpStatus) && isSqlOk;
+
+/** What to record of a probe. The absence of an answer is no record: the machine may only have been busy. */
+export const recordOf = (probe: Answer & { isSqlAnswered: boolean }): RecordedAnswer => ({
+  httpStatus: probe.httpStatus === 0 ? null : probe.httpStatus,
+  isSqlOk: probe.isSqlAnswered ? probe.isSqlOk : null,
+});
+
+/**
+ * Which of the two is worse after a restore than the record allows. Whatever failed when the backup was taken may fail in the same way; what worked
+ * then must work, and so must what is not on record.
+ */
+export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: RecordedAnswer): Array<'HTTP' | 'SQL'> {
+  const isPageAllowed = isGoodPage(probe.httpStatus) || (probe.httpStatus >= 500 && failedHttp(recorded));
+  const isSqlAllowed = probe.isSqlOk || (probe.isSqlAnswered && recorded.isSqlOk === false);
+  return [...(isPageAllowed ? [] : ['HTTP' as const]), ...(isSqlAllowed ? [] : ['SQL' as const])];
+}
+
+const failedHttp = ({ httpStatus }: RecordedAnswer): boolean => httpStatus !== null && !isGoodPage(httpStatus);
+
+/** For people, in the words of a probe's outcome. */
+export function textOfRecord({ httpStatus, isSqlOk }: RecordedAnswer): string {
+  const sql = isSqlOk === null ? 'not on record' : isSqlOk ? 'works' : 'refused';
+  return `HTTP: ${httpStatus ?? 'not on record'}; SQL: ${sql}`;
+}
+
+/** What a preflight tells of the probe to come. Nothing of a backup without a record: the restored site must serve, as always. */
+export function findingsOfRecord(recorded: RecordedAnswer, httpAccepted?: string): Finding[] {
+  if (recorded.httpStatus === null && recorded.isSqlOk === null) return [];
+  const http = httpAccepted ?? (failedHttp(recorded) ? 'HTTP may answer a server error again' : 'HTTP must answer below 500');
+  const sql = recorded.isSqlOk === false ? 'SQL may be refused again' : 'SQL must work';
+  const level = failedHttp(recorded) || recorded.isSqlOk === false ? 'WARNING' : 'INFO';
+  const detail = `How the site answered when this was taken: ${textOfRecord(recorded)}. After the restore ${http} and ${sql}.`;
+  return [{ level, code: 'answer_on_record', detail }];
+}
