@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { createControlServer } from '@drydock/agent/control/control-server';
 import { CpuShares } from '@drydock/agent/host/cpu-shares';
+import { Newcomers } from '@drydock/agent/host/newcomers';
 import { Ledger } from '@drydock/agent/jobs/ledger';
 import { siteHostProtocol } from '@drydock/agent/site/protocol';
 import { detectIsolation } from '@drydock/process/isolation';
@@ -39,8 +40,8 @@ export async function composeSiteHost(
   await cluster.waitForServer();
   await cluster.endPredecessors();
   await cluster.closeCommonDatabases();
-  if (!(await cluster.closesPortToSites()))
-    log.warn('sites reach the port of their Postgres past their own addresses, where sessions are counted');
+  if (await cluster.hasPort())
+    log.warn("the sites' Postgres listens on a port, where applications take its places past their own addresses (listen_addresses)");
 
   const isolation = await detectIsolation();
   const removal = new SlowRemoval(sitesDir, isolation, log);
@@ -52,14 +53,17 @@ export async function composeSiteHost(
   if (isolation.kind === 'none')
     log.warn({ reason: isolation.reason, is_risk_taken: isRiskTaken }, 'sites cannot be kept apart on this machine');
   else log.info({ isolation: isolation.kind }, 'sites are kept apart');
-  const budget = new ConnectionBudget(await cluster.sessionsForSites());
+  const sessions = await cluster.sessionsForSites();
+  const newcomersMax = Math.ceil(sessions / 4);
+  const newcomers = new Newcomers(newcomersMax);
+  const budget = new ConnectionBudget(sessions - newcomersMax);
   const cpu = new CpuShares({
     cluster: cluster.place && { ...cluster.place, organisationOf: (role) => sites.organisationOf(role) },
     cores: availableParallelism(),
     onError: (error) => log.warn({ err: error }, 'the CPU time of sites could not be sampled'),
   });
   const diskBytes = config.SITE_DISK_GB * 1e9;
-  const surroundings = { host: config.HOST, cluster, removal, budget, cpu, places, diskBytes, isolation, isRiskTaken, log };
+  const surroundings = { host: config.HOST, cluster, removal, budget, newcomers, cpu, places, diskBytes, isolation, isRiskTaken, log };
   const sites = new HostedSites(sitesDir, ledger, surroundings);
   lifetime.onClose('sites', () => sites.close(), 12_000);
   await sites.open();
