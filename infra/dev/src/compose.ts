@@ -15,6 +15,8 @@ import {
 } from './place';
 import { type Network, type ProcessPlan, topology } from './topology';
 
+const sitesSettings = 'listen_addresses=127.0.0.1 hba_file=/etc/postgresql/pg_hba.conf max_locks_per_transaction=800';
+const quietLog = 'log_min_error_statement=panic log_error_verbosity=terse';
 const storePorts: Readonly<Record<string, number>> = { postgres: 5432, 'sites-postgres': 5432, redis: 6379 };
 
 /** Containers call each other by name. Every program of ours listens on the same port of its own container. */
@@ -193,9 +195,10 @@ function storeOf(plan: ProcessPlan) {
   const ofSites = {
     // Private memory of one session, in bytes: a customer's value of a gigabyte fails instead of keeping both cores busy.
     ulimits: { data: 536_870_912 },
-    // Applications reach the port, so sites' roles are refused there; their sessions come from the site host by the socket.
+    // Applications would reach a port, so it listens within its container only, for the health check: the site host comes by the socket.
     // A backup locks every table of a site at once: 80,000 locks for the server's 100 connections.
-    command: ['postgres', '-c', 'hba_file=/etc/postgresql/pg_hba.conf', '-c', 'max_locks_per_transaction=800'],
+    // A statement that fails is told to its client; the log would keep the password of an ALTER ROLE.
+    command: ['postgres', ...`${sitesSettings} ${quietLog}`.split(' ').flatMap((setting) => ['-c', setting])],
   };
   return {
     ...base,

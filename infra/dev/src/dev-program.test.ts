@@ -54,7 +54,7 @@ test('code that does not start is told with its reason, and the next good code i
   await until(() => said.filter((line) => line.includes('is down')).length === 2, { what: 'still down' });
   write('answer.js', "module.exports = 'two';");
   program.restart();
-  await until(async () => (await answer()) === 'two', { what: 'the mended code' });
+  expect(await until(answer, { what: 'the mended code' })).toBe('two');
 });
 
 test('a program that ends by itself is told, and an end that we asked for is not', async () => {

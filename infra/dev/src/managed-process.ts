@@ -131,7 +131,7 @@ export function managedPostgres(options: {
   /** Where we are root. */
   account: number;
   sessionBytes?: number;
-  socketOnlyRoles?: string;
+  isSocketOnly?: boolean;
   settings?: Readonly<Record<string, string>>;
   onLog: (text: string) => void;
 }): ManagedPostgres {

@@ -4,7 +4,6 @@ import { runMigrations } from '@drydock/postgres/migrate/run-migrations';
 import { ensureServiceDatabases } from '@drydock/postgres/migrate/service-databases';
 import { clusterAccounts } from '@drydock/postgres/server/unprivileged';
 import { detectIsolation, type Isolation } from '@drydock/process/isolation';
-import { siteRolePattern } from '@drydock/site-agent/sites/site-folder';
 import { prepareQueue } from '@drydock/workflow/dispatch/prepare-queue';
 import { claimDataFolder, openMasterKey, openPortBook, openProcessTable, writeJsonAtomically } from './data-folder';
 import { type DevConfig, inRepo } from './dev-config';
@@ -127,7 +126,7 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     const ofSites = {
       account: clusterAccounts.sites,
       sessionBytes: sitesSessionBytes,
-      socketOnlyRoles: siteRolePattern,
+      isSocketOnly: true,
       settings: { max_locks_per_transaction: sitesLocks },
     };
     const own = name === 'sites-postgres' ? ofSites : { account: clusterAccounts.services };

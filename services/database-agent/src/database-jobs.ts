@@ -9,14 +9,13 @@ import {
   judgementFactsSchema,
   type LoadDumpJob,
   loadDumpJobSchema,
-  loadDumpResultSchema,
+  loadedDumpSchema,
   tryDumpResultSchema,
   type UpgradeComparison,
   type UpgradeJudgement,
   upgradeJobSchema,
   type VerifyDumpJob,
   verifyDumpJobSchema,
-  verifyDumpResultSchema,
 } from '@drydock/agent/database/protocol';
 import { type ChildJob, runChildJob, type StartedChild } from '@drydock/agent/jobs/child-job';
 import { type AnyJobKind, jobKind } from '@drydock/agent/jobs/jobs';
@@ -105,7 +104,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
       lock: ({ upgrade_id }) => `upgrade ${upgrade_id}`,
       organisation: ({ org_id }) => org_id,
       run: ({ thingId, fence, spec, channel, signal, progress }) =>
-        loadDump(databases.read(thingId), { fence, spec }, { channel, signal, progress, result: loadDumpResultSchema }),
+        loadDump(databases.read(thingId), { fence, spec }, { channel, signal, progress, result: loadedDumpSchema }),
     }),
     verify_dump: jobKind({
       spec: verifyDumpJobSchema,
@@ -113,7 +112,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
       lock: () => 'verify_dump',
       organisation: ({ org_id }) => org_id,
       run: ({ thingId, jobId, spec, channel, signal, progress }) =>
-        verifyDump(databases, { kind: 'verify_dump', thingId, jobId, spec }, { channel, signal, progress, result: verifyDumpResultSchema }),
+        verifyDump(databases, { kind: 'verify_dump', thingId, jobId, spec }, { channel, signal, progress, result: loadedDumpSchema }),
     }),
     try_dump: jobKind({
       spec: verifyDumpJobSchema,

@@ -18,6 +18,8 @@ interface Greeting {
 /** A client on its way to a server. */
 interface Passage {
   first: Buffer;
+  /** To be called once a server has answered: from then on its own places count. */
+  settle: () => void;
   isCancel: boolean;
   /** On the process' clock: how long it may wait for a server. */
   untilMs: number;
@@ -46,7 +48,7 @@ export class Endpoint {
 
   constructor(options: EndpointOptions) {
     this.options = options;
-    this.address = new PostgresAddress(judgeGreeting, (client, greeting) => this.receive(client, greeting));
+    this.address = new PostgresAddress(judgeGreeting, (client, greeting, settle) => this.receive(client, greeting, settle));
   }
 
   get server(): Server {
@@ -73,7 +75,7 @@ export class Endpoint {
     return this.address.close();
   }
 
-  private receive(client: Socket, { kind, first }: Greeting): void {
+  private receive(client: Socket, { kind, first }: Greeting, settle: () => void): void {
     if (kind === 'plain') {
       client.end(writeFatal('28000', 'this database is reached by TLS only (sslmode=require or stricter)'));
       return;
@@ -82,7 +84,7 @@ export class Endpoint {
       this.sessions.delete(client);
       this.waiting.delete(client);
     });
-    this.admit(client, { first, isCancel: kind === 'cancel', untilMs: performance.now() + this.options.holdMs, hangUps: 0 });
+    this.admit(client, { first, settle, isCancel: kind === 'cancel', untilMs: performance.now() + this.options.holdMs, hangUps: 0 });
   }
 
   private admit(client: Socket, passage: Passage): void {
@@ -130,6 +132,7 @@ export class Endpoint {
     client.on('close', end);
     upstream.once('data', (answer) => {
       upstream.off('close', again);
+      passage.settle();
       this.sessions.set(client, end);
       upstream.on('error', end).on('close', end);
       client.write(answer);

@@ -1,5 +1,5 @@
 import { remoteArchives } from '@drydock/agent/archives/archive-channel';
-import type { DumpResult, LoadDumpResult, TryDumpResult, VerifyDumpResult } from '@drydock/agent/database/protocol';
+import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database/protocol';
 import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs/job-program';
 import { JobProblem } from '@drydock/agent/jobs/job-protocol';
 import { decodeKeys } from '@drydock/archive/format/archive-keys';
@@ -7,10 +7,10 @@ import { pack } from '@drydock/archive/pack/pack';
 import { streamRoot } from '@drydock/archive/pack/pack-roots';
 import { openEntries } from '@drydock/archive/read/open-entries';
 import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
-import { qualify } from '@drydock/postgres/dump/list-tables';
+import { hashRoots, qualify } from '@drydock/postgres/dump/list-tables';
 import type { DumpManifest } from '@drydock/postgres/dump/manifest';
 import { sectionsInTurn } from '@drydock/postgres/dump/sections-in-turn';
-import { loadDatabase, tryDump } from '@drydock/postgres/load/load-database';
+import { type LoadFinding, loadDatabase, tryDump } from '@drydock/postgres/load/load-database';
 import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '@drydock/postgres/load/transfer-roles';
 import { openSession } from '@drydock/postgres/session/session';
 import { isPermanentSqlState, sqlStateOf, TransferError } from '@drydock/postgres/session/transfer-error';
@@ -130,28 +130,28 @@ async function trySchemaOf(setup: TrialSetup, { openChannel }: ProgramContext): 
   try {
     const { tables, findings } = await tryDump(sectionsOf(setup, archives));
     const refused = findings.filter(({ kind }) => kind === 'refused').slice(0, refusedMax);
-    return { tables: tables.length, refused: refused.map(({ object, reason }) => ({ object, reason })) };
+    return { tables: tables.length, refused: refused.map(({ object, reason }) => ({ object, reason })), findings: lasting(findings) };
   } finally {
     archives.end();
   }
 }
 
 /** Into the scratch instance; the counts are compared by the load, the row is read as a customer would. */
-async function verifyDump(setup: VerifySetup, { openChannel, progress }: ProgramContext): Promise<VerifyDumpResult> {
+async function verifyDump(setup: VerifySetup, { openChannel, progress }: ProgramContext): Promise<LoadedDump> {
   const archives = remoteArchives(openChannel());
   try {
     const manifest = await loadDatabase({
       ...sectionsOf(setup, archives),
       onProgress: ({ tablesLoaded, tablesTotal }) => progress(tablesLoaded / Math.max(tablesTotal, 1)),
     });
-    return { ...countsOf(manifest), read_from: await readAsClient(setup.scratch, manifest) };
+    return { ...countsOf(manifest), read_from: await readAsClient(setup.scratch, manifest), findings: lasting(manifest.findings) };
   } finally {
     archives.end();
   }
 }
 
 /** Into the target of a restore, as the database's owner, from empty. The counts are compared by the load, and a row is read back by the owner. */
-async function loadDump({ archive, move }: LoadSetup, { openChannel, progress }: ProgramContext): Promise<LoadDumpResult> {
+async function loadDump({ archive, move }: LoadSetup, { openChannel, progress }: ProgramContext): Promise<LoadedDump> {
   const archives = remoteArchives(openChannel());
   try {
     return await withStage(move, async (stage) => {
@@ -171,14 +171,16 @@ async function loadDump({ archive, move }: LoadSetup, { openChannel, progress }:
         onProgress: ({ tablesLoaded, tablesTotal }) => progress(tablesLoaded / Math.max(tablesTotal, 1)),
       });
       const readFrom = await readOneRow(await stage.loader(owner), manifest);
-      // `refused` is a trial's alone.
-      const findings = manifest.findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
-      return { ...countsOf(manifest), read_from: readFrom, findings };
+      return { ...countsOf(manifest), read_from: readFrom, findings: lasting(manifest.findings) };
     });
   } finally {
     archives.end();
   }
 }
+
+/** `refused` is a trial's alone. */
+const lasting = (findings: readonly LoadFinding[]): LoadedDump['findings'] =>
+  findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
 
 const countsOf = ({ tables }: DumpManifest): { tables: number; rows: number } => ({
   tables: tables.length,
@@ -198,8 +200,10 @@ async function readAsClient(scratch: { url: string; ca_certificate: string }, ma
 
 /** The first table that a row can be read from; null when there is none. Throws JobProblem `transfer.counts_differ` where a row should be and is not. */
 async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Promise<string | null> {
-  for (const table of tables.filter(({ rows }) => rows > 0).map(qualify)) {
-    const rows = await client.query(`select from only ${table} limit 1`).catch((error: unknown) => {
+  const roots = await hashRoots(client);
+  for (const leaf of tables.filter(({ rows }) => rows > 0).map(qualify)) {
+    const table = roots.get(leaf) ?? leaf;
+    const rows = await client.query(`select from ${roots.has(leaf) ? '' : 'only '}${table} limit 1`).catch((error: unknown) => {
       // A policy of the customer's may raise an error as well as hide the row.
       if (isPermanentSqlState(sqlStateOf(error))) return null;
       throw error;

@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { createControlServer } from '@drydock/agent/control/control-server';
 import { CpuShares } from '@drydock/agent/host/cpu-shares';
+import { Newcomers } from '@drydock/agent/host/newcomers';
 import { Ledger } from '@drydock/agent/jobs/ledger';
 import { siteHostProtocol } from '@drydock/agent/site/protocol';
 import { detectBoxNetwork, detectIsolation } from '@drydock/process/isolation';
@@ -40,8 +41,8 @@ export async function composeSiteHost(
   await cluster.waitForServer();
   await cluster.endPredecessors();
   await cluster.closeCommonDatabases();
-  if (!(await cluster.closesPortToSites()))
-    log.warn('sites reach the port of their Postgres past their own addresses, where sessions are counted');
+  if (await cluster.hasPort())
+    log.warn("the sites' Postgres listens on a port, where applications take its places past their own addresses (listen_addresses)");
 
   const isolation = await detectIsolation();
   const removal = new SlowRemoval(sitesDir, isolation, log);
@@ -58,7 +59,10 @@ export async function composeSiteHost(
     log.warn({ reason: network.reason }, "applications share this machine's network: they reach its loopback and its private network");
   else log.info('applications have a network of their own');
   const outgoing = new OutgoingPolicy(config.SITES_OUTGOING_ALLOW?.split(',') ?? []);
-  const budget = new ConnectionBudget(await cluster.sessionsForSites());
+  const sessions = await cluster.sessionsForSites();
+  const newcomersMax = Math.ceil(sessions / 4);
+  const newcomers = new Newcomers(newcomersMax);
+  const budget = new ConnectionBudget(sessions - newcomersMax);
   const cpu = new CpuShares({
     cluster: cluster.place && { ...cluster.place, organisationOf: (role) => sites.organisationOf(role) },
     cores: availableParallelism(),
@@ -70,6 +74,7 @@ export async function composeSiteHost(
     cluster,
     removal,
     budget,
+    newcomers,
     cpu,
     places,
     diskBytes,

@@ -13,7 +13,8 @@ export const siteHostConfigShape = {
     .url('must be a URL')
     .meta({ description: "Superuser of the sites' own Postgres cluster; for this process only", secret: true }),
   SITES_DATABASE_SOCKET: z.string().min(1).optional().meta({
-    description: "Folder of that cluster's Unix socket, by which sites' sessions go; unset, they go by its port, which every site reaches",
+    description:
+      "Folder of that cluster's Unix socket, by which everything goes to it; unset, it goes by its port, which every site reaches",
   }),
   SITE_DISK_GB: z.coerce.number().positive().default(20).meta({
     description: 'What the live files of a site may take on disk, and its live database as much again, in GB of 10^9 bytes',

@@ -15,8 +15,8 @@ import {
   type EnsureDatabase,
   judgementSchema,
   type LoadDumpJob,
-  type LoadDumpResult,
-  loadDumpResultSchema,
+  type LoadedDump,
+  loadedDumpSchema,
   type PrepareTarget,
   type TryDumpResult,
   tryDumpResultSchema,
@@ -24,8 +24,6 @@ import {
   type UpgradeJudgement,
   type UpgradeStage,
   type VerifyDumpJob,
-  type VerifyDumpResult,
-  verifyDumpResultSchema,
 } from './protocol';
 
 export type { Claim } from '../control/control-client';
@@ -65,11 +63,11 @@ export interface DatabaseHostClient {
   /** One moment of the database into an archive: a job that writes by way of `served`. Throws a JobProblem. */
   dump(databaseId: string, wanted: ArchiveWanted<DumpJob>, claim: Claim): Promise<DumpResult>;
   /** An archive into an instance that lives for this alone. Throws a JobProblem. */
-  verifyDump(databaseId: string, wanted: ArchiveWanted<VerifyDumpJob>, claim: Claim): Promise<VerifyDumpResult>;
+  verifyDump(databaseId: string, wanted: ArchiveWanted<VerifyDumpJob>, claim: Claim): Promise<LoadedDump>;
   /** The schema of an archive into an instance that lives for this alone. Throws a JobProblem. */
   tryDump(databaseId: string, wanted: ArchiveWanted<VerifyDumpJob>, claim: Claim): Promise<TryDumpResult>;
   /** An archive into the empty target of a move by the path `restore`: a job. Null when that has been switched to already. Throws a JobProblem. */
-  loadDump(databaseId: string, wanted: ArchiveWanted<LoadDumpJob>, claim: Claim): Promise<LoadDumpResult | null>;
+  loadDump(databaseId: string, wanted: ArchiveWanted<LoadDumpJob>, claim: Claim): Promise<LoadedDump | null>;
   close(): Promise<void>;
 }
 
@@ -130,9 +128,9 @@ export function createDatabaseHostClient(address: ControlAddress): DatabaseHostC
     retireOld: upgrade('retire', nothing),
     abandonUpgrade: upgrade('abandon', nothing),
     dump: archive('dump', dumpResultSchema),
-    verifyDump: archive('verify_dump', verifyDumpResultSchema),
+    verifyDump: archive('verify_dump', loadedDumpSchema),
     tryDump: archive('try_dump', tryDumpResultSchema),
-    loadDump: archive('load_dump', loadDumpResultSchema.nullable()),
+    loadDump: archive('load_dump', loadedDumpSchema.nullable()),
     close,
   };
 }

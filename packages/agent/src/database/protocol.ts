@@ -2,6 +2,7 @@ import { modeSchema } from '@drydock/contracts/platform/values';
 import { z } from 'zod';
 import { type ControlProtocol, changeFields } from '../control/control-protocol';
 import { DatabaseHostError, type DatabaseHostErrorCode, databaseHostStatuses } from './database-host-error';
+import { loadFindingsSchema } from './load-findings';
 
 /** The control protocol, parsed at both ends. Paths are `/control/databases/{databaseId}` and below. */
 export const databaseHostProtocol: ControlProtocol<DatabaseHostErrorCode> = {
@@ -119,18 +120,21 @@ export const verifyDumpJobSchema = z.strictObject({ ...archiveFields, manifest_m
 export const tryDumpResultSchema = z.object({
   tables: z.int(),
   refused: z.array(z.object({ object: z.string(), reason: z.string() })),
+  findings: loadFindingsSchema.default([]),
 });
-export const verifyDumpResultSchema = z.object({ tables: z.int(), rows: z.number(), read_from: z.string().nullable() });
+/** What a load has made, in a database that lasts or in one on trial. `findings`: what of the backup the loaded database does not have, or has without its proof. */
+export const loadedDumpSchema = z.object({
+  tables: z.int(),
+  rows: z.number(),
+  read_from: z.string().nullable(),
+  findings: loadFindingsSchema.default([]),
+});
 export const loadDumpJobSchema = z.strictObject({
   ...archiveFields,
   manifest_mac: z.string(),
   /** The database that the archive was made of; another one, where a new database is made from a backup. */
   source_id: z.string(),
   upgrade_id: upgradeIdSchema,
-});
-/** `findings`: what of the backup the restored database does not have, or has without its proof. */
-export const loadDumpResultSchema = verifyDumpResultSchema.extend({
-  findings: z.array(z.object({ kind: z.enum(['not_validated', 'not_restored']), object: z.string(), reason: z.string() })),
 });
 
 export const findingSchema = z.object({ level: z.enum(['INFO', 'WARNING', 'ERROR']), code: z.string(), detail: z.string() });
@@ -161,9 +165,8 @@ export type UpgradeComparison = z.infer<typeof comparisonSchema>;
 export type DumpJob = z.infer<typeof dumpJobSchema>;
 export type DumpResult = z.infer<typeof dumpResultSchema>;
 export type VerifyDumpJob = z.infer<typeof verifyDumpJobSchema>;
-export type VerifyDumpResult = z.infer<typeof verifyDumpResultSchema>;
+export type LoadedDump = z.infer<typeof loadedDumpSchema>;
 export type TryDumpResult = z.infer<typeof tryDumpResultSchema>;
 export type LoadDumpJob = z.infer<typeof loadDumpJobSchema>;
-export type LoadDumpResult = z.infer<typeof loadDumpResultSchema>;
 export type UpgradeJudgement = z.infer<typeof judgementSchema>;
 export type CutoverAnswer = z.infer<typeof cutoverAnswerSchema>;

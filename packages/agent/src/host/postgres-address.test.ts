@@ -55,6 +55,25 @@ test('who goes on before its offer of encryption was answered is hung up on, and
   expect(came).toEqual([]);
 });
 
+test('of six hundred clients that say nothing the oldest are hung up on, and the next one is let in', async () => {
+  const silent = Array.from({ length: 600 }, () => connect());
+  await Promise.all(silent.map(({ socket }) => once(socket, 'connect')));
+  const { socket, told } = connect();
+  socket.write(startup);
+  expect(await told).toBe('welcome');
+  await Promise.all(silent.slice(0, 200).map((client) => client.told));
+  for (const client of silent) client.socket.destroy();
+});
+
+test('one that says nothing is hung up on after three seconds', async () => {
+  const { DRYDOCK_TIMEOUT_SCALE: scale } = process.env;
+  process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
+  const { socket, told } = connect();
+  await once(socket, 'connect');
+  expect(await told).toBe('');
+  process.env['DRYDOCK_TIMEOUT_SCALE'] = scale;
+});
+
 test('closing ends whoever is connected', async () => {
   let admit = (): void => undefined;
   const admitted = new Promise<void>((resolve) => {

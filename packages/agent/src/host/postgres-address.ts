@@ -1,7 +1,11 @@
 import { createServer, type Server, type Socket } from 'node:net';
+import { scaled } from '@drydock/process/time-out-scale';
+import { Newcomers } from './newcomers';
 
-const greetingMs = 10_000;
-const socketsMax = 500;
+/** How long a client may take to say what it wants. */
+const greetingMs = 3_000;
+/** Clients that have not proved themselves, on one address. */
+const newcomersMax = 400;
 /** An offer of encryption: a length and a code, nothing else. */
 const offerBytes = 8;
 
@@ -12,22 +16,23 @@ export type Verdict<Greeting extends object> = 'incomplete' | 'decline_encryptio
 export class PostgresAddress<Greeting extends object> {
   readonly server: Server;
   private readonly judge: (data: Buffer) => Verdict<Greeting>;
-  private readonly admit: (client: Socket, greeting: Greeting) => void;
+  private readonly admit: (client: Socket, greeting: Greeting, settle: () => void) => void;
+  private readonly newcomers = new Newcomers(newcomersMax);
   private readonly sockets = new Set<Socket>();
 
-  /** `judge` is asked each time that more of the client's first words has come. */
-  constructor(judge: (data: Buffer) => Verdict<Greeting>, admit: (client: Socket, greeting: Greeting) => void) {
+  /**
+   * `judge` is asked each time that more of the client's first words has come. `admit` calls `settle` once the client has proved itself: until then a newer one may take its
+   * place, and after that others count it.
+   */
+  constructor(judge: (data: Buffer) => Verdict<Greeting>, admit: (client: Socket, greeting: Greeting, settle: () => void) => void) {
     this.judge = judge;
     this.admit = admit;
     this.server = createServer({ noDelay: true }, (client) => this.greet(client));
-    this.server.maxConnections = socketsMax;
   }
 
   /** Hears out a client of another listener. It counts as one of this address. */
   accept(client: Socket): void {
-    client.setNoDelay(true);
-    if (this.sockets.size >= socketsMax) client.destroy();
-    else this.greet(client);
+    this.greet(client.setNoDelay(true));
   }
 
   async close(): Promise<void> {
@@ -39,8 +44,14 @@ export class PostgresAddress<Greeting extends object> {
   private greet(client: Socket): void {
     this.sockets.add(client);
     client.on('error', () => client.destroy());
-    client.on('close', () => this.sockets.delete(client));
-    client.setTimeout(greetingMs, () => client.destroy());
+    const settle = this.newcomers.add(client.remoteAddress ?? '', () => client.destroy());
+    client.on('close', () => {
+      settle();
+      this.sockets.delete(client);
+    });
+    // From the first byte to the last: one byte a second is no greeting either.
+    const late = setTimeout(() => client.destroy(), scaled(greetingMs));
+    client.on('close', () => clearTimeout(late));
     let data: Buffer = Buffer.alloc(0);
     const onData = (chunk: Buffer): void => {
       data = Buffer.concat([data, chunk]);
@@ -53,10 +64,10 @@ export class PostgresAddress<Greeting extends object> {
       }
       client.off('data', onData);
       client.pause();
-      client.setTimeout(0);
+      clearTimeout(late);
       // Whoever talks on before the offer was answered is no client: a stranger's words could pass for what comes under encryption.
       if (verdict === 'invalid' || verdict === 'decline_encryption') client.destroy();
-      else this.admit(client, verdict);
+      else this.admit(client, verdict, settle);
     };
     client.on('data', onData);
   }

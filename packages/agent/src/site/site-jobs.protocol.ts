@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { loadFindingsSchema } from '../database/load-findings';
 import { releaseIdSchema } from './protocol';
 
 /** The roots of every archive of a site. `folder`: what the folder of the files has itself; archives from before it have none. */
@@ -56,8 +57,13 @@ export const packResultSchema = z.strictObject({
 });
 export type PackResult = z.infer<typeof packResultSchema>;
 
-/** `lost`: paths that the file system did not take whole, such as one without attributes. */
-export const stageResultSchema = z.strictObject({ entries: count, raw_bytes: count, lost: skippedSchema });
+/** `lost`: paths that the file system did not take whole, such as one without attributes. `database`: what the database does not have as it was. */
+export const stageResultSchema = z.strictObject({
+  entries: count,
+  raw_bytes: count,
+  lost: skippedSchema,
+  database: loadFindingsSchema.default([]),
+});
 export type StageResult = z.infer<typeof stageResultSchema>;
 /** Null: there is no such table. */
 export const countRowsResultSchema = z.strictObject({ rows: count.nullable() });

@@ -8,10 +8,10 @@ import { qualify, quoteName } from './list-tables';
 import type { TableEntry } from './manifest';
 import type { Section } from './section';
 
-function target(table: TableEntry): string {
+function target(table: TableEntry, place = qualify(table)): string {
   // COPY knows no empty list; a table without columns of its own is copied without one.
   const columns = table.columns.length > 0 ? ` (${table.columns.map(quoteName).join(', ')})` : '';
-  return `${qualify(table)}${columns}`;
+  return `${place}${columns}`;
 }
 
 export interface Copied {
@@ -46,17 +46,24 @@ export async function* copyOut(client: pg.Client, table: TableEntry, onEnd: (cop
 }
 
 export interface CopyInOptions {
+  /** The partitioned table that finds each row's partition, qualified; left out, the rows go into the table itself. */
+  root?: string | undefined;
   onBytes: (bytes: number) => void;
   budget?: TimeBudget;
 }
 
 /** Fills one table from a section; all of it or, on any error, nothing. Throws `copy_failed`, `stalled`. */
-export async function copyIn(client: pg.Client, table: TableEntry, section: Section, { onBytes, budget }: CopyInOptions): Promise<Copied> {
+export async function copyIn(
+  client: pg.Client,
+  table: TableEntry,
+  section: Section,
+  { onBytes, budget, root }: CopyInOptions,
+): Promise<Copied> {
   const object = `table ${qualify(table)}`;
   const spend = <T>(work: Promise<T>): Promise<T> => (budget === undefined ? work : budget.spend(object, work));
   let bytes = 0;
   try {
-    const stream = client.query(copyFrom(`copy ${target(table)} from stdin (format ${table.format})`));
+    const stream = client.query(copyFrom(`copy ${target(table, root)} from stdin (format ${table.format})`));
     const done = finished(stream);
     // It is waited for below; until then a failure must not count as unhandled.
     done.catch(() => undefined);

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { z } from 'zod';
 import { findFailingDefinition } from '../load/failing-definition';
-import { forEitherServer, sessionStartupOptions } from '../session/session';
+import { forEitherServer, hostOf, sessionStartupOptions } from '../session/session';
 import { isPermanentForReader, TransferError, transferCodes } from '../session/transfer-error';
 
 const failureSchema = z.object({
@@ -91,7 +91,7 @@ async function runPgDump(request: SchemaRequest, isBefore17: boolean): Promise<s
   const areTablesLocked = request.areTablesLocked === true;
   const connection = conninfoOf(url, areTablesLocked, isBefore17);
   const workerData = {
-    host: url.hostname,
+    host: hostOf(url),
     port: Number(url.port || 5432),
     connection,
     args: argumentsOf(request),

@@ -47,6 +47,26 @@ export async function listTables(client: pg.ClientBase): Promise<TableEntry[]> {
   return z.array(tableRowSchema).parse((await client.query(tablesSql)).rows);
 }
 
+const hashRootsSql = `with recursive up (leaf, oid, height) as (
+    select c.oid, i.inhparent, 1 from pg_catalog.pg_class c join pg_catalog.pg_inherits i on i.inhrelid = c.oid where c.relispartition and c.relkind = 'r'
+    union all select u.leaf, i.inhparent, u.height + 1 from up u join pg_catalog.pg_class c on c.oid = u.oid and c.relispartition
+      join pg_catalog.pg_inherits i on i.inhrelid = u.oid)
+  select distinct on (u.leaf) ln.nspname as schema, l.relname as name, rn.nspname as root_schema, r.relname as root_name
+  from up u join pg_catalog.pg_partitioned_table p on p.partrelid = u.oid and p.partstrat = 'h'
+    join pg_catalog.pg_class l on l.oid = u.leaf join pg_catalog.pg_namespace ln on ln.oid = l.relnamespace
+    join pg_catalog.pg_class r on r.oid = u.oid join pg_catalog.pg_namespace rn on rn.oid = r.relnamespace
+  order by u.leaf, u.height desc`;
+const hashRootSchema = z.object({ schema: z.string(), name: z.string(), root_schema: z.string(), root_name: z.string() });
+
+/**
+ * The topmost table above each leaf that is partitioned by a hash, both qualified. The hash of an enum is that of its number, which differs in every database, and so
+ * does the partition that a row belongs to. Above that table nothing depends on numbers.
+ */
+export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<string, string>> {
+  const rows = z.array(hashRootSchema).parse((await client.query(hashRootsSql)).rows);
+  return new Map(rows.map((row) => [qualify(row), qualify({ schema: row.root_schema, name: row.root_name })]));
+}
+
 const lockableSql = `select c.oid::text as oid, n.nspname as schema, c.relname as name ${ownRelations} and c.relkind in ('r', 'p') order by c.oid`;
 /** A lock takes a name, and the name can have become another table's since it was listed. to_regclass knows the present, whatever the snapshot. */
 const replacedSql = `select u.name from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::oid[])) u (name, oid)

@@ -3,7 +3,7 @@ import type { Copied } from '../dump/copy-table';
 import { pathList, runWithCustomersPath } from '../dump/customer-path';
 import { type DatabaseProperties, propertiesSchema, propertyStatements, rolesOfProperties } from '../dump/database-properties';
 import { writeLargeObjects } from '../dump/large-objects';
-import { qualify } from '../dump/list-tables';
+import { hashRoots, qualify } from '../dump/list-tables';
 import { type DumpManifest, manifestSchema, readJson, sequencesSchema, type TablesFile, tablesSchema } from '../dump/manifest';
 import { dataPath, readText, type Section, sectionPaths, textBytesMax } from '../dump/section';
 import { SectionReader } from '../dump/section-reader';
@@ -14,7 +14,16 @@ import { checkExtensions, checkTarget } from './check-target';
 import { type DeferredCheck, describeCheck, putBackCheck, takeOffChecks, validateCheck } from './deferred-checks';
 import { type LoadProgress, loadTables } from './load-tables';
 import { splitStatements } from './split-statements';
-import { describeStatement, extensionOf, isPrivilege, isPublication, judgeStatement, orderOf } from './statement.rules';
+import {
+  describeStatement,
+  extensionOf,
+  isPrivilege,
+  isPublication,
+  isRefresh,
+  judgeStatement,
+  orderOf,
+  schemasLast,
+} from './statement.rules';
 import { rolesOf, withRolesOf } from './statement-roles';
 
 export interface LoadRequest {
@@ -33,9 +42,12 @@ export interface LoadRequest {
   isTrial?: boolean;
 }
 
-/** Something of the dump that the database does not have now, though all else is there. `refused`: in a trial alone, since a load ends with it. */
+/**
+ * Something of the dump that the database does not have now, though all else is there. `not_populated`: a materialized view whose query fails over the rows as they are;
+ * the reason ends with the statement that fills it. `refused`: in a trial alone, since a load ends with it.
+ */
 export interface LoadFinding {
-  kind: 'not_validated' | 'not_restored' | 'refused';
+  kind: 'not_validated' | 'not_restored' | 'not_populated' | 'refused';
   object: string;
   reason: string;
 }
@@ -99,7 +111,7 @@ class Load {
     compareCounts(head, manifest, copied, largeObjects);
     await this.execute(post.filter((statement) => !isPrivilege(statement)));
     for (const check of checks) await this.putBack(check);
-    await this.restorePrivileges([...pre, ...post].filter(isPrivilege));
+    await this.restorePrivileges(schemasLast([...pre, ...post].filter(isPrivilege)));
     await this.restoreProperties();
     // It calls the functions of indexes, which may want a path that it does not give them; then there are only no statistics.
     await this.spend('statistics', runStatement(client, 'analyze')).catch(ignorePermanent);
@@ -110,7 +122,7 @@ class Load {
   async tryOut(): Promise<TrialResult> {
     const { head, pre, post } = await this.makeTables();
     await this.execute(post.filter((statement) => !isPrivilege(statement)));
-    await this.restorePrivileges([...pre, ...post].filter(isPrivilege));
+    await this.restorePrivileges(schemasLast([...pre, ...post].filter(isPrivilege)));
     await this.restoreProperties();
     return { ...head, findings: this.findings };
   }
@@ -176,6 +188,7 @@ class Load {
       } catch (error) {
         // Only a superuser publishes all tables, or those of a schema.
         if (isPublication(statement) && isPermanent(error)) this.note('not_restored', object, error);
+        else if (isRefresh(statement) && isPermanent(error)) this.leaveEmpty(object, text, error);
         else this.refuse(object, error);
       }
     }
@@ -189,6 +202,7 @@ class Load {
     await setPath(pathList(this.properties?.search_path ?? '"$user", public'));
     const copied = await loadTables({
       tables: head.tables,
+      roots: await hashRoots(this.client),
       sessions: this.sessions,
       budget: this.budget,
       nextSection: (index) => this.reader.expect(dataPath(index)),
@@ -262,6 +276,12 @@ class Load {
   private refuse(object: string, error: unknown): void {
     if (this.request.isTrial !== true || !isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
     this.note('refused', object, error);
+  }
+
+  /** Its query runs over the dumped rows with the functions as they are now; what it held before is not in a dump. */
+  private leaveEmpty(object: string, statement: string, error: unknown): void {
+    const reason = `${error instanceof Error ? error.message : String(error)}. Mend what its query needs, then run: ${statement}`;
+    this.findings.push({ kind: 'not_populated', object, reason });
   }
 
   private note(kind: LoadFinding['kind'], object: string, error: unknown): void {

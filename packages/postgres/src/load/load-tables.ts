@@ -1,4 +1,5 @@
 import { type Copied, copyIn } from '../dump/copy-table';
+import { qualify } from '../dump/list-tables';
 import type { TableEntry } from '../dump/manifest';
 import type { Section } from '../dump/section';
 import type { Session } from '../session/session';
@@ -17,12 +18,14 @@ export interface LoadProgress {
  */
 export async function loadTables(options: {
   tables: TableEntry[];
+  /** Where the rows of a table go that is below a hash: see `hashRoots`. */
+  roots: ReadonlyMap<string, string>;
   sessions: Session[];
   budget: TimeBudget;
   nextSection: (index: number) => Promise<Section>;
   onProgress: (progress: LoadProgress) => void;
 }): Promise<Copied[]> {
-  const { tables, budget, nextSection, onProgress } = options;
+  const { tables, roots, budget, nextSection, onProgress } = options;
   const idle = [...options.sessions];
   const running = new Set<Promise<void>>();
   const copied: Copied[] = [];
@@ -37,7 +40,7 @@ export async function loadTables(options: {
     const onBytes = (bytes: number): void => {
       progress.bytesLoaded += bytes;
     };
-    copied[index] = await copyIn(session.client, table, section, { onBytes, budget });
+    copied[index] = await copyIn(session.client, table, section, { onBytes, budget, root: roots.get(qualify(table)) });
     progress.tablesLoaded++;
     onProgress({ ...progress });
     idle.push(session);

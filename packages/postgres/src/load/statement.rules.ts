@@ -56,6 +56,14 @@ export function extensionOf(statement: Pick<Statement, 'outline'>): string | nul
 export const isPrivilege = ({ outline }: Pick<Statement, 'outline'>): boolean =>
   /^(?:GRANT|REVOKE|ALTER DEFAULT PRIVILEGES) /i.test(outline);
 
+/** Privileges on schemas come last: an owner who may not use its schema any more could give nothing on what is in it. */
+export const schemasLast = <Privilege extends Pick<Statement, 'outline'>>(privileges: readonly Privilege[]): Privilege[] => {
+  const isOnSchema = ({ outline }: Privilege): boolean => /^(?:GRANT|REVOKE) [A-Z, ]+ ON SCHEMA /i.test(outline);
+  return [...privileges.filter((privilege) => !isOnSchema(privilege)), ...privileges.filter(isOnSchema)];
+};
+
+export const isRefresh = ({ outline }: Pick<Statement, 'outline'>): boolean => /^REFRESH MATERIALIZED VIEW /i.test(outline);
+
 export const isPublication = ({ outline }: Pick<Statement, 'outline'>): boolean => /^(?:CREATE|ALTER) PUBLICATION /i.test(outline);
 
 /** An extension's script runs with rights beyond the owner's, so it runs before anything of the customer's is there but empty schemas. */
@@ -72,7 +80,7 @@ const onTable = new RegExp(
   'i',
 );
 const named = new RegExp(
-  `^(?:CREATE|ALTER|COMMENT ON|REFRESH) (?:OR REPLACE )?(?:UNLOGGED )?([A-Z][A-Z ]*?) (?:IF NOT EXISTS |ONLY )?(${qualified})(?=[\\s(]|$)`,
+  `^(?:CREATE|ALTER|COMMENT ON|REFRESH) (?:OR REPLACE )?(?:UNLOGGED )?(MATERIALIZED VIEW|RECURSIVE VIEW|TEXT SEARCH [A-Z]+|[A-Z]+) (?:IF NOT EXISTS |ONLY )?(${qualified})(?=[\\s(]|$)`,
   'i',
 );
 

@@ -182,3 +182,21 @@ test('an abort ends a dump at once and leaves no session behind', async () => {
   const left = 'select count(*)::int as n from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()';
   await until(async () => (await runAsAdmin<{ n: number }>(left, [source.name]))[0]?.n === 0, { what: 'the end of all sessions' });
 });
+
+test('an owner who may do nothing with its own tables and schema any more gets all of them back, and may do as little', async () => {
+  const source = await createOwnedDatabase();
+  await runSql(
+    source.url,
+    `create schema closed; create table closed.notes (id int primary key); create table closed.words (note int references closed.notes);
+     insert into closed.notes values (1); insert into closed.words values (1); grant select on closed.notes to public;
+     revoke all on closed.notes, closed.words from ${source.name}; revoke all on schema closed from ${source.name}`,
+  );
+  const target = await createOwnedDatabase();
+  const { findings } = await loadDatabase({ ...target.loader, sections: dumpDatabase({ url: source.readerUrl }) });
+  expect(findings).toEqual([]);
+  expect(await runSql(target.adminUrl, 'select count(*)::int as n from closed.words')).toEqual([{ n: 1 }]);
+  await expect(runSql(target.url, 'select * from closed.notes')).rejects.toThrow('permission denied for schema closed');
+  await runSql(target.adminUrl, `grant usage on schema closed to ${target.name}`);
+  await expect(runSql(target.url, 'select * from closed.words')).rejects.toThrow('permission denied for table words');
+  expect(await runSql(target.url, 'select id from closed.notes')).toEqual([{ id: 1 }]);
+});

@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { isSameProcess, proveProcess } from '@drydock/process/process-proof';
+import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { type PostgresServer, startPostgres } from './postgres';
 
@@ -120,6 +121,32 @@ test('says that it cannot have its port, which another server answers at, in the
   server = await startPostgres({ folder });
   const other = path.join(folder, 'other');
   await expect(startPostgres({ folder: other, port: server.port })).rejects.toThrow(/address already in use/i);
+});
+
+test('no password of a statement that fails is in the log, and no ordinary role changes that', async () => {
+  let log = '';
+  server = await startPostgres({
+    folder,
+    onLog: (text) => {
+      log += text;
+    },
+  });
+  await query(server.adminUrl, "CREATE ROLE somebody LOGIN PASSWORD 'as-it-was'");
+  const url = new URL(server.adminUrl);
+  url.username = 'somebody';
+  url.password = 'as-it-was';
+  const change = "ALTER ROLE somebody PASSWORD 'in-the-clear' VALID UNTIL 'never ever'";
+  const statements = [
+    change,
+    `DO $$ BEGIN EXECUTE '${change.replaceAll("'", "''")}'; END $$`,
+    `DO $$ BEGIN ${change}; END $$`,
+    `${change} AND MORE`,
+    'SET log_min_error_statement = error',
+    'ALTER ROLE somebody SET log_error_verbosity = verbose',
+  ];
+  for (const statement of statements) await expect(query(url.href, statement)).rejects.toMatchObject({ severity: 'ERROR' });
+  await until(() => log.match(/ERROR: /g)?.length === statements.length);
+  expect(log).not.toContain('in-the-clear');
 });
 
 test('says why it does not start', async () => {

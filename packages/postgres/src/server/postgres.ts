@@ -10,6 +10,7 @@ import { detectIsolation } from '@drydock/process/isolation';
 import type { ProcessProof } from '@drydock/process/process-proof';
 import pg from 'pg';
 import { ScramClient } from '../session/scram-client';
+import { bySocket } from '../session/session';
 import { initCluster, postgresEnvironment } from './init-cluster';
 import { defaultMajor, findPostgresPrograms } from './native-postgres';
 import { settlePassword, settlePostgresFolder } from './postgres-folder';
@@ -36,10 +37,10 @@ export interface PostgresOptions {
    */
   sessionBytes?: number;
   /**
-   * Roles, as a regular expression of Postgres, that enter by a Unix socket and are refused at the port, which everything on this machine reaches. A cluster without
-   * such roles has no socket.
+   * Whether the server is reached by a Unix socket and listens on no port, which everything on this machine would reach: nobody can fill its places, or take the port of
+   * a server that is down and be asked in its stead. `port` then only names the socket.
    */
-  socketOnlyRoles?: string;
+  isSocketOnly?: boolean;
   /** A cluster for tests: no fsync, smaller. A power cut loses it, a kill -9 loses nothing. DRYDOCK_EPHEMERAL=1, which tests set, makes every cluster one. */
   isEphemeral?: boolean;
   /** postgresql.conf settings beyond ours. */
@@ -50,9 +51,9 @@ export interface PostgresOptions {
 
 export interface PostgresServer {
   port: number;
-  /** Superuser, database `postgres`. */
+  /** Superuser, database `postgres`; by the socket where there is one. */
   adminUrl: string;
-  /** Folder of the Unix socket; null without `socketOnlyRoles`. */
+  /** Folder of the Unix socket; null unless `isSocketOnly`. */
   socketFolder: string | null;
   proof: ProcessProof;
   /** Where the data really is; tell the user when `isElsewhere`. */
@@ -70,7 +71,7 @@ const stopTimeoutMs = 20_000;
 const bindTimeoutMs = 5_000;
 
 /**
- * Starts Postgres on loopback TCP, scram-sha-256, `wal_level=logical`; makes its cluster at first. A leftover server of
+ * Starts Postgres on loopback TCP or a Unix socket, scram-sha-256, `wal_level=logical`; makes its cluster at first. A leftover server of
  * an earlier run on the same data is ended first, after proof that it is ours. Resolves when it answers a query.
  * @throws with the server's last words when it does not start
  */
@@ -88,10 +89,11 @@ async function startOn(port: number, options: PostgresOptions): Promise<Postgres
     await clearLeftoverPostgres(folder.dataDir);
   } else await initCluster(programs.initdb, folder.dataDir, password);
   await handOver(folder.dataDir, account);
-  const adminUrl = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
-  const { sessionBytes, socketOnlyRoles } = options;
-  const socketFolder = socketOnlyRoles === undefined ? null : settleSocketFolder(folder.home, account);
-  const files = { ...options.files, ...(socketOnlyRoles !== undefined && { hba_file: writeRules(folder.home, socketOnlyRoles) }) };
+  const { sessionBytes } = options;
+  const socketFolder = options.isSocketOnly === true ? settleSocketFolder(folder.home, account) : null;
+  const byPort = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
+  const adminUrl = socketFolder === null ? byPort : bySocket(byPort, socketFolder);
+  const files = { ...options.files, ...(socketFolder !== null && { hba_file: writeRules(folder.home) }) };
   const args = ['-p', String(port), ...settingsArguments(settingsOf(options))];
   const child = await spawnServer({
     program: programs.postgres,
@@ -114,9 +116,9 @@ async function startOn(port: number, options: PostgresOptions): Promise<Postgres
 }
 
 /** The rules lie outside of the server's data, where its account can read them and not change them. */
-function writeRules(home: string, roles: string): string {
+function writeRules(home: string): string {
   const file = path.join(home, 'pg_hba.conf');
-  fs.writeFileSync(file, socketOnlyRules(roles));
+  fs.writeFileSync(file, socketOnlyRules);
   fs.chmodSync(file, 0o644);
   return file;
 }
@@ -183,11 +185,14 @@ const settingsArguments = (settings: Readonly<Record<string, string>>): string[]
 
 function settingsOf(options: PostgresOptions): Record<string, string> {
   return {
-    listen_addresses: '127.0.0.1',
+    listen_addresses: options.isSocketOnly === true ? '' : '127.0.0.1',
     unix_socket_directories: '',
     password_encryption: 'scram-sha-256',
     wal_level: 'logical',
     max_connections: '200',
+    // A statement that fails is told to its client. The log would keep the password of an ALTER ROLE, also where a function ran it.
+    log_min_error_statement: 'panic',
+    log_error_verbosity: 'terse',
     ...(options.isEphemeral === true || process.env['DRYDOCK_EPHEMERAL'] === '1' ? { fsync: 'off', full_page_writes: 'off' } : {}),
     ...options.settings,
   };

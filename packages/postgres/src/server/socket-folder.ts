@@ -8,13 +8,13 @@ const folderBytesMax = 103 - '/.s.PGSQL.65535'.length;
 
 /**
  * Settles the folder of a server's Unix socket: `<home>/socket`, or where that path is too long a short one, which `<home>/socket.txt` names. It is the same at every start. It
- * belongs to the server's account, nobody else enters it, and no box shows it.
+ * belongs to the server's account. Others on this machine may use the socket in it, which jobs need that have an account of a site; the boxes of applications do not show it.
  */
 export function settleSocketFolder(home: string, account: number | null): string {
   const near = path.join(home, 'socket');
   const folder = Buffer.byteLength(near) <= folderBytesMax ? near : findShort(path.join(home, 'socket.txt'));
-  fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
-  fs.chmodSync(folder, 0o700);
+  fs.mkdirSync(folder, { recursive: true, mode: 0o711 });
+  fs.chmodSync(folder, 0o711);
   const { uid } = serverAccount(account);
   if (uid !== undefined) fs.chownSync(folder, uid, uid);
   // No server runs: what a killed one has left would keep the next from listening.
@@ -38,20 +38,17 @@ function findShort(note: string): string {
 function isPrivateFolder(folder: string): boolean {
   const stats = fs.lstatSync(folder, { throwIfNoEntry: false });
   const isOurs = process.getuid?.() === 0 || stats?.uid === process.getuid?.();
-  return stats?.isDirectory() === true && isOurs && (stats.mode & 0o077) === 0;
+  return stats?.isDirectory() === true && isOurs && (stats.mode & 0o022) === 0;
 }
 
 /**
- * Rules of who may enter a cluster, in the form of pg_hba.conf: roles of this name (a regular expression of Postgres, for version 16 and later) come by the Unix socket and are
- * turned away at the port. Everybody proves a password.
+ * Rules of who may enter a cluster that is reached by its Unix socket only, in the form of pg_hba.conf: everybody proves a password there. A server that listens on a port all
+ * the same, because somebody else configured it, turns everybody away at it.
  */
-export const socketOnlyRules = (roles: string): string =>
-  [
-    '# type  database     user  address  method',
-    `host    all  "/${roles}"  all  reject`,
-    'host    replication  all   all      reject',
-    'local   replication  all            reject',
-    'host    all          all   all      scram-sha-256',
-    'local   all          all            scram-sha-256',
-    '',
-  ].join('\n');
+export const socketOnlyRules = [
+  '# type  database     user  address  method',
+  'host    all          all   all      reject',
+  'local   replication  all            reject',
+  'local   all          all            scram-sha-256',
+  '',
+].join('\n');

@@ -15,7 +15,7 @@ function descriptorOf(socket: Socket): number {
 const isNotReady = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EAGAIN';
 
 /**
- * A TCP connection with synchronous reads and writes, for WebAssembly that cannot wait: Node connects, then the descriptor is used directly.
+ * A connection with synchronous reads and writes, for WebAssembly that cannot wait: Node connects, then the descriptor is used directly.
  * It blocks its thread, so it belongs into a worker that the owner can terminate.
  */
 export class BlockingSocket {
@@ -29,8 +29,9 @@ export class BlockingSocket {
     this.descriptor = descriptorOf(socket);
   }
 
+  /** `host` is a folder where the server has a Unix socket. */
   static async open(host: string, port: number): Promise<BlockingSocket> {
-    const socket = connect({ host, port, noDelay: true });
+    const socket = connect(host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true });
     socket.pause();
     await once(socket, 'connect');
     return new BlockingSocket(socket);

@@ -47,6 +47,18 @@ export interface Session {
   close(): Promise<void>;
 }
 
+/** The URL of the same login by the Unix socket in this folder. Its port names the socket. */
+export function bySocket(url: string, folder: string): string {
+  const changed = new URL(url);
+  changed.searchParams.set('host', folder);
+  return changed.href;
+}
+
+/** The folder of the Unix socket that a URL names as `host`, else its host, as Postgres' own clients read it. */
+export function hostOf(url: URL): string {
+  return url.searchParams.get('host') ?? url.hostname;
+}
+
 /** The startup options of a session, for programs that open one themselves, such as pg_dump. */
 export function sessionStartupOptions(
   url: string,

@@ -1,3 +1,4 @@
+import { loadFindingsSchema } from '@drydock/agent/database/load-findings';
 import type { DatabaseBackupKind } from '@drydock/contracts/databases/database-backups';
 import { z } from 'zod';
 
@@ -17,6 +18,8 @@ export const proofSchema = z.strictObject({
   at: z.iso.datetime(),
   /** Statements that Postgres did not take. */
   refused: z.array(z.strictObject({ object: z.string(), reason: z.string() })),
+  /** What did not come back as it was, though all else did. */
+  findings: loadFindingsSchema.default([]),
 });
 export type BackupProof = z.infer<typeof proofSchema>;
 

@@ -1,3 +1,4 @@
+import type { LoadFindings } from '@drydock/agent/database/load-findings';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import { readFacts } from '@drydock/archive/read/open-archive';
 import { verifyArchive } from '@drydock/archive/read/verify-archive';
@@ -77,18 +78,26 @@ export async function verifyPacked(context: WorkContext, step: Step, backupId: s
   await context.backupStorage.removeAll(backupPrefix(refOf(step), backupId), archive.storageKey);
 }
 
-/** Proves it restorable: into a scratch instance, and a row read back as a client. Resolves with whether a row was there to be read. */
+interface Load {
+  at: string;
+  major: number;
+  isProven: boolean;
+  /** Steps that an earlier version ran have none. */
+  loadFindings?: LoadFindings;
+}
+
+/** Proves it restorable: into a scratch instance, and a row read back as a client. Resolves with whether a row was there to be read, and what did not come back as it was. */
 export async function proveRestorable(
   { provider, backupStorage }: WorkContext,
   step: Step,
   backup: { backupId: string; major: number; archive: StoredArchive },
-): Promise<boolean> {
+): Promise<Pick<Load, 'isProven' | 'loadFindings'>> {
   const { archive, backupId: archiveId, major } = backup;
   const source = backupStorage.source(archive.storageKey);
   const call = { ...fencedCall(step), progress: step.progress };
   const toVerify = { source, archiveId, manifestMac: archive.manifestMac };
-  const { readFrom } = await definitely(provider.verifyRestore(refOf(step), major, toVerify, call));
-  return readFrom !== null;
+  const { readFrom, findings } = await definitely(provider.verifyRestore(refOf(step), major, toVerify, call));
+  return { isProven: readFrom !== null, loadFindings: [...findings] };
 }
 
 /** The backup is there. */
@@ -102,8 +111,8 @@ export async function recordLoad(
   tx: Tx,
   databaseId: string,
   backupId: string,
-  { at, major, isProven }: { at: string; major: number; isProven: boolean },
+  { at, major, isProven, loadFindings = [] }: Load,
 ): Promise<void> {
-  await recordProof(tx, backupId, { of: 'content', major, at, refused: [] });
+  await recordProof(tx, backupId, { of: 'content', major, at, refused: [], findings: [...loadFindings] });
   if (isProven) await recordVerified(tx, databaseId, new Date(at));
 }

@@ -14,8 +14,8 @@ export const verifyRestoreWorkflow = defineWorkflow({ kind: 'verify_database_res
       if (backup === null || backup.archive === null) return null;
       const { id: backupId, archive, engineVersion } = backup;
       const major = Number(engineVersion);
-      const isProven = await proveRestorable(context, step, { backupId, archive, major });
-      return { backupId, major, isProven, at: context.now().toISOString() };
+      const proof = await proveRestorable(context, step, { backupId, archive, major });
+      return { backupId, major, ...proof, at: context.now().toISOString() };
     },
     commit: async (tx, step, loaded) => {
       if (loaded !== null) await recordLoad(tx, step.subject.id, loaded.backupId, loaded);

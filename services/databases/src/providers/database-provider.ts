@@ -1,3 +1,4 @@
+import type { LoadFindings } from '@drydock/agent/database/load-findings';
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition/definition';
@@ -108,12 +109,15 @@ export interface VerifiedRestore {
   rows: number;
   /** The table whose row was read back over TLS as an ordinary client, `"schema"."name"`; null when no table of the backup has a row. */
   readFrom: string | null;
+  /** What of the backup is not there, or could not be proven, though all else is. For the customer. */
+  findings: LoadFindings;
 }
 
 /** What Postgres takes of a backup's schema. `refused`: the statements that it does not take, the first twenty of them. */
 export interface TriedSchema {
   tables: number;
   refused: readonly { object: string; reason: string }[];
+  findings: LoadFindings;
 }
 
 /** One move to a newer major. `upgradeId` is the workflow's id: the same at every repetition. */
@@ -130,11 +134,6 @@ export interface Restore extends UpgradeName {
   /** The id of the database that the archive was made of. */
   sourceId: string;
   archive: ArchiveToVerify;
-}
-
-/** `findings`: what of the backup is not there, or could not be proven, though all else is. For the customer. */
-export interface StagedRestore extends VerifiedRestore {
-  findings: readonly { kind: 'not_validated' | 'not_restored'; object: string; reason: string }[];
 }
 
 /** Which upgrade, for whoever brings it to its end. */
@@ -205,7 +204,7 @@ export interface DatabaseProvider extends DatabaseReader {
    * behind the address, `finish` stops the replaced instance and keeps it, `retireOld` removes it; until the cutover `abandon` takes everything back. Null when it has been switched to
    * already. DatabaseProviderError `archive_refused`, `content_refused` (an object of the backup's), `no_space`, `moved`, `major_not_installed`.
    */
-  stageRestore(database: DatabaseRef, restore: Restore, call: FencedCallWithProgress): Promise<StagedRestore | null>;
+  stageRestore(database: DatabaseRef, restore: Restore, call: FencedCallWithProgress): Promise<VerifiedRestore | null>;
 
   /**
    * The prechecks again, then an empty instance of the new major beside the serving one. DatabaseProviderError `precheck_failed` (findings with ERROR, in

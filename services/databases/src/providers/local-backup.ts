@@ -10,7 +10,6 @@ import type {
   FencedCallWithProgress,
   PackedArchive,
   Restore,
-  StagedRestore,
   TriedSchema,
   UpgradeName,
   VerifiedRestore,
@@ -54,8 +53,8 @@ export async function verifyRestore(
   call: FencedCallWithProgress,
 ): Promise<VerifiedRestore> {
   const wanted = await jobOf(tools, database, major, archive, call);
-  const { tables, rows, read_from: readFrom } = await tools.client.verifyDump(database.databaseId, wanted, claimOf(call));
-  return { tables, rows, readFrom };
+  const { tables, rows, read_from: readFrom, findings } = await tools.client.verifyDump(database.databaseId, wanted, claimOf(call));
+  return { tables, rows, readFrom, findings };
 }
 
 /** The schema alone, into a scratch instance as well. */
@@ -88,7 +87,7 @@ export async function stageRestore(
   { databaseId, orgId }: DatabaseRef,
   { upgradeId, major, sourceId, archive: { source, archiveId, manifestMac } }: Restore,
   call: FencedCallWithProgress,
-): Promise<StagedRestore | null> {
+): Promise<VerifiedRestore | null> {
   const keys = encodeKeys(await deriveKeysOf({ source, expected: { archiveId, siteId: sourceId, orgId, manifestMac } }, archiveKey));
   const claim = claimOf(call);
   await client.prepareTarget(databaseId, { upgrade_id: upgradeId, to_major: major, path: 'restore' }, claim);

@@ -1,3 +1,4 @@
+import { describeLoadFindings } from '@drydock/agent/database/load-findings';
 import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
@@ -8,7 +9,6 @@ import { endCreation, provision, serve } from '../databases/provision-database';
 import { defineWorkflow, refOf } from '../databases/work';
 import { hasSwitched } from '../upgrades/cut-over';
 import { refusePoint } from './restore.rules';
-import { findingsOfRestore } from './restore-findings';
 
 /** A new database that begins with what a backup holds. Nobody is told its address before. */
 export const createFromBackupWorkflow = defineWorkflow({
@@ -38,7 +38,7 @@ export const createFromBackupWorkflow = defineWorkflow({
       const archive = { source: backupStorage.source(storageKey), archiveId: backupId, manifestMac };
       const restore = { upgradeId: step.workflowId, major, sourceId: backup.databaseId, archive };
       const staged = await definitely(provider.stageRestore(ref, restore, call), 'content_not_loaded');
-      return { findings: findingsOfRestore(staged) };
+      return { findings: describeLoadFindings(staged?.findings ?? []) };
     },
   })
   .step('switch', {

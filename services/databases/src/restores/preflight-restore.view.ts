@@ -1,3 +1,4 @@
+import { describeLoadFindings } from '@drydock/agent/database/load-findings';
 import type { Finding, Preflight } from '@drydock/contracts/platform/preflight';
 import type { DatabaseBackup } from '../backups/backup.types';
 import type { ManagedDatabase } from '../databases/database.types';
@@ -67,11 +68,13 @@ function findingsOf({ managed, backup, freeBytes, trial }: RestoreFacts, needed:
 /** What the last load of the backup into this version has shown; nothing where there was none. */
 function proofFindings(backup: DatabaseBackup | null, version: string): Finding[] {
   if (backup === null || backup.proof === null || String(backup.proof.major) !== version) return [];
-  const { of, at, refused } = backup.proof;
+  const { of, at, refused, findings } = backup.proof;
   if (refused.length === 0) {
     const loaded = of === 'content' ? 'All of the backup' : 'The schema of the backup';
     const rest = of === 'content' ? ' and its rows were counted' : '; the restore itself proves the rows before anything is replaced';
-    return [{ level: 'INFO', code: 'backup_proven', detail: `${loaded} was loaded into ${version} at ${at}${rest}.` }];
+    const but = findings.length > 0 ? ', all but what the findings beside this one name' : '';
+    const detail = `${loaded} was loaded into ${version} at ${at}${but}${rest}.`;
+    return [{ level: 'INFO', code: 'backup_proven', detail }, ...describeLoadFindings(findings)];
   }
   const remedy =
     version === backup.engineVersion

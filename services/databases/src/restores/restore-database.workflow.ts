@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import { describeLoadFindings } from '@drydock/agent/database/load-findings';
 import { timeOfId } from '@drydock/contracts/platform/values';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
@@ -15,7 +16,6 @@ import { cutOver, endForgotten, hasSwitched, takeBack } from '../upgrades/cut-ov
 import { beginEndOfUpgrade } from '../upgrades/end-abandoned-upgrade.workflow';
 import { retireLater } from '../upgrades/retire-old-instance.workflow';
 import { neededBytes, refusePoint } from './restore.rules';
-import { findingsOfRestore } from './restore-findings';
 
 const input = z.strictObject({ backupId: z.uuid(), safetyCopyId: z.uuid() });
 
@@ -89,7 +89,7 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
     ...movingLimits,
     weight: 8,
     run: async (step, context) => {
-      if (await hasSwitched(context, step)) return { tables: 0, findings: [], at: null };
+      if (await hasSwitched(context, step)) return { tables: 0, findings: [], loadFindings: [], at: null };
       await endForgotten(context, step);
       const { archive: stored, major, failsRestore } = step.outputs.recheck;
       const { storageKey, manifestMac } = stored;
@@ -99,12 +99,13 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       const work = context.provider.stageRestore(refOf(step), restore, call);
       const staged = await definitely(work, 'content_not_loaded');
       if (failsRestore) throw fail('database_restore_failed', { internal: 'as the label of the sandbox database asks' });
-      return { tables: staged?.tables ?? 0, findings: findingsOfRestore(staged), at: context.now().toISOString() };
+      const loadFindings = [...(staged?.findings ?? [])];
+      return { tables: staged?.tables ?? 0, findings: describeLoadFindings(loadFindings), loadFindings, at: context.now().toISOString() };
     },
-    commit: async (tx, step, { at }) => {
+    commit: async (tx, step, { at, loadFindings }) => {
       // The moment of the load is not known any more.
       if (at === null) return;
-      const proof = { of: 'content' as const, major: step.outputs.recheck.major, at, refused: [] };
+      const proof = { of: 'content' as const, major: step.outputs.recheck.major, at, refused: [], findings: loadFindings };
       await recordProof(tx, step.input.backupId, proof);
     },
     // Takes back everything up to the cutover.

@@ -39,8 +39,8 @@ export const tryBackupWorkflow = defineWorkflow({
       const { storageKey, manifestMac } = backup.archive;
       const archive = { source: backupStorage.source(storageKey), archiveId: backupId, manifestMac };
       const call = { ...fencedCall(step), progress: step.progress };
-      const { refused } = await definitely(provider.trySchema(refOf(step), major, archive, call), 'content_not_loaded');
-      return { of: 'schema' as const, major, at: now().toISOString(), refused: [...refused] };
+      const { refused, findings } = await definitely(provider.trySchema(refOf(step), major, archive, call), 'content_not_loaded');
+      return { of: 'schema' as const, major, at: now().toISOString(), refused: [...refused], findings: [...findings] };
     },
     commit: async (tx, step, proof) => {
       if (proof !== null) await recordProof(tx, step.input.backupId, proof);

@@ -73,17 +73,17 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const { input, outputs } = step;
       const archive = outputs.back_up;
       const at = context.now().toISOString();
-      if (archive === null) return { isProven: false, at };
+      if (archive === null) return { isProven: false, loadFindings: [], at };
       await definitely(verifyPacked(context, step, input.backupId, archive));
       const proof = { backupId: input.backupId, major: Number(input.fromVersion), archive };
-      return { isProven: await proveRestorable(context, step, proof), at };
+      return { ...(await proveRestorable(context, step, proof)), at };
     },
-    commit: async (tx, step, { isProven, at }) => {
+    commit: async (tx, step, { at, ...proof }) => {
       const { backupId, fromVersion } = step.input;
       const archive = step.outputs.back_up;
       if (archive === null) return markFailed(tx, backupId, 'superseded');
       await completeBackup(tx, step.subject.id, backupId, archive, new Date(at));
-      await recordLoad(tx, step.subject.id, backupId, { at, major: Number(fromVersion), isProven });
+      await recordLoad(tx, step.subject.id, backupId, { at, major: Number(fromVersion), ...proof });
     },
   })
   .step('create_target', {

@@ -26,7 +26,8 @@ afterAll(async () => {
 /** The first step of a workflow that was accepted, on a host that has the site. */
 function begin({ steps: [first] }: typeof restoreBackupWorkflow | typeof takeBackupWorkflow, input: object): Promise<unknown> {
   const hosted = { currentRelease: 'first', releases: ['first'] };
-  const context = { database, siteHosts: { local: { describe: async () => hosted } }, now: () => new Date() };
+  const probe = { httpStatus: 200, isSqlOk: true, isSqlAnswered: true, detail: '' };
+  const context = { database, siteHosts: { local: { describe: async () => hosted, probe: async () => probe } }, now: () => new Date() };
   const run = { workflowId: uuidv7(), orgId: owner.orgId, mode: owner.mode, subject: { type: 'site', id: siteId } };
   const step = { ...run, input, outputs: {}, fence: '1', attempt: 1, signal: new AbortController().signal };
   if (first === undefined) throw new Error('a workflow without steps');

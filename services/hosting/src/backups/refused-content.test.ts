@@ -12,6 +12,7 @@ import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { createFaultTokens } from '@drydock/testing/fault-tokens';
 import { until } from '@drydock/testing/wait';
+import { deletionOf } from '../../test/deleted-site';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, runSql, stateOf } from '../../test/site-state';
 
@@ -61,6 +62,33 @@ it('a site that cannot be packed fails its backup at the first attempt, by the n
   const removal = await world.api.call('DELETE', `/v1/sites/${siteId}`);
   expect(await ended(world, removal.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'site_content_refused' } });
   await succeed(world, 'DELETE', `/v1/sites/${siteId}?last_backup=none`);
+});
+
+it('a deleted site whose materialized view computes no more, and whose rows lie below the hash of an enum, comes back; the view is a finding', async () => {
+  const siteId = await makeSite(world);
+  await fillSite(world, siteId, 1);
+  const { databaseUrl } = await world.placeOf(siteId);
+  await runSql(
+    databaseUrl,
+    `CREATE TYPE paint AS ENUM ('red', 'green', 'blue', 'black', 'white', 'grey', 'pink', 'brown');
+     CREATE TABLE cars (paint paint) PARTITION BY HASH (paint); CREATE TABLE cars0 PARTITION OF cars FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+     CREATE TABLE cars1 PARTITION OF cars FOR VALUES WITH (MODULUS 2, REMAINDER 1); INSERT INTO cars SELECT unnest(enum_range(NULL::paint));
+     CREATE TABLE shares (part int, whole int); CREATE MATERIALIZED VIEW ratios AS SELECT part / whole AS ratio FROM shares;
+     INSERT INTO shares VALUES (1, 0)`,
+  );
+  await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
+  const accepted = await world.api.call('POST', `/v1/sites/deleted/${await deletionOf(world.api, siteId)}/restore`);
+  const detail = expect.stringMatching(
+    /^materialized view public\.ratios .* division by zero.* run: REFRESH MATERIALIZED VIEW public\.ratios\.$/,
+  );
+  expect(await ended(world, accepted.headers['location'])).toMatchObject({
+    status: 'succeeded',
+    findings: [{ level: 'WARNING', code: 'not_populated', detail }],
+  });
+  await runSql(
+    (await world.placeOf(siteId)).databaseUrl,
+    'DO $$ BEGIN ASSERT (SELECT count(DISTINCT paint) = 8 FROM cars); END $$; DELETE FROM shares; REFRESH MATERIALIZED VIEW ratios',
+  );
 });
 
 it('a state that cannot be kept is not replaced: the restore fails before it changes anything', async () => {

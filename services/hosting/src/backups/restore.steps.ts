@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { describeLoadFindings } from '@drydock/agent/database/load-findings';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
@@ -86,8 +87,8 @@ export async function stageRelease(
   if (slowsOnPurpose) await wait(context.slowMs, undefined, { signal: step.signal });
   const releaseId = releaseOf(step);
   const call = { ...fencedCall(step), progress: step.progress };
-  const { lost } = await definitely(hostOf(context.siteHosts, platform).stage(refOf(step), releaseId, toStage, call));
-  return { releaseId, findings: findingsOfLost(lost) };
+  const { lost, database } = await definitely(hostOf(context.siteHosts, platform).stage(refOf(step), releaseId, toStage, call));
+  return { releaseId, findings: [...findingsOfLost(lost), ...describeLoadFindings(database)] };
 }
 
 /** Removes whatever this workflow has staged and not made live; nobody else's releases. */

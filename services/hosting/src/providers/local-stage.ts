@@ -16,6 +16,9 @@ export async function stageArchive(
     chain: await Promise.all(links.map((link) => describeArchive(link, archiveKey))),
   };
   const archives = { sources: links.map(({ source }) => source) };
-  const { lost } = await client.stage(site.siteId, spec, archives, { claim: { fence, workflowId, signal }, onProgress: progress });
-  return { lost };
+  const { lost, database } = await client.stage(site.siteId, spec, archives, {
+    claim: { fence, workflowId, signal },
+    onProgress: progress,
+  });
+  return { lost, database };
 }

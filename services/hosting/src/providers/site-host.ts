@@ -1,3 +1,4 @@
+import type { LoadFindings } from '@drydock/agent/database/load-findings';
 import type { Skipped } from '@drydock/agent/site/skipped-paths';
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
@@ -78,6 +79,8 @@ export interface PackedArchive {
 export interface StagedRelease {
   /** Paths that the host did not restore whole, such as one whose attributes its file system does not take. */
   lost: Skipped;
+  /** What the database does not have as it was. */
+  database: LoadFindings;
 }
 
 export interface Probe {

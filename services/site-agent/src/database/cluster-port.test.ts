@@ -1,17 +1,19 @@
 /** @processes */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { writeStartup } from '@drydock/agent/host/startup-packet';
 import { type PostgresServer, startPostgres } from '@drydock/postgres/server/postgres';
 import { runSql } from '@drydock/postgres/testing/run-sql';
+import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
-import { siteRolePattern } from '../sites/site-folder';
 import { SitesCluster } from './sites-cluster';
 
 /*
- * Where a box has no network of its own, an application reaches the port of the sites' cluster. It may know every name and password: its own
+ * Where a box has no network of its own, an application would reach a port of the sites' cluster. It may know every name and password: its own
  * are in its environment.
  */
 const actual = jest.requireActual<typeof import('@drydock/process/isolation')>('@drydock/process/isolation');
@@ -32,7 +34,7 @@ beforeAll(async () => {
   // A data folder of an installation without a socket, whose own path is too long for one.
   const options = { folder: path.join(folder, 'deep'.repeat(30)), isEphemeral: true };
   await (await startPostgres(options)).stop();
-  cluster = await startPostgres({ ...options, account: 290_902, socketOnlyRoles: siteRolePattern });
+  cluster = await startPostgres({ ...options, account: 290_902, isSocketOnly: true });
   const config = {
     ...(await hostConfig()),
     SITES_DATABASE_URL: cluster.adminUrl,
@@ -73,13 +75,14 @@ const loginOf = (site: FilledSite): Login => {
   return { port: Number(port), user: username, database: pathname.slice(1) };
 };
 
-test('an application is refused at the port of the sites’ cluster, with its own role and another’s, and gets to its own database by its own address', async () => {
+test('an application finds no port of the sites’ cluster, for its own role, another’s or ours, and gets to its own database by its own address', async () => {
   const [own, other] = sites;
   const rows = await runSql(cluster.adminUrl, `select datname as name from pg_database where datname like '${loginOf(own).user}%'`);
   const [{ name: database }] = z.tuple([z.object({ name: z.string() })]).parse(rows);
   const logins = {
     ownRoleAtThePort: { ...loginOf(own), port: cluster.port, database },
     anothersRoleAtThePort: { ...loginOf(other), port: cluster.port, database },
+    superuserAtThePort: { port: cluster.port, user: 'postgres', database: 'postgres' },
     ownRoleAtItsAddress: loginOf(own),
     anothersRoleAtItsAddress: { ...loginOf(own), user: loginOf(other).user },
   };
@@ -92,12 +95,27 @@ test('an application is refused at the port of the sites’ cluster, with its ow
   await writeFile(path.join(own.files_dir, 'app.js'), source);
   const told: unknown = await (await fetch(own.url)).json();
   expect(told).toEqual({
-    ownRoleAtThePort: '28000',
-    anothersRoleAtThePort: '28000',
+    ownRoleAtThePort: 'ECONNREFUSED',
+    anothersRoleAtThePort: 'ECONNREFUSED',
+    superuserAtThePort: 'ECONNREFUSED',
     ownRoleAtItsAddress: 'asks for a password',
     anothersRoleAtItsAddress: '28000',
     files: [],
   });
+});
+
+test('connections that name our superuser and never prove it take no place of others', async () => {
+  const [site] = sites;
+  const sockets = Array.from({ length: 300 }, () => connect(cluster.port, '127.0.0.1').on('error', () => undefined));
+  for (const socket of sockets) socket.write(writeStartup(196_608, new Map([['user', 'postgres']])));
+  const isSettled = (socket: Socket): boolean => socket.destroyed || socket.bytesRead > 0;
+  try {
+    await until(() => sockets.every(isSettled));
+    expect(await runSql(site.database_url, 'select 1 as n')).toEqual([{ n: 1 }]);
+    expect(await runSql(cluster.adminUrl, 'select 1 as n')).toEqual([{ n: 1 }]);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
 });
 
 test('pages, customers’ sessions, probes and counts go on by the socket', async () => {
@@ -124,8 +142,8 @@ test('a session of a site writes 1 GB of temporary files at most, and neither li
   expect(await read()).toEqual([{ temp_file_limit: '1GB' }]);
 });
 
-test('nobody but the server’s account enters the folder of the socket, and the rules of docker-compose are the same', () => {
-  expect(statSync(cluster.socketFolder ?? '').mode & 0o777).toBe(0o700);
+test('nobody but the server’s account puts anything into the folder of the socket, and the rules of docker-compose are the same', () => {
+  expect(statSync(cluster.socketFolder ?? '').mode & 0o777).toBe(0o711);
   const rules = path.resolve(__dirname, '../../../../infra/postgres/sites-pg_hba.conf');
   const written = readFileSync(path.join(cluster.dataDir, '../pg_hba.conf'), 'utf8');
   expect(readFileSync(rules, 'utf8')).toBe(written);

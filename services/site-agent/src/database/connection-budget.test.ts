@@ -8,7 +8,9 @@ class Greedy {
     for (;;) {
       let giveBack: (() => void) | null = null;
       const end = (): void => {
-        if (giveBack !== null) this.places.delete(giveBack);
+        if (giveBack === null) return;
+        this.places.delete(giveBack);
+        giveBack();
       };
       giveBack = budget.take(siteId, end);
       if (giveBack === null) return this.places.size;

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import net from 'node:net';
+import { writeStartup } from '@drydock/agent/host/startup-packet';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
@@ -21,6 +22,12 @@ const changed = (url: string, change: (parts: URL) => void): string => {
   change(parts);
   return parts.href;
 };
+async function openSession(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
 const codeOf = (url: string): Promise<unknown> =>
   runSql(url, 'select 1').then(
     () => 'connected',
@@ -68,6 +75,64 @@ test('no other role, no wrong password, no replication', async () => {
   expect(await codeOf(changed(site.database_url, (url) => (url.username = 'postgres')))).toBe('28000');
   expect(await codeOf(changed(site.database_url, (url) => (url.password = 'wrong')))).toBe('28P01');
   expect(await codeOf(changed(site.database_url, (url) => url.searchParams.set('replication', 'database')))).toBe('28000');
+});
+
+/** A client that says who it wants to be and never proves it. */
+async function askAndStaySilent(url: string): Promise<net.Socket> {
+  const { port, username } = new URL(url);
+  const socket = net.connect(Number(port), '127.0.0.1').on('error', () => undefined);
+  socket.write(
+    writeStartup(
+      196_608,
+      new Map([
+        ['user', username],
+        ['database', 'site'],
+      ]),
+    ),
+  );
+  await once(socket, 'data');
+  return socket;
+}
+
+test('sessions that never prove themselves take no place: of a hundred the oldest go, and the owner is let in', async () => {
+  const silent: net.Socket[] = [];
+  for (let at = 0; at < 100; at += 1) silent.push(await askAndStaySilent(site.database_url));
+  const own = await Promise.all(Array.from({ length: 20 }, () => openSession(site.database_url)));
+  expect(await codeOf(site.database_url)).toBe('53300');
+  await Promise.all(own.map((client) => client.end()));
+  await until(async () => (await codeOf(site.database_url)) === 'connected');
+  for (const socket of silent) socket.destroy();
+});
+
+test('a session that never proves itself is ended after three seconds, and one that has is not', async () => {
+  const { DRYDOCK_TIMEOUT_SCALE: scale } = process.env;
+  process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
+  try {
+    const own = await openSession(site.database_url);
+    const silent = await askAndStaySilent(site.database_url);
+    await once(silent, 'close');
+    expect((await own.query('select 1 as n')).rows).toEqual([{ n: 1 }]);
+    await own.end();
+  } finally {
+    process.env['DRYDOCK_TIMEOUT_SCALE'] = scale;
+  }
+});
+
+test('a statement ends soon after its client has gone, however long it would take, and its place is free', async () => {
+  const clients = await Promise.all(Array.from({ length: 20 }, () => openSession(site.database_url)));
+  for (const client of clients) {
+    client.query('set client_connection_check_interval = 0; select pg_sleep(3600)').catch(() => undefined);
+  }
+  const role = new URL(site.database_url).username;
+  const sleeping = async (): Promise<number> => {
+    const sql = "select 1 from pg_stat_activity where usename = $1 and wait_event = 'PgSleep'";
+    return (await runSql(host.config.SITES_DATABASE_URL, sql, [role])).length;
+  };
+  await until(async () => (await sleeping()) === clients.length);
+  for (const client of clients) client.connection.stream.destroy();
+  await until(async () => (await sleeping()) === 0, { what: 'the end of the backends' });
+  await until(async () => (await codeOf(site.database_url)) === 'connected');
+  expect(await sleeping()).toBe(0);
 });
 
 test('a running query can be cancelled through the endpoint', async () => {

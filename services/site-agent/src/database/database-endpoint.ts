@@ -1,13 +1,17 @@
-import { connect, type Server, Socket } from 'node:net';
+import { connect, type Server, type Socket } from 'node:net';
+import { Newcomers } from '@drydock/agent/host/newcomers';
 import { PostgresAddress, type Verdict } from '@drydock/agent/host/postgres-address';
 import { type FirstPacket, readFirstPacket, writeFatal, writeStartup } from '@drydock/agent/host/startup-packet';
 import { type Gate, GateError } from '../serving/gate';
 import type { ConnectionBudget } from './connection-budget';
+import { EndpointSession } from './endpoint-session';
 import type { SitesAddress } from './sites-cluster';
 
 /** The name by which customers know their database, whichever release is current. */
 export const endpointDatabase = 'site';
 const cancelMs = 10_000;
+/** As many as may be let in: nobody who opens all of them at once is in their own way. */
+const newcomersMax = 20;
 
 type Startup = Extract<FirstPacket, { kind: 'startup' }> & { rest: Buffer };
 type Greeting = Startup | Extract<FirstPacket, { kind: 'cancel' }>;
@@ -18,6 +22,10 @@ export interface EndpointOptions {
   role: string;
   /** That of all sites of the cluster. */
   budget: ConnectionBudget;
+  /** Sessions of all sites of the cluster that Postgres has not let in yet, by site. */
+  newcomers: Newcomers;
+  /** Ends the backend of this number, if it is this site's in that database. */
+  endBackend: (pid: number, database: string) => Promise<void>;
   cluster: SitesAddress;
   /** The database of the current release, asked at the moment a session goes through; null while there is none. */
   currentDatabase: () => string | null;
@@ -36,13 +44,14 @@ export class DatabaseEndpoint {
   private readonly options: EndpointOptions;
   private readonly address: PostgresAddress<Greeting>;
   /** Those that have been given a database. */
-  private readonly sessions = new Set<Socket>();
+  private readonly sessions = new Set<EndpointSession>();
+  private readonly newcomers = new Newcomers(newcomersMax);
 
   constructor(options: EndpointOptions) {
     this.options = options;
-    this.address = new PostgresAddress(judgeGreeting, (client, greeting) => {
+    this.address = new PostgresAddress(judgeGreeting, (client, greeting, settle) => {
       if (greeting.kind === 'cancel') this.forwardCancel(client, greeting.packet);
-      else void this.admit(client, greeting);
+      else void this.admit(client, greeting, settle);
     });
   }
 
@@ -64,14 +73,14 @@ export class DatabaseEndpoint {
 
   /** Ends every session that goes to an old database; those that still wait are kept and will get the new one. */
   endSessions(): void {
-    for (const client of this.sessions) client.destroy();
+    for (const session of this.sessions) session.end();
   }
 
   close(): Promise<void> {
     return this.address.close();
   }
 
-  private async admit(client: Socket, startup: Startup): Promise<void> {
+  private async admit(client: Socket, startup: Startup, settle: () => void): Promise<void> {
     const refusal = this.refusalOf(startup);
     if (refusal) {
       client.end(refusal);
@@ -79,7 +88,7 @@ export class DatabaseEndpoint {
     }
     const asked = startup.parameters.get('database') ?? '';
     if (this.options.isServed(asked)) {
-      this.join(client, startup, asked);
+      this.join(client, startup, asked, settle);
       return;
     }
     const left = new AbortController();
@@ -93,7 +102,7 @@ export class DatabaseEndpoint {
     const database = this.options.currentDatabase();
     if (client.destroyed) return;
     if (database === null) client.end(writeFatal('57P03', 'the site has no database yet'));
-    else this.join(client, startup, database);
+    else this.join(client, startup, database, settle);
   }
 
   private refusalOf({ parameters }: Startup): Buffer | null {
@@ -106,28 +115,21 @@ export class DatabaseEndpoint {
     return writeFatal('3D000', `the database is called "${endpointDatabase}" here`);
   }
 
-  private join(client: Socket, { protocol, parameters, rest }: Startup, database: string): void {
+  private join(client: Socket, { protocol, parameters, rest }: Startup, database: string, settle: () => void): void {
     // Before anything is awaited: a switch from now on must find this session.
-    const upstream = new Socket();
-    const end = (): void => {
-      this.sessions.delete(client);
-      giveBack?.();
-      client.destroy();
-      upstream.destroy();
-    };
-    const giveBack = this.options.budget.take(this.options.siteId, end);
-    if (giveBack === null) {
-      client.end(writeFatal('53300', 'too many connections for this site'));
-      return;
-    }
-    this.sessions.add(client);
+    const session = new EndpointSession(client, {
+      cluster: this.options.cluster,
+      newcomers: [this.newcomers, this.options.newcomers],
+      siteId: this.options.siteId,
+      takePlace: (end) => this.options.budget.take(this.options.siteId, end),
+      endBackend: (pid) => this.options.endBackend(pid, database),
+      onAuthenticated: settle,
+    });
+    this.sessions.add(session);
     this.sessionsBegun += 1;
-    upstream.setNoDelay(true).connect(this.options.cluster);
-    upstream.on('error', end).on('close', end);
-    client.on('close', end);
-    upstream.write(Buffer.concat([writeStartup(protocol, new Map([...parameters, ['database', database]])), rest]));
-    client.pipe(upstream);
-    upstream.pipe(client);
+    session.start(Buffer.concat([writeStartup(protocol, new Map([...parameters, ['database', database]])), rest]), () =>
+      this.sessions.delete(session),
+    );
   }
 
   /** Postgres finds the session by its number and key; which database it is in does not matter. */

@@ -1,13 +1,14 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loginUrl, setRolePassword } from '@drydock/postgres/load/transfer-roles';
 import { ScramClient } from '@drydock/postgres/session/scram-client';
-import { sessionStartupOptions } from '@drydock/postgres/session/session';
+import { bySocket, sessionStartupOptions } from '@drydock/postgres/session/session';
 import { classifyDatabaseError } from '@drydock/service/database/database-error';
 import pg from 'pg';
 import { z } from 'zod';
 import { TransferAccess } from '../releases/transfer-access';
-import { newSiteRole } from '../sites/site-folder';
 
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
@@ -15,8 +16,6 @@ const nameSchema = z.array(z.object({ datname: z.string() }));
 const keptSessions = 20;
 /** The most that one session of a site writes to temporary files. Only a superuser can change the setting. Loads have roles of their own and no such limit. */
 const temporaryFiles = '1GB';
-/** Refused by pg_hba.conf. */
-const refusedCode = '28000';
 /** A setting without a meaning of its own. */
 const readOnlyMark = 'drydock.is_disk_full';
 const lookSql = `select pg_database_size(d.oid)::float8 as bytes, coalesce(s.setconfig @> $3::text[], false) as "isReadOnly" from pg_database d
@@ -25,6 +24,7 @@ const lookSql = `select pg_database_size(d.oid)::float8 as bytes, coalesce(s.set
 const duplicateCode = '42710';
 /** Postgres may recover for this long after the machine has crashed. */
 const recoveryMs = 60_000;
+const lookMs = 2_000;
 
 /** As `net.connect` takes it. */
 export type SitesAddress = { path: string } | { host: string; port: number };
@@ -40,22 +40,26 @@ export class SitesCluster {
   private readonly socketFolder: string | null;
   private readonly name: string;
 
-  /** `name` is the host's own and the same at every start; `socketFolder` is null where sites' sessions go by the port. */
+  /**
+   * `name` is the host's own and the same at every start. With `socketFolder` everything goes by the socket there, whatever host the URL names: the port of a server that is
+   * down could be anybody's. Null: by the port.
+   */
   constructor(adminUrl: string, socketFolder: string | null, name: string) {
     this.name = name;
     this.socketFolder = socketFolder;
-    this.url = new URL(adminUrl);
+    const url = socketFolder === null ? adminUrl : bySocket(adminUrl, socketFolder);
+    this.url = new URL(url);
     this.admin = new pg.Pool({
       Client: ScramClient,
-      connectionString: adminUrl,
+      connectionString: url,
       max: 4,
       connectionTimeoutMillis: 5_000,
-      options: sessionStartupOptions(adminUrl, { purpose: 'admin', limits: { statementMs: 25_000 } }, true),
+      options: sessionStartupOptions(url, { purpose: 'admin', limits: { statementMs: 25_000 } }, true),
       application_name: name,
     });
     // An idle connection that breaks is replaced at the next use.
     this.admin.on('error', () => undefined);
-    this.transfer = new TransferAccess(this.admin, adminUrl, name);
+    this.transfer = new TransferAccess(this.admin, url, name);
   }
 
   /** Where the server can be found on this machine; null where it is elsewhere. */
@@ -175,22 +179,23 @@ export class SitesCluster {
 
   /** Straight to a database as a site's role, past the site's endpoint: for this process, since no box shows the socket. */
   directUrl(role: string, password: string, database: string): string {
-    const url = `postgresql://${role}:${password}@${this.url.host}/${database}`;
-    return this.socketFolder === null ? url : `${url}?host=${encodeURIComponent(this.socketFolder)}`;
+    return loginUrl(this.url.href, { role, password }, database);
   }
 
-  /** Whether the cluster's port, which applications reach too, turns sites' roles away: such a login fails before any password is asked for. */
-  async closesPortToSites(): Promise<boolean> {
-    const stranger = new ScramClient({ connectionString: loginUrl(this.url.href, { role: newSiteRole(), password: 'none' }, 'postgres') });
-    stranger.on('error', () => undefined);
-    try {
-      await stranger.connect();
-      return false;
-    } catch (error) {
-      return error instanceof pg.DatabaseError && error.code === refusedCode;
-    } finally {
-      await stranger.end().catch(() => undefined);
-    }
+  /** Whether the cluster has a port: applications reach that too, take its places, and take the port itself while the server is down. */
+  async hasPort(): Promise<boolean> {
+    if (this.socketFolder === null) return true;
+    const { rowCount } = await this.admin.query("select where current_setting('listen_addresses') = ''");
+    if (rowCount === 1) return false;
+    // In a container it may listen to itself.
+    const socket = connect({ host: this.url.hostname, port: Number(this.url.port || 5432), timeout: lookMs });
+    socket.on('timeout', () => socket.destroy(new Error('no answer')));
+    const isReached = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    );
+    socket.destroy();
+    return isReached;
   }
 
   /** How many sessions all sites together may have: some are kept for this host, for what restores and backs up, and for its superuser. */

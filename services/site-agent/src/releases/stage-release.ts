@@ -42,15 +42,16 @@ export async function stageRelease({ chain, key, filesDir, database, progress }:
     const described = await describedFolder(chain, key, signal);
     if (described !== null) restoreFolder(filesDir, described, (reason) => lost.add({ path: '.', reason }));
   };
-  const load = async (): Promise<void> => {
+  const load = async (): Promise<StageResult['database']> => {
     const sections = sectionsInTurn(openEntries({ chain, key, root: archiveRoots.database, signal }));
-    await loadDatabase({ ...database, sections, signal });
+    const { findings } = await loadDatabase({ ...database, sections, signal });
     await flushDatabase(database);
+    return findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
   };
   const [ofFiles, ofDatabase] = [files(), load()];
   try {
-    const [{ entries, rawBytes }] = await Promise.all([ofFiles, ofDatabase]);
-    return { entries, raw_bytes: rawBytes, lost: lost.result };
+    const [{ entries, rawBytes }, findings] = await Promise.all([ofFiles, ofDatabase]);
+    return { entries, raw_bytes: rawBytes, lost: lost.result, database: findings };
   } finally {
     stop.abort();
     await Promise.allSettled([ofFiles, ofDatabase]);

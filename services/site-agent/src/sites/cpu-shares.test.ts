@@ -14,7 +14,6 @@ import { readNice, readProcessUse } from '@drydock/process/priority';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
-import { siteRolePattern } from './site-folder';
 
 let folder: string;
 let cluster: PostgresServer;
@@ -26,7 +25,7 @@ let sites: Record<keyof typeof ids, FilledSite>;
 beforeAll(async () => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-cpu-'));
   chmodSync(folder, 0o711);
-  cluster = await startPostgres({ folder, isEphemeral: true, account: 290_903, socketOnlyRoles: siteRolePattern });
+  cluster = await startPostgres({ folder, isEphemeral: true, account: 290_903, isSocketOnly: true });
   const config = {
     ...(await hostConfig()),
     SITES_DATABASE_URL: cluster.adminUrl,

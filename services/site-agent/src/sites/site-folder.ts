@@ -6,9 +6,6 @@ import { isLeftover, readIfThere, writeDurably } from '@drydock/process/durable-
 import { errorCodeOf } from '@drydock/process/error-code';
 import { z } from 'zod';
 
-/** Names of the sites' roles, as a regular expression of JavaScript and of Postgres. A cluster turns them away at its port: `socketOnlyRoles` of packages/postgres. */
-export const siteRolePattern = '^site_[0-9a-f]{32}$';
-
 /** Every role of a cluster can read the names of all others, so the name tells nothing. */
 export const newSiteRole = (): string => `site_${randomBytes(16).toString('hex')}`;
 

@@ -13,7 +13,7 @@ import {
 } from '@drydock/agent/site/site-jobs.protocol';
 import type { z } from 'zod';
 import type { Site } from './site';
-import { filesPathIn, startSiteProgram } from './site-box';
+import { databaseUrlIn, filesPathIn, startSiteProgram } from './site-box';
 
 const program = 'sites/site-job.program.js';
 
@@ -55,7 +55,9 @@ async function pack(site: Site, context: JobContext<PackSpec>): Promise<z.infer<
   const { spec } = context;
   await site.learnOrganisation(spec.origin.organisation_id);
   const { filesDir, url } = await site.openForReading(spec.release_id);
-  const setup: ProgramSetup = { work: 'pack', spec, files_dir: filesPathIn(site.isolation, filesDir), database: { url } };
+  const { isolation, postgres } = site;
+  const database = { url: databaseUrlIn(isolation, url, postgres) };
+  const setup: ProgramSetup = { work: 'pack', spec, files_dir: filesPathIn(isolation, filesDir), database };
   return runIn(site, { setup, files: { dir: filesDir, writable: false }, result: packResultSchema }, context);
 }
 
@@ -63,8 +65,9 @@ async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infe
   const { spec } = context;
   const release = await site.prepareRelease(spec.release_id);
   try {
-    const database = release.loader;
-    const setup: ProgramSetup = { work: 'stage', spec, files_dir: filesPathIn(site.isolation, release.filesDir), database };
+    const { isolation, postgres } = site;
+    const database = { ...release.loader, url: databaseUrlIn(isolation, release.loader.url, postgres) };
+    const setup: ProgramSetup = { work: 'stage', spec, files_dir: filesPathIn(isolation, release.filesDir), database };
     const result = await runIn(site, { setup, files: { dir: release.filesDir, writable: true }, result: stageResultSchema }, context);
     context.signal.throwIfAborted();
     if (result.lost.count > 0)
@@ -90,9 +93,10 @@ function runIn<Result>(site: Site, { setup, files, result }: SiteWork<Result>, c
   const { channel, signal, progress } = context;
   const { isolation } = site;
   const { uid } = site.record;
+  const postgres = files === null ? null : site.postgres;
   return runChildJob({
     start: async (stdio) => {
-      const child = await startSiteProgram({ isolation, uid, program, files }, stdio);
+      const child = await startSiteProgram({ isolation, uid, program, files, postgres }, stdio);
       site.watch(child, 'job');
       return child;
     },

@@ -2,6 +2,7 @@ import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { CpuShares, WorkKind } from '@drydock/agent/host/cpu-shares';
 import { listenStubbornly } from '@drydock/agent/host/listen-stubbornly';
+import type { Newcomers } from '@drydock/agent/host/newcomers';
 import {
   type AppDescription,
   type FreezeAnswer,
@@ -46,6 +47,7 @@ export interface SiteSurroundings {
   cluster: SitesCluster;
   removal: SlowRemoval;
   budget: ConnectionBudget;
+  newcomers: Newcomers;
   cpu: CpuShares;
   /** What pages take of this host, by organisation. */
   places: PagePlaces;
@@ -96,12 +98,14 @@ export class Site {
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
     const isDiskFull = (): boolean => this.disk.areFilesFull;
     this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.around.log });
-    const { cluster, budget } = around;
+    const { cluster, budget, newcomers } = around;
     this.endpoint = new DatabaseEndpoint({
       gate: this.gate,
       siteId: record.site_id,
       role: record.role,
       budget,
+      newcomers,
+      endBackend: (pid, database) => cluster.endSessionsOf(record.role, database, [pid]),
       cluster: cluster.address,
       currentDatabase: () => this.current?.database ?? null,
       isDiskFull: () => this.disk.isDatabaseClosed,
@@ -207,6 +211,11 @@ export class Site {
 
   get isolation(): Isolation {
     return this.around.isolation;
+  }
+
+  /** Folder of the socket by which jobs reach the cluster; null where they go by its port. */
+  get postgres(): string | null {
+    return this.around.cluster.place?.socketFolder ?? null;
   }
 
   /** Where a job reads a release. */

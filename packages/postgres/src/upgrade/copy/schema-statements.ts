@@ -3,6 +3,8 @@ import { dumpBothSections } from '../../dump/dump-schema';
 import { listTables } from '../../dump/list-tables';
 import { addStatements, dropStatement, readChecks } from '../../load/deferred-checks';
 import { type Statement, splitStatements } from '../../load/split-statements';
+import { schemasLast } from '../../load/statement.rules';
+import { rolesOf } from '../../load/statement-roles';
 import { readRows, type Stage } from '../session';
 import { platformRole } from './own-objects';
 
@@ -31,7 +33,7 @@ export interface SchemaPlan {
   indexes: PlannedStatement[];
   /** Foreign keys, triggers, contents of materialised views, in pg_dump's order. */
   rest: PlannedStatement[];
-  /** What would change the rows that arrive by replication, or keep them out; made when no more arrive. */
+  /** What would change the rows that arrive by replication, or keep them out; and what owners have left themselves of their rights. Made when no more rows arrive. */
   late: PlannedStatement[];
 }
 
@@ -142,8 +144,13 @@ export function sortStatements(pre: OwnedStatement[], post: OwnedStatement[], ow
   };
   const planned = (statements: OwnedStatement[]): PlannedStatement[] =>
     statements.map((statement) => ({ sql: statement.text, owner: ownerOf(statement) }));
-  const early = pre.filter((statement) => !isLate(statement) && !isSchema(statement) && !isAttach(statement) && !isPlatforms(statement));
-  const now = post.filter((statement) => !isLate(statement) && !isLateCheck(statement));
+  // An owner may have taken rights from itself that its own rows, indexes and foreign keys need.
+  const isOwnRight = (statement: OwnedStatement): boolean =>
+    /^(?:GRANT|REVOKE) /i.test(statement.outline) && rolesOf(withoutComments(statement.text))[0] === ownerOf(statement);
+  const early = pre.filter(
+    (statement) => !isLate(statement) && !isOwnRight(statement) && !isSchema(statement) && !isAttach(statement) && !isPlatforms(statement),
+  );
+  const now = post.filter((statement) => !isLate(statement) && !isLateCheck(statement) && !isOwnRight(statement));
   // An extension of the platform's brings its own comment.
   const extensions = pre.filter((statement) => isPlatforms(statement) && /^CREATE /i.test(statement.outline));
   return {
@@ -154,6 +161,10 @@ export function sortStatements(pre: OwnedStatement[], post: OwnedStatement[], ow
     keys: planned(now.filter(isKey)),
     indexes: planned(now.filter(isIndex)),
     rest: planned(now.filter((statement) => !isKey(statement) && !isIndex(statement))),
-    late: planned([...pre.filter(isLate), ...post.filter((statement) => isLate(statement) || isLateCheck(statement))]),
+    late: planned([
+      ...pre.filter(isLate),
+      ...post.filter((statement) => isLate(statement) || isLateCheck(statement)),
+      ...schemasLast([...pre, ...post].filter(isOwnRight)),
+    ]),
   };
 }

@@ -96,5 +96,5 @@ export async function stageOverSsh(
   }
   await runOnSite(tools, { ...call, script: 'writeDatabase', args, input: contentOf(database, content) });
   await runOnSite(tools, { ...call, script: 'endStage', args });
-  return { lost: lost?.result ?? { count: 0, paths: [] } };
+  return { lost: lost?.result ?? { count: 0, paths: [] }, database: [] };
 }

@@ -1,0 +1,32 @@
+import type { Finding } from '@drydock/contracts/platform/preflight';
+import { z } from 'zod';
+
+const loadFindingSchema = z.strictObject({
+  kind: z.enum(['not_validated', 'not_restored', 'not_populated']),
+  object: z.string(),
+  reason: z.string(),
+});
+
+/** What of a dump a database does not have after its load, or has without its proof. */
+export const loadFindingsSchema = z.array(loadFindingSchema);
+export type LoadFindings = readonly z.infer<typeof loadFindingSchema>[];
+
+/** How many are told one by one. */
+const toldMax = 50;
+
+const sentences: Record<z.infer<typeof loadFindingSchema>['kind'], (object: string, reason: string) => string> = {
+  not_validated: (object, reason) =>
+    `${object} holds for new rows; rows of the backup do not satisfy it: ${reason}. Mend them, then validate the constraint.`,
+  not_restored: (object, reason) => `${object} is not there: ${reason}.`,
+  not_populated: (object, reason) => `${object} is there without its contents, which cannot be computed: ${reason}.`,
+};
+
+/** The findings as preflights and workflows tell them. */
+export function describeLoadFindings(found: LoadFindings): Finding[] {
+  const told = found.slice(0, toldMax).map(({ kind, object, reason }): Finding => {
+    return { level: 'WARNING', code: kind, detail: sentences[kind](object, reason) };
+  });
+  const more = found.length - told.length;
+  if (more <= 0) return told;
+  return [...told, { level: 'WARNING', code: 'more_findings', detail: `${more} more of the backup's objects are not there as they were.` }];
+}
