@@ -28,7 +28,10 @@ export const customerRules = (databaseName: string): string => `${platformRules}
 /** A scratch instance is filled by its ordinary role without TLS, from this machine, and then read with it. */
 export const scratchRules = `${platformRules}host all all 127.0.0.1/32 scram-sha-256\n`;
 
-/** Connections beyond the customers' places: those that only a superuser gets, those that only our other roles get, and as many as we may use besides while all places are taken. */
+/**
+ * Connections beyond the customers' places: those that only a superuser gets, those that only our other roles get besides, and as many as we may be using while a
+ * customer takes the last place.
+ */
 const ownConnections = { superuser: 8, reserved: 12, others: 12 };
 /** How long a client may take to prove who it is, in milliseconds. */
 const authenticationMs = 3_000;

@@ -26,9 +26,9 @@ export interface SessionPlacesOptions {
 const againMs = 100;
 
 /**
- * The places of a server whose sessions we cannot read: only the server knows who has logged in. It is asked when all places are taken, and then the oldest session that has
- * not logged in ends, of the address that has most of these. So nobody keeps others out who does not log in. When all have logged in, one more is let through at a time,
- * and the server itself refuses it.
+ * The places of a server whose sessions we cannot read: only the server knows who has logged in. It is asked when all places are taken. Then the oldest session that
+ * has not logged in ends, of the address that has most of these. So nobody keeps others out who does not log in. When all have logged in, one more is let through at a
+ * time, and the server itself refuses it.
  */
 export class SessionPlaces {
   private readonly options: SessionPlacesOptions;
