@@ -80,8 +80,8 @@ export class Endpoint {
   }
 
   /**
-   * While it holds: ends the sessions that have not logged in. Nobody at the server can end them, since they are not among its activities. Closing the server to customers
-   * would wait for them.
+   * While it holds: ends the sessions that have not logged in. Nobody at the server can end them, since they are not among its activities. Closing the server to
+   * customers would wait for them.
    */
   async endStrangers(): Promise<void> {
     const answered = [...this.sessions].filter(({ isAnswered }) => isAnswered);
