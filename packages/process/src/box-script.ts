@@ -2,7 +2,10 @@
  * The script that makes a box. It runs as the first process of new mount and process namespaces and stays there as their init: when the command
  * ends it ends, and the kernel ends all that is left. No text of a caller is part of the script; everything comes as an argument:
  *
- *   SIZE_OF_TMP UID GID WORKDIR NUMBER_OF_MOUNTS (FROM TO ro|rw)… COMMAND…
+ *   SIZE_OF_TMP UID GID WORKDIR NODE HAND_OVER PORTS NUMBER_OF_MOUNTS (FROM TO ro|rw)… COMMAND…
+ *
+ * PORTS is empty where the box shares the machine's network. In a network of its own Node runs HAND_OVER (`box-network.ts`) for them, on
+ * descriptor 8. It begins before the mounts and has ended before the root changes, since it reads files of the machine.
  *
  * Descriptor 9 is a socket to the process that asked for the box. What goes wrong is written there; then comes "ready" from the process that is
  * to be the command, which waits for the answer "go". Without it (the asking process has died) nothing is started. Names begin with `_box_`,
@@ -14,8 +17,15 @@ export const boxScript = `
 set -eu
 _box_path=\${PATH-}
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
-_box_tmp_bytes=$1 _box_uid=$2 _box_gid=$3 _box_workdir=$4 _box_mounts=$5
-shift 5
+_box_tmp_bytes=$1 _box_uid=$2 _box_gid=$3 _box_workdir=$4 _box_node=$5 _box_hand_over=$6 _box_ports=$7 _box_mounts=$8
+shift 8
+
+# The flag of an interface is a system call that no program of util-linux makes. Each system has one of these two.
+_box_loopback() {
+  ip link set lo up 2>/dev/null ||
+    perl -e 'socket(S, 2, 2, 0) && ioctl(S, 0x8914, pack("a16s", "lo", 0x41)) or exit 1' 2>/dev/null ||
+    { echo 'neither ip (iproute2) nor perl can open the loopback of a network'; return 1; }
+}
 
 _box_system() {
   mount -t tmpfs -o mode=755,size=4m,nr_inodes=2k,nosuid,nodev box /sys
@@ -67,12 +77,22 @@ _box_enter() {
   mount -o remount,bind,ro,nosuid,nodev /
 }
 
+_box_process=
+if [ -n "$_box_ports" ]; then
+  _box_loopback >&9 2>&9
+  # The ports are numbers, one word each.
+  env -i "NODE_CHANNEL_FD=$NODE_CHANNEL_FD" "$_box_node" -e "$_box_hand_over" $_box_ports >&9 2>&9 &
+  _box_process=$!
+  exec 8>&-
+  unset NODE_CHANNEL_FD NODE_CHANNEL_SERIALIZATION_MODE
+fi
 _box_system >&9 2>&9
 while [ "$_box_mounts" -gt 0 ]; do
   _box_mount "$1" "$2" "$3" >&9 2>&9
   shift 3
   _box_mounts=$((_box_mounts - 1))
 done
+if [ -n "$_box_process" ]; then wait "$_box_process"; fi
 _box_enter >&9 2>&9
 cd "$_box_workdir" 2>&9
 # What the shell itself says of a command that a signal ended is for nobody.

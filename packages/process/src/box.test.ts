@@ -50,6 +50,36 @@ describe.each(kinds)('a box by %s', (kind: Kind) => {
     expect(seen).toMatchObject({ env: ['GIVEN'] });
   });
 
+  test('a network of its own has a loopback and nothing else, and hands over what listens there', async () => {
+    const look = `const [net, fs] = [require('net'), require('fs')];
+      const say = (options) => new Promise((resolve) => net.connect(options).on('data', (data) => resolve(String(data))).on('error', ({ code }) => resolve(code)));
+      const bind = (port) => new Promise((resolve) => net.createServer().listen(port, () => resolve('taken')).on('error', ({ code }) => resolve(code)));
+      (async () => console.log(JSON.stringify({ said: await say({ port: 25000, host: '127.0.0.1' }), machine: await say({ port: MACHINE, host: '127.0.0.1' }),
+        given: await bind(25000), privileged: await bind(1000), interfaces: fs.readFileSync('/proc/net/dev', 'utf8').match(/\\w+(?=:)/g),
+        env: Object.keys(process.env) })))()`;
+    const script = `const net = require('net');
+      const machine = net.createServer((socket) => socket.end('machine')).listen(0, '127.0.0.1');
+      await new Promise((resolve) => machine.once('listening', resolve));
+      const look = ${JSON.stringify(look)}.replace('MACHINE', machine.address().port);
+      const child = await box({ command: [process.execPath, '-e', look], ownNetwork: { ports: [25000, 1023] } });
+      child.listeners.get(25000).on('connection', (socket) => socket.end('handed over'));
+      let text = '';
+      child.process.stdout.on('data', (part) => { text += part; });
+      await new Promise((resolve) => child.process.once('close', resolve));
+      machine.close();
+      console.log(JSON.stringify({ ...JSON.parse(text), listening: child.listeners.get(25000).listening, ports: [...child.listeners.keys()] }));`;
+    expect(await runAs(kind, script)).toEqual({
+      said: 'handed over',
+      machine: 'ECONNREFUSED',
+      given: 'EADDRINUSE',
+      privileged: 'EACCES',
+      interfaces: ['lo'],
+      env: [],
+      listening: false,
+      ports: [25000, 1023],
+    });
+  });
+
   test('a folder is writable or not as told, and so is nothing else', async () => {
     const mine = makeFolder(`mine-${kind}`, accountIn(kind));
     const shown = makeFolder(`shown-${kind}`, accountIn(kind));

@@ -4,6 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type BoxListeners, handOverFd, handOverSource, takeListeners } from './box-network';
 import { boxScript } from './box-script';
 import { sendSignal } from './end-process';
 import type { ChildExit, GuardedChild } from './guarded-child';
@@ -42,6 +43,11 @@ export interface BoxOptions {
   mounts: readonly BoxMount[];
   workdir: string;
   limits?: BoxLimits;
+  /**
+   * Gives the box a network of its own: a loopback and nothing else. `BoxedChild.listeners` has a listener of that loopback for each of these
+   * ports. When not given, the box shares the machine's network.
+   */
+  ownNetwork?: { ports: readonly number[] };
   /** As for `spawn`, eight descriptors at most. A descriptor that the command closes is seen as closed when the command ends. */
   stdio: StdioOptions;
   /** All processes of the box end when this process does, in whatever way. */
@@ -55,6 +61,8 @@ export interface BoxedChild extends GuardedChild {
    * command's: a path may only end in a name that is opened without following a link.
    */
   root: string;
+  /** What listens in the box's own network for us. The listeners close when the box ends. */
+  listeners: BoxListeners;
 }
 
 /** Why a box could not be made. */
@@ -77,7 +85,7 @@ const ownFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx3
 /**
  * Starts a program in a box: namespaces of its own, in which nothing of this machine is to be seen but what `mounts` says. Everything that a
  * customer writes runs this way, and so do our own programs where they work on a customer's content. A link, a rename or a race inside leads
- * to nothing that is not the customer's own. The network is shared with the machine.
+ * to nothing that is not the customer's own. The network is shared with the machine, unless `ownNetwork` is given.
  *
  * `proof` and `stop` mean the command itself, under the pid that we see; inside it has another. When the command ends, all that it started
  * ends, and `exited` resolves after that. A command that a signal ended, and one that exits with 128 and that signal's number, look the same.
@@ -88,8 +96,10 @@ export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   const exited = new Promise<ChildExit>((resolve) => child.once('exit', (code, signal) => resolve(exitOf(code, signal))));
   const control = controlOf(child);
   control.on('error', () => undefined); // the script has gone, which `exited` tells
+  const taking = takeListeners(child, options.ownNetwork?.ports ?? []);
   try {
     await readReady(child, control);
+    const listeners = await taking;
     const init = onlyChildOf(child.pid ?? 0);
     const proof = proveProcess(onlyChildOf(init));
     if (proof === null) throw new BoxError('the first process of the box has gone');
@@ -97,7 +107,7 @@ export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
     // Last of all: whoever called us listens to the child before it can have ended.
     control.write('go\n', () => control.destroy());
     const stop = (signal: NodeJS.Signals, graceMs: number): Promise<void> => stopBox(target, signal, graceMs);
-    return { process: child, proof, exited, stop, root: `/proc/${init}/root` };
+    return { process: child, proof, exited, stop, root: `/proc/${init}/root`, listeners };
   } catch (error) {
     child.kill('SIGKILL');
     control.destroy();
@@ -135,21 +145,23 @@ async function stopBox({ wrapper, command, exited }: Target, signal: NodeJS.Sign
 function startScript(options: BoxOptions): ChildProcess {
   checkOptions(options);
   const [program = '', ...args] = commandLineOf(options);
-  const stdio = stdioOf(options.stdio);
+  const stdio = stdioOf(options);
   // A session of its own: a Ctrl-C in our terminal reaches only us, and the box has no terminal to write to.
   return spawn(program, args, { cwd: '/', env: { ...options.env }, stdio, detached: true });
 }
 
 /** setpriv (ends with us) → unshare → the script → [unshare, back to our uid] → prlimit → setpriv (no rights) → the command. */
-function commandLineOf({ isolation, account, mounts, workdir, limits = {}, command }: BoxOptions): string[] {
+function commandLineOf({ isolation, account, mounts, workdir, limits = {}, ownNetwork, command }: BoxOptions): string[] {
   const isRoot = isolation.kind === 'accounts';
   const user = os.userInfo();
   const [uid, gid] = isRoot ? [account ?? 0, account ?? 0] : [user.uid, user.gid];
   const shown = [...nodeMount(), ...mounts];
   return [
     ...[toolPath('setpriv'), '--pdeathsig', 'KILL', '--', toolPath('unshare'), ...(isRoot ? [] : ['--user', '--map-root-user'])],
+    ...(ownNetwork === undefined ? [] : ['--net']),
     ...['--mount', '--pid', '--ipc', '--fork', '--kill-child', '--propagation', 'private', '--'],
     ...['/bin/sh', '-c', boxScript, 'drydock-box', String(limits.tmpBytes ?? tmpBytesUsual), String(uid), String(gid), workdir],
+    ...[process.execPath, handOverSource, (ownNetwork?.ports ?? []).join(' ')],
     ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],
     // Postgres and others refuse to run as root, and this also takes the last right over the namespaces that show the box.
     ...(isRoot ? [] : [toolPath('unshare'), '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps', '--']),
@@ -190,11 +202,11 @@ function toolPath(name: string): string {
   return file;
 }
 
-function stdioOf(stdio: StdioOptions): StdioOptions {
+function stdioOf({ stdio, ownNetwork }: BoxOptions): StdioOptions {
   const given = typeof stdio === 'string' ? [stdio, stdio, stdio] : [...stdio];
   if (given.length > stdioMax) throw new BoxError(`a box takes ${stdioMax} descriptors at most`);
-  const padding = Array.from({ length: controlFd - given.length }, (): IOType => 'ignore');
-  return [...given, ...padding, 'pipe'];
+  const padding = Array.from({ length: handOverFd - given.length }, (): IOType => 'ignore');
+  return [...given, ...padding, ownNetwork === undefined ? 'ignore' : 'ipc', 'pipe'];
 }
 
 function checkOptions({ isolation, account, env, mounts, workdir, command }: BoxOptions): void {

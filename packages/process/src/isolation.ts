@@ -1,10 +1,14 @@
 import { spawnInBox } from './box';
+import { privilegedPorts } from './box-network';
 
 /**
  * How processes of different customers are kept apart on this machine. `accounts`: we are root, and each tenant has a uid of its own.
  * `user_namespaces`: we are an ordinary user, and the kernel lets us make namespaces. `none`: neither works, and `reason` says why.
  */
 export type Isolation = { kind: 'accounts' } | { kind: 'user_namespaces' } | { kind: 'none'; reason: string };
+
+/** Whether a box can have a network of its own here; `reason` says why not. */
+export type BoxNetwork = { kind: 'own' } | { kind: 'machine'; reason: string };
 
 /** Any account that is not root's: the trial needs no file of its own. */
 const nobody = 65_534;
@@ -20,6 +24,26 @@ export function detectIsolation(): Promise<Isolation> {
 async function tryOnce(): Promise<Isolation> {
   if (process.platform !== 'linux') return { kind: 'none', reason: `boxes need Linux, and this is ${process.platform}` };
   const isolation: Isolation = process.getuid?.() === 0 ? { kind: 'accounts' } : { kind: 'user_namespaces' };
+  const reason = await whyNot(isolation, null);
+  return reason === null ? isolation : { kind: 'none', reason };
+}
+
+let foundNetwork: Promise<BoxNetwork> | undefined;
+
+/** Finds out in the same way whether a box can have a network of its own: a kernel, a container or a machine without `ip` and perl may not. */
+export function detectBoxNetwork(): Promise<BoxNetwork> {
+  foundNetwork ??= detectIsolation().then(async (isolation) => {
+    if (isolation.kind === 'none') return { kind: 'machine', reason: isolation.reason };
+    const ownNetwork = { ports: [privilegedPorts - 1] };
+    // Twice: on a machine that is busy as it starts, a box that took too long must not decide how open all applications are.
+    const reason = (await whyNot(isolation, ownNetwork)) && (await whyNot(isolation, ownNetwork));
+    return reason === null ? { kind: 'own' } : { kind: 'machine', reason };
+  });
+  return foundNetwork;
+}
+
+/** Null when a box of this kind was made and ended well. */
+async function whyNot(isolation: Isolation, ownNetwork: { ports: readonly number[] } | null): Promise<string | null> {
   try {
     const child = await spawnInBox({
       isolation,
@@ -31,10 +55,11 @@ async function tryOnce(): Promise<Isolation> {
       limits: { openFiles: 64 },
       stdio: 'ignore',
       onOrphan: 'SIGKILL',
+      ...(ownNetwork !== null && { ownNetwork }),
     });
     const { code, signal } = await child.exited;
-    return code === 0 ? isolation : { kind: 'none', reason: `a process in a box ended with ${signal ?? `code ${code}`}` };
+    return code === 0 ? null : `a process in a box ended with ${signal ?? `code ${code}`}`;
   } catch (error) {
-    return { kind: 'none', reason: error instanceof Error ? error.message : String(error) };
+    return error instanceof Error ? error.message : String(error);
   }
 }

@@ -1,6 +1,9 @@
-import { connect, type Server, type Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import { PostgresAddress, type Verdict } from '@drydock/agent/host/postgres-address';
 import { readFirstPacket, writeFatal } from '@drydock/agent/host/startup-packet';
+import { scaled } from '@drydock/process/time-out-scale';
+import { EndpointSession } from './endpoint-session';
+import { SessionPlaces } from './session-places';
 
 /** First byte of a TLS handshake that begins without asking (`sslnegotiation=direct`). */
 const tlsHandshake = 0x16;
@@ -8,6 +11,8 @@ const tlsHandshake = 0x16;
 const retryMs = 25;
 /** A server that is killed hangs up once or twice; one that does so for ever does not like what it is told. */
 const hangUpsMax = 3;
+/** How long a session may take to log in, in milliseconds, before another one from its own address may have its place. Some five journeys to the client and back. */
+const loginMs = 1_000;
 
 /** What a client said first, in the clear. */
 interface Greeting {
@@ -32,6 +37,12 @@ export interface EndpointOptions {
   target: () => number;
   /** How long a new session waits while the endpoint holds, in milliseconds. */
   holdMs: number;
+  /** How many sessions the instance that serves has places for. */
+  places: () => number;
+  /** Our ports of the sessions that it has let in. Under TLS only the server knows who has logged in. */
+  readKnownPorts: () => Promise<ReadonlySet<number>>;
+  /** Ends the backend of the session by this port of ours. */
+  endBackend: (port: number) => Promise<void>;
 }
 
 /**
@@ -41,13 +52,15 @@ export interface EndpointOptions {
 export class Endpoint {
   private readonly options: EndpointOptions;
   private readonly address: PostgresAddress<Greeting>;
-  /** By client: how to end what is going on with a server. */
-  private readonly sessions = new Map<Socket, () => void>();
+  private readonly sessions = new Set<EndpointSession>();
+  private readonly places: SessionPlaces;
   private readonly waiting = new Map<Socket, () => void>();
   private isHolding = true;
 
   constructor(options: EndpointOptions) {
     this.options = options;
+    const { places, readKnownPorts } = options;
+    this.places = new SessionPlaces({ places, readKnownPorts, graceMs: scaled(loginMs) });
     this.address = new PostgresAddress(judgeGreeting, (client, greeting, settle) => this.receive(client, greeting, settle));
   }
 
@@ -66,9 +79,25 @@ export class Endpoint {
     for (const goOn of [...this.waiting.values()]) goOn();
   }
 
+  /**
+   * While it holds: ends the sessions that have not logged in. Nobody at the server can end them, since they are not among its activities. Closing the server to
+   * customers would wait for them.
+   */
+  async endStrangers(): Promise<void> {
+    const answered = [...this.sessions].filter(({ isAnswered }) => isAnswered);
+    for (const session of this.sessions) if (!session.isAnswered) session.abandon();
+    // Where the server says nothing, it ends them itself when their time to log in is over.
+    const known = await this.options.readKnownPorts().catch(() => null);
+    if (known === null) return;
+    for (const session of answered) if (!known.has(session.port ?? 0)) session.end();
+  }
+
   /** Ends every session that a server has answered; those that wait, or have only greeted one, are kept for the next. */
   endSessions(): void {
-    for (const end of [...this.sessions.values()]) end();
+    for (const session of [...this.sessions]) {
+      if (session.isAnswered) session.end();
+      session.abandon();
+    }
   }
 
   close(): Promise<void> {
@@ -81,8 +110,8 @@ export class Endpoint {
       return;
     }
     client.once('close', () => {
-      this.sessions.delete(client);
       this.waiting.delete(client);
+      this.places.forget(client);
     });
     this.admit(client, { first, settle, isCancel: kind === 'cancel', untilMs: performance.now() + this.options.holdMs, hangUps: 0 });
   }
@@ -95,7 +124,7 @@ export class Endpoint {
       return;
     }
     if (!this.isHolding) {
-      this.join(client, passage);
+      this.enter(client, passage);
       return;
     }
     const goOn = (): void => {
@@ -108,41 +137,42 @@ export class Endpoint {
     this.waiting.set(client, goOn);
   }
 
+  /** A cancel needs no place: the server takes it and hangs up. */
+  private enter(client: Socket, passage: Passage): void {
+    if (passage.isCancel) {
+      this.join(client, passage);
+      return;
+    }
+    const enter = (): void => {
+      if (this.isHolding) this.admit(client, passage);
+      else if (!client.destroyed) this.join(client, passage);
+    };
+    this.places.wait(client, { origin: client.remoteAddress ?? '', enter });
+  }
+
   private join(client: Socket, passage: Passage): void {
-    const upstream = connect({ host: '127.0.0.1', port: this.options.target(), noDelay: true });
-    let isTaken = false;
-    const end = (): void => {
-      client.destroy();
-      upstream.destroy();
-    };
-    // Until the server has answered, nothing is lost by greeting another one: this one may just have been killed.
-    const again = (): void => {
-      upstream.removeAllListeners().on('error', () => undefined);
-      upstream.destroy();
-      this.sessions.delete(client);
-      client.off('close', end);
-      const hangUps = passage.hangUps + (isTaken ? 1 : 0);
-      if (hangUps > hangUpsMax) client.destroy();
-      else setTimeout(() => this.admit(client, { ...passage, hangUps }), retryMs);
-    };
+    const session = new EndpointSession(client, {
+      port: this.options.target(),
+      first: passage.first,
+      endBackend: this.options.endBackend,
+      onAnswer: passage.settle,
+      onOver: () => {
+        this.sessions.delete(session);
+        giveBack?.();
+        // Until the server has answered, nothing is lost by greeting another one: this one may just have been killed.
+        if (session.isAnswered || passage.isCancel) session.finish();
+        else this.again(client, passage, session.isTaken);
+      },
+    });
     // Before anything is awaited: a cutover from now on must find this session.
-    this.sessions.set(client, passage.isCancel ? end : again);
-    upstream.on('error', passage.isCancel ? end : () => undefined);
-    upstream.once('close', passage.isCancel ? end : again);
-    client.on('close', end);
-    upstream.once('data', (answer) => {
-      upstream.off('close', again);
-      passage.settle();
-      this.sessions.set(client, end);
-      upstream.on('error', end).on('close', end);
-      client.write(answer);
-      client.pipe(upstream);
-      upstream.pipe(client);
-    });
-    upstream.once('connect', () => {
-      isTaken = true;
-    });
-    upstream.write(passage.first);
+    this.sessions.add(session);
+    const giveBack = passage.isCancel ? null : this.places.add(session);
+  }
+
+  private again(client: Socket, passage: Passage, wasTaken: boolean): void {
+    const hangUps = passage.hangUps + (wasTaken ? 1 : 0);
+    if (hangUps > hangUpsMax) client.destroy();
+    else setTimeout(() => this.admit(client, { ...passage, hangUps }), retryMs);
   }
 }
 

@@ -10,8 +10,8 @@ import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } fr
 import { Endpoint } from './endpoint';
 import { HeldSnapshot } from './held-snapshot';
 import { Instance } from './instance';
-import { customerRules, tuningOf } from './instance-settings';
-import { makeOwnDatabase, readSize, settleAccess } from './own-database';
+import { customerRules, placesOf, tuningOf } from './instance-settings';
+import { endBackend, makeOwnDatabase, readKnownPorts, readSize, settleAccess } from './own-database';
 import type { TlsMaterial } from './tls-authority';
 
 /** A restarted host gets its ports back from the one that it replaces. */
@@ -45,7 +45,14 @@ export class HostedDatabase {
     this.folder = folder;
     this.record = record;
     this.around = around;
-    this.endpoint = new Endpoint({ target: () => this.serving.port, holdMs });
+    const servingUrl = (): string => this.requireUrl(this.record.serving);
+    this.endpoint = new Endpoint({
+      target: () => this.serving.port,
+      holdMs,
+      places: () => placesOf(this.record.size),
+      readKnownPorts: async () => readKnownPorts(servingUrl()),
+      endBackend: async (port) => endBackend(servingUrl(), port),
+    });
   }
 
   get serving(): Instance {

@@ -1,3 +1,4 @@
+import { scaled } from '@drydock/process/time-out-scale';
 import type { DatabaseRecord } from './database-folder';
 
 export interface Tuning {
@@ -27,10 +28,21 @@ export const customerRules = (databaseName: string): string => `${platformRules}
 /** A scratch instance is filled by its ordinary role without TLS, from this machine, and then read with it. */
 export const scratchRules = `${platformRules}host all all 127.0.0.1/32 scram-sha-256\n`;
 
+/**
+ * Connections beyond the customers' places: those that only a superuser gets, those that only our other roles get besides, and as many as we may be using while a
+ * customer takes the last place.
+ */
+const ownConnections = { superuser: 8, reserved: 12, others: 12 };
+/** How long a client may take to prove who it is, in milliseconds. */
+const authenticationMs = 3_000;
+
+/** How many sessions customers have places for. */
+export const placesOf = ({ vcpu }: DatabaseRecord['size']): number => Math.min(200, 50 + 25 * vcpu);
+
 /** Many instances share one machine here: far less than a size promises, and never more than 128 MB of buffers each. */
 export const tuningOf = (size: DatabaseRecord['size'], accessRules: string, isFrozen: boolean): Tuning => ({
   sharedBuffersMb: Math.min(128, Math.max(32, Math.round(32 * size.ram_gb))),
-  connectionsMax: Math.min(200, 50 + 25 * size.vcpu),
+  connectionsMax: placesOf(size) + ownConnections.superuser + ownConnections.reserved + ownConnections.others,
   accessRules,
   isFrozen,
 });
@@ -43,7 +55,9 @@ export function instanceSettings(tuning: Tuning): Record<string, string> {
     ssl: 'on',
     ssl_min_protocol_version: 'TLSv1.2',
     max_connections: String(tuning.connectionsMax),
-    superuser_reserved_connections: '8',
+    superuser_reserved_connections: String(ownConnections.superuser),
+    reserved_connections: String(ownConnections.reserved),
+    authentication_timeout: `${Math.ceil(scaled(authenticationMs) / 1000)}s`,
     max_locks_per_transaction: String(Math.ceil(locksMax / tuning.connectionsMax)),
     shared_buffers: `${tuning.sharedBuffersMb}MB`,
     max_wal_size: '1GB',

@@ -7,6 +7,7 @@ import { z } from 'zod';
 
 const name = pg.escapeIdentifier;
 const sizeSchema = z.object({ bytes: z.coerce.number() });
+const portsSchema = z.array(z.object({ port: z.int() }));
 
 /** Runs something in database `postgres` of an instance, by the platform's role. */
 export async function withServer<T>(adminUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
@@ -39,6 +40,19 @@ export async function makeOwnDatabase(
     await client.query(`create database ${name(databaseName)} owner ${name(username)} template template0 encoding 'UTF8'`);
     await client.query(`revoke connect, temporary on database ${name(databaseName)} from public`);
   });
+}
+
+/** The ports of the sessions that the server has let in. Who still has to prove who it is has no role there yet. */
+export async function readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>> {
+  const sql = 'select client_port as port from pg_catalog.pg_stat_activity where usesysid is not null and client_port > 0';
+  const rows = await withServer(adminUrl, async (client) => (await client.query(sql)).rows);
+  return new Set(portsSchema.parse(rows).map(({ port }) => port));
+}
+
+/** Ends the session that comes from this port. */
+export async function endBackend(adminUrl: string, port: number): Promise<void> {
+  const sql = 'select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where client_port = $1';
+  await withServer(adminUrl, (client) => client.query(sql, [port]));
 }
 
 /** Bytes on disk; null when it does not answer. */

@@ -66,6 +66,7 @@ async function pause(database: HostedDatabase, { stage, snapshot, prepared }: Op
   endpoint.hold();
   const parts = new Stopwatch();
   try {
+    void endpoint.endStrangers();
     await lockOut(oldServer, record.database_name, kept);
     endpoint.endSessions();
     parts.lap('seal');

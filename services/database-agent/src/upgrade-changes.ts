@@ -93,6 +93,7 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
       await database.saveUpgrade({ are_writes_blocked: true, blocked_at: new Date().toISOString(), opening });
     }
     database.endpoint.hold();
+    void database.endpoint.endStrangers();
     const lock = { isOpen: false, opening: [], kept: await stage.rolesOf('old') };
     await settleAccess(database.requireUrl(old), database.record.database_name, lock);
     database.endpoint.endSessions();

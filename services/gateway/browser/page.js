@@ -63,8 +63,20 @@ function keepMended() {
   observer.observe(document.body, { subtree: true, childList: true, attributeFilter });
 }
 
+/** `/docs#restoreSiteBackup` opens that operation. Scalar's own address of one is made of its tag, method and path. */
+function nameOperation({ paths }) {
+  const wanted = decodeURIComponent(location.hash.slice(1));
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const [method, { operationId, tags }] of Object.entries(methods)) {
+      const tag = tags[0].toLowerCase().replaceAll(' ', '-');
+      if (operationId === wanted) history.replaceState(null, '', `#tag/${tag}/${method.toUpperCase()}${path}`);
+    }
+  }
+}
+
 async function showReference(parent) {
   const contract = await (await fetch('/openapi.json')).json();
+  nameOperation(contract);
   const tryIt =
     'To try a call here, paste a sandbox key (`dd_test_…`) under Authentication: it touches nothing real. It stays in this page.';
   contract.info.description = `${tryIt}\n\n${contract.info.description}\n\n## Guides\n\n${describeGuides()}`;

@@ -1,4 +1,4 @@
-import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import { bodyRefusalsOf, type EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { endpoints } from '@drydock/contracts/platform/endpoints';
 import { problem } from '@drydock/contracts/platform/problem';
 import { problemSchema } from '@drydock/contracts/platform/problems';
@@ -79,7 +79,8 @@ describe('X-Request-Id, RateLimit, RateLimit-Policy and Cache-Control are on eve
     wantedAnswer = 'well';
     expect(await headersOf(await ask(path, { method, key: null }))).toBe(`401 ${quota}`);
     if (permissions.length > 0) expect(await headersOf(await ask(path, { method, key: poor }))).toBe(`403 ${quota}`);
-    if (body !== undefined) expect(await headersOf(await ask(path, { method, contentType: 'text/plain' }))).toBe(`422 ${quota}`);
+    const { status: refused } = problem(bodyRefusalsOf(endpoint).otherType);
+    if (body !== undefined) expect(await headersOf(await ask(path, { method, contentType: 'text/plain' }))).toBe(`${refused} ${quota}`);
   });
 
   it.each([...new Set(endpoints.map(pathOf))])('%s with a method that it has not, and of what is below it', async (path) => {

@@ -28,6 +28,7 @@ describe('answers', () => {
       response.writeHead(202, {
         'content-type': 'application/json',
         location: '/v1/x',
+        'x-workflow-id': '01a208be-f0eb-7d31-82a5-1e3a0fff2b2c',
         'retry-after': '1',
         'cache-control': 'no-store',
         etag: '"1"',
@@ -44,7 +45,16 @@ describe('answers', () => {
     const names = [...response.headers.keys()].filter(
       (name) => !/^(date|connection|keep-alive|transfer-encoding|content-length|ratelimit.*)$/.test(name),
     );
-    expect(names).toEqual(['cache-control', 'content-type', 'etag', 'idempotent-replayed', 'location', 'retry-after', 'x-request-id']);
+    expect(names).toEqual([
+      'cache-control',
+      'content-type',
+      'etag',
+      'idempotent-replayed',
+      'location',
+      'retry-after',
+      'x-request-id',
+      'x-workflow-id',
+    ]);
     expect(response.headers.get('x-request-id')).not.toBe('of-the-service');
   });
 
@@ -109,7 +119,7 @@ describe('answers', () => {
       await fetch(`${bench.url}/openapi.json`, { headers: origin }),
     ]) {
       expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([response.status, '*']);
-      expect(response.headers.get('access-control-expose-headers')).toMatch(/ETag.*Location.*Retry-After/);
+      expect(response.headers.get('access-control-expose-headers')).toMatch(/ETag.*Location.*Retry-After.*X-Workflow-Id/);
       expect(response.headers.get('access-control-allow-credentials')).toBeNull();
     }
     expect((await call()).headers.get('access-control-allow-origin')).toBeNull();

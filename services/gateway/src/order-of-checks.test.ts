@@ -33,7 +33,7 @@ describe('the order of the checks', () => {
     expect(Number(limited.got['retry-after'])).toBeGreaterThanOrEqual(1);
 
     const rich = bench.register();
-    expect(await post([`Authorization: Bearer ${rich.token}`])).toMatchObject({ status: 422, code: 'invalid_content_type' });
+    expect(await post([`Authorization: Bearer ${rich.token}`])).toMatchObject({ status: 415, code: 'unsupported_media_type' });
     expect(bench.hosting.arrived).toBe(0);
     expect(bench.keys.lookUps).not.toContain(undefined);
   });

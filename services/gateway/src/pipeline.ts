@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import type { ServiceName } from '@drydock/contracts/platform/endpoint';
+import { bodyRefusalsOf, type EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
 import { authorise } from '@drydock/service/access/authorise';
 import type { Caller } from '@drydock/service/access/internal-token';
@@ -74,7 +75,7 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   if (use.isExceeded && !isExempt) throw problem('rate_limited', { retryAfterSeconds: use.resetSeconds });
   authorise(route.endpoint.permissions, caller);
   if (route.endpoint.idempotency === 'accepted' && repeated.has('idempotency-key')) throw problem('idempotency_key_invalid');
-  const body = route.endpoint.body === undefined ? nothing : await takeBody(kit.bodies, exchange, caller);
+  const body = route.endpoint.body === undefined ? nothing : await takeBody(kit.bodies, exchange, caller, route.endpoint);
   if (route.isStream) end.holdStream(caller, kit.streams[route.endpoint.service]);
   else {
     const waiting = kit.places.take(caller);
@@ -106,7 +107,7 @@ const prefixOf = (authorization = ''): string => authorization.split('_', 3)[2] 
 const nothing = Buffer.alloc(0);
 
 /** The syntax that the gateway alone can see; the rest is the service's. An endpoint without a body never reads one. */
-async function takeBody(bodies: Shares, { request, response }: Exchange, caller: Caller): Promise<Buffer> {
+async function takeBody(bodies: Shares, { request, response }: Exchange, caller: Caller, endpoint: EndpointDefinition): Promise<Buffer> {
   const { headers } = request;
   if (request.destroyed && !request.complete) throw problem('invalid_request', { internal: 'the client went away' });
   const holders = holdersOf(caller);
@@ -114,7 +115,7 @@ async function takeBody(bodies: Shares, { request, response }: Exchange, caller:
   try {
     if (headers.expect !== undefined) response.writeContinue();
     const body = await readBody(request);
-    if (body.length > 0) assertJsonContentType(headers['content-type'], headers['content-encoding']);
+    if (body.length > 0) assertJsonContentType(bodyRefusalsOf(endpoint).otherType, headers['content-type'], headers['content-encoding']);
     return body;
   } finally {
     bodies.giveBack(holders);

@@ -9,6 +9,7 @@ const relayedHeaders = [
   'cache-control',
   'location',
   'retry-after',
+  'x-workflow-id',
   'etag',
   'idempotent-replayed',
   'x-accel-buffering',

@@ -93,6 +93,14 @@ describe('an application', () => {
     expect(new Set(await Promise.all(asked))).toEqual(new Set(['myself']));
   });
 
+  it('ends no agent by an answer that Node reads and does not write', async () => {
+    const answer = await ask(`require('net').createServer((socket) => {
+        socket.on('error', () => undefined).once('data', () => socket.end('HTTP/1.1 000 Nothing\\r\\nContent-Length: 9\\r\\n\\r\\n'));
+      }).listen(1)`);
+    expect([answer.status, await answer.text()]).toEqual([502, expect.stringContaining('application')]);
+    expect(await (await fetch(neighbour.url)).text()).toBe('all is well');
+  });
+
   it('fills no disk with its log while it runs', async () => {
     const answer = await ask(`const line = Buffer.alloc(65536, 'x'); for (let n = 0; n < 64; n += 1) require('fs').writeSync(1, line);
       require('http').createServer((_, answer) => answer.end('printed')).listen(1)`);

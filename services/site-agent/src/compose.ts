@@ -7,11 +7,12 @@ import { CpuShares } from '@drydock/agent/host/cpu-shares';
 import { Newcomers } from '@drydock/agent/host/newcomers';
 import { Ledger } from '@drydock/agent/jobs/ledger';
 import { siteHostProtocol } from '@drydock/agent/site/protocol';
-import { detectIsolation } from '@drydock/process/isolation';
+import { detectBoxNetwork, detectIsolation } from '@drydock/process/isolation';
 import { tokenKey } from '@drydock/service/access/internal-token';
 import { closeServer, listen } from '@drydock/service/http/http-server';
 import { createLifetime, type Lifetime } from '@drydock/service/process/shutdown';
 import { createLog } from '@drydock/service/telemetry/log';
+import { OutgoingPolicy } from './apps/outgoing';
 import type { SiteHostConfig } from './config';
 import { PagePlaces } from './content/page-places';
 import { controlRoutes } from './control-routes';
@@ -53,6 +54,11 @@ export async function composeSiteHost(
   if (isolation.kind === 'none')
     log.warn({ reason: isolation.reason, is_risk_taken: isRiskTaken }, 'sites cannot be kept apart on this machine');
   else log.info({ isolation: isolation.kind }, 'sites are kept apart');
+  const network = await detectBoxNetwork();
+  if (network.kind === 'machine')
+    log.warn({ reason: network.reason }, "applications share this machine's network: they reach its loopback and its private network");
+  else log.info('applications have a network of their own');
+  const outgoing = new OutgoingPolicy(config.SITES_OUTGOING_ALLOW?.split(',') ?? []);
   const sessions = await cluster.sessionsForSites();
   const newcomersMax = Math.ceil(sessions / 4);
   const newcomers = new Newcomers(newcomersMax);
@@ -63,7 +69,21 @@ export async function composeSiteHost(
     onError: (error) => log.warn({ err: error }, 'the CPU time of sites could not be sampled'),
   });
   const diskBytes = config.SITE_DISK_GB * 1e9;
-  const surroundings = { host: config.HOST, cluster, removal, budget, newcomers, cpu, places, diskBytes, isolation, isRiskTaken, log };
+  const surroundings = {
+    host: config.HOST,
+    cluster,
+    removal,
+    budget,
+    newcomers,
+    cpu,
+    places,
+    diskBytes,
+    isolation,
+    network,
+    outgoing,
+    isRiskTaken,
+    log,
+  };
   const sites = new HostedSites(sitesDir, ledger, surroundings);
   lifetime.onClose('sites', () => sites.close(), 12_000);
   await sites.open();

@@ -2,10 +2,16 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { claim, clearHost, hostConfig, newSiteId, startHost } from '../test/host';
 
-// What a machine answers on which neither way works; there is none among those that run this.
+// What a machine answers on which neither way works, or only networks cannot be had; there is none among those that run this.
+let hasBoxes = false;
+const actual = jest.requireActual<typeof import('@drydock/process/isolation')>('@drydock/process/isolation');
 jest.mock('@drydock/process/isolation', () => ({
-  detectIsolation: () => Promise.resolve({ kind: 'none', reason: 'unshare failed' }),
+  detectIsolation: () => (hasBoxes ? actual.detectIsolation() : Promise.resolve({ kind: 'none', reason: 'unshare failed' })),
+  detectBoxNetwork: () => Promise.resolve({ kind: 'machine', reason: 'unshare failed' }),
 }));
+afterEach(() => {
+  hasBoxes = false;
+});
 
 const app = "require('http').createServer((_, answer) => answer.end('runs')).listen(1)";
 
@@ -30,5 +36,17 @@ test('a flag that says what it risks lets a developer run their own', async () =
   const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
   await writeFile(path.join(site.files_dir, 'app.js'), app);
   expect(await (await fetch(site.url)).text()).toBe('runs');
+  await clearHost(host, [siteId]);
+});
+
+test('where a box can have no network of its own, an application runs in a box on the machine’s', async () => {
+  hasBoxes = true;
+  const host = await startHost(await hostConfig());
+  const siteId = newSiteId();
+  const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
+  const source = `const found = [require('fs').readdirSync('/site').join(), require('fs').readFileSync('/proc/net/dev', 'utf8').split(':').length > 2];
+    require('http').createServer((_, answer) => answer.end(JSON.stringify(found))).listen(1)`;
+  await writeFile(path.join(site.files_dir, 'app.js'), source);
+  expect(await (await fetch(site.url)).json()).toEqual(['app.js', true]);
   await clearHost(host, [siteId]);
 });

@@ -30,6 +30,11 @@ export class PostgresAddress<Greeting extends object> {
     this.server = createServer({ noDelay: true }, (client) => this.greet(client));
   }
 
+  /** Hears out a client of another listener. It counts as one of this address. */
+  accept(client: Socket): void {
+    this.greet(client.setNoDelay(true));
+  }
+
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     for (const socket of this.sockets) socket.destroy();

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
 import { preflightSchema } from '../platform/preflight';
 import { pageOf, pageQuerySchema, text, timestampSchema } from '../platform/values';
+import { acceptedWork } from '../platform/workflows';
 import { computeServerSchema, serverId } from './compute-servers';
 
 /** `id` is the provider's; empty only in the answer to an order whose number the provider has not told yet. */
@@ -15,6 +16,8 @@ export const serverSnapshotSchema = z
   })
   .meta({ id: 'ServerSnapshot' });
 export type ServerSnapshot = z.infer<typeof serverSnapshotSchema>;
+
+export const acceptedServerSnapshotSchema = serverSnapshotSchema.extend(acceptedWork).meta({ id: 'AcceptedServerSnapshot' });
 
 /** The snapshot is named and not owned, so whatever it is told apart by, one that is not this server's is 422 and never 404. */
 const snapshotId = {
@@ -75,7 +78,7 @@ export const takeServerSnapshot = endpoint({
   params: { serverId },
   body: z.strictObject({ description: text(200).optional().describe('1 to 200 characters, to tell it apart by.') }),
   example: { description: 'before the relaunch' },
-  response: { status: 202, schema: serverSnapshotSchema },
+  response: { status: 202, schema: acceptedServerSnapshotSchema },
   problems: ['operation_in_progress', 'needs_attention', 'server_not_operable', 'snapshots_unsupported'],
   tags,
 });

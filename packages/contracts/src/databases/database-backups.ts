@@ -3,6 +3,7 @@ import { endpoint } from '../platform/endpoint';
 import { anyOf, createdFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
 import { idSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
+import { acceptedWork } from '../platform/workflows';
 import { databaseId, managedDatabaseSchema } from './databases';
 
 /** `upgrade`: taken before or after one; `pre_restore`: what a restore has replaced. */
@@ -22,6 +23,8 @@ export const databaseBackupSchema = z
   })
   .meta({ id: 'DatabaseBackup' });
 export type DatabaseBackup = z.infer<typeof databaseBackupSchema>;
+
+export const acceptedDatabaseBackupSchema = databaseBackupSchema.extend(acceptedWork).meta({ id: 'AcceptedDatabaseBackup' });
 
 const path = '/v1/databases/{databaseId}/backups';
 const tags = ['Databases'] as const;
@@ -70,7 +73,7 @@ export const takeDatabaseBackup = endpoint({
   params: { databaseId },
   body: z.strictObject({}),
   example: {},
-  response: { status: 202, schema: databaseBackupSchema },
+  response: { status: 202, schema: acceptedDatabaseBackupSchema },
   problems: ['operation_in_progress', 'needs_attention', 'database_not_available'],
   tags,
 });

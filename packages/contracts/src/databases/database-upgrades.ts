@@ -28,6 +28,7 @@ export const upgradeDatabase = endpoint({
   body,
   example: { engine_version: '17' },
   response: { status: 202, schema: managedDatabaseSchema },
+  hasClosedStatuses: true,
   problems: refusals,
   quota: 'exempt',
   tags,

@@ -211,6 +211,7 @@ export const restoreSiteBackup = endpoint({
   body: restoreBody,
   example: { backup_id: exampleId },
   response: { status: 202, schema: siteBackupSurfaceSchema },
+  hasClosedStatuses: true,
   problems: restoreProblems,
   tags,
 });

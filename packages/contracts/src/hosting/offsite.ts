@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
 import { preflightSchema } from '../platform/preflight';
 import { exampleId, idSchema, pageMetaSchema, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
+import { acceptedWork } from '../platform/workflows';
 import { siteId } from './sites';
 
 export const offsiteCopyKindSchema = z.enum(['full', 'incremental']);
@@ -69,6 +70,8 @@ export const siteOffsiteSchema = z
   })
   .meta({ id: 'SiteOffsite' });
 export type SiteOffsite = z.infer<typeof siteOffsiteSchema>;
+
+export const acceptedSiteOffsiteCopySchema = siteOffsiteSchema.extend(acceptedWork).meta({ id: 'AcceptedSiteOffsiteCopy' });
 
 /** interface.md 2.4 */
 export const offsiteRestoreResultSchema = z
@@ -205,7 +208,7 @@ export const takeSiteOffsiteCopy = endpoint({
   params: { siteId },
   body: z.strictObject({ kind: offsiteCopyKindSchema.describe('incremental needs a full copy before it.') }),
   example: { kind: 'full' },
-  response: { status: 202, schema: siteOffsiteSchema },
+  response: { status: 202, schema: acceptedSiteOffsiteCopySchema },
   problems: ['offsite_not_configured', 'copy_chain_incomplete', ...stateProblems],
   tags,
 });
@@ -222,6 +225,7 @@ export const restoreSiteOffsite = endpoint({
   body: restoreBody,
   example: { copy_id: exampleId },
   response: { status: 202, schema: offsiteRestoreResultSchema },
+  hasClosedStatuses: true,
   problems: restoreProblems,
   quota: 'exempt',
   tags,

@@ -11,6 +11,7 @@ import {
   timestampSchema,
   uuidSchema,
 } from '../platform/values';
+import { acceptedWork } from '../platform/workflows';
 
 export const siteStatusSchema = z.enum(['provisioning', 'active', 'suspended', 'restoring', 'failed', 'deleting']);
 export type SiteStatus = z.infer<typeof siteStatusSchema>;
@@ -42,6 +43,8 @@ export const siteSchema = z
   })
   .meta({ id: 'Site' });
 export type SiteView = z.infer<typeof siteSchema>;
+
+export const acceptedSiteSchema = siteSchema.extend(acceptedWork).meta({ id: 'AcceptedSite' });
 
 /** A host name of two labels or more, in lower case; at most 253 characters as DNS has it. */
 const domainSchema = z
@@ -88,7 +91,7 @@ export const createSite = endpoint({
     metadata: metadataChangeSchema.optional().describe('Up to 20 names of up to 40 characters, each with a value of up to 500.'),
   }),
   example: { name: 'Shop', primary_domain: 'shop.example.com', plan: { daily_backups: true, backup_retention_days: 30 } },
-  response: { status: 202, schema: siteSchema },
+  response: { status: 202, schema: acceptedSiteSchema },
   problems: ['quota_exceeded', 'domain_in_use', 'domain_not_proven', 'platform_unavailable'],
   tags,
 });
@@ -142,7 +145,7 @@ export const deleteSite = endpoint({
       .default('required')
       .meta({ description: 'none: the state that is deleted is lost; the site can come back from the newest backup that it has' }),
   }),
-  response: { status: 202, schema: siteSchema },
+  response: { status: 202, schema: acceptedSiteSchema },
   problems: ['operation_in_progress', 'needs_attention'],
   tags,
 });

@@ -110,6 +110,7 @@ export const restoreSiteVendorSnapshot = endpoint({
   body: restoreBody,
   example: { scope: 'database', timestamp: '20261121T031500Z-4711', item_id: 'shop_db' },
   response: { status: 202, schema: vendorSnapshotSurfaceSchema },
+  hasClosedStatuses: true,
   problems: [
     'no_vendor_package',
     'restore_point_stale',

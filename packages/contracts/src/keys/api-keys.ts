@@ -64,6 +64,7 @@ export const createApiKey = endpoint({
   }),
   example: { name: 'deploy', scopes: ['sites.view', 'hosting.backup.manage'], sandbox: false },
   response: { status: 201, schema: mintedApiKeySchema },
+  hasClosedStatuses: true,
   problems: ['org_out_of_scope', 'scope_not_held', 'sandbox_key', 'unknown_scope', 'idempotency_in_flight'],
   tags,
 });

@@ -45,6 +45,8 @@ export interface EndpointDefinition {
   response: { status: 200 | 201 | 202 | 204; schema?: z.ZodType; contentType?: 'text/event-stream' };
   /** The codes of this endpoint's own beyond those that every endpoint can answer (see {@link problemCodesOf}). */
   problems: readonly ProblemCode[];
+  /** The specification lists every status of this endpoint, and 400 and 415 are not among them: a body that is no JSON is 422. Left out: 400 and 415. */
+  hasClosedStatuses?: true;
   /** Which quota a call counts against; the specification exempts 5, 9 and 10. */
   quota: 'read' | 'write' | 'mint' | 'exempt';
   /** Whether an Idempotency-Key is taken. Only POSTs take one. */
@@ -78,7 +80,10 @@ export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   if (definition.permissions.length > 0) codes.add('permission_denied');
   if (definition.undeclaredQuery === 'refused') codes.add('invalid_request');
   if (definition.query !== undefined && 'cursor' in definition.query.shape) codes.add('invalid_limit').add('invalid_cursor');
-  if (definition.body !== undefined) for (const code of bodyCodes) codes.add(code);
+  if (definition.body !== undefined) {
+    const { notJson, otherType } = bodyRefusalsOf(definition);
+    for (const code of ['invalid_request', notJson, otherType, 'body_too_large'] as const) codes.add(code);
+  }
   if (definition.method === 'PATCH') codes.add('precondition_failed');
   if (definition.idempotency === 'accepted') for (const code of idempotencyCodes) codes.add(code);
   for (const parameter of Object.values(definition.params ?? {}))
@@ -86,7 +91,17 @@ export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   return [...codes];
 }
 
-const bodyCodes = ['invalid_request', 'invalid_json', 'invalid_content_type', 'body_too_large'] as const;
+export interface BodyRefusals {
+  notJson: 'malformed_json' | 'invalid_json';
+  otherType: 'unsupported_media_type' | 'invalid_content_type';
+}
+
+/** How `endpoint` refuses a body that cannot be read: by 400 and 415, or by 422 where its statuses are closed. */
+export const bodyRefusalsOf = ({ hasClosedStatuses }: Pick<EndpointDefinition, 'hasClosedStatuses'>): BodyRefusals =>
+  hasClosedStatuses === true
+    ? { notJson: 'invalid_json', otherType: 'invalid_content_type' }
+    : { notJson: 'malformed_json', otherType: 'unsupported_media_type' };
+
 const idempotencyCodes = ['idempotency_key_invalid', 'idempotency_key_reused'] as const;
 
 type ValueOf<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;

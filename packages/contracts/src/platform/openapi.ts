@@ -155,6 +155,11 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
     headers: answerHeaders(endpoint, status),
     ...(schema === undefined ? {} : { content: { [contentType]: answerOf(schema, contentType, components) } }),
   };
+  // One answer for each status: it tells what the transport and the endpoint can mean by it.
+  for (const code of transportCodes) {
+    const own = codesOf.get(problems[code].status);
+    if (own !== undefined) own.unshift(code);
+  }
   const refusals = [...codesOf]
     .sort(([a], [b]) => a - b)
     .map(([code, codes]) => [code === 503 ? 'default' : String(code), refusal(endpoint, code, codes)]);

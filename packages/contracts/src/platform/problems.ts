@@ -70,6 +70,16 @@ export const problems = define({
     title: 'The request is not valid',
     advice: 'Correct the fields named in errors and send the request again.',
   },
+  malformed_json: {
+    status: 400,
+    title: 'The body is not valid JSON',
+    advice: 'Send one JSON object, UTF-8 encoded, without duplicate keys.',
+  },
+  unsupported_media_type: {
+    status: 415,
+    title: 'The body must be JSON',
+    advice: 'Send Content-Type: application/json and no Content-Encoding.',
+  },
   invalid_json: {
     status: 422,
     title: 'The body is not valid JSON',

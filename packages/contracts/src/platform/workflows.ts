@@ -41,6 +41,9 @@ export const workflowSchema = z
   .meta({ id: 'Workflow' });
 export type WorkflowView = z.infer<typeof workflowSchema>;
 
+/** Of an answer of ours that accepts work. Bodies that the specification fixes do not have it: every 202 has `X-Workflow-Id` too. */
+export const acceptedWork = { workflow_id: uuidSchema.describe('The workflow that does it; Location is its path.') } as const;
+
 /** Why a workflow of the demo can neither be retried nor abandoned. */
 export const nothingWaits = { problem: 'workflow_not_waiting', because: 'no work there needs attention' } as const;
 

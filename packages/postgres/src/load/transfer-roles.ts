@@ -93,14 +93,15 @@ async function makeLogin(prefix: 'rd' | 'ld', options: string, request: NewRole,
 
 /**
  * Makes a role that reads everything in one database, row security or not, and changes nothing. It can read every other database that it may connect to, so CONNECT is
- * revoked from PUBLIC on each; and it can read all verifiers of the cluster, so its password stays with the host.
+ * revoked from PUBLIC on each; and it can read all verifiers of the cluster, so its password stays with the host. It may take reserved connections:
+ * a customer who fills the others is backed up all the same.
  */
 export function makeReader(request: NewRole): Promise<TransferLogin> {
   return makeLogin(
     'rd',
     'inherit bypassrls connection limit 16',
     request,
-    (role) => `grant pg_read_all_data to ${role} with inherit true, set false`,
+    (role) => `grant pg_read_all_data, pg_use_reserved_connections to ${role} with inherit true, set false`,
   );
 }
 

@@ -97,7 +97,7 @@ export function createInternalHandler(kit: Verifier, route: InternalRoute): (exc
   return async (exchange) => {
     const bytes = await readBody(exchange.request);
     const issuer = authenticateInternal(exchange, route.issuers, kit, bytes);
-    const body = route.body?.safeParse(parseJsonBody(bytes));
+    const body = route.body?.safeParse(parseJsonBody(bytes, 'malformed_json'));
     if (body?.success === false) throw problem('invalid_request', { internal: body.error.message });
     const reply = await route.handle({ body: body?.data, issuer, requestId: exchange.context.request_id, now: new Date(systemNowMs()) });
     return answerOf(reply);

@@ -5,13 +5,13 @@ import { findJsonFault } from './json-scan';
 
 const refusalOf = (bytes: Buffer): Problem | undefined => {
   try {
-    parseJsonBody(bytes);
+    parseJsonBody(bytes, 'malformed_json');
     return undefined;
   } catch (error) {
     return error instanceof Problem ? error : undefined;
   }
 };
-const refuses = (bytes: Buffer): boolean => refusalOf(bytes)?.code === 'invalid_json';
+const refuses = (bytes: Buffer): boolean => refusalOf(bytes)?.code === 'malformed_json';
 
 test.each([
   ['nothing', ''],
@@ -46,7 +46,7 @@ test('a string that is never closed is read once to its end, not once from each 
 test('what is refused is not told to the log: a body may hold a secret', () => {
   for (const text of ['{"secret_access_key": wJalrXUtnFEMI}', '{"secret_access_key":"wJalrXUtnFEMI"']) {
     const refusal = refusalOf(Buffer.from(text));
-    expect(refusal?.code).toBe('invalid_json');
+    expect(refusal?.code).toBe('malformed_json');
     expect(`${refusal?.message} ${JSON.stringify(refusal?.details)}`).not.toMatch(/wJal|ess_key/);
   }
 });
@@ -58,7 +58,7 @@ test('UTF-16 and broken UTF-8 are no JSON', () => {
 
 test('keys that only look dangerous, braces within strings and whole surrogate pairs are JSON', () => {
   const text = '{"toString":"}{","a\\"b":[{"a":1},{"a":2}],"constructor":"x","emoji":"\\ud83d\\ude00","n":null}';
-  expect(parseJsonBody(Buffer.from(text))).toEqual(JSON.parse(text));
+  expect(parseJsonBody(Buffer.from(text), 'malformed_json')).toEqual(JSON.parse(text));
   expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
 });
 

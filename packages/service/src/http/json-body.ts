@@ -1,4 +1,5 @@
-import { problem } from '@drydock/contracts/platform/problem';
+import type { BodyRefusals } from '@drydock/contracts/platform/endpoint';
+import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import sjson from 'secure-json-parse';
 import { findJsonFault } from './json-scan';
 
@@ -7,18 +8,21 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const contentTypeForm = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 const loneSurrogate = /\p{Surrogate}/u;
 
-const notJson = (internal: string) => problem('invalid_json', { internal });
-
-export function assertJsonContentType(contentType: string | undefined, contentEncoding: string | undefined): void {
-  if (contentType === undefined || !contentTypeForm.test(contentType) || contentEncoding !== undefined)
-    throw problem('invalid_content_type');
+/** Throws `code` for a body of another type, or with an encoding. */
+export function assertJsonContentType(
+  code: BodyRefusals['otherType'],
+  contentType: string | undefined,
+  contentEncoding: string | undefined,
+): void {
+  if (contentType === undefined || !contentTypeForm.test(contentType) || contentEncoding !== undefined) throw problem(code);
 }
 
 /**
- * The value of a JSON body. Throws 422 `invalid_json` for what is no JSON and for what is, but means trouble further on: duplicate or prototype
+ * The value of a JSON body. Throws `code` for what is no JSON and for what is, but means trouble further on: duplicate or prototype
  * keys, nesting without end, numbers beyond a double, NUL (Postgres cannot store it) and half surrogate pairs.
  */
-export function parseJsonBody(bytes: Uint8Array): unknown {
+export function parseJsonBody(bytes: Uint8Array, code: BodyRefusals['notJson']): unknown {
+  const notJson = (internal: string): Problem => problem(code, { internal });
   let text: string;
   let value: unknown;
   try {
@@ -29,27 +33,27 @@ export function parseJsonBody(bytes: Uint8Array): unknown {
   // secure-json-parse would strip it.
   if (text.startsWith('\ufeff')) throw notJson('a byte order mark');
   // Before parsing: JSON.parse itself recurses.
-  const fault = findJsonFault(text);
-  if (fault !== undefined) throw notJson(fault);
+  const ambiguity = findJsonFault(text);
+  if (ambiguity !== undefined) throw notJson(ambiguity);
   try {
     value = sjson.parse(text, undefined, { protoAction: 'error', constructorAction: 'error' });
   } catch {
     // What the parser says quotes the body, and the body may hold a secret.
     throw notJson('syntax, or a prototype key');
   }
-  assertStorable(value);
+  const fault = findUnstorable(value);
+  if (fault !== undefined) throw notJson(fault);
   return value;
 }
 
-function assertStorable(value: unknown): void {
-  if (typeof value === 'string') {
-    if (value.includes('\0') || loneSurrogate.test(value)) throw notJson('NUL or a lone surrogate');
-  } else if (typeof value === 'number') {
-    if (!Number.isFinite(value)) throw notJson('a number beyond a double');
-  } else if (typeof value === 'object' && value !== null) {
-    for (const [key, member] of Object.entries(value)) {
-      assertStorable(key);
-      assertStorable(member);
-    }
+/** Why Postgres or a double could not hold `value`; undefined when they can. */
+function findUnstorable(value: unknown): string | undefined {
+  if (typeof value === 'string') return value.includes('\0') || loneSurrogate.test(value) ? 'NUL or a lone surrogate' : undefined;
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : 'a number beyond a double';
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [key, member] of Object.entries(value)) {
+    const fault = findUnstorable(key) ?? findUnstorable(member);
+    if (fault !== undefined) return fault;
   }
+  return undefined;
 }

@@ -1,4 +1,4 @@
-import type { EndpointDefinition, PathParameter } from '@drydock/contracts/platform/endpoint';
+import { type BodyRefusals, bodyRefusalsOf, type EndpointDefinition, type PathParameter } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ProblemField } from '@drydock/contracts/platform/problems';
 import { z } from 'zod';
@@ -30,16 +30,17 @@ export const nobodysId = '00000000-0000-7000-8000-000000000000';
 const strictly = (schema: z.ZodObject): z.ZodObject => (schema.def.catchall === undefined ? schema.strict() : schema);
 
 /**
- * Builds, once per endpoint, what turns a raw request into its parts. Throws 422 for query and body.
+ * Builds, once per endpoint, what turns a raw request into its parts. Throws 422 for query and body, and for a body that cannot be read what the endpoint answers to it.
  * A malformed id is none of these: it becomes the id of no record, so that the handler answers it as it answers every record that the caller does not have.
  */
 export function requestParser(endpoint: EndpointDefinition): (raw: RawRequest) => Parsed {
   const readQuery = queryParser(endpoint);
   const body = endpoint.body === undefined ? undefined : strictly(endpoint.body);
+  const refusals = bodyRefusalsOf(endpoint);
   const params: Array<[string, PathParameter]> = Object.entries(endpoint.params ?? {});
   return (raw) => ({
     query: readQuery(raw.search),
-    ...(body === undefined ? { body: undefined, sentBody: undefined } : parseBody(body, raw)),
+    ...(body === undefined ? { body: undefined, sentBody: undefined } : parseBody(body, raw, refusals)),
     params: Object.fromEntries(params.map(([name, parameter]) => [name, readParameter(parameter, raw.params[name])])),
   });
 }
@@ -80,11 +81,11 @@ function parseQuery(schema: z.ZodObject, search: string): Record<string, unknown
   throw problem('invalid_request', { errors: [...repeated, ...(parsed.success ? [] : fieldIssues(parsed.error, input, 'query'))] });
 }
 
-function parseBody(schema: z.ZodObject, raw: RawRequest): Pick<Parsed, 'body' | 'sentBody'> {
+function parseBody(schema: z.ZodObject, raw: RawRequest, { notJson, otherType }: BodyRefusals): Pick<Parsed, 'body' | 'sentBody'> {
   let input: unknown = emptyBody;
   if (raw.body.length > 0) {
-    assertJsonContentType(raw.contentType, raw.contentEncoding);
-    input = parseJsonBody(raw.body);
+    assertJsonContentType(otherType, raw.contentType, raw.contentEncoding);
+    input = parseJsonBody(raw.body, notJson);
   }
   const parsed = schema.safeParse(input);
   if (parsed.success) return { body: parsed.data, sentBody: input };

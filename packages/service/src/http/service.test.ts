@@ -185,7 +185,7 @@ test('a body that is not JSON by its type or encoding is refused', async () => {
     { 'content-encoding': 'gzip' },
   ]) {
     const answer = await fixture.call({ method: 'POST', path: '/v1/things', body, headers: headers as Record<string, string> });
-    expect(answer.json).toMatchObject({ status: 422, code: 'invalid_content_type' });
+    expect(answer.json).toMatchObject({ status: 415, code: 'unsupported_media_type' });
   }
 });
 

@@ -65,6 +65,7 @@ export async function acceptWorkflow<Tx, Input>(
 export const followHeaders = (path: string, workflowId: string): Record<string, string> => ({
   location: `${path}/workflows/${workflowId}`,
   'retry-after': '1',
+  'x-workflow-id': workflowId,
 });
 
 /** How long a request waits for a worker, in seconds (decisions.md 1): then the work is cancelled, and nothing was started. */

@@ -3,7 +3,7 @@ import { type QueueBackend, serviceBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
 import { type WorkflowDefinition, workflowsFor } from '../definition/definition';
-import { fail } from '../definition/step-error';
+import { fail, retryLater } from '../definition/step-error';
 import { readWorkflowById } from '../store/read-workflow';
 import { currentText, leftovers } from '../testing/box';
 import { refillBox, workflow } from '../testing/refill-box';
@@ -74,6 +74,62 @@ describe.each(serviceBackends())('the engine over %s', (backend: QueueBackend) =
     const shown = await view(bad.workflowId);
     expect(shown.error?.code).toBe('step_failed');
     expect(shown.steps.map(({ status }) => status)).toEqual(['undone', 'failed']);
+  });
+
+  it('logs the start and the end of each attempt at a step and at its undo, with its number and how long it took', async () => {
+    const secret = 'hunter2';
+    const told = (isRoutine: boolean) =>
+      workflow({ kind: isRoutine ? 'told_quietly' : 'told', input: z.object({ secret: z.string() }), isRoutine })
+        .step('ask', {
+          run: async ({ attempt, input }) => {
+            if (attempt < 3) throw retryLater({ seconds: 0 });
+            return input.secret;
+          },
+          undo: async () => undefined,
+        })
+        .step('pass', {
+          run: async ({ attempt, input }) => {
+            if (attempt < 2) throw new Error('not now');
+            return input.secret;
+          },
+        })
+        .step('refuse', {
+          run: async () => {
+            throw fail('backup_tampered');
+          },
+        })
+        .build();
+    world.engine([told(false), told(true)]);
+    const linesOf = async (kind: string) => {
+      const { workflowId } = await world.start({ kind, input: { secret } });
+      await until(async () => {
+        await world.skipPauses();
+        return (await world.status(workflowId)) === 'failed';
+      });
+      return world.lines.filter((line) => line['workflow_id'] === workflowId && / (started|ended)$/.test(line.message));
+    };
+    const lines = await linesOf('told');
+    expect(lines.map(({ level, message, step, attempt, end }) => [level, message, step, attempt, end].join(' ').trim())).toEqual([
+      'info step started ask 1',
+      'debug step ended ask 1 wait',
+      'debug step started ask 2',
+      'debug step ended ask 2 wait',
+      'debug step started ask 3',
+      'info step ended ask 3 done',
+      'info step started pass 1',
+      'info step ended pass 1 again',
+      'info step started pass 2',
+      'info step ended pass 2 done',
+      'info step started refuse 1',
+      'info step ended refuse 1 failed',
+      'info undo started ask 1',
+      'info undo ended ask 1 done',
+    ]);
+    for (const { message, duration_ms: ms, total_ms: total } of lines.filter(({ message: text }) => text.endsWith('ended')))
+      expect([message, Number.isInteger(ms), Number(total) >= Number(ms)]).toEqual([message, true, true]);
+    expect(JSON.stringify(lines)).not.toContain(secret);
+    // What the clock begins every minute is no news.
+    expect(new Set((await linesOf('told_quietly')).map(({ level }) => level))).toEqual(new Set(['debug']));
   });
 
   it('gives every step and every hook the context of its worker, and refuses one that lacks something', async () => {

@@ -9,6 +9,7 @@ import { type AttemptEnd, attempt } from './attempt';
 import { type Execution, percentDone, type RunEnd, rowOf, stepContext } from './execution';
 import { backoffSeconds, endWorkflow, isOutOfReach, outnumberHosts, park, release, waitMaxSeconds } from './leave-claim';
 import { runUndo } from './run-undo';
+import { logAttempt } from './step-log';
 
 /** Runs the steps from `next` on, each checkpointed before the one after it starts, and the end after the last one. */
 export async function runForward<Context, Tx>(execution: Execution<Context, Tx>, next: number): Promise<RunEnd> {
@@ -40,6 +41,7 @@ function runStep<Context, Tx>(
     'workflow.attempt': attemptNumber,
   };
   const startedAtMs = performance.now();
+  const logEnd = logAttempt(execution, step, { what: 'step', attempt: attemptNumber });
   return withSpan(`${definition.kind}.${step.name}`, attributes, context.active(), async (span) => {
     const limits = {
       name: step.name,
@@ -56,6 +58,7 @@ function runStep<Context, Tx>(
     if (checkpointed.end === 'failed') markFailed(span, checkpointed.problem.code);
     else if (checkpointed.end === 'again') markFailed(span, checkpointed.error instanceof Error ? checkpointed.error.name : 'unknown');
     else if (checkpointed.end === 'left') markFailed(span, 'LeaseLost');
+    logEnd(checkpointed.end);
     stepEnded(definition.kind, step.name, checkpointed.end, (performance.now() - startedAtMs) / 1_000);
     return checkpointed;
   });

@@ -7,6 +7,7 @@ import { completeUndo } from '../store/workflow-states';
 import { type AttemptEnd, attempt } from './attempt';
 import { type Execution, type RunEnd, rowOf, stepContext } from './execution';
 import { backoffSeconds, endWorkflow, isOutOfReach, outnumberHosts, park, release, waitMaxSeconds } from './leave-claim';
+import { logAttempt } from './step-log';
 
 /** Takes steps back, `names` first to last, each recorded, then ends the workflow as failed with `problem`. An undo that fails for good calls staff. */
 export async function runUndo<Context, Tx>(
@@ -28,15 +29,18 @@ export async function runUndo<Context, Tx>(
 function undoStep<Context, Tx>(execution: Execution<Context, Tx>, step: StepDefinition<Context, Tx>): Promise<AttemptEnd<void>> {
   const { claim, lease, runner } = execution;
   const attributes = { 'workflow.id': claim.id, 'workflow.kind': claim.kind, 'workflow.step': step.name };
+  const attemptNumber = (rowOf(claim, step.name)?.undo_failures ?? 0) + 1;
+  const logEnd = logAttempt(execution, step, { what: 'undo', attempt: attemptNumber });
   return withSpan(`${claim.kind}.${step.name}.undo`, attributes, context.active(), async (span) => {
     const limits = { name: `undo of ${step.name}`, timeoutSeconds: step.timeoutSeconds, lease: lease.signal, stopping: runner.stopping };
     const ended = await attempt(limits, async (signal) => {
       faultpoint(stepPoint(claim.kind, step.name, 'undo_before'));
-      const given = stepContext(execution, step, { attempt: (rowOf(claim, step.name)?.undo_failures ?? 0) + 1, signal });
+      const given = stepContext(execution, step, { attempt: attemptNumber, signal });
       await step.undo?.(given, runner.context);
       if (faultpoint(stepPoint(claim.kind, step.name, 'undo_after_effect')) === 'repeat') await step.undo?.(given, runner.context);
     });
     if (ended.end === 'failed' || ended.end === 'again') markFailed(span, ended.error instanceof Error ? ended.error.name : 'unknown');
+    logEnd(ended.end);
     return ended;
   });
 }

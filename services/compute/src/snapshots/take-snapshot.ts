@@ -43,7 +43,8 @@ export const takeSnapshot = (context: HandlerContext) =>
       const waited = await waitForStep(database, workflowId, 'send', waitMs, { listener });
       if (waited.state === 'failed') throw problems[waited.problem.code].status === 422 ? problemOf(waited.problem) : providerUnavailable();
       const id = (waited.state === 'succeeded' ? sentSchema.parse(waited.output).snapshotId : null) ?? '';
-      const body = { id, description, status: 'creating', created_at: createdAt, size_gb: null } as const;
+      const snapshot = { id, description, status: 'creating', created_at: createdAt, size_gb: null } as const;
+      const body = { ...snapshot, workflow_id: workflowId };
       return { status: 202, headers: followHeaders(serverPath(params.serverId), workflowId), body };
     },
   }) satisfies AwaitHandlers<typeof endpoint, Tx, undefined, Accepted>;

@@ -28,7 +28,8 @@ export const takeBackup = (context: HandlerContext) =>
       const acceptance = { ...onDatabase(managed.id), definition: takeBackupWorkflow, input, action: 'database_backup.take' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       await insertBackup(tx, backup);
-      const body = viewBackup({ ...backup, status: 'queued', sequence: 0, archive: null, proof: null, completedAt: null });
+      const view = viewBackup({ ...backup, status: 'queued', sequence: 0, archive: null, proof: null, completedAt: null });
+      const body = { ...view, workflow_id: workflowId };
       return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

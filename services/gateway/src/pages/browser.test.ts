@@ -5,6 +5,7 @@
  * @processes
  */
 import { findProgram } from '@drydock/process/find-program';
+import { until } from '@drydock/testing/wait';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { type Bench, startBench } from '../../test/fixture';
@@ -41,6 +42,9 @@ async function open(path: string, options: BrowserContextOptions = {}): Promise<
   return { page, faults };
 }
 
+const isInView = (page: Page, box: { y: number } | null): boolean =>
+  box !== null && box.y >= 0 && box.y < (page.viewportSize()?.height ?? 0);
+
 /** What keeps people out who do not see or point. */
 async function barriers(page: Page): Promise<string[]> {
   // Not by a script element: the policy of the page would refuse it.
@@ -61,6 +65,14 @@ async function barriers(page: Page): Promise<string[]> {
     expect(await barriers(page)).toEqual([]);
     await page.getByRole('link', { name: 'The command', exact: true }).click();
     await page.getByRole('heading', { level: 1, name: 'The command' }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it('the address of an operation by its operationId opens it', async () => {
+    const { page, faults } = await open('/docs#restoreSiteBackup');
+    const heading = page.getByRole('heading', { name: /Overwrite the site's live files and database with the named backup/ });
+    await heading.first().waitFor();
+    await until(async () => isInView(page, await heading.first().boundingBox()), { timeoutMs: 60_000, what: 'the operation in view' });
     expect(faults).toEqual([]);
   });
 

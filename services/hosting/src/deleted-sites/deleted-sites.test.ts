@@ -142,6 +142,19 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     expect((await api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({ in_progress: true, can_backup: false });
   });
 
+  it.each([
+    ['is active', "status = 'active'"],
+    ['is waited for until it serves', 'serve_check_at = now()'],
+  ])('answers already_restored from when the site %s, although its restore has not ended, and not before', async (_state, change) => {
+    const { id, siteId } = await given();
+    const workflowId = workflowIdOf(await restore(id));
+    for (const told of [await restore(id), { json: Reflect.get(Object((await preflight(id)).json), 'refusal') }])
+      expect(told.json).toMatchObject({ code: 'operation_in_progress', workflow_id: workflowId });
+    await api.rows(`UPDATE sites SET ${change} WHERE id = $1`, [siteId]);
+    for (const told of [await restore(id), { json: Reflect.get(Object((await preflight(id)).json), 'refusal') }])
+      expect(told.json).toMatchObject({ code: 'already_restored', reason_code: 'already_restored' });
+  });
+
   it('refuses, and its preflight says so, while the platform is not offered in this world, and nothing is taken up', async () => {
     const sandbox = { ...owner, mode: 'sandbox' as const };
     for (const caller of [owner, sandbox]) {

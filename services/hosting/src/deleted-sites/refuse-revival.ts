@@ -7,10 +7,12 @@ import { offersPlatform } from '../sites/offers-platform';
 import { siteResourceKey } from '../sites/site-names';
 import type { DeletedSite } from './deleted-site.types';
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
+import { isLetGo } from './revived-site.store';
 
 /**
- * What endpoint 6 and its preflight answer: its own restore first while it runs, then the record's own reason, then whether there is a host to bring it back
- * to. Another work on the site is none of its business: it was brought back.
+ * What endpoint 6 and its preflight answer: its own restore first while it rebuilds the site, then the record's own reason, then whether there is a host to
+ * bring it back to. The row of the site says whether it is rebuilt, as it says so to whoever reads the site: one that is shown as active was restored, also
+ * while its restore still tidies up. Another work on the site is none of its business: it was brought back.
  */
 export async function refuseRevival(
   context: HandlerContext,
@@ -19,8 +21,8 @@ export async function refuseRevival(
   reason: DeletedSiteReason,
 ): Promise<Refusal | null> {
   const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(siteId));
-  const isAtWork = unfinished?.kind === restoreDeletedSiteWorkflow.kind ? refusalByWorkflow(unfinished) : null;
-  if (isAtWork !== null) return isAtWork;
+  const isRebuilding = unfinished?.kind === restoreDeletedSiteWorkflow.kind && !(await isLetGo(tx, siteId));
+  if (isRebuilding) return refusalByWorkflow(unfinished);
   if (reason !== '') return { code: reason, extra: { reason_code: reason } };
   return offersPlatform(context, platform, mode) ? null : { code: 'platform_unavailable' };
 }

@@ -1,5 +1,5 @@
 import { metadataSchema, timeOfId } from '@drydock/contracts/platform/values';
-import type { Tx } from '../database.store';
+import type { Reader, Tx } from '../database.store';
 import type { DeletedSite } from './deleted-site.types';
 
 /**
@@ -39,9 +39,16 @@ export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> 
   return count === 1;
 }
 
+/** A site that comes back and has not been let go: nobody but its restore has touched it. */
+const notLetGo = { status: 'suspended', serveCheckAt: null } as const;
+
+/** Whether the site is one again for its owner and its visitors, who write to it: it serves, or is waited for until it does. */
+export const isLetGo = async (tx: Reader, siteId: string): Promise<boolean> =>
+  (await tx.site.count({ where: { id: siteId, NOT: notLetGo } })) > 0;
+
 /** Gives the domain and the id back; a site that is not there is no error. False, and nothing happens, when it has been let go already. */
 export async function removeRevivedSite(tx: Tx, siteId: string): Promise<boolean> {
-  await tx.site.deleteMany({ where: { id: siteId, status: 'suspended', serveCheckAt: null } });
+  await tx.site.deleteMany({ where: { id: siteId, ...notLetGo } });
   return (await tx.site.count({ where: { id: siteId } })) === 0;
 }
 

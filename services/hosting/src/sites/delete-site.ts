@@ -26,6 +26,7 @@ export const deleteSite = (context: HandlerContext) =>
       const acceptance = { ...onSite(site.id), definition: deleteSiteWorkflow, input, action: 'site.delete' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       await changeStatus(tx, site.id, 'deleting');
-      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: viewSite({ ...site, status: 'deleting' }) };
+      const body = { ...viewSite({ ...site, status: 'deleting' }), workflow_id: workflowId };
+      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -8,7 +8,8 @@ import fs from 'node:fs';
 const listen = net.Server.prototype.listen;
 const path = process.env.DRYDOCK_APP_SOCKET;
 delete process.env.DRYDOCK_APP_SOCKET;
-let isFirst = true;
+// A process that the application forks has this, too, and is not the application.
+let isFirst = path !== undefined;
 net.Server.prototype.listen = function (...args) {
   if (!isFirst) return listen.apply(this, args);
   isFirst = false;

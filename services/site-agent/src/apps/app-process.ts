@@ -8,6 +8,7 @@ import { spawnInBox } from '@drydock/process/box';
 import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
 import type { Isolation } from '@drydock/process/isolation';
 import type { AppLog } from './app-log';
+import type { AppNetwork } from './app-network';
 import { appPreloadUrl } from './app-preload';
 
 const bootMs = 15_000;
@@ -29,6 +30,8 @@ export interface AppSettings {
   databaseUrl: string;
   /** As whom it runs; null: as this process. */
   uid: number | null;
+  /** Its own network; null where it shares the machine's. */
+  network: AppNetwork | null;
   onStart(child: GuardedChild): void;
 }
 
@@ -110,7 +113,13 @@ export class AppProcess {
 }
 
 /** Nothing of our own environment is handed down. */
-async function spawnApp({ isolation, filesDir, databaseUrl, uid }: AppSettings): Promise<{ child: GuardedChild; socketFile: string }> {
+async function spawnApp({
+  isolation,
+  filesDir,
+  databaseUrl,
+  uid,
+  network,
+}: AppSettings): Promise<{ child: GuardedChild; socketFile: string }> {
   const common = { PATH: '/usr/local/bin:/usr/bin:/bin', NODE_ENV: 'production', PORT: '0', DATABASE_URL: databaseUrl };
   const stdio: ['ignore', 'pipe', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe', 'pipe'];
   const args = ['--import', appPreloadUrl];
@@ -125,7 +134,7 @@ async function spawnApp({ isolation, filesDir, databaseUrl, uid }: AppSettings):
   }
   const child = await spawnInBox({
     isolation,
-    command: [process.execPath, ...args, '/site/app.js'],
+    command: [process.execPath, ...(network?.nodeArgs ?? []), ...args, '/site/app.js'],
     env: { ...common, HOME: '/site', DRYDOCK_APP_SOCKET: `/tmp/${socketName}` },
     account: uid,
     mounts: [{ from: filesDir, to: '/site', writable: true }],
@@ -133,7 +142,9 @@ async function spawnApp({ isolation, filesDir, databaseUrl, uid }: AppSettings):
     limits,
     stdio,
     onOrphan: 'SIGKILL',
+    ...(network !== null && { ownNetwork: { ports: network.ports } }),
   });
+  network?.serve(child);
   return { child, socketFile: path.join(child.root, 'tmp', socketName) };
 }
 

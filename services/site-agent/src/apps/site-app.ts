@@ -7,6 +7,7 @@ import type { Log } from '@drydock/service/telemetry/log';
 import type { Release } from '../releases/release';
 import type { SiteFolder } from '../sites/site-folder';
 import { AppLog } from './app-log';
+import type { AppNetwork } from './app-network';
 import { AppRunner } from './app-runner';
 
 interface SiteAppSettings {
@@ -16,6 +17,7 @@ interface SiteAppSettings {
   isolation: Isolation;
   /** Whether applications run where nothing keeps them apart. */
   isRiskTaken: boolean;
+  network: AppNetwork | null;
   isDiskFull(): boolean;
   onStart(child: GuardedChild): void;
   log: Log;
@@ -34,8 +36,8 @@ export class SiteApp {
 
   /** For one release: its folder, its database. */
   openRunner(filesDir: string, databaseUrl: string): AppRunner {
-    const { uid, isolation, isRiskTaken, isDiskFull, onStart, log } = this.settings;
-    const settings = { filesDir, databaseUrl, log: this.printed, uid, isolation, isRiskTaken, isDiskFull, onStart };
+    const { uid, isolation, isRiskTaken, network, isDiskFull, onStart, log } = this.settings;
+    const settings = { filesDir, databaseUrl, log: this.printed, uid, isolation, isRiskTaken, network, isDiskFull, onStart };
     return new AppRunner(settings, { next: () => this.nextGeneration() }, log);
   }
 

@@ -13,8 +13,14 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 import { SitesCluster } from './sites-cluster';
 
 /*
- * The network of a box is that of the machine, so an application would reach a port of the sites' cluster. It may know every name and password: its own are in its environment.
+ * Where a box has no network of its own, an application would reach a port of the sites' cluster. It may know every name and password: its own
+ * are in its environment.
  */
+const actual = jest.requireActual<typeof import('@drydock/process/isolation')>('@drydock/process/isolation');
+jest.mock('@drydock/process/isolation', () => ({
+  detectIsolation: () => actual.detectIsolation(),
+  detectBoxNetwork: () => Promise.resolve({ kind: 'machine', reason: 'a machine that cannot' }),
+}));
 
 let folder: string;
 let cluster: PostgresServer;

@@ -66,6 +66,11 @@ export class DatabaseEndpoint {
     return this.address.server;
   }
 
+  /** Serves a client that came another way than by this address: from an application's own network. */
+  accept(client: Socket): void {
+    this.address.accept(client);
+  }
+
   /** Ends every session that goes to an old database; those that still wait are kept and will get the new one. */
   endSessions(): void {
     for (const session of this.sessions) session.end();

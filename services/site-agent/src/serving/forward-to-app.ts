@@ -45,13 +45,30 @@ function relay(request: IncomingMessage, response: ServerResponse, { agent, sock
     response.once('close', () => upstream.destroy());
     upstream.once('error', (error) => reject(new AppDown('the application did not answer', { cause: error })));
     upstream.once('response', (answer) => {
-      for (const [name, value] of pairsOf(forwarded(answer.rawHeaders))) response.appendHeader(name, value);
-      response.writeHead(answer.statusCode ?? 502, answer.statusMessage);
+      try {
+        passHead(answer, response);
+      } catch (error) {
+        upstream.destroy();
+        reject(new AppDown('the application answered what is no HTTP', { cause: error }));
+        return;
+      }
       pipeline(answer, response).then(resolve, reject);
     });
     // A body that breaks off ends the request to the application, whose error says so.
     pipeline(request, upstream).catch(() => undefined);
   });
+}
+
+/** Throws where Node can read an answer and not write it, as one with the status 000. Nothing of it is sent then. */
+function passHead(answer: IncomingMessage, response: ServerResponse): void {
+  const headers = pairsOf(forwarded(answer.rawHeaders));
+  try {
+    for (const [name, value] of headers) response.appendHeader(name, value);
+    response.writeHead(answer.statusCode ?? 502, answer.statusMessage);
+  } catch (error) {
+    for (const [name] of headers) response.removeHeader(name);
+    throw error;
+  }
 }
 
 const pairsOf = (raw: readonly string[]): [string, string][] =>

@@ -16,8 +16,10 @@ import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import { pointDurably } from '@drydock/process/durable-file';
 import { faultpoint } from '@drydock/process/faultpoint';
 import type { GuardedChild } from '@drydock/process/guarded-child';
-import type { Isolation } from '@drydock/process/isolation';
+import type { BoxNetwork, Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';
+import { AppNetwork } from '../apps/app-network';
+import type { OutgoingPolicy } from '../apps/outgoing';
 import { SiteApp } from '../apps/site-app';
 import { Content } from '../content/content';
 import type { PagePlaces } from '../content/page-places';
@@ -53,6 +55,10 @@ export interface SiteSurroundings {
   diskBytes: number;
   /** How what touches a site's content is kept to it. */
   isolation: Isolation;
+  /** Whether an application has a network of its own. */
+  network: BoxNetwork;
+  /** Where applications may connect to from a network of their own. */
+  outgoing: OutgoingPolicy;
   /** Whether applications run where nothing keeps them apart. */
   isRiskTaken: boolean;
   /** One change of a site after the other: what jobs do to its releases comes between its other changes. */
@@ -91,7 +97,6 @@ export class Site {
     this.releases = new ReleaseStore(folder, around.cluster, around.removal);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
     const isDiskFull = (): boolean => this.disk.areFilesFull;
-    this.app = new SiteApp({ ...this.around, folder, uid: record.uid, isDiskFull, onStart });
     this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.around.log });
     const { cluster, budget, newcomers } = around;
     this.endpoint = new DatabaseEndpoint({
@@ -106,6 +111,15 @@ export class Site {
       isDiskFull: () => this.disk.isDatabaseClosed,
       isServed: (database) => [...this.served].some((release) => release.database === database),
     });
+    const network =
+      around.network.kind === 'machine'
+        ? null
+        : new AppNetwork({
+            databasePort: record.database_port,
+            acceptDatabase: (client) => this.endpoint.accept(client),
+            policy: around.outgoing,
+          });
+    this.app = new SiteApp({ ...this.around, folder, uid: record.uid, network, isDiskFull, onStart });
     const watch = (child: GuardedChild): void => this.watch(child, 'job');
     this.disk = new SiteDisk({ ...this.around, uid: record.uid, role: record.role, endpoint: this.endpoint, watch });
   }
@@ -339,6 +353,13 @@ export class Site {
     return `postgresql://${role}:${password}@${this.around.host}:${port}/${database}`;
   }
 
+  /** In its own network the application finds the same address at its loopback, whatever address this host has. */
+  private appUrl(database: string): string {
+    const url = new URL(this.endpointUrl(database));
+    if (this.around.network.kind === 'own') url.hostname = '127.0.0.1';
+    return url.href;
+  }
+
   private async openRelease(releaseId: string): Promise<Release> {
     const { database } = await this.requireRelease(releaseId);
     const url = this.endpointUrl(database);
@@ -346,7 +367,7 @@ export class Site {
       releaseId,
       database,
       filesDir: this.folder.filesDir(releaseId),
-      openApp: (filesDir) => this.app.openRunner(filesDir, url),
+      openApp: (filesDir) => this.app.openRunner(filesDir, this.appUrl(database)),
       openContent: (filesDir) => this.openContent(filesDir, url, database),
     });
     this.served.add(release);

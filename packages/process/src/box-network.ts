@@ -1,0 +1,44 @@
+import type { ChildProcess } from 'node:child_process';
+import { Server } from 'node:net';
+
+/** The descriptor by which the program below hands over what it has opened; the box's command never has it. */
+export const handOverFd = 8;
+/** Below this only root may listen, in a network of one's own as well: nothing in a box can take such a port. */
+export const privilegedPorts = 1_024;
+
+/**
+ * Runs in the box's network while the box is being made, with rights that the command does not get: listens at the ports that its arguments
+ * name and hands each listening socket over. A socket stays in the network that it was opened in, so the process that gets it accepts what
+ * the box connects to, and has nothing to do in that network itself.
+ */
+export const handOverSource = `
+const net = require('node:net');
+const fail = (error) => { process.stderr.write(error.message); process.exit(1); };
+(async () => {
+  for (const port of process.argv.slice(1).map(Number)) {
+    const server = net.createServer();
+    await new Promise((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', resolve));
+    await new Promise((resolve, reject) => process.send({ port }, server, (error) => (error ? reject(error) : resolve())));
+  }
+  process.disconnect();
+  process.exit(0);
+})().catch(fail);
+`;
+
+/** What listens in a box's network, by port. */
+export type BoxListeners = ReadonlyMap<number, Server>;
+
+/** Resolves when every port has its listener; never, when no box comes to be. The listeners are closed when the box ends. */
+export function takeListeners(child: ChildProcess, ports: readonly number[]): Promise<BoxListeners> {
+  const taken = new Map<number, Server>();
+  return new Promise((resolve) => {
+    if (ports.length === 0) resolve(taken);
+    child.on('message', ({ port }: { port: number }, handle: unknown) => {
+      if (handle instanceof Server) taken.set(port, handle);
+      if (taken.size === ports.length) resolve(taken);
+    });
+    child.once('exit', () => {
+      for (const server of taken.values()) server.close();
+    });
+  });
+}

@@ -1,0 +1,96 @@
+import { connect, type Socket } from 'node:net';
+import type { Occupant } from './session-places';
+
+/** How long a backend may take to notice that its client has gone. After that it is ended, again and again until it is. */
+const leavingMs = 1_000;
+/** What is left to say to a client is taken within this, or not at all. */
+const lastWordsMs = 10_000;
+
+export interface EndpointSessionOptions {
+  /** Where the server listens. */
+  port: number;
+  /** What the client said, passed on to the server. */
+  first: Buffer;
+  /** Ends the backend of the session by our port. */
+  endBackend: (port: number) => Promise<void>;
+  onAnswer: () => void;
+  /** Called when the socket to the server has closed, and with it its backend has ended. */
+  onOver: () => void;
+}
+
+/** A client's way to a server. What counts is the backend, which may work on for a while when the client has gone. */
+export class EndpointSession implements Occupant {
+  readonly origin: string;
+  /** Whether a server has accepted the connection, and whether it has said something. */
+  isTaken = false;
+  isAnswered = false;
+  private readonly client: Socket;
+  private readonly upstream: Socket;
+  private readonly options: EndpointSessionOptions;
+  private ending: NodeJS.Timeout | undefined;
+
+  constructor(client: Socket, options: EndpointSessionOptions) {
+    this.client = client;
+    this.options = options;
+    this.origin = client.remoteAddress ?? '';
+    this.upstream = connect({ host: '127.0.0.1', port: options.port, noDelay: true });
+    this.upstream.on('error', () => undefined);
+    this.upstream.once('connect', () => {
+      this.isTaken = true;
+    });
+    this.upstream.once('data', (answer) => this.passOn(answer));
+    this.upstream.once('close', () => {
+      clearInterval(this.ending);
+      client.off('close', this.leave);
+      options.onOver();
+    });
+    client.once('close', this.leave);
+    this.upstream.write(options.first);
+  }
+
+  get port(): number | undefined {
+    return this.upstream.localPort;
+  }
+
+  /** Ends it from our side. Its backend is given the time to end by itself. */
+  end(): void {
+    this.client.destroy();
+    this.leave();
+  }
+
+  /** Leaves the server at once; what becomes of the client is up to the caller. */
+  abandon(): void {
+    this.upstream.destroy();
+  }
+
+  /** Ends the client when it has taken what was said to it. */
+  finish(): void {
+    this.client.destroySoon();
+    this.client.setTimeout(lastWordsMs, () => this.client.destroy());
+  }
+
+  private passOn(answer: Buffer): void {
+    const { client, upstream } = this;
+    this.isAnswered = true;
+    this.options.onAnswer();
+    if (client.destroyed) {
+      upstream.resume();
+      return;
+    }
+    client.write(answer);
+    client.pipe(upstream);
+    upstream.pipe(client);
+  }
+
+  /** Postgres hears that the client has gone when it reads on. What it works on until then may be a statement without end. */
+  private readonly leave = (): void => {
+    const { upstream } = this;
+    if (this.ending !== undefined || upstream.destroyed) return;
+    upstream.unpipe();
+    upstream.end();
+    upstream.resume();
+    this.ending = setInterval(() => {
+      if (upstream.localPort !== undefined) void this.options.endBackend(upstream.localPort).catch(() => undefined);
+    }, leavingMs);
+  };
+}

@@ -1,0 +1,144 @@
+/** A session with the server that serves: it has its place until its backend has ended. */
+export interface Occupant {
+  /** The address that its client comes from. */
+  readonly origin: string;
+  /** Our own port towards the server, by which that knows the session. Undefined until it is connected. */
+  readonly port: number | undefined;
+  /** Begins to end it. */
+  end: () => void;
+}
+
+interface Waiter {
+  origin: string;
+  enter: () => void;
+}
+
+export interface SessionPlacesOptions {
+  /** How many sessions there may be as long as one of them has not logged in. */
+  places: () => number;
+  /** How long a session may take to log in before another one from its own address may have its place, in milliseconds. */
+  graceMs: number;
+  /** The ports of the sessions that the server has let in. */
+  readKnownPorts: () => Promise<ReadonlySet<number>>;
+}
+
+/** From one look to the next, in milliseconds. */
+const againMs = 100;
+
+/**
+ * The places of a server whose sessions we cannot read: only the server knows who has logged in. It is asked when all places are taken. Then the oldest session that
+ * has not logged in ends, of the address that has most of these. So nobody keeps others out who does not log in. When all have logged in, one more is let through at a
+ * time, and the server itself refuses it.
+ */
+export class SessionPlaces {
+  private readonly options: SessionPlacesOptions;
+  /** With the time of their coming, on the process' clock; the oldest first. */
+  private readonly here = new Map<Occupant, number>();
+  private readonly leaving = new Set<Occupant>();
+  /** By the client, in the order of their coming. */
+  private readonly waiting = new Map<object, Waiter>();
+  /** The ports that had logged in at the last look. */
+  private known: ReadonlySet<number> = new Set();
+  private isLooking = false;
+  private later: NodeJS.Timeout | undefined;
+
+  constructor(options: SessionPlacesOptions) {
+    this.options = options;
+  }
+
+  /** Calls `enter` when there is a place, which is taken by `add` at once. */
+  wait(client: object, waiter: Waiter): void {
+    this.waiting.set(client, waiter);
+    this.goOn();
+  }
+
+  /** The client has gone. Harmless when it does not wait. */
+  forget(client: object): void {
+    this.waiting.delete(client);
+  }
+
+  /** Gives a place. What this returns gives it back, once the backend has ended. */
+  add(occupant: Occupant): () => void {
+    this.here.set(occupant, performance.now());
+    return () => {
+      this.here.delete(occupant);
+      this.leaving.delete(occupant);
+      this.goOn();
+    };
+  }
+
+  private get free(): number {
+    return Math.max(0, this.options.places() - this.here.size);
+  }
+
+  private goOn(): void {
+    while (this.waiting.size > 0 && this.free > 0) this.letIn();
+    if (this.waiting.size > 0 && !this.isLooking && this.later === undefined) void this.look();
+  }
+
+  private letIn(): void {
+    const [next] = this.queue();
+    if (next === undefined) return;
+    const [client, waiter] = next;
+    this.waiting.delete(client);
+    waiter.enter();
+  }
+
+  private async look(): Promise<void> {
+    this.isLooking = true;
+    const asked = [...this.here.keys()];
+    const known = await this.options.readKnownPorts().catch(() => null);
+    this.isLooking = false;
+    // What is not known to be anybody's is not taken. The server itself ends whoever takes too long.
+    if (known !== null) {
+      this.known = known;
+      this.makeRoom(new Set(asked));
+    }
+    this.later = setTimeout(() => {
+      this.later = undefined;
+      this.goOn();
+    }, againMs);
+  }
+
+  /** Nobody is judged who came after the server was asked. */
+  private makeRoom(asked: ReadonlySet<Occupant>): void {
+    const strangers = [...this.here.keys()].filter((occupant) => this.isStranger(occupant));
+    if (strangers.length === 0) {
+      this.letIn();
+      return;
+    }
+    for (const [, waiter] of this.queue().slice(this.free + this.leaving.size)) {
+      const remaining = strangers.filter((stranger) => !this.leaving.has(stranger));
+      const victim = this.victimOf(remaining, waiter);
+      if (victim === undefined || !asked.has(victim)) return;
+      this.leaving.add(victim);
+      victim.end();
+    }
+  }
+
+  /** Undefined while the one whose turn it is may still log in, and the waiter's address has its share. */
+  private victimOf(strangers: readonly Occupant[], waiter: Waiter): Occupant | undefined {
+    const counts = countOrigins(strangers);
+    const most = Math.max(...counts.values());
+    const victim = strangers.find(({ origin }) => counts.get(origin) === most);
+    if (victim === undefined || most > (counts.get(waiter.origin) ?? 0) + 1) return victim;
+    const hereForMs = performance.now() - (this.here.get(victim) ?? 0);
+    return hereForMs >= this.options.graceMs ? victim : undefined;
+  }
+
+  /** Who waits, in the order of their turns: those first whose address has fewest sessions that have not logged in. */
+  private queue(): [client: object, waiter: Waiter][] {
+    const counts = countOrigins([...this.here.keys()].filter((occupant) => this.isStranger(occupant)));
+    return [...this.waiting].sort(([, one], [, other]) => (counts.get(one.origin) ?? 0) - (counts.get(other.origin) ?? 0));
+  }
+
+  private isStranger({ port }: Occupant): boolean {
+    return port === undefined || !this.known.has(port);
+  }
+}
+
+function countOrigins(occupants: readonly Occupant[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { origin } of occupants) counts.set(origin, (counts.get(origin) ?? 0) + 1);
+  return counts;
+}

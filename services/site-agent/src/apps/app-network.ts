@@ -1,0 +1,52 @@
+import type { Server, Socket } from 'node:net';
+import type { BoxedChild } from '@drydock/process/box';
+import { Outgoing, type OutgoingPolicy } from './outgoing';
+import { OutgoingDialler } from './outgoing-dialler';
+import { outgoingPreloadUrl } from './outgoing-preload';
+
+/** Inside the application's network, which nobody else is in. Its processes cannot listen below 1024. */
+const ports = { proxy: 1_021, dialler: 1_022 };
+/** Connections of the application's that are open at once, at each of the two. */
+const acceptedMax = 128;
+
+/** What an application finds in its own network: its database where it always was, and the way out. */
+export class AppNetwork {
+  private readonly databasePort: number;
+  private readonly acceptDatabase: (client: Socket) => void;
+  private readonly outgoing: Outgoing;
+  private readonly dialler: OutgoingDialler;
+
+  constructor(options: { databasePort: number; acceptDatabase: (client: Socket) => void; policy: OutgoingPolicy }) {
+    this.databasePort = options.databasePort;
+    this.acceptDatabase = options.acceptDatabase;
+    this.outgoing = new Outgoing(options.policy);
+    this.dialler = new OutgoingDialler(this.outgoing);
+  }
+
+  /** To be opened in the box. */
+  get ports(): readonly number[] {
+    return [this.databasePort, ports.proxy, ports.dialler];
+  }
+
+  readonly nodeArgs = ['--import', outgoingPreloadUrl(ports)];
+
+  /** Serves what one box connects to. What is still open when the box ends is closed, whatever the other side does. */
+  serve({ listeners, exited }: Pick<BoxedChild, 'listeners' | 'exited'>): void {
+    const clients = new Set<Socket>();
+    const serveAt = (port: number, accept: (client: Socket) => void): Server | undefined =>
+      listeners.get(port)?.on('connection', (client) => {
+        clients.add(client);
+        client.once('close', () => clients.delete(client));
+        accept(client);
+      });
+    serveAt(this.databasePort, this.acceptDatabase);
+    const ways = [
+      serveAt(ports.proxy, (client) => this.outgoing.accept(client)),
+      serveAt(ports.dialler, (client) => this.dialler.accept(client)),
+    ];
+    for (const way of ways) if (way) Object.assign(way, { maxConnections: acceptedMax, allowHalfOpen: true });
+    void exited.then(() => {
+      for (const client of clients) client.destroy();
+    });
+  }
+}
