@@ -21,7 +21,7 @@ import { compareDatabases } from '@drydock/postgres/upgrade/copy/compare';
 import { copyData } from '@drydock/postgres/upgrade/copy/copy-data';
 import { copySchema } from '@drydock/postgres/upgrade/copy/copy-schema';
 import { finishTarget } from '@drydock/postgres/upgrade/finish';
-import { makeEmptyRestored, makeMentionedRoles } from '@drydock/postgres/upgrade/restored-database';
+import { makeEmptyRestored, makeMentionedRoles, ownersOf } from '@drydock/postgres/upgrade/restored-database';
 import { type Move, withStage } from '@drydock/postgres/upgrade/session';
 import { UpgradeError } from '@drydock/postgres/upgrade/upgrade-error';
 import pg from 'pg';
@@ -92,7 +92,7 @@ async function dump({ database, archive, ...setup }: DumpSetup, { openChannel, p
     const login = await makeReader({ admin: server.client, database: database.databaseName, tag });
     try {
       const { manifestMac, manifestSha256, sizeBytes, rawBytes } = await pack({
-        roots: [streamRoot(root, dumpDatabase({ url: loginUrl(database.url, login, database.databaseName) }))],
+        roots: [streamRoot(root, dumpDatabase({ url: loginUrl(database.url, login, database.databaseName), withOwners: true }))],
         sink: archives.sink,
         key: [decodeKeys(archive.keys)],
         identity: { archiveId: archive.archive_id, siteId: setup.database_id, orgId: archive.org_id, sequence: archive.sequence },
@@ -150,7 +150,7 @@ async function verifyDump(setup: VerifySetup, { openChannel, progress }: Program
   }
 }
 
-/** Into the target of a restore, as the database's owner, from empty. The counts are compared by the load, and a row is read back by the owner. */
+/** Into the target of a restore, each object as its owner, from empty. The counts are compared by the load, and a row is read back by the owner. */
 async function loadDump({ archive, move }: LoadSetup, { openChannel, progress }: ProgramContext): Promise<LoadedDump> {
   const archives = remoteArchives(openChannel());
   try {
@@ -168,6 +168,7 @@ async function loadDump({ archive, move }: LoadSetup, { openChannel, progress }:
         role: owner,
         sections: sectionsInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root })),
         makeRoles: async (roles) => makeMentionedRoles(await stage.server('target'), roles),
+        owners: ownersOf(stage),
         onProgress: ({ tablesLoaded, tablesTotal }) => progress(tablesLoaded / Math.max(tablesTotal, 1)),
       });
       const readFrom = await readOneRow(await stage.loader(owner), manifest);

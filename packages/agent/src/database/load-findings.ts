@@ -2,7 +2,7 @@ import type { Finding } from '@drydock/contracts/platform/preflight';
 import { z } from 'zod';
 
 const loadFindingSchema = z.strictObject({
-  kind: z.enum(['not_validated', 'not_restored', 'not_populated']),
+  kind: z.enum(['not_validated', 'not_restored', 'not_populated', 'owner_changed']),
   object: z.string(),
   reason: z.string(),
 });
@@ -19,6 +19,7 @@ const sentences: Record<z.infer<typeof loadFindingSchema>['kind'], (object: stri
     `${object} holds for new rows; rows of the backup do not satisfy it: ${reason}. Mend them, then validate the constraint.`,
   not_restored: (object, reason) => `${object} is not there: ${reason}.`,
   not_populated: (object, reason) => `${object} is there without its contents, which cannot be computed: ${reason}.`,
+  owner_changed: (object, reason) => `The database's owner owns this now: ${object}. The cause: ${reason}.`,
 };
 
 /** The findings as preflights and workflows tell them. */

@@ -24,10 +24,23 @@ export async function runWithCustomersPath(client: pg.ClientBase, text: string, 
   try {
     await runStatement(client, text);
   } catch (error) {
-    if (!(error instanceof pg.DatabaseError) || !undefinedCodes.has(error.code ?? '')) throw error;
+    if (!isUndefined(error)) throw error;
     // The first error is the one to report: the second may only say that the path is of no use either.
     await runAgain(client, text, searchPath).catch(() => Promise.reject(error));
   }
+}
+
+/** Names something that is not there, or not on the path. */
+export const isUndefined = (error: unknown): boolean => error instanceof pg.DatabaseError && undefinedCodes.has(error.code ?? '');
+
+/** Gives the path to the functions of the session's role, until what is returned takes it from them in a session of that role. */
+export async function lendCustomersPath(client: pg.ClientBase, searchPath: string): Promise<(client: pg.ClientBase) => Promise<void>> {
+  const functions = functionSchema.parse((await client.query(functionsSql)).rows);
+  const change = async (session: pg.ClientBase, what: string): Promise<void> => {
+    for (const { kind, name: routine } of functions) await runStatement(session, `alter ${kind} ${routine} ${what}`);
+  };
+  await change(client, `set search_path = ${pathList(searchPath)}`);
+  return (session) => change(session, 'reset search_path');
 }
 
 async function runAgain(client: pg.ClientBase, text: string, searchPath: string): Promise<void> {

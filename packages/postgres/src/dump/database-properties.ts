@@ -18,7 +18,15 @@ export const propertiesSchema = z.strictObject({
   grants: z.array(grantSchema),
   /** The settings of the database, and those of its owner in it. */
   settings: z.array(z.strictObject({ is_owners: z.boolean(), key: z.string(), value: z.string() })),
-  large_objects: z.array(z.strictObject({ oid: z.int(), comment: z.string().nullable(), grants: z.array(grantSchema).nullable() })),
+  large_objects: z.array(
+    z.strictObject({
+      oid: z.int(),
+      /** Left out where it is the database's owner, and in dumps that do not say. */
+      owner: role.optional(),
+      comment: z.string().nullable(),
+      grants: z.array(grantSchema).nullable(),
+    }),
+  ),
 });
 export type DatabaseProperties = z.infer<typeof propertiesSchema>;
 
@@ -31,18 +39,21 @@ const propertiesSql = `select pg_catalog.pg_get_userbyid(d.datdba) as owner, pg_
     (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('is_owners', s.setrole <> 0, 'key', pg_catalog.split_part(kv, '=', 1),
         'value', pg_catalog.substr(kv, pg_catalog.strpos(kv, '=') + 1)) order by s.setrole, u.place), '[]')
       from pg_catalog.pg_db_role_setting s cross join lateral pg_catalog.unnest(s.setconfig) with ordinality u (kv, place) where s.setdatabase = d.oid and s.setrole in (0, d.datdba)) as settings,
-    (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('oid', m.oid::bigint, 'comment', pg_catalog.obj_description(m.oid, 'pg_largeobject'),
+    (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('oid', m.oid::bigint, 'owner', pg_catalog.pg_get_userbyid(m.lomowner), 'comment', pg_catalog.obj_description(m.oid, 'pg_largeobject'),
         'grants', ${grantsOf('m.lomacl')}) order by m.oid), '[]')
-      from pg_catalog.pg_largeobject_metadata m where m.lomacl is not null or pg_catalog.obj_description(m.oid, 'pg_largeobject') is not null) as large_objects,
+      from pg_catalog.pg_largeobject_metadata m where m.lomacl is not null or m.lomowner <> d.datdba or pg_catalog.obj_description(m.oid, 'pg_largeobject') is not null) as large_objects,
     coalesce((select pg_catalog.substr(kv, 13) from pg_catalog.pg_db_role_setting s cross join lateral pg_catalog.unnest(s.setconfig) kv
       where kv ~ '^search_path=' and s.setdatabase in (0, d.oid) and s.setrole in (0, d.datdba) order by s.setdatabase <> 0 and s.setrole <> 0 desc, s.setrole <> 0 desc limit 1),
       '"$user", public') as search_path
   from pg_catalog.pg_database d where d.datname = pg_catalog.current_database()`;
 
-export async function readProperties(client: pg.ClientBase): Promise<DatabaseProperties> {
+export async function readProperties(client: pg.ClientBase, withOwners = false): Promise<DatabaseProperties> {
   const properties = propertiesSchema.parse((await client.query(propertiesSql)).rows[0]);
   const isCustomers = ({ grantee }: { grantee: string | null }): boolean => grantee === null || !transferRolePattern.test(grantee);
-  return { ...properties, grants: properties.grants.filter(isCustomers) };
+  const objects = properties.large_objects.map(({ owner, ...object }) =>
+    withOwners && owner !== properties.owner ? { ...object, owner } : object,
+  );
+  return { ...properties, grants: properties.grants.filter(isCustomers), large_objects: objects };
 }
 
 /** Settings that hold a list of names. */
@@ -52,12 +63,16 @@ export interface Target {
   database: string;
   owner: string;
   existing: ReadonlySet<string>;
+  /** The role of another owner in the dump that owns its objects here too; null: they are the database's owner's. */
+  ownerOf?: (dumped: string | null) => string | null;
 }
 
 interface PropertyStatement {
   text: string;
   /** What the statement restores. */
   object: string;
+  /** Who runs it; the database's owner when it is left out. */
+  owner?: string | null;
 }
 
 function grantStatements(
@@ -80,12 +95,19 @@ export function propertyStatements(properties: DatabaseProperties, target: Targe
   const here = `database ${name(database)}`;
   const comments =
     properties.comment === null ? [] : [{ object: here, text: `comment on ${here} is ${pg.escapeLiteral(properties.comment)}` }];
-  const objects = properties.large_objects.flatMap(({ oid, comment, grants }) => {
+  const objects = properties.large_objects.flatMap(({ oid, owner: dumpedOwner = properties.owner, comment, grants }) => {
     const object = `large object ${oid}`;
+    const runs = target.ownerOf?.(dumpedOwner) ?? null;
+    const holder = runs ?? owner;
     const said = comment === null ? [] : [{ object, text: `comment on ${object} is ${pg.escapeLiteral(comment)}` }];
     const given =
-      grants === null ? [] : [{ object, text: `revoke all on ${object} from ${name(owner)}` }, ...grantStatements(object, grants, roles)];
-    return [...said, ...given];
+      grants === null
+        ? []
+        : [
+            { object, text: `revoke all on ${object} from ${name(holder)}` },
+            ...grantStatements(object, grants, { ...target, owner: holder, dumpedOwner }),
+          ];
+    return [...said, ...given].map((statement) => ({ ...statement, owner: runs }));
   });
   const settings = properties.settings.map(({ is_owners: isOwners, key, value }) => {
     const subject = isOwners ? `role ${name(owner)} in ${here}` : here;

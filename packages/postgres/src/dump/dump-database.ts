@@ -13,6 +13,8 @@ import { dataPath, type Section, sectionPaths, textSection } from './section';
 export interface DumpRequest {
   /** A reader's, which may read everything, or the owner's where no table forces row security. No TLS. */
   url: string;
+  /** The dump says who owns what. Without it all belongs to whoever loads it. */
+  withOwners?: boolean;
   signal?: AbortSignal | undefined;
 }
 
@@ -51,23 +53,26 @@ interface Moment {
  * A moment of the database: its snapshot is open and its tables are locked in `client`, which is the one session that reads them. Another of ours would queue up behind
  * whoever waits for these locks to go, such as a TRUNCATE, and wait for ever. pg_dump takes none, but for those of views.
  */
-async function beginMoment(client: pg.Client, { url, signal }: DumpRequest, attempt = 1): Promise<Moment> {
+async function beginMoment(client: pg.Client, request: DumpRequest, attempt = 1): Promise<Moment> {
+  const { url, signal, withOwners = false } = request;
   try {
     await client.query('begin isolation level repeatable read read only');
     const { id: snapshotId, version, encoding } = snapshotSchema.parse((await client.query(snapshotSql)).rows[0]);
     const tables = await listTables(client);
     await lockTables(client);
     const policyRoles = await listPolicyRoles(client);
-    const properties = await readProperties(client);
-    const { pre, post } = await dumpBothSections({ url, snapshotId, areTablesLocked: true, tables: tables.length, signal });
-    const head: TablesFile = { format_version: 2, server_version_num: version, encoding, policy_roles: policyRoles, tables };
+    const properties = await readProperties(client, withOwners);
+    const owned = withOwners ? { isComplete: true, isMadeByOwners: true } : {};
+    const { pre, post } = await dumpBothSections({ url, snapshotId, areTablesLocked: true, tables: tables.length, signal, ...owned });
+    const format = withOwners ? 3 : 2;
+    const head: TablesFile = { format_version: format, server_version_num: version, encoding, policy_roles: policyRoles, tables };
     return { head, pre, post, properties };
   } catch (error) {
     if (!isPassing(error)) throw error;
     if (attempt === attemptsMax)
       throw asTransferError('dump_failed', 'somebody drops or alters tables again and again', error, { isPermanent: false });
     await client.query('rollback');
-    return beginMoment(client, { url, signal }, attempt + 1);
+    return beginMoment(client, request, attempt + 1);
   }
 }
 

@@ -74,9 +74,9 @@ async function* splitParts(content: AsyncIterable<Buffer>): AsyncGenerator<{ oid
   if (pending.length > 0) throw new TransferError('dump_malformed', 'the last large object is cut off');
 }
 
-/** Writes large objects under their old numbers, which rows refer to. `spend` waits for each answer of Postgres. Returns how many. */
+/** Writes large objects under their old numbers, which rows refer to, each by its owner's client. `spend` waits for each answer of Postgres. Returns how many. */
 export async function writeLargeObjects(
-  client: pg.ClientBase,
+  clientOf: (oid: number) => Promise<pg.ClientBase>,
   content: AsyncIterable<Buffer>,
   spend: (work: Promise<unknown>) => Promise<unknown> = (work) => work,
 ): Promise<number> {
@@ -84,6 +84,7 @@ export async function writeLargeObjects(
   let current = -1;
   let offset = 0;
   for await (const { oid, part } of splitParts(content)) {
+    const client = await clientOf(oid);
     if (oid === current) {
       await spend(client.query('select pg_catalog.lo_put($1::oid, $2::bigint, $3::bytea)', [oid, offset, part]));
       offset += part.length;

@@ -17,8 +17,8 @@ const tableSchema = z.strictObject({
 
 /** First section of a dump: what the data sections hold, by position. */
 export const tablesSchema = z.strictObject({
-  /** From 2 on there is database.json. */
-  format_version: z.union([z.literal(1), z.literal(2)]),
+  /** From 2 on there is database.json; 3 says who owns what, in the schema and of large objects. */
+  format_version: z.union([z.literal(1), z.literal(2), z.literal(3)]),
   server_version_num: z.int(),
   encoding: z.string(),
   /** Whom row security names: they must be there before the schema. Earlier dumps do not say. */

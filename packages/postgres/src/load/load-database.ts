@@ -1,39 +1,36 @@
 import type pg from 'pg';
 import type { Copied } from '../dump/copy-table';
-import { pathList, runWithCustomersPath } from '../dump/customer-path';
+import { pathList } from '../dump/customer-path';
 import { type DatabaseProperties, propertiesSchema, propertyStatements, rolesOfProperties } from '../dump/database-properties';
 import { writeLargeObjects } from '../dump/large-objects';
 import { hashRoots, qualify } from '../dump/list-tables';
 import { type DumpManifest, manifestSchema, readJson, sequencesSchema, type TablesFile, tablesSchema } from '../dump/manifest';
-import { dataPath, readText, type Section, sectionPaths, textBytesMax } from '../dump/section';
+import { dataPath, type Section, sectionPaths } from '../dump/section';
 import { SectionReader } from '../dump/section-reader';
-import { openSession, runStatement, type Session } from '../session/session';
+import { runStatement } from '../session/session';
 import { TimeBudget } from '../session/time-budget';
-import { asTransferError, isPermanentSqlState, TransferError } from '../session/transfer-error';
+import { asTransferError, isPermanentSqlState, type TransferError } from '../session/transfer-error';
 import { checkExtensions, checkTarget } from './check-target';
 import { type DeferredCheck, describeCheck, putBackCheck, takeOffChecks, validateCheck } from './deferred-checks';
-import { type LoadProgress, loadTables } from './load-tables';
-import { splitStatements } from './split-statements';
-import {
-  describeStatement,
-  extensionOf,
-  isPrivilege,
-  isPublication,
-  isRefresh,
-  judgeStatement,
-  orderOf,
-  schemasLast,
-} from './statement.rules';
+import { readStatements, type SqlStatement } from './dumped-statements';
+import { type LoadOwners, LoadSessions } from './load-sessions';
+import { compareCounts, type LoadProgress, loadTables } from './load-tables';
+import { isOwnRight, OwnerRoles, publicOwnerOf, relationOwners } from './owner-roles';
+import { OwnerWork } from './owner-work';
+import { extensionOf, isOnSchema, isPrivilege, isPublication, isRefresh, orderOf, schemasLast } from './statement.rules';
+import { isDenied, runsNoCode } from './statement-owners';
 import { rolesOf, withRolesOf } from './statement-roles';
 
 export interface LoadRequest {
   /** A login that may do nothing but act as the owner of the empty database. */
   url: string;
-  /** The owner, whose every object will be; the login itself when it is left out. */
+  /** The owner, whose every object will be that `owners` knows no other owner of; the login itself when it is left out. */
   role?: string;
   sections: AsyncIterable<Section>;
   /** The role itself may make none: sees to it that those of these names are there, before anything of the dump is run. Left out, they must be there. */
   makeRoles?: (names: string[]) => Promise<void>;
+  /** Each object becomes its owner's, where the dump says who that is. Left out, all becomes the role's. */
+  owners?: LoadOwners;
   signal?: AbortSignal | undefined;
   onProgress?: (progress: LoadProgress) => void;
   /** How long Postgres may keep us waiting in all, besides what the dump's size allows. */
@@ -44,10 +41,10 @@ export interface LoadRequest {
 
 /**
  * Something of the dump that the database does not have now, though all else is there. `not_populated`: a materialized view whose query fails over the rows as they are;
- * the reason ends with the statement that fills it. `refused`: in a trial alone, since a load ends with it.
+ * the reason ends with the statement that fills it. `owner_changed`: objects that are the database's owner's now. `refused`: in a trial alone, since a load ends with it.
  */
 export interface LoadFinding {
-  kind: 'not_validated' | 'not_restored' | 'not_populated' | 'refused';
+  kind: 'not_validated' | 'not_restored' | 'not_populated' | 'owner_changed' | 'refused';
   object: string;
   reason: string;
 }
@@ -56,63 +53,51 @@ export type LoadResult = DumpManifest & { findings: LoadFinding[] };
 /** A trial knows of tables, and of no row. */
 export type TrialResult = TablesFile & { findings: LoadFinding[] };
 
-/** A third connection gained nothing on two cores. */
-const connections = 2;
 const defaultBaseMs = 120_000;
-
-interface SqlStatement {
-  text: string;
-  outline: string;
-  object: string;
-}
-
-/** Leading comments belong to the text of a statement as it was split. */
-const withoutComments = (text: string): string => text.replace(/^(?:--[^\n]*\n|\s)+/, '');
-
-async function readStatements(reader: SectionReader, path: string): Promise<SqlStatement[]> {
-  const statements = splitStatements(await readText(await reader.expect(path), textBytesMax));
-  return statements
-    .filter((statement) => judgeStatement(statement) === 'run')
-    .map(({ text, outline }) => ({ text: withoutComments(text), outline, object: describeStatement(outline) }));
-}
 
 /** One load: what it has, and what it has found. */
 class Load {
   private readonly request: LoadRequest;
   private readonly reader: SectionReader;
-  private readonly sessions: Session[];
+  private readonly sessions: LoadSessions;
   private readonly client: pg.Client;
   private readonly budget: TimeBudget;
   private readonly findings: LoadFinding[] = [];
   private properties: DatabaseProperties | null = null;
   private existing: ReadonlySet<string> = new Set();
+  private roles = new OwnerRoles([]);
+  private work: OwnerWork;
   private owner = '';
   private database = '';
 
-  constructor(request: LoadRequest, reader: SectionReader, sessions: Session[], budget: TimeBudget) {
-    const client = sessions[0]?.client;
-    if (client === undefined) throw new Error('no connection');
+  constructor(request: LoadRequest, reader: SectionReader, sessions: LoadSessions, budget: TimeBudget) {
     this.request = request;
     this.reader = reader;
     this.sessions = sessions;
-    this.client = client;
+    this.client = sessions.ownClient();
     this.budget = budget;
+    this.work = this.workOf('');
   }
 
   async run(): Promise<LoadResult> {
     const { reader, client } = this;
-    const { head, pre, post } = await this.makeTables();
-    const checks = await takeOffChecks(client);
+    const { head, post, late } = await this.makeTables();
+    await this.work.lendSchemas();
+    const checks = await takeOffChecks(client, (check, statement) =>
+      this.work.run(this.roles.here(check.role), describeCheck(check), (session) => runStatement(session, statement)),
+    );
     const copied = await this.fillTables(head);
     await this.loadSequences();
     const largeObjects = await this.loadObjects();
     const manifest = await readJson(await reader.expect(sectionPaths.manifest), manifestSchema);
     await reader.expectEnd();
     compareCounts(head, manifest, copied, largeObjects);
-    await this.execute(post.filter((statement) => !isPrivilege(statement)));
+    await this.execute(post, { isBehindRows: true });
     for (const check of checks) await this.putBack(check);
-    await this.restorePrivileges(schemasLast([...pre, ...post].filter(isPrivilege)));
+    await this.work.takeBackSchemas();
+    await this.restorePrivileges(late);
     await this.restoreProperties();
+    await this.closeShared();
     // It calls the functions of indexes, which may want a path that it does not give them; then there are only no statistics.
     await this.spend('statistics', runStatement(client, 'analyze')).catch(ignorePermanent);
     return { ...manifest, findings: this.findings };
@@ -120,20 +105,24 @@ class Load {
 
   /** What {@link run} does, but for the rows and what is about them. */
   async tryOut(): Promise<TrialResult> {
-    const { head, pre, post } = await this.makeTables();
-    await this.execute(post.filter((statement) => !isPrivilege(statement)));
-    await this.restorePrivileges(schemasLast([...pre, ...post].filter(isPrivilege)));
+    const { head, post, late } = await this.makeTables();
+    await this.execute(post);
+    await this.restorePrivileges(late);
     await this.restoreProperties();
     return { ...head, findings: this.findings };
   }
 
-  /** Everything before the rows. The whole schema has been judged before its first statement runs. */
-  private async makeTables(): Promise<{ head: TablesFile; pre: SqlStatement[]; post: SqlStatement[] }> {
+  /**
+   * Everything before the rows, and the statements that come behind them: `late` are privileges. The whole schema has been judged before its first statement runs. Owners'
+   * objects need each other's rights, so with several owners privileges come before the rows, but those that owners have left themselves.
+   */
+  private async makeTables(): Promise<{ head: TablesFile; post: SqlStatement[]; late: SqlStatement[] }> {
     const { reader, client } = this;
     await checkTarget(client);
     const head = await readJson(await reader.expect(sectionPaths.tables), tablesSchema);
-    const pre = await readStatements(reader, sectionPaths.schemaPre);
-    const post = await readStatements(reader, sectionPaths.schemaPost);
+    const saysOwners = head.format_version === 3;
+    const pre = await readStatements(reader, sectionPaths.schemaPre, saysOwners);
+    const post = await readStatements(reader, sectionPaths.schemaPost, saysOwners);
     const properties = head.format_version === 1 ? null : await reader.expect(sectionPaths.properties);
     if (properties !== null) this.properties = await readJson(properties, propertiesSchema);
     const all = [...pre, ...post];
@@ -144,8 +133,17 @@ class Load {
     for (const { text } of all) this.budget.allowSchema(text.length);
     await this.learnRoles(head, all);
     if (this.properties?.has_public === false) await this.spend('schema public', runStatement(client, 'drop schema public'));
-    await this.execute(pre.filter((statement) => !isPrivilege(statement)).sort((a, b) => orderOf(a) - orderOf(b)));
-    return { head, pre, post };
+    for (const owner of pre.map(publicOwnerOf)) if (owner !== null && this.hasOwners) await this.work.ownPublic(this.roleOf(owner));
+    const made = pre.filter((statement) => !isPrivilege(statement) && publicOwnerOf(statement) === null);
+    const isEarly = (statement: SqlStatement): boolean => this.hasOwners && isPrivilege(statement) && !isOwnRight(statement);
+    const early = new Set(pre.filter(isEarly));
+    await this.execute(made.filter((statement) => orderOf(statement) < 2).sort((a, b) => orderOf(a) - orderOf(b)));
+    await this.restorePrivileges([...early].filter(isOnSchema));
+    await this.execute(made.filter((statement) => orderOf(statement) === 2));
+    await this.restorePrivileges([...early].filter((statement) => !isOnSchema(statement)));
+    await this.request.owners?.join();
+    const isLate = (statement: SqlStatement): boolean => isPrivilege(statement) && !early.has(statement);
+    return { head, post: post.filter((statement) => !isPrivilege(statement)), late: schemasLast(all.filter(isLate)) };
   }
 
   /** Any answer of Postgres: its time counts. */
@@ -156,12 +154,22 @@ class Load {
   private async learnRoles(head: TablesFile, statements: SqlStatement[]): Promise<void> {
     const { client } = this;
     const dumpedOwner = this.properties?.owner ?? null;
-    const mentioned = head.policy_roles.filter((role) => role !== dumpedOwner);
+    const owners = new Set([...statements, ...(this.properties?.large_objects ?? [])].flatMap(({ owner }) => owner ?? []));
+    const others = [...owners].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
+    const here = await this.request.owners?.find(others);
+    // A trial has no owners, and tells nothing of those who are not in its database.
+    const mentioned = [...head.policy_roles, ...(here === undefined ? others : [])].filter((role) => role !== dumpedOwner);
     if (mentioned.length > 0) await this.request.makeRoles?.(mentioned);
     const { rows } = await client.query('select current_user as owner, pg_catalog.current_database() as database');
-    const here: { owner: string; database: string } = rows[0];
-    this.owner = here.owner;
-    this.database = here.database;
+    const current: { owner: string; database: string } = rows[0];
+    this.owner = current.owner;
+    this.database = current.database;
+    this.roles = new OwnerRoles((here ?? []).filter((role) => role !== current.owner));
+    this.work = this.workOf(current.owner);
+    if (here !== undefined && head.format_version !== 3) {
+      const reason = 'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
+      this.findings.push({ kind: 'owner_changed', object: 'Every object of the backup', reason });
+    }
     const names = new Set([
       ...statements.flatMap(({ text }) => rolesOf(text)),
       ...(this.properties ? rolesOfProperties(this.properties) : []),
@@ -170,25 +178,56 @@ class Load {
     this.existing = new Set(known.rows.map(({ rolname }: { rolname: string }) => rolname));
   }
 
-  private get roles(): Parameters<typeof withRolesOf>[1] {
-    return { dumpedOwner: this.properties?.owner ?? null, owner: this.owner, existing: this.existing };
+  private workOf(owner: string): OwnerWork {
+    const { sessions, budget, roles } = this;
+    return new OwnerWork({ sessions, budget, roles, owner, owners: this.request.owners });
+  }
+
+  private get hasOwners(): boolean {
+    return this.request.owners !== undefined;
+  }
+
+  private get names(): Parameters<typeof withRolesOf>[1] {
+    return { dumpedOwner: this.properties?.owner ?? null, owner: this.owner, existing: this.existing, makers: this.roles.others };
+  }
+
+  private get searchPath(): string {
+    return this.properties?.search_path ?? '"$user", public';
+  }
+
+  /** Whose statement it is here; null: the database's owner's, as are all of roles that have gone. */
+  private roleOf(dumped: string | null): string | null {
+    if (dumped === null || dumped === 'pg_database_owner' || dumped === this.properties?.owner) return null;
+    return this.roles.here(dumped);
+  }
+
+  private hasGone(dumped: string | null): dumped is string {
+    if (!this.hasOwners || dumped === null || dumped === 'pg_database_owner' || dumped === this.properties?.owner) return false;
+    return dumped !== this.owner && this.roles.here(dumped) === null;
   }
 
   /** By the extended protocol, which refuses two commands in one text: Postgres itself proves that we split and judged what it executes. */
-  private async execute(statements: SqlStatement[]): Promise<void> {
+  private async execute(statements: SqlStatement[], { isBehindRows = false } = {}): Promise<void> {
     for (const statement of statements) {
       const { object } = statement;
-      const text = withRolesOf(statement.text, this.roles);
+      const text = withRolesOf(statement.text, this.names);
       if (text === null) {
         this.findings.push({ kind: 'not_restored', object, reason: 'it holds only for roles that are not here' });
         continue;
       }
+      const role = this.roleOf(statement.owner);
+      const borrows = runsNoCode(statement.outline);
       try {
-        await this.spend(object, runWithCustomersPath(this.client, text, this.properties?.search_path ?? '"$user", public'));
+        if (this.hasGone(statement.owner))
+          await this.roles.inherit(this.client, { ...statement, owner: statement.owner }, () =>
+            this.work.make(null, { object, text, borrows, searchPath: this.searchPath }),
+          );
+        else await this.work.make(role, { object, text, borrows, searchPath: this.searchPath });
       } catch (error) {
         // Only a superuser publishes all tables, or those of a schema.
         if (isPublication(statement) && isPermanent(error)) this.note('not_restored', object, error);
         else if (isRefresh(statement) && isPermanent(error)) this.leaveEmpty(object, text, error);
+        else if (isBehindRows && this.hasOwners && isDenied(error)) this.note('not_restored', object, error);
         else this.refuse(object, error);
       }
     }
@@ -196,27 +235,35 @@ class Load {
 
   /** With the path that the customer's sessions have: constraints of domains, generated columns and the like call functions that rely on it. */
   private async fillTables(head: TablesFile): Promise<Copied[]> {
-    const setPath = async (path: string): Promise<void> => {
-      for (const { client } of this.sessions) await runStatement(client, `set search_path = ${path}`);
+    const owners = await relationOwners(this.client);
+    const path = pathList(this.searchPath);
+    const clients = new Set<pg.Client>();
+    const clientOf = async (table: string, lane: number): Promise<pg.Client> => {
+      const client = await this.sessions.clientOf(this.roles.here(owners.get(table) ?? null), lane);
+      if (!clients.has(client)) await runStatement(client, `set search_path = ${path}`);
+      clients.add(client);
+      return client;
     };
-    await setPath(pathList(this.properties?.search_path ?? '"$user", public'));
     const copied = await loadTables({
       tables: head.tables,
       roots: await hashRoots(this.client),
-      sessions: this.sessions,
+      lanes: this.sessions.lanes,
+      clientOf,
       budget: this.budget,
       nextSection: (index) => this.reader.expect(dataPath(index)),
       onProgress: this.request.onProgress ?? (() => undefined),
     });
-    await setPath("''");
+    for (const client of this.sessions.clients()) await runStatement(client, "set search_path = ''");
     return copied;
   }
 
   private async loadSequences(): Promise<void> {
+    const owners = await relationOwners(this.client);
     for (const entry of await readJson(await this.reader.expect(sectionPaths.sequences), sequencesSchema)) {
       const object = `sequence ${qualify(entry)}`;
       const values = [qualify(entry), entry.last_value, entry.is_called];
-      await this.client.query('select pg_catalog.setval($1::regclass, $2::bigint, $3::boolean)', values).catch((error: unknown) => {
+      const client = await this.sessions.clientOf(this.roles.here(owners.get(qualify(entry)) ?? null));
+      await client.query('select pg_catalog.setval($1::regclass, $2::bigint, $3::boolean)', values).catch((error: unknown) => {
         throw asTransferError('statement_failed', object, error, { object });
       });
     }
@@ -230,45 +277,60 @@ class Load {
         yield part;
       }
     };
-    return writeLargeObjects(this.client, counted(this.budget), (work) => this.spend('large objects', work));
+    const owners = new Map(this.properties?.large_objects.map(({ oid, owner = null }) => [oid, this.roleOf(owner)]));
+    const clientOf = (oid: number): Promise<pg.Client> => this.sessions.clientOf(owners.get(oid) ?? null);
+    return writeLargeObjects(clientOf, counted(this.budget), (work) => this.spend('large objects', work));
   }
 
   private async putBack(check: DeferredCheck): Promise<void> {
     const object = describeCheck(check);
+    const role = this.roles.here(check.role);
     try {
-      await this.spend(object, putBackCheck(this.client, check));
+      await this.work.run(role, object, (client) => putBackCheck(client, check));
     } catch (error) {
       throw asTransferError('statement_failed', object, error, { object });
     }
     if (!check.validated) return;
-    const path = this.properties?.search_path ?? '"$user", public';
-    await this.spend(object, validateCheck(this.client, check, path)).catch((error: unknown) => {
-      if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
-      this.note('not_validated', object, error);
-    });
+    await this.work
+      .run(role, object, (client) => validateCheck(client, check, this.searchPath), false)
+      .catch((error: unknown) => {
+        if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
+        this.note('not_validated', object, error);
+      });
   }
 
   /** Last of all: the owner can have taken rights from itself. What is taken from somebody must be taken; what is given to nobody is only told. */
   private async restorePrivileges(statements: SqlStatement[]): Promise<void> {
-    for (const { text: dumped, outline, object } of statements) {
-      const text = withRolesOf(dumped, this.roles);
+    for (const { text: dumped, outline, object, owner } of statements) {
+      if (this.hasGone(owner) && this.roles.isKeptBack(outline)) continue;
+      const text = withRolesOf(dumped, this.names);
       if (text === null) {
         if (!outline.startsWith('REVOKE'))
           this.findings.push({ kind: 'not_restored', object: dumped.slice(0, 200), reason: 'its role is not here' });
         continue;
       }
-      await this.spend(object, runStatement(this.client, text)).catch((error: unknown) => this.refuse(object, error));
+      const work = this.work.run(this.roleOf(owner), object, (client) => runStatement(client, text));
+      await work.catch((error: unknown) => this.refuse(object, error));
     }
+  }
+
+  /** What ran with the rights of roles that have gone, and has the database's owner's now, is for nobody else until the owner says so. */
+  private async closeShared(): Promise<void> {
+    for (const { object, text } of this.roles.closing()) await this.spend(object, runStatement(this.client, text));
+    this.findings.push(...this.roles.findings());
   }
 
   private async restoreProperties(): Promise<void> {
     if (this.properties === null) return;
-    const target = { database: this.database, owner: this.owner, existing: this.existing };
-    for (const { object, text } of propertyStatements(this.properties, target)) {
-      await this.spend(object, runStatement(this.client, text)).catch((error: unknown) => {
-        if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
-        this.note('not_restored', object, error);
-      });
+    const ownerOf = (dumped: string | null): string | null => this.roleOf(dumped);
+    const target = { database: this.database, owner: this.owner, existing: this.existing, ownerOf };
+    for (const { object, text, owner = null } of propertyStatements(this.properties, target)) {
+      await this.work
+        .run(owner, object, (client) => runStatement(client, text))
+        .catch((error: unknown) => {
+          if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
+          this.note('not_restored', object, error);
+        });
     }
   }
 
@@ -295,26 +357,9 @@ function ignorePermanent(error: unknown): void {
   if (!isPermanent(error)) throw error;
 }
 
-function compareCounts(head: TablesFile, manifest: DumpManifest, copied: Copied[], largeObjects: number): void {
-  const isSame = manifest.tables.length === head.tables.length && manifest.large_objects === largeObjects;
-  const wrong = manifest.tables.findIndex((table, index) => table.rows !== copied[index]?.rows || table.name !== head.tables[index]?.name);
-  if (!isSame || wrong >= 0) throw new TransferError('counts_differ', `the manifest differs from what was loaded at table ${wrong}`);
-}
-
-/** A backend that sleeps does not see that its client has gone. Sessions of one login may end each other. */
-async function endBackends({ url, role }: LoadRequest, sessions: readonly Session[]): Promise<void> {
-  const session = await openSession(url, { purpose: 'load', role }).catch(() => null);
-  const pids = sessions.map(({ client }) => Reflect.get(client, 'processID'));
-  await session?.client.query('set role none').catch(() => undefined);
-  await session?.client
-    .query('select pg_catalog.pg_terminate_backend(pid, 5000) from pg_catalog.unnest($1::int[]) pid', [pids])
-    .catch(() => undefined);
-  await session?.close();
-}
-
 /**
  * Loads a dump into an empty database by its loader: schema, tables by COPY over two connections, sequences, large objects, indexes, constraints, triggers, materialised
- * views, privileges, properties of the database, ANALYZE. Returns the manifest after comparing its counts with what was loaded, and what could not be restored.
+ * views, privileges, properties of the database, ANALYZE. Each object is made and filled by its owner, where `owners` are given. Returns the manifest after comparing its counts with what was loaded, and what could not be restored.
  * The whole schema is judged before its first statement runs. After an error half a database may be there: drop it, it was never anyone's.
  * Throws {@link TransferError}, or the signal's reason.
  */
@@ -325,23 +370,23 @@ export const tryDump = (request: Omit<LoadRequest, 'isTrial'>): Promise<TrialRes
   withLoad({ ...request, isTrial: true }, (load) => load.tryOut());
 
 async function withLoad<T>(request: LoadRequest, work: (load: Load) => Promise<T>): Promise<T> {
-  const { url, role, signal, baseMs = defaultBaseMs } = request;
+  const { url, role, owners, signal, baseMs = defaultBaseMs } = request;
   const reader = new SectionReader(request.sections);
-  const sessions: Session[] = [];
+  const sessions = new LoadSessions({ url, role }, owners, signal);
   let stalled: TransferError | null = null;
   const budget = new TimeBudget(baseMs, (error) => {
     stalled = error;
-    for (const { client } of sessions) client.connection.stream.destroy(error);
+    sessions.break(error);
   });
   try {
-    for (let opened = 0; opened < connections; opened++) sessions.push(await openSession(url, { purpose: 'load', role, signal }));
+    await sessions.open();
     return await work(new Load(request, reader, sessions, budget));
   } catch (error) {
     signal?.throwIfAborted();
     throw stalled ?? error;
   } finally {
-    await Promise.all(sessions.map((session) => session.close()));
-    if (stalled !== null) await endBackends(request, sessions);
+    await sessions.close();
+    if (stalled !== null) await sessions.endBackends();
     await reader.close();
   }
 }

@@ -1,9 +1,10 @@
+import type pg from 'pg';
 import { type Copied, copyIn } from '../dump/copy-table';
 import { qualify } from '../dump/list-tables';
-import type { TableEntry } from '../dump/manifest';
+import type { DumpManifest, TableEntry, TablesFile } from '../dump/manifest';
 import type { Section } from '../dump/section';
-import type { Session } from '../session/session';
 import type { TimeBudget } from '../session/time-budget';
+import { TransferError } from '../session/transfer-error';
 
 export interface LoadProgress {
   tablesLoaded: number;
@@ -12,7 +13,7 @@ export interface LoadProgress {
 }
 
 /**
- * Fills the tables over as many connections as `sessions`. The next section is asked for while earlier ones are still read: a source that
+ * Fills the tables over as many connections as `lanes`. The next section is asked for while earlier ones are still read: a source that
  * can only give one at a time simply answers later, and the copies then run one after the other. The first error is
  * thrown at once; copies that still run end when the caller closes the sessions.
  */
@@ -20,13 +21,15 @@ export async function loadTables(options: {
   tables: TableEntry[];
   /** Where the rows of a table go that is below a hash: see `hashRoots`. */
   roots: ReadonlyMap<string, string>;
-  sessions: Session[];
+  lanes: readonly number[];
+  /** The client that fills a table in a lane. */
+  clientOf: (table: string, lane: number) => Promise<pg.Client>;
   budget: TimeBudget;
   nextSection: (index: number) => Promise<Section>;
   onProgress: (progress: LoadProgress) => void;
 }): Promise<Copied[]> {
-  const { tables, roots, budget, nextSection, onProgress } = options;
-  const idle = [...options.sessions];
+  const { tables, roots, budget, clientOf, nextSection, onProgress } = options;
+  const idle = [...options.lanes];
   const running = new Set<Promise<void>>();
   const copied: Copied[] = [];
   const progress: LoadProgress = { tablesLoaded: 0, tablesTotal: tables.length, bytesLoaded: 0 };
@@ -36,22 +39,24 @@ export async function loadTables(options: {
   });
   failure.catch(() => undefined);
 
-  const copyOne = async (session: Session, index: number, table: TableEntry, section: Section): Promise<void> => {
+  const copyOne = async (lane: number, index: number, table: TableEntry, section: Section): Promise<void> => {
     const onBytes = (bytes: number): void => {
       progress.bytesLoaded += bytes;
     };
-    copied[index] = await copyIn(session.client, table, section, { onBytes, budget, root: roots.get(qualify(table)) });
+    const root = roots.get(qualify(table));
+    const client = await clientOf(root ?? qualify(table), lane);
+    copied[index] = await copyIn(client, table, section, { onBytes, budget, root });
     progress.tablesLoaded++;
     onProgress({ ...progress });
-    idle.push(session);
+    idle.push(lane);
   };
 
   for (const [index, table] of tables.entries()) {
     const section = await Promise.race([failure, nextSection(index)]);
     while (idle.length === 0) await Promise.race([failure, ...running]);
-    const session = idle.pop();
-    if (session === undefined) throw new Error('no connection although one was idle');
-    const task: Promise<void> = copyOne(session, index, table, section)
+    const lane = idle.pop();
+    if (lane === undefined) throw new Error('no connection although one was idle');
+    const task: Promise<void> = copyOne(lane, index, table, section)
       .catch(fail)
       .finally(() => running.delete(task));
     running.add(task);
@@ -59,4 +64,11 @@ export async function loadTables(options: {
   // First in the list: a task that failed has rejected it before it settled itself.
   await Promise.race([failure, Promise.all(running)]);
   return copied;
+}
+
+/** Throws `counts_differ`. */
+export function compareCounts(head: TablesFile, manifest: DumpManifest, copied: Copied[], largeObjects: number): void {
+  const isSame = manifest.tables.length === head.tables.length && manifest.large_objects === largeObjects;
+  const wrong = manifest.tables.findIndex((table, index) => table.rows !== copied[index]?.rows || table.name !== head.tables[index]?.name);
+  if (!isSame || wrong >= 0) throw new TransferError('counts_differ', `the manifest differs from what was loaded at table ${wrong}`);
 }

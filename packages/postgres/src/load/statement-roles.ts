@@ -16,6 +16,8 @@ export interface RoleNames {
   owner: string;
   /** Those of the target. */
   existing: ReadonlySet<string>;
+  /** Other owners, who set their own defaults. */
+  makers?: ReadonlySet<string>;
 }
 
 /** Every role that a statement of pg_dump names, but PUBLIC. */
@@ -30,7 +32,7 @@ export function rolesOf(text: string): string[] {
  * The statement with the dumped database's owner replaced by that of the target. Null when it concerns nobody whom the target has: such a grant gives nothing to anybody,
  * and such a policy holds for nobody.
  */
-export function withRolesOf(text: string, { dumpedOwner, owner, existing }: RoleNames): string | null {
+export function withRolesOf(text: string, { dumpedOwner, owner, existing, makers = new Set() }: RoleNames): string | null {
   const translate = (role: string): string | null => {
     if (role === 'PUBLIC') return role;
     const translated = read(role) === dumpedOwner ? owner : read(role);
@@ -45,8 +47,8 @@ export function withRolesOf(text: string, { dumpedOwner, owner, existing }: Role
   const inDefaults = defaults.exec(text);
   if (inDefaults) {
     const [maker, grantee] = [translate(inDefaults[2] ?? ''), translate(inDefaults[4] ?? '')];
-    // Nobody but the role itself sets its defaults, and the loader is the owner only.
-    if (maker !== quote(owner) || grantee === null) return null;
+    // Nobody but the role itself sets its defaults.
+    if (maker === null || grantee === null || (maker !== quote(owner) && !makers.has(read(maker)))) return null;
     return `${inDefaults[1]}${maker}${inDefaults[3]}${grantee}${inDefaults[5] ?? ''}`;
   }
   const inGrant = granted.exec(text);

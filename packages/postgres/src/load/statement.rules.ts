@@ -56,11 +56,13 @@ export function extensionOf(statement: Pick<Statement, 'outline'>): string | nul
 export const isPrivilege = ({ outline }: Pick<Statement, 'outline'>): boolean =>
   /^(?:GRANT|REVOKE|ALTER DEFAULT PRIVILEGES) /i.test(outline);
 
+export const isOnSchema = ({ outline }: Pick<Statement, 'outline'>): boolean => /^(?:GRANT|REVOKE) [A-Z, ]+ ON SCHEMA /i.test(outline);
+
 /** Privileges on schemas come last: an owner who may not use its schema any more could give nothing on what is in it. */
-export const schemasLast = <Privilege extends Pick<Statement, 'outline'>>(privileges: readonly Privilege[]): Privilege[] => {
-  const isOnSchema = ({ outline }: Privilege): boolean => /^(?:GRANT|REVOKE) [A-Z, ]+ ON SCHEMA /i.test(outline);
-  return [...privileges.filter((privilege) => !isOnSchema(privilege)), ...privileges.filter(isOnSchema)];
-};
+export const schemasLast = <Privilege extends Pick<Statement, 'outline'>>(privileges: readonly Privilege[]): Privilege[] => [
+  ...privileges.filter((privilege) => !isOnSchema(privilege)),
+  ...privileges.filter(isOnSchema),
+];
 
 export const isRefresh = ({ outline }: Pick<Statement, 'outline'>): boolean => /^REFRESH MATERIALIZED VIEW /i.test(outline);
 

@@ -32,7 +32,7 @@ test('roles go over with passwords, memberships and settings, and so does what c
   const move = await createCustomer(
     servers,
     'roles_shop',
-    "create role roles_reader login password 'a-reader-s-password' connection limit 3 valid until '2031-01-01'; create role roles_group; grant roles_group to roles_reader with inherit false",
+    "create role roles_reader login password 'a-reader-s-password' connection limit 3 valid until '2031-01-01'; create role roles_group; grant roles_group to roles_reader with inherit false; comment on role roles_reader is 'it''s a reader'",
     'create table a (id int primary key); grant select on a to roles_group; grant connect on database roles_shop to roles_group',
     'alter role roles_reader set search_path = a, "B c"; alter role roles_reader in database roles_shop set work_mem = \'3MB\'',
   );
@@ -43,12 +43,13 @@ test('roles go over with passwords, memberships and settings, and so does what c
     ),
   );
   await cutOver(move);
-  const sql = `select rolname, rolconnlimit, rolvaliduntil, rolpassword, (select array_agg(setconfig order by setdatabase) from pg_db_role_setting where setrole = r.oid) as settings,
+  const sql = `select rolname, shobj_description(r.oid, 'pg_authid') as comment, rolconnlimit, rolvaliduntil, rolpassword, (select array_agg(setconfig order by setdatabase) from pg_db_role_setting where setrole = r.oid) as settings,
     (select json_agg(json_build_array(g.rolname, admin_option, inherit_option, set_option) order by g.rolname) from pg_auth_members m join pg_roles g on g.oid = m.roleid where m.member = r.oid) as groups
     from pg_authid r where rolname ~ '^roles_' order by 1`;
   const [before, after] = [await rowsOf(move.oldUrl, sql), await rowsOf(move.targetUrl, sql)];
   expect(after).toEqual(before);
   expect(after).toHaveLength(3);
+  expect(after).toContainEqual(expect.objectContaining({ comment: "it's a reader" }));
   const reader = new URL(move.ownTargetUrl);
   reader.username = 'roles_reader';
   reader.password = 'another-password';

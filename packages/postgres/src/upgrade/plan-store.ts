@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { z } from 'zod';
+import { isDenied, lendRights, mayBorrow } from '../load/statement-owners';
 import { openSession } from '../session/session';
 import { platformRole } from './copy/own-objects';
 import type { PlannedStatement, SchemaPlan } from './copy/schema-statements';
@@ -15,7 +16,6 @@ export type Part = keyof SchemaPlan;
  */
 export const cleanBegin = 'begin; reset role; reset all; set local synchronous_commit = on';
 
-const name = pg.escapeIdentifier;
 const statementSchema = z.object({ number: z.number(), sql: z.string(), owner: z.string().nullable(), token: z.string() });
 type StoredStatement = z.infer<typeof statementSchema>;
 
@@ -123,10 +123,6 @@ export async function runPart(stage: Stage, part: Part, { lanes = 1, onDone, onF
   if (failed) throw failed.reason;
 }
 
-const isDenied = (error: unknown): boolean => error instanceof pg.DatabaseError && error.code === '42501';
-/** Statements in which no code of the customer's runs on rows. */
-const mayBorrow = (sql: string): boolean => /^(?:--[^\n]*\n|\s)*(?:CREATE (?!(?:UNIQUE )?INDEX)|ALTER (?:TABLE|DOMAIN) )/i.test(sql);
-
 async function makeStatement(stage: Stage, { part, lane }: { part: Part; lane: number }, statement: StoredStatement): Promise<void> {
   const { sql, owner } = statement;
   try {
@@ -162,30 +158,11 @@ async function runAs(stage: Stage, loader: pg.Client, { sql, token }: StoredStat
 const ownersSql = `select distinct owner as name from %s.statement where owner is not null and owner <> $1 and owner <> '${platformRole}'`;
 const namedSchema = z.object({ name: z.string() });
 
-/**
- * Gives an owner the rights of all other owners for one statement: the old server's superuser may have made an object that refers to one which its owner may not use. A
- * crash leaves a membership that the comparison of roles takes back.
- */
+/** Gives an owner the rights of all other owners for one statement. */
 async function withAllRights(stage: Stage, owner: string, work: () => Promise<void>): Promise<void> {
-  const server = await stage.server('target');
   const owners = await readRows(await stage.keeper(), namedSchema, ownersSql.replace('%s', stage.own.schema), [owner]);
-  const isMember = 'select pg_catalog.pg_has_role($1::name, $2::name, $$member$$) as is_member';
-  const memberSchema = z.object({ is_member: z.boolean() });
-  const lent: string[] = [];
-  try {
-    for (const { name: other } of owners) {
-      const [[has], [circle]] = await Promise.all([
-        readRows(server, memberSchema, isMember, [owner, other]),
-        readRows(server, memberSchema, isMember, [other, owner]),
-      ]);
-      if (has?.is_member === true || circle?.is_member === true) continue;
-      await server.query(`grant ${name(other)} to ${name(owner)} with inherit true, set false`);
-      lent.push(other);
-    }
-    await work();
-  } finally {
-    for (const other of lent) await server.query(`revoke ${name(other)} from ${name(owner)}`);
-  }
+  const others = owners.map(({ name }) => name);
+  await lendRights(await stage.server('target'), owner, others, work);
 }
 
 const extensionForm = /CREATE EXTENSION IF NOT EXISTS ("(?:[^"]|"")+"|[a-z0-9_]+) WITH SCHEMA ("(?:[^"]|"")+"|[a-z0-9_$]+)/;

@@ -1,5 +1,8 @@
 import pg from 'pg';
 import { z } from 'zod';
+import type { LoadOwners } from '../load/load-sessions';
+import { lendRights } from '../load/statement-owners';
+import { isOwnRoleSql } from './copy/own-objects';
 import { syncRoles } from './copy/roles';
 import { readRows, type Stage } from './session';
 
@@ -8,8 +11,8 @@ const ownerSql = 'select pg_catalog.pg_get_userbyid(datdba) as owner from pg_cat
 const ownerSchema = z.object({ owner: z.string() });
 
 /**
- * For a restore: the roles of the server that serves, and an empty database of the same owner on the target. Begins again from empty each time. The owner may make no
- * roles until the switch, since a dump is loaded by nobody who could. Resolves with the owner.
+ * For a restore: the roles of the server that serves, without their memberships, and an empty database of the same owner on the target. Begins again from empty each time. The
+ * owner may make no roles until the switch, since a dump is loaded by nobody who could. Resolves with the owner.
  */
 export async function makeEmptyRestored(stage: Stage): Promise<string> {
   const { databaseName } = stage.move;
@@ -21,10 +24,41 @@ export async function makeEmptyRestored(stage: Stage): Promise<string> {
   await target.query(`drop database if exists ${database} with (force)`);
   await target.query(`create database ${database} template template0 encoding 'UTF8'`);
   await target.query(`revoke connect, temporary on database ${database} from public`);
-  await syncRoles(old, target, databaseName);
+  await syncRoles(old, target, databaseName, { withMemberships: false });
   await target.query(`alter database ${database} owner to ${name(owner)}`);
   await target.query(`alter role ${name(owner)} nocreaterole`);
   return owner;
+}
+
+const findSql = `select r.rolname as owner from pg_catalog.pg_roles r
+  where r.rolname = any ($1) and not r.rolsuper and r.rolname !~ '^pg_' and not ${isOwnRoleSql}`;
+
+/** The owners of what a restore brings. None of them may make roles until the switch, which gives each role what it has on the server that serves. */
+export function ownersOf(stage: Stage): LoadOwners {
+  const found = new Set<string>();
+  const close = async (): Promise<void> => {
+    const target = await stage.server('target');
+    for (const owner of found) await target.query(`alter role ${name(owner)} nocreaterole nobypassrls`);
+  };
+  return {
+    async find(names) {
+      const owners = (await readRows(await stage.server('target'), ownerSchema, findSql, [[...names]])).map(({ owner }) => owner);
+      for (const owner of owners) found.add(owner);
+      await close();
+      return owners;
+    },
+    urlOf: (owner) => stage.loaderUrl(owner),
+    lend: async (owner, others, work) => lendRights(await stage.server('target'), owner, others, work),
+    async join() {
+      const { databaseName } = stage.move;
+      // A role that policies of the backup mention stays.
+      await syncRoles(await stage.server('old'), await stage.server('target'), databaseName, { dropsGone: false });
+      const target = await stage.server('target');
+      const [{ owner } = { owner: '' }] = await readRows(target, ownerSchema, ownerSql, [databaseName]);
+      if (owner !== '') found.add(owner);
+      await close();
+    },
+  };
 }
 
 /** Roles that can do nothing, so that policies may mention them; those that are there stay. */

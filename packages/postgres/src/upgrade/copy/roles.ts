@@ -14,6 +14,7 @@ const roleSchema = z.object({
   options: z.string(),
   password: z.string().nullable(),
   until: z.string().nullable(),
+  comment: z.string().nullable(),
 });
 const membershipSchema = z.object({ role: z.string(), member: z.string(), grantor: z.string(), options: z.string() });
 const settingSchema = z.object({ role: z.string().nullable(), is_here: z.boolean(), key: z.string(), value: z.string() });
@@ -21,7 +22,8 @@ const settingSchema = z.object({ role: z.string().nullable(), is_here: z.boolean
 const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
     case when rolinherit then 'inherit' else 'noinherit' end, case when rolcreaterole then 'createrole' else 'nocreaterole' end,
     case when rolcreatedb then 'createdb' else 'nocreatedb' end, case when rolcanlogin then 'login' else 'nologin' end,
-    case when rolbypassrls then 'bypassrls' else 'nobypassrls' end, 'connection limit ' || rolconnlimit) as options, rolvaliduntil::text as until
+    case when rolbypassrls then 'bypassrls' else 'nobypassrls' end, 'connection limit ' || rolconnlimit) as options, rolvaliduntil::text as until,
+    pg_catalog.shobj_description(r.oid, 'pg_authid') as comment
   from pg_catalog.pg_authid r where rolname !~ '^pg_' and not ${isOwnRoleSql} order by rolname`;
 
 /** Memberships in the server's own roles (pg_read_all_data) are kept too; those that the server itself grants among its roles are not ours. */
@@ -88,6 +90,13 @@ function roleSteps(wanted: Roles['roles'], there: Roles['roles']): Step[] {
   });
 }
 
+function commentStatements(wanted: Roles['roles'], there: Roles['roles']): string[] {
+  const existing = new Map(there.map(({ rolname, comment }) => [rolname, comment]));
+  return wanted
+    .filter(({ rolname, comment }) => comment !== (existing.get(rolname) ?? null))
+    .map(({ rolname, comment }) => `comment on role ${name(rolname)} is ${comment === null ? 'null' : text(comment)}`);
+}
+
 const membershipKey = (entry: z.infer<typeof membershipSchema>): string => JSON.stringify(entry);
 
 /** In the order in which they were granted, so that whoever granted one holds its right already. */
@@ -133,7 +142,7 @@ export async function databaseSettingStatements(client: pg.ClientBase, databaseN
 }
 
 /**
- * Roles with their SCRAM verifiers, memberships with their options, and settings, until both servers have the same: what differs is changed on the
+ * Roles with their SCRAM verifiers and comments, memberships with their options, and settings, until both servers have the same: what differs is changed on the
  * target, roles that have gone are dropped. What is set for the whole database waits until customers are let in: it would hold for the subscriber too, which is no session
  * whose settings we could pin. `databaseName` must exist on both. Without memberships, none of two owners is a member of the other, so that either may be lent the rights of the
  * other while the schema is made. Without dropping, a role that has gone stays without login, password, rights and memberships: policies of a backup mention it. Returns how many statements it took; 0 when nothing differed.
@@ -156,6 +165,7 @@ export async function syncRoles(
         ? `drop role ${name(rolname)}`
         : `alter role ${name(rolname)} nosuperuser nocreatedb nocreaterole noreplication nobypassrls nologin password null`,
     ),
+    ...commentStatements(wanted.roles, there.roles),
     ...membershipStatements(withMemberships ? wanted.memberships : [], there.memberships.filter(isKept)),
     ...settingStatements(
       wanted.settings.filter(({ role }) => role !== null),

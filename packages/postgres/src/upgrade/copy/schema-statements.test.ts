@@ -1,5 +1,6 @@
 import { splitStatements } from '../../load/split-statements';
-import { type PlannedStatement, readOwners, sortStatements } from './schema-statements';
+import { readOwners } from '../../load/statement-owners';
+import { type PlannedStatement, sortStatements } from './schema-statements';
 
 const owners = { databaseOwner: 'shop', extensionOwners: new Map([['hstore', 'shop']]) };
 

@@ -4,6 +4,7 @@ import { listTables } from '../../dump/list-tables';
 import { addStatements, dropStatement, readChecks } from '../../load/deferred-checks';
 import { type Statement, splitStatements } from '../../load/split-statements';
 import { schemasLast } from '../../load/statement.rules';
+import { type OwnedStatement, readOwners } from '../../load/statement-owners';
 import { rolesOf } from '../../load/statement-roles';
 import { readRows, type Stage } from '../session';
 import { platformRole } from './own-objects';
@@ -37,12 +38,6 @@ export interface SchemaPlan {
   late: PlannedStatement[];
 }
 
-/** A statement of pg_dump and who makes it; null where pg_dump names nobody. */
-export interface OwnedStatement extends Statement {
-  owner: string | null;
-}
-
-const isSetting = ({ outline }: Statement): boolean => /^(?:SET |SELECT pg_catalog\.set_config)/i.test(outline);
 const isLate = ({ outline }: Statement): boolean =>
   /^ALTER TABLE .* (?:(?<!NO )FORCE ROW LEVEL SECURITY|ENABLE (?:ALWAYS|REPLICA) (?:TRIGGER|RULE) )/i.test(outline);
 /** A CHECK that pg_dump makes behind the rows, since it is not validated; and the comment of any constraint there. */
@@ -61,31 +56,7 @@ const withoutComments = (text: string): string =>
     .replace(/^(?:--[^\n]*\n|\s)+/, '')
     .trim()
     .replace(/;$/, '');
-const sessionForm = /^SET SESSION AUTHORIZATION (?:(DEFAULT)|'((?:[^']|'')*)'|"((?:[^"]|"")+)"|([a-z0-9_$\u0080-\uffff]+))$/i;
 const extensionForm = /^(?:CREATE EXTENSION IF NOT EXISTS|COMMENT ON EXTENSION) ("(?:[^"]|"")+"|[a-z0-9_]+) /;
-
-/**
- * Reads who makes each statement from pg_dump's SET SESSION AUTHORIZATION. A name in single quotes holds for the entries that follow; a plain one is a grantor within an
- * entry, and RESET goes back to the entry's owner.
- */
-export function readOwners(statements: readonly Statement[]): OwnedStatement[] {
-  let entryOwner: string | null = null;
-  let grantor: string | null = null;
-  const owned: OwnedStatement[] = [];
-  for (const statement of statements) {
-    const sql = withoutComments(statement.text);
-    const said = sessionForm.exec(sql);
-    if (said) {
-      const [, isDefault, literal, quoted, plain] = said;
-      if (literal !== undefined || isDefault !== undefined) {
-        entryOwner = literal?.replaceAll("''", "'") ?? null;
-        grantor = null;
-      } else grantor = quoted?.replaceAll('""', '"') ?? plain ?? null;
-    } else if (/^RESET SESSION AUTHORIZATION$/i.test(sql)) grantor = null;
-    else if (!isSetting(statement)) owned.push({ ...statement, owner: grantor ?? entryOwner });
-  }
-  return owned;
-}
 
 const ownerSchema = z.object({ name: z.string(), owner: z.string() });
 const extensionOwnersSql = 'select extname as name, pg_catalog.pg_get_userbyid(extowner) as owner from pg_catalog.pg_extension';

@@ -1,0 +1,25 @@
+import { readText, textBytesMax } from '../dump/section';
+import type { SectionReader } from '../dump/section-reader';
+import { publicOwnerOf } from './owner-roles';
+import { type Statement, splitStatements } from './split-statements';
+import { describeStatement, judgeStatement } from './statement.rules';
+import { isOwnerChange, type OwnedStatement, readOwners } from './statement-owners';
+
+export interface SqlStatement extends OwnedStatement {
+  object: string;
+}
+
+/** Leading comments belong to the text of a statement as it was split. */
+const withoutComments = (text: string): string => text.replace(/^(?:--[^\n]*\n|\s)+/, '');
+
+/** Reads and judges one section of the schema. `saysOwners`: it names who makes each statement. */
+export async function readStatements(reader: SectionReader, path: string, saysOwners: boolean): Promise<SqlStatement[]> {
+  const statements = splitStatements(await readText(await reader.expect(path), textBytesMax));
+  const isRun = (statement: Statement): boolean => {
+    if (saysOwners && (isOwnerChange(statement) || publicOwnerOf(statement) !== null)) return true;
+    return judgeStatement(statement) === 'run';
+  };
+  const run = statements.filter(isRun);
+  const owned = saysOwners ? readOwners(run) : run.map((statement) => ({ ...statement, owner: null }));
+  return owned.map(({ text, outline, owner }) => ({ text: withoutComments(text), outline, owner, object: describeStatement(outline) }));
+}

@@ -1,0 +1,111 @@
+import type pg from 'pg';
+import { openSession, type Session } from '../session/session';
+
+/** Who may own what a dump brings, besides the database's owner. The load makes each owner's objects in sessions that are that owner's alone. */
+export interface LoadOwners {
+  /** Of these roles of the backup, those that are here and may own objects. Until the load has ended they may make no roles. */
+  find(names: readonly string[]): Promise<string[]>;
+  /** The URL of a login that can act as this owner and as nobody else. */
+  urlOf(owner: string): Promise<string>;
+  /** Gives an owner the rights of others while `work` runs. */
+  lend(owner: string, others: readonly string[], work: () => Promise<void>): Promise<void>;
+  /** Makes roles members of each other as they should be. Until then none of two owners is a member of the other, so that either may be lent the other's rights. */
+  join(): Promise<void>;
+}
+
+interface Login {
+  url: string;
+  role?: string | undefined;
+}
+
+interface Opened extends Login {
+  session: Session;
+}
+
+/** A third connection gained nothing on two cores. */
+const lanes = 2;
+/** So many sessions of other owners are kept for each lane: a database may have more owners than its server takes sessions. */
+const othersMax = 4;
+
+/** The sessions of a load: one for each lane as the database's owner, and those of other owners, opened when they are needed. */
+export class LoadSessions {
+  private readonly own: Login;
+  private readonly owners: LoadOwners | undefined;
+  private readonly signal: AbortSignal | undefined;
+  private readonly opened = new Set<Opened>();
+  private readonly first: Opened[] = [];
+  /** By lane and owner, the one that was used last at the end. */
+  private readonly others: Map<string, Opened>[] = [];
+
+  constructor(own: Login, owners: LoadOwners | undefined, signal: AbortSignal | undefined) {
+    this.own = own;
+    this.owners = owners;
+    this.signal = signal;
+  }
+
+  async open(): Promise<void> {
+    for (let lane = 0; lane < lanes; lane++) {
+      this.first.push(await this.connect(this.own));
+      this.others.push(new Map());
+    }
+  }
+
+  get lanes(): number[] {
+    return this.first.map((_, lane) => lane);
+  }
+
+  /** The client of the database's owner. */
+  ownClient(lane = 0): pg.Client {
+    const found = this.first[lane];
+    if (found === undefined) throw new Error('no connection');
+    return found.session.client;
+  }
+
+  /** `owner`: null for the database's owner. Work of one lane is done one after the other. */
+  async clientOf(owner: string | null, lane = 0): Promise<pg.Client> {
+    const others = this.others[lane];
+    if (owner === null || this.owners === undefined || others === undefined) return this.ownClient(lane);
+    const used = others.get(owner) ?? (await this.connect({ url: await this.owners.urlOf(owner), role: owner }));
+    others.delete(owner);
+    others.set(owner, used);
+    const [[oldest, unused] = []] = others;
+    if (others.size > othersMax && oldest !== undefined && unused !== undefined) {
+      others.delete(oldest);
+      this.opened.delete(unused);
+      await unused.session.close();
+    }
+    return used.session.client;
+  }
+
+  /** Those that are open. */
+  clients(): pg.Client[] {
+    return [...this.opened].map(({ session }) => session.client);
+  }
+
+  /** Ends whatever is waited for. */
+  break(error: Error): void {
+    for (const { session } of this.opened) session.client.connection.stream.destroy(error);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.opened].map(({ session }) => session.close()));
+  }
+
+  /** A backend that sleeps does not see that its client has gone. Sessions of one login may end each other. */
+  async endBackends(): Promise<void> {
+    for (const { url, role, session: left } of this.opened) {
+      const session = await openSession(url, { purpose: 'load', role }).catch(() => null);
+      await session?.client.query('set role none').catch(() => undefined);
+      const pid: unknown = Reflect.get(left.client, 'processID');
+      await session?.client.query('select pg_catalog.pg_terminate_backend($1::int, 5000)', [pid]).catch(() => undefined);
+      await session?.close();
+    }
+  }
+
+  private async connect(login: Login): Promise<Opened> {
+    const session = await openSession(login.url, { purpose: 'load', role: login.role, signal: this.signal });
+    const opened = { ...login, session };
+    this.opened.add(opened);
+    return opened;
+  }
+}

@@ -1,0 +1,129 @@
+import type pg from 'pg';
+import { z } from 'zod';
+import { qualify } from '../dump/list-tables';
+import type { LoadFinding } from './load-database';
+import type { OwnedStatement } from './statement-owners';
+import { rolesOf } from './statement-roles';
+
+const identifier = '("(?:[^"]|"")+"|[a-z0-9_$\\u0080-\\uffff]+)';
+const publicForm = new RegExp(`^ALTER SCHEMA public OWNER TO ${identifier}$`);
+
+/** To whom the statement gives the schema that every new database has; null for any other statement. */
+export function publicOwnerOf({ outline }: { outline: string }): string | null {
+  const owner = publicForm.exec(outline)?.[1];
+  if (owner === undefined) return null;
+  return owner.startsWith('"') ? owner.slice(1, -1).replaceAll('""', '"') : owner;
+}
+
+/** Takes a right from its object's owner or gives it back. Rows, indexes and foreign keys may need it. */
+export const isOwnRight = ({ outline, text, owner }: OwnedStatement): boolean =>
+  /^(?:GRANT|REVOKE) /i.test(outline) && rolesOf(text)[0] === owner;
+
+const relationsSql = `select n.nspname as schema, c.relname as name, pg_catalog.pg_get_userbyid(c.relowner) as owner
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'p', 'S') and n.nspname !~ '^pg_'`;
+const relationSchema = z.array(z.object({ schema: z.string(), name: z.string(), owner: z.string() }));
+
+/** By the quoted names of tables and sequences. */
+export async function relationOwners(client: pg.ClientBase): Promise<ReadonlyMap<string, string>> {
+  const rows = relationSchema.parse((await client.query(relationsSql)).rows);
+  return new Map(rows.map((row) => [qualify(row), row.owner]));
+}
+
+const lackingSql = `select n.nspname as schema, pg_catalog.pg_get_userbyid(n.nspowner) as schema_owner, r.rolname as owner, w.wanted as right
+  from (select distinct relnamespace as schema, relowner as owner from pg_catalog.pg_class where $1::name is null
+    union select typnamespace, typowner from pg_catalog.pg_type where $1::name is null
+    union select s.oid, o.oid from pg_catalog.pg_namespace s, pg_catalog.pg_roles o where o.rolname = $1 and s.nspname = $2) o
+  join pg_catalog.pg_namespace n on n.oid = o.schema join pg_catalog.pg_roles r on r.oid = o.owner
+  cross join (values ('usage'), ('create')) w (wanted)
+  where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and not r.rolsuper
+    and not pg_catalog.has_schema_privilege(r.oid, n.oid, w.wanted)`;
+const lackingSchema = z.array(
+  z.object({ schema: z.string(), schema_owner: z.string(), owner: z.string(), right: z.enum(['usage', 'create']) }),
+);
+export type SchemaRight = z.infer<typeof lackingSchema>[number];
+
+/** Which rights owners lack on schemas that have objects of theirs, or one owner on one schema. */
+export async function lackingRights(client: pg.ClientBase, one?: { owner: string; schema: string | null }): Promise<SchemaRight[]> {
+  if (one?.schema === null) return [];
+  return lackingSchema.parse((await client.query(lackingSql, [one?.owner, one?.schema])).rows);
+}
+
+/** The schema that the error is about; null where it is about something else. */
+export const deniedSchema = ({ message }: Error): string | null => /^permission denied for schema (.*)$/s.exec(message)?.[1] ?? null;
+
+const definersSql = `select p.oid::text as oid, case p.prokind when 'p' then 'procedure' else 'function' end || ' '
+    || pg_catalog.format('%I.%I(%s)', n.nspname, p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid)) as object
+  from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace where p.prosecdef and p.oid >= 16384`;
+const definerSchema = z.array(z.object({ oid: z.string(), object: z.string() }));
+
+async function definersOf(client: pg.ClientBase): Promise<Map<string, string>> {
+  return new Map(definerSchema.parse((await client.query(definersSql)).rows).map(({ oid, object }) => [oid, object]));
+}
+
+interface Inherited {
+  objects: string[];
+  /** What ran with the role's rights: functions that are SECURITY DEFINER, and views. */
+  definers: string[];
+}
+
+/** How many are named one by one. */
+const namedMax = 20;
+const list = (names: readonly string[]): string =>
+  names.length <= namedMax ? names.join(', ') : `${names.slice(0, namedMax).join(', ')} and ${names.length - namedMax} more`;
+
+/** The owners of a load besides the database's: those who are here, and what was owned by those who have gone. */
+export class OwnerRoles {
+  readonly others: ReadonlySet<string>;
+  private readonly gone = new Map<string, Inherited>();
+  private readonly views = new Set<string>();
+
+  constructor(here: readonly string[]) {
+    this.others = new Set(here);
+  }
+
+  /** The role itself, or null for the database's owner. */
+  here(role: string | null): string | null {
+    return role !== null && this.others.has(role) ? role : null;
+  }
+
+  /** Makes an object of a role that has gone. */
+  async inherit(
+    client: pg.ClientBase,
+    { outline, object, owner }: OwnedStatement & { object: string; owner: string },
+    make: () => Promise<void>,
+  ): Promise<void> {
+    const isDefiner = /^CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE) .* SECURITY DEFINER\b/i.test(outline);
+    const before = isDefiner ? await definersOf(client) : new Map<string, string>();
+    await make();
+    if (!/^CREATE /i.test(outline)) return;
+    const inherited = this.gone.get(owner) ?? { objects: [], definers: [] };
+    this.gone.set(owner, inherited);
+    inherited.objects.push(object);
+    if (isDefiner) inherited.definers.push(...[...(await definersOf(client))].filter(([oid]) => !before.has(oid)).map(([, made]) => made));
+    const rule = /^rule .* of (.*)$/.exec(object)?.[1] ?? /^(?:materialized |recursive )?view (.*)$/.exec(object)?.[1];
+    if (rule !== undefined) this.views.add(rule);
+    if (rule !== undefined && !object.startsWith('rule ')) inherited.definers.push(object);
+  }
+
+  /** A right on what ran with the rights of a role that has gone. */
+  isKeptBack(outline: string): boolean {
+    const on = /^GRANT .*? ON (FUNCTION|PROCEDURE|TABLE) (.*) TO [^ ]/i.exec(outline);
+    return on !== null && (on[1] !== 'TABLE' || this.views.has(on[2] ?? ''));
+  }
+
+  /** The statements that take from everybody what Postgres gives everybody. */
+  closing(): { object: string; text: string }[] {
+    const functions = [...this.gone.values()].flatMap(({ definers }) =>
+      definers.filter((object) => /^(?:function|procedure) /.test(object)),
+    );
+    return functions.map((object) => ({ object, text: `revoke execute on ${object} from public` }));
+  }
+
+  findings(): LoadFinding[] {
+    return [...this.gone].map(([role, { objects, definers }]) => {
+      const ran = `Nobody else may use what ran with the rights of ${role}: ${list(definers)}. Look at it, then grant what is needed`;
+      const reason = `role ${role} of the backup is not here${definers.length > 0 ? `. ${ran}` : ''}`;
+      return { kind: 'owner_changed', object: list(objects), reason };
+    });
+  }
+}

@@ -1,0 +1,120 @@
+import pg from 'pg';
+import { isUndefined, lendCustomersPath, runWithCustomersPath } from '../dump/customer-path';
+import { runStatement } from '../session/session';
+import type { TimeBudget } from '../session/time-budget';
+import type { LoadOwners, LoadSessions } from './load-sessions';
+import { deniedSchema, lackingRights, type OwnerRoles, type SchemaRight } from './owner-roles';
+import { isRefusedByPostgres } from './statement-owners';
+
+const name = pg.escapeIdentifier;
+
+interface OwnerWorkOptions {
+  sessions: LoadSessions;
+  budget: TimeBudget;
+  roles: OwnerRoles;
+  /** The database's. */
+  owner: string;
+  /** Left out, the database's owner does everything. */
+  owners: LoadOwners | undefined;
+}
+
+interface Made {
+  object: string;
+  text: string;
+  /** No code of the customer's runs in the statement. */
+  borrows: boolean;
+  searchPath: string;
+}
+
+/**
+ * The work of owners, each in sessions of its own. An object may need rights that its owner has lost since it was made: those on a schema are lent until rows and indexes are
+ * there, and those of all other owners for one statement, where no code of the customer's could use them.
+ */
+export class OwnerWork {
+  private readonly options: OwnerWorkOptions;
+  private readonly lent: SchemaRight[] = [];
+
+  constructor(options: OwnerWorkOptions) {
+    this.options = options;
+  }
+
+  /** `role`: null for the database's owner. */
+  async run(role: string | null, object: string, work: (client: pg.Client) => Promise<void>, borrows = true): Promise<void> {
+    const { sessions, budget, owners, roles } = this.options;
+    const client = await sessions.clientOf(role);
+    try {
+      await budget.spend(object, work(client));
+    } catch (error) {
+      if (owners === undefined || !isRefusedByPostgres(error)) throw error;
+      const owner = role ?? this.options.owner;
+      const lacking = await lackingRights(sessions.ownClient(), { owner, schema: deniedSchema(error) });
+      if (lacking.length > 0) {
+        await this.lend(lacking);
+        return this.run(role, object, work, borrows);
+      }
+      if (!borrows) throw error;
+      const others = [...roles.others, this.options.owner].filter((other) => other !== owner);
+      await owners.lend(owner, others, () => budget.spend(object, work(client)));
+    }
+  }
+
+  /** One statement, with the customer's path where it needs that; functions of other owners get it from their owners. */
+  async make(role: string | null, { object, text, borrows, searchPath }: Made): Promise<void> {
+    const { others } = this.options.roles;
+    const run = (): Promise<void> => this.run(role, object, (client) => runWithCustomersPath(client, text, searchPath), borrows);
+    try {
+      await run();
+    } catch (error) {
+      if (others.size === 0 || !isUndefined(error)) throw error;
+      const takeBack: (() => Promise<void>)[] = [];
+      for (const other of [null, ...others].filter((owner) => owner !== role)) {
+        await this.run(other, object, async (client) => {
+          const undo = await lendCustomersPath(client, searchPath);
+          takeBack.push(() => this.run(other, object, undo));
+        });
+      }
+      try {
+        await run();
+      } finally {
+        for (const undo of takeBack) await undo();
+      }
+    }
+  }
+
+  /**
+   * Gives the schema that every new database has to the role, as its makers have left it. Another role than the database's owner makes it anew: Postgres gives a schema away
+   * only where the giver is a member of the taker.
+   */
+  async ownPublic(role: string | null): Promise<void> {
+    const object = 'schema public';
+    const run = (runner: string | null, text: string): Promise<void> => this.run(runner, object, (client) => runStatement(client, text));
+    if (role === null) return run(null, `alter ${object} owner to ${name(this.options.owner)}`);
+    await run(null, `drop ${object}`);
+    await run(role, `create ${object}`);
+    await run(role, `grant usage on ${object} to public`);
+    await run(role, `comment on ${object} is 'standard public schema'`);
+  }
+
+  /** Lends every owner what it lacks on the schemas of its objects. */
+  async lendSchemas(): Promise<void> {
+    const { owners, sessions } = this.options;
+    if (owners !== undefined) await this.lend(await lackingRights(sessions.ownClient()));
+  }
+
+  async takeBackSchemas(): Promise<void> {
+    for (const right of this.lent.splice(0)) await this.change(right, 'revoke', 'from');
+  }
+
+  private async lend(lacking: readonly SchemaRight[]): Promise<void> {
+    for (const right of lacking) {
+      await this.change(right, 'grant', 'to');
+      this.lent.push(right);
+    }
+  }
+
+  private change({ schema, schema_owner: giver, owner, right }: SchemaRight, verb: string, towards: string): Promise<void> {
+    const object = `schema ${name(schema)}`;
+    const text = `${verb} ${right} on ${object} ${towards} ${name(owner)}`;
+    return this.run(this.options.roles.here(giver), object, (client) => runStatement(client, text), false);
+  }
+}

@@ -1,0 +1,93 @@
+import pg from 'pg';
+import { z } from 'zod';
+import type { Statement } from './split-statements';
+
+const name = pg.escapeIdentifier;
+
+/** A statement of pg_dump and who makes it; null where pg_dump names nobody. */
+export interface OwnedStatement extends Statement {
+  owner: string | null;
+}
+
+const isSetting = ({ outline }: Statement): boolean => /^(?:SET |SELECT pg_catalog\.set_config)/i.test(outline);
+const withoutComments = (text: string): string =>
+  text
+    .replace(/^(?:--[^\n]*\n|\s)+/, '')
+    .trim()
+    .replace(/;$/, '');
+const sessionForm = /^SET SESSION AUTHORIZATION (?:(DEFAULT)|'((?:[^']|'')*)'|"((?:[^"]|"")+)"|([a-z0-9_$\u0080-\uffff]+))$/i;
+const resetForm = /^RESET SESSION AUTHORIZATION$/i;
+
+/** Names an owner, and makes nothing: {@link readOwners} reads it, and nobody runs it. */
+export const isOwnerChange = ({ text }: Pick<Statement, 'text'>): boolean => {
+  const sql = withoutComments(text);
+  return sessionForm.test(sql) || resetForm.test(sql);
+};
+
+/**
+ * Reads who makes each statement from pg_dump's SET SESSION AUTHORIZATION. A name in single quotes holds for the entries that follow; a plain one is a grantor within an
+ * entry, and RESET goes back to the entry's owner.
+ */
+export function readOwners(statements: readonly Statement[]): OwnedStatement[] {
+  let entryOwner: string | null = null;
+  let grantor: string | null = null;
+  const owned: OwnedStatement[] = [];
+  for (const statement of statements) {
+    const sql = withoutComments(statement.text);
+    const said = sessionForm.exec(sql);
+    if (said) {
+      const [, isDefault, literal, quoted, plain] = said;
+      if (literal !== undefined || isDefault !== undefined) {
+        entryOwner = literal?.replaceAll("''", "'") ?? null;
+        grantor = null;
+      } else grantor = quoted?.replaceAll('""', '"') ?? plain ?? null;
+    } else if (resetForm.test(sql)) grantor = null;
+    else if (!isSetting(statement)) owned.push({ ...statement, owner: grantor ?? entryOwner });
+  }
+  return owned;
+}
+
+/** Postgres refused for want of a right. */
+export const isDenied = (error: unknown): error is Error => error instanceof Error && 'code' in error && error.code === '42501';
+
+/** Statements in which no code of the customer's runs on rows. */
+export const mayBorrow = (sql: string): boolean => /^(?:--[^\n]*\n|\s)*(?:CREATE (?!(?:UNIQUE )?INDEX)|ALTER (?:TABLE|DOMAIN) )/i.test(sql);
+
+/**
+ * The statement itself was refused. Code of the customer's may say the same for having more rights at the next attempt, but Postgres then says where that code was.
+ */
+export const isRefusedByPostgres = (error: unknown): error is Error => isDenied(error) && !('where' in error && error.where !== undefined);
+
+/** Statements for which Postgres calls nothing of the customer's: it computes constants within the columns and the bounds of a table as it makes it. */
+export const runsNoCode = (outline: string): boolean => {
+  if (/^CREATE (?:UNLOGGED )?TABLE /i.test(outline)) return !/ GENERATED ALWAYS AS \(| PARTITION /i.test(outline);
+  if (/^ALTER TABLE /i.test(outline)) return !/ ADD CONSTRAINT | VALIDATE /i.test(outline);
+  return /^(?:CREATE (?!(?:UNIQUE )?INDEX|AGGREGATE|EXTENSION)|ALTER (?!DOMAIN)|COMMENT ON |GRANT |REVOKE )/i.test(outline);
+};
+
+const isMemberSql = `select pg_catalog.pg_has_role($1::name, $2::name, 'member') as is_member, pg_catalog.pg_has_role($2::name, $1::name, 'member') as is_circle`;
+const memberSchema = z.tuple([z.object({ is_member: z.boolean(), is_circle: z.boolean() })]);
+
+/**
+ * Gives an owner the rights of others while `work` runs: an object may refer to one which its owner may not use any more. `server` is the superuser in the database
+ * `postgres`. A crash leaves a membership that the comparison of roles takes back.
+ */
+export async function lendRights(
+  server: pg.ClientBase,
+  owner: string,
+  others: readonly string[],
+  work: () => Promise<void>,
+): Promise<void> {
+  const lent: string[] = [];
+  try {
+    for (const other of others) {
+      const [{ is_member: isMember, is_circle: isCircle }] = memberSchema.parse((await server.query(isMemberSql, [owner, other])).rows);
+      if (isMember || isCircle) continue;
+      await server.query(`grant ${name(other)} to ${name(owner)} with inherit true, set false`);
+      lent.push(other);
+    }
+    await work();
+  } finally {
+    for (const other of lent) await server.query(`revoke ${name(other)} from ${name(owner)}`);
+  }
+}
