@@ -157,9 +157,14 @@ class Load {
     const owners = new Set([...statements, ...(this.properties?.large_objects ?? [])].flatMap(({ owner }) => owner ?? []));
     const others = [...owners].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
     const here = await this.request.owners?.find(others);
-    // A trial has no owners, and tells nothing of those who are not in its database.
-    const mentioned = [...head.policy_roles, ...(here === undefined ? others : [])].filter((role) => role !== dumpedOwner);
-    if (mentioned.length > 0) await this.request.makeRoles?.(mentioned);
+    const names = new Set([
+      ...statements.flatMap(({ text }) => rolesOf(text)),
+      ...(this.properties ? rolesOfProperties(this.properties) : []),
+    ]);
+    // A trial is in a server of its own, and tells nothing of roles that only that server lacks.
+    const mentioned = new Set([...head.policy_roles, ...(here === undefined ? [...others, ...names] : [])]);
+    const missing = [...mentioned].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
+    if (missing.length > 0) await this.request.makeRoles?.(missing);
     const { rows } = await client.query('select current_user as owner, pg_catalog.current_database() as database');
     const current: { owner: string; database: string } = rows[0];
     this.owner = current.owner;
@@ -170,10 +175,6 @@ class Load {
       const reason = 'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
       this.findings.push({ kind: 'owner_changed', object: 'Every object of the backup', reason });
     }
-    const names = new Set([
-      ...statements.flatMap(({ text }) => rolesOf(text)),
-      ...(this.properties ? rolesOfProperties(this.properties) : []),
-    ]);
     const known = await client.query('select rolname from pg_catalog.pg_roles where rolname = any ($1)', [[...names]]);
     this.existing = new Set(known.rows.map(({ rolname }: { rolname: string }) => rolname));
   }

@@ -137,8 +137,8 @@ it('what a restore could not give back as it was is a finding of its workflow', 
     expect.stringContaining('passing'),
   ];
   expect(findings).toEqual([
-    { level: 'WARNING', code: 'not_validated', detail: visits },
     { level: 'WARNING', code: 'not_restored', detail: grant },
+    { level: 'WARNING', code: 'not_validated', detail: visits },
   ]);
 });
 
