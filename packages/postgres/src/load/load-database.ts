@@ -18,7 +18,7 @@ import { compareCounts, type LoadProgress, loadTables } from './load-tables';
 import { isOwnRight, OwnerRoles, publicOwnerOf, relationOwners } from './owner-roles';
 import { OwnerWork } from './owner-work';
 import { extensionOf, isOnSchema, isPrivilege, isPublication, isRefresh, orderOf, schemasLast } from './statement.rules';
-import { isDenied, runsNoCode } from './statement-owners';
+import { attachRunsNoCode, isDenied, runsNoCode } from './statement-owners';
 import { rolesOf, withRolesOf } from './statement-roles';
 
 export interface LoadRequest {
@@ -217,7 +217,7 @@ class Load {
         continue;
       }
       const role = this.roleOf(statement.owner);
-      const borrows = runsNoCode(statement.outline);
+      const borrows = runsNoCode(statement.outline) || (await attachRunsNoCode(this.client, statement.outline));
       try {
         if (this.hasGone(statement.owner))
           await this.roles.inherit(this.client, { ...statement, owner: statement.owner }, () =>

@@ -50,20 +50,54 @@ export function readOwners(statements: readonly Statement[]): OwnedStatement[] {
 /** Postgres refused for want of a right. */
 export const isDenied = (error: unknown): error is Error => error instanceof Error && 'code' in error && error.code === '42501';
 
-/** Statements in which no code of the customer's runs on rows. */
-export const mayBorrow = (sql: string): boolean => /^(?:--[^\n]*\n|\s)*(?:CREATE (?!(?:UNIQUE )?INDEX)|ALTER (?:TABLE|DOMAIN) )/i.test(sql);
-
 /**
  * The statement itself was refused. Code of the customer's may say the same for having more rights at the next attempt, but Postgres then says where that code was.
  */
 export const isRefusedByPostgres = (error: unknown): error is Error => isDenied(error) && !('where' in error && error.where !== undefined);
 
-/** Statements for which Postgres calls nothing of the customer's: it computes constants within the columns and the bounds of a table as it makes it. */
+/**
+ * Statements for which Postgres calls nothing of the customer's: it computes constants within the columns and the bounds of a table as it makes it. Of those that attach a
+ * partition {@link attachRunsNoCode} knows.
+ */
 export const runsNoCode = (outline: string): boolean => {
   if (/^CREATE (?:UNLOGGED )?TABLE /i.test(outline)) return !/ GENERATED ALWAYS AS \(| PARTITION /i.test(outline);
-  if (/^ALTER TABLE /i.test(outline)) return !/ ADD CONSTRAINT | VALIDATE /i.test(outline);
+  if (/^ALTER (?:TABLE|DOMAIN) .* ADD CONSTRAINT .* NOT VALID$/is.test(outline)) return true;
+  if (/^ALTER TABLE /i.test(outline)) return !/ ADD CONSTRAINT | VALIDATE | ATTACH PARTITION /i.test(outline);
   return /^(?:CREATE (?!(?:UNIQUE )?INDEX|AGGREGATE|EXTENSION)|ALTER (?!DOMAIN)|COMMENT ON |GRANT |REVOKE )/i.test(outline);
 };
+
+const identifier = '(?:"(?:[^"]|"")+"|[^\\s(".]+)';
+const attachForm = new RegExp(
+  `^ALTER TABLE (?:ONLY )?(${identifier}\\.${identifier}) ATTACH PARTITION (${identifier}\\.${identifier}) `,
+  'i',
+);
+
+/**
+ * Attaching calls the CHECKs of a domain for the bound, computes the key's constants, and those within the partition's CHECKs. `$1` and `$2`: the table and its partition,
+ * both empty.
+ */
+const attachSql = `with recursive named as (
+    select c.oid, w.place from (values ($1::text, 'table'), ($2::text, 'partition')) w (name, place) cross join lateral pg_catalog.parse_ident(w.name) i (parts)
+    join pg_catalog.pg_namespace n on n.nspname = i.parts[1] join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = i.parts[2]),
+  key as (select p.* from pg_catalog.pg_partitioned_table p join named on named.oid = p.partrelid and place = 'table'),
+  type (oid) as (select a.atttypid from key join pg_catalog.pg_attribute a on a.attrelid = key.partrelid and a.attnum = any (key.partattrs)
+    union select w.oid from type join pg_catalog.pg_type t on t.oid = type.oid
+      left join pg_catalog.pg_attribute a on a.attrelid = t.typrelid and t.typrelid <> 0 and a.attnum > 0 and not a.attisdropped
+      left join pg_catalog.pg_range r on r.rngtypid = t.oid or r.rngmultitypid = t.oid
+      cross join lateral (values (t.typelem), (a.atttypid), (r.rngsubtype)) w (oid) where w.oid <> 0)
+  select (select count(*) = 2 from named) and exists (select from key where partexprs is null)
+    and not exists (select from type join pg_catalog.pg_type t on t.oid = type.oid where t.typtype = 'd')
+    and not exists (select from named cross join lateral (select named.oid union select relid from pg_catalog.pg_partition_tree(named.oid)) r (oid)
+      join pg_catalog.pg_constraint k on k.conrelid = r.oid and k.contype = 'c' where place = 'partition') as is_safe`;
+const attachSchema = z.tuple([z.object({ is_safe: z.boolean() })]);
+
+/** A statement that attaches a partition, for which Postgres calls nothing of the customer's. `client` only reads the catalogue. */
+export async function attachRunsNoCode(client: pg.ClientBase, outline: string): Promise<boolean> {
+  const form = attachForm.exec(outline);
+  if (form === null) return false;
+  const [{ is_safe: isSafe }] = attachSchema.parse((await client.query(attachSql, [form[1], form[2]])).rows);
+  return isSafe;
+}
 
 const isMemberSql = `select pg_catalog.pg_has_role($1::name, $2::name, 'member') as is_member, pg_catalog.pg_has_role($2::name, $1::name, 'member') as is_circle`;
 const memberSchema = z.tuple([z.object({ is_member: z.boolean(), is_circle: z.boolean() })]);

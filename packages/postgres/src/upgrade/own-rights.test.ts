@@ -11,6 +11,7 @@ import { trySchema } from './check/try-schema';
 import { compareDatabases } from './copy/compare';
 import { copyData } from './copy/copy-data';
 import { copySchema } from './copy/copy-schema';
+import { withDatabase } from './session';
 
 let servers: TwoServers;
 beforeAll(async () => {
@@ -55,3 +56,89 @@ test.each(['logical', 'offline'] as const)(
     await endMove(move);
   },
 );
+
+/** What a role does that has lost rights since. `app` owns what refers to objects of `name`, and each has a part of the other's table. */
+const lostRights = (name: string, app: string): string[] => [
+  `create role ${app}; grant create on schema public to ${app}; grant ${app} to ${name} with set true, inherit true`,
+  'create table ids (id int primary key); insert into ids values (1)',
+  "create schema shelf; create type shelf.mood as enum ('good')",
+  `grant usage, create on schema shelf to ${app}; grant references on ids to ${app}`,
+  `set role ${app}`,
+  'create table shelf.notes (id int primary key, word text, mood shelf.mood, id_of int constraint to_ids references public.ids)',
+  "insert into shelf.notes values (1, 'a', 'good', 1); create index by_word on shelf.notes (lower(word))",
+  'create table parts (id int) partition by list (id)',
+  'reset role',
+  'create table part partition of parts for values in (1); insert into parts values (1)',
+  `revoke usage, create on schema shelf from ${app}; revoke create on schema public from ${app}; revoke references on ids from ${app}`,
+  `revoke usage on type shelf.mood from public`,
+];
+
+test.each(['logical', 'offline'] as const)(
+  'what owners could not make today is upgraded (%s), and they have no more rights afterwards',
+  async (path) => {
+    const [name, app] = [`lost_${path}`, `lost_app_${path}`];
+    const move = { ...(await createCustomer(servers, name, ...lostRights(name, app))), path };
+    const rightsAt = (url: string): Promise<unknown[]> =>
+      runSql(
+        url,
+        `select n.nspname, has_schema_privilege('${app}', n.oid, 'usage') as usage, has_schema_privilege('${app}', n.oid, 'create') as make,
+        has_table_privilege('${app}', 'ids', 'references') as refer, pg_has_role('${app}', '${name}', 'member') as member,
+        array(select c.conname || c.convalidated from pg_constraint c where c.connamespace = n.oid and contype in ('f', 'p') order by 1) as keys,
+        array(select i.indexname from pg_indexes i where i.schemaname = n.nspname order by 1) as indexes,
+        array(select i.inhrelid::regclass::text from pg_inherits i order by 1) as parts
+        from pg_namespace n where n.nspname in ('public', 'shelf') order by 1`,
+      );
+    const before = await rightsAt(withDatabase(move.oldUrl, name));
+    expect(await trySchema({ ...move, secret: randomBytes(32).toString('hex'), fence: '0' })).toEqual([]);
+    await copySchema(move);
+    await copyData(move);
+    if (path === 'logical') await catchUp(move);
+    await cutOver(move);
+    expect(await rightsAt(withDatabase(move.targetUrl, name))).toEqual(before);
+    expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal' });
+    await endMove(move);
+  },
+);
+
+const denying = `create or replace function plead(int) returns int language plpgsql immutable as $$ begin
+  if has_table_privilege('public.secrets', 'select') then raise 'the secrets are mine'; end if;
+  raise insufficient_privilege; end $$`;
+/** Where Postgres calls a function while it makes a schema. The operator calls it too, and a CHECK that uses the operator does not say so. */
+const pleas = {
+  'a generated column': ['create table zeal (id int, double int generated always as (plead(1) + id) stored)'],
+  'a partition key': ['create table zeal (id int) partition by range ((plead(1) + id))'],
+  'a partition bound': [
+    'create domain token as int check (value === 1)',
+    'create table zeal (id token) partition by list (id); create table zeal_one partition of zeal for values in (1)',
+  ],
+  'a check of a partition': [
+    'create table zeal (id int) partition by list (id)',
+    'create table zeal_one partition of zeal (check (id > (1 === 1)::int)) for values in (2)',
+  ],
+  'an exclusion': ['create table zeal (id int)', 'insert into zeal values (1)', 'alter table zeal add exclude (plead(id) with =)'],
+  'the predicate of an exclusion': ['create table zeal (id int)', 'alter table zeal add exclude (id with =) where (plead(1) = 1)'],
+};
+
+test.each(Object.entries(pleas))('code of %s that says it was denied is lent nothing', async (_, statements) => {
+  const name = `pleading_${randomBytes(4).toString('hex')}`;
+  const app = `${name}_app`;
+  const move = await createCustomer(
+    servers,
+    name,
+    `create role ${app}; grant create on schema public to ${app}; grant ${app} to ${name} with set true, inherit false`,
+    `create role ${name}_other; grant create on schema public to ${name}_other; grant ${name}_other to ${name} with set true, inherit false`,
+    `set role ${name}_other; create table secrets (word text); insert into secrets values ('hidden'); reset role`,
+    `set role ${app}`,
+    'create function plead(int) returns int language plpgsql immutable as $$ begin return $1; end $$',
+    "create function same(int, int) returns boolean language sql immutable as 'select public.plead($1) = $2'",
+    'create operator === (function = same, leftarg = int, rightarg = int)',
+    ...statements,
+    denying,
+    'reset role',
+  );
+  const outcome: unknown = await copySchema(move)
+    .then(() => copyData(move))
+    .catch((error: unknown) => error);
+  await endMove(move);
+  expect(outcome).toMatchObject({ code: 'statement_failed', reason: 'insufficient_privilege', isPermanent: true });
+});

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type pg from 'pg';
+import pg from 'pg';
 import { z } from 'zod';
-import { isDenied, lendRights, mayBorrow } from '../load/statement-owners';
-import { openSession } from '../session/session';
+import { deniedSchema, lackingRights } from '../load/owner-roles';
+import { splitStatements } from '../load/split-statements';
+import { attachRunsNoCode, isRefusedByPostgres, lendRights, runsNoCode } from '../load/statement-owners';
+import { openSession, runStatement } from '../session/session';
 import { platformRole } from './copy/own-objects';
 import type { PlannedStatement, SchemaPlan } from './copy/schema-statements';
 import { readRows, type Stage, withDatabase } from './session';
@@ -103,8 +105,22 @@ interface PartOptions {
  * Makes what is left of a part of the plan, each statement as its owner. Each is noted in its own transaction, so that work which a crash has cut goes on behind the
  * last one. Throws `statement_failed`.
  */
-export async function runPart(stage: Stage, part: Part, { lanes = 1, onDone, onFailure }: PartOptions = {}): Promise<void> {
-  const left = await readLeft(stage, part);
+export async function runPart(stage: Stage, part: Part, options: PartOptions = {}): Promise<void> {
+  // Rights that a statement is lent add others to the end of the last part.
+  for (let last = 0; ; ) {
+    const left = (await readLeft(stage, part)).filter(({ number }) => number > last);
+    last = left.at(-1)?.number ?? last;
+    if (left.length === 0) return;
+    await runStatements(stage, part, left, options);
+  }
+}
+
+async function runStatements(
+  stage: Stage,
+  part: Part,
+  left: StoredStatement[],
+  { lanes = 1, onDone, onFailure }: PartOptions,
+): Promise<void> {
   const total = left.length;
   let done = 0;
   const work = async (lane: number): Promise<void> => {
@@ -128,12 +144,7 @@ async function makeStatement(stage: Stage, { part, lane }: { part: Part; lane: n
   try {
     if (owner === null) return await makeExtension(stage, statement);
     if (owner === platformRole) throw new UpgradeError('statement_failed', 'the object belongs to the platform');
-    try {
-      await runAs(stage, await stage.loader(owner, lane), statement);
-    } catch (error) {
-      if (!isDenied(error) || !mayBorrow(sql)) throw error;
-      await withAllRights(stage, owner, async () => runAs(stage, await stage.loader(owner, lane), statement));
-    }
+    await makeAsOwner(stage, { owner, lane }, statement);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     const options = { cause: error, object: objectOf(sql) };
@@ -141,13 +152,104 @@ async function makeStatement(stage: Stage, { part, lane }: { part: Part; lane: n
   }
 }
 
-async function runAs(stage: Stage, loader: pg.Client, { sql, token }: StoredStatement): Promise<void> {
+const identifier = '(?:"(?:[^"]|"")+"|[^\\s(",.)]+)';
+
+interface Maker {
+  owner: string;
+  lane: number;
+}
+
+/**
+ * A statement may need rights that its owner has lost since it was made. Those on a schema, and that to refer to a table, are lent until the last part, which begins when rows
+ * and indexes are there; those of all other owners for one statement, where no code of the customer's could use them.
+ */
+async function makeAsOwner(stage: Stage, maker: Maker, statement: StoredStatement): Promise<void> {
+  const { owner, lane } = maker;
+  const run = async (): Promise<void> => runAs(stage, await stage.loader(owner, lane), statement);
+  try {
+    await run();
+  } catch (error) {
+    if (!isRefusedByPostgres(error)) throw error;
+    const [{ outline } = { outline: '' }] = splitStatements(`${statement.sql}\n;`);
+    if (await lendLacking(stage, maker, { schema: deniedSchema(error), outline })) return makeAsOwner(stage, maker, statement);
+    if (!runsNoCode(outline) && !(await attachRunsNoCode(await stage.keeper(), outline))) throw error;
+    await withAllRights(stage, owner, run);
+  }
+}
+
+const namedSchema = z.object({ name: z.string() });
+const databaseOwnerSql =
+  'select pg_catalog.pg_get_userbyid(datdba) as name from pg_catalog.pg_database where datname = pg_catalog.current_database()';
+
+/** A right on an object, as GRANT and REVOKE name it, and who owns that object. */
+const lentSchema = z.object({ right: z.string(), giver: z.string() });
+type Lent = z.infer<typeof lentSchema>;
+
+const referencesForm = new RegExp(
+  `^ALTER TABLE .* FOREIGN KEY \\(.*\\) REFERENCES (${identifier}\\.${identifier})\\((${identifier}(?:, ${identifier})*)\\)`,
+  'is',
+);
+const referencesSql = `select pg_catalog.format('REFERENCES (%I) ON TABLE %I.%I', a.attname, n.nspname, c.relname) as right, pg_catalog.pg_get_userbyid(c.relowner) as giver
+  from pg_catalog.parse_ident($2) i (parts) join pg_catalog.pg_namespace n on n.nspname = i.parts[1]
+  join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = i.parts[2] join pg_catalog.pg_attribute a on a.attrelid = c.oid
+  where pg_catalog.quote_ident(a.attname) = any ($3) and not pg_catalog.has_column_privilege($1, c.oid, a.attnum, 'references')`;
+
+async function readLacking(keeper: pg.Client, owner: string, { schema, outline }: Refused): Promise<Lent[]> {
+  if (schema !== null)
+    return (await lackingRights(keeper, { owner, schema })).map(({ right, schema_owner: giver }) => ({
+      right: `${right} ON SCHEMA ${pg.escapeIdentifier(schema)}`,
+      giver,
+    }));
+  const form = referencesForm.exec(outline);
+  const columns = form?.[2]?.match(new RegExp(identifier, 'gi'));
+  return columns ? readRows(keeper, lentSchema, referencesSql, [owner, form?.[1], columns]) : [];
+}
+
+interface Refused {
+  /** What the error is about; null if it is no schema. */
+  schema: string | null;
+  outline: string;
+}
+
+/** False if the owner lacks nothing there, or nobody can lend it. What takes the right back is planned before it is given. */
+async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refused): Promise<boolean> {
+  const keeper = await stage.keeper();
+  const [database] = await readRows(keeper, namedSchema, databaseOwnerSql);
+  const giverOf = (name: string): string => (name === 'pg_database_owner' ? (database?.name ?? platformRole) : name);
+  const lacking = (await readLacking(keeper, owner, refused)).map(({ right, giver }) => ({ right, giver: giverOf(giver) }));
+  const lent = lacking.filter(({ giver }) => giver !== platformRole && giver !== owner);
+  for (const { right, giver } of lent) {
+    await insertLast(stage, keeper, { sql: `REVOKE ${right} FROM ${pg.escapeIdentifier(owner)}`, owner: giver });
+    const loader = await stage.loader(giver, lendingLane + lane);
+    await runAs(stage, loader, { sql: `GRANT ${right} TO ${pg.escapeIdentifier(owner)}`, token: null });
+  }
+  return lent.length > 0;
+}
+
+/** The giver may make statements of its own meanwhile. */
+const lendingLane = 100;
+
+async function insertLast(stage: Stage, keeper: pg.Client, { sql, owner }: PlannedStatement): Promise<void> {
+  const part: Part = 'late';
+  await keeper.query(
+    `insert into ${stage.own.schema}.statement (part, number, sql, owner, token)
+      select $1, coalesce(max(number), 0) + 1, $2, $3, $4 from ${stage.own.schema}.statement where part = $1`,
+    [part, sql, owner, randomUUID()],
+  );
+}
+
+interface Run {
+  sql: string;
+  /** Null: it is not of the plan. */
+  token: string | null;
+}
+
+async function runAs(stage: Stage, loader: pg.Client, { sql, token }: Run): Promise<void> {
   await loader.query(cleanBegin);
   try {
     // One statement as the dump has it: the extended protocol refuses a second one.
-    const query: pg.QueryConfig & { queryMode: 'extended' } = { text: sql, queryMode: 'extended' };
-    await loader.query(query);
-    await noteDone(stage, loader, token);
+    await runStatement(loader, sql);
+    if (token !== null) await noteDone(stage, loader, token);
     await loader.query('commit');
   } catch (error) {
     await loader.query('rollback').catch(() => undefined);
@@ -156,9 +258,8 @@ async function runAs(stage: Stage, loader: pg.Client, { sql, token }: StoredStat
 }
 
 const ownersSql = `select distinct owner as name from %s.statement where owner is not null and owner <> $1 and owner <> '${platformRole}'`;
-const namedSchema = z.object({ name: z.string() });
 
-/** Gives an owner the rights of all other owners for one statement. */
+/** Gives an owner the rights of all other owners while `work` runs. */
 async function withAllRights(stage: Stage, owner: string, work: () => Promise<void>): Promise<void> {
   const owners = await readRows(await stage.keeper(), namedSchema, ownersSql.replace('%s', stage.own.schema), [owner]);
   const others = owners.map(({ name }) => name);
