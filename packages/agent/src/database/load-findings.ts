@@ -2,7 +2,7 @@ import type { Finding } from '@drydock/contracts/platform/preflight';
 import { z } from 'zod';
 
 const loadFindingSchema = z.strictObject({
-  kind: z.enum(['not_validated', 'not_restored', 'not_populated', 'owner_changed']),
+  kind: z.enum(['not_validated', 'not_restored', 'not_populated', 'recomputed', 'owner_changed']),
   object: z.string(),
   reason: z.string(),
 });
@@ -15,10 +15,10 @@ export type LoadFindings = readonly z.infer<typeof loadFindingSchema>[];
 const toldMax = 50;
 
 const sentences: Record<z.infer<typeof loadFindingSchema>['kind'], (object: string, reason: string) => string> = {
-  not_validated: (object, reason) =>
-    `${object} holds for new rows; rows of the backup do not satisfy it: ${reason}. Mend them, then validate the constraint.`,
+  not_validated: (object, reason) => `${object} holds for new rows, and was not validated over those of the backup: ${reason}.`,
   not_restored: (object, reason) => `${object} is not there: ${reason}.`,
   not_populated: (object, reason) => `${object} is there without its contents, which cannot be computed: ${reason}.`,
+  recomputed: (object, reason) => `${object} was computed anew: ${reason}.`,
   owner_changed: (object, reason) => `The database's owner owns this now: ${object}. The cause: ${reason}.`,
 };
 

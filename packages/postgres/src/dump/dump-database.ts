@@ -2,12 +2,13 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { openSession } from '../session/session';
 import { asTransferError, isPermanentForReader, isPermanentSqlState, sqlStateOf, TransferError } from '../session/transfer-error';
+import { computedColumns, hashIfPossible } from './computed-columns';
 import { type Copied, copyOut } from './copy-table';
 import { type DatabaseProperties, readProperties } from './database-properties';
 import { dumpBothSections } from './dump-schema';
 import { readLargeObjects } from './large-objects';
 import { listSequences, listTables, lockTables, qualify } from './list-tables';
-import type { DumpManifest, TableEntry, TablesFile } from './manifest';
+import type { ComputedColumns, DumpManifest, TableEntry, TablesFile } from './manifest';
 import { dataPath, type Section, sectionPaths, textSection } from './section';
 
 export interface DumpRequest {
@@ -94,16 +95,19 @@ function oneAtATime(): (content: AsyncIterable<Buffer>) => AsyncGenerator<Buffer
   };
 }
 
-/** What Postgres refuses to hand out of a table, with the table's name. */
-async function* named(table: TableEntry, rows: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+/** What Postgres refuses to hand out of a table, with the table's name. `andThen`: what else is read of it. */
+async function* named(table: TableEntry, rows: AsyncIterable<Buffer>, andThen: () => Promise<void>): AsyncGenerator<Buffer> {
   try {
     yield* rows;
+    await andThen();
   } catch (error) {
     throw asTransferError('dump_failed', `rows of ${qualify(table)}`, error, { object: `table ${qualify(table)}` });
   }
 }
 
-function manifestOf(head: TablesFile, copied: (Copied | undefined)[], largeObjects: number): DumpManifest {
+type Read = Copied & { computed?: ComputedColumns };
+
+function manifestOf(head: TablesFile, copied: (Read | undefined)[], largeObjects: number): DumpManifest {
   const tables = head.tables.map((table, index) => {
     const counts = copied[index];
     if (counts === undefined) throw new TransferError('dump_failed', `${dataPath(index)} was not read to its end`);
@@ -126,13 +130,18 @@ export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Sectio
     yield textSection(sectionPaths.schemaPre, () => Promise.resolve(pre));
     yield textSection(sectionPaths.schemaPost, () => Promise.resolve(post));
     yield textSection(sectionPaths.properties, () => Promise.resolve(JSON.stringify(properties)));
-    const copied: (Copied | undefined)[] = head.tables.map(() => undefined);
+    const copied: (Read | undefined)[] = head.tables.map(() => undefined);
+    const computed = await computedColumns(client);
     const inTurn = oneAtATime();
     for (const [index, table] of head.tables.entries()) {
       const onEnd = (counts: Copied): void => {
         copied[index] = counts;
       };
-      yield { path: dataPath(index), content: inTurn(named(table, copyOut(client, table, onEnd))) };
+      const hash = async (): Promise<void> => {
+        const found = await hashIfPossible(client, table, computed.get(qualify(table)));
+        if (found !== undefined) Object.assign(copied[index] ?? {}, { computed: found });
+      };
+      yield { path: dataPath(index), content: inTurn(named(table, copyOut(client, table, onEnd), hash)) };
     }
     let largeObjects = 0;
     yield textSection(sectionPaths.sequences, async () => JSON.stringify(await listSequences(client)));

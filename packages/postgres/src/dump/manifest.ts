@@ -30,9 +30,20 @@ export const sequencesSchema = z.array(
   z.strictObject({ schema: identifier, name: identifier, last_value: z.string().regex(/^-?\d{1,19}$/), is_called: z.boolean() }),
 );
 
+const sum = z.string().regex(/^-?\d{1,40}$/);
+
+/** What stored generated columns held, as sums of hashes: a load computes them anew. Those of partitions add up to those of their table. */
+export const computedSchema = z.strictObject({
+  written: sum,
+  columns: z.array(z.strictObject({ name: identifier, hash: sum })).max(1600),
+});
+export type ComputedColumns = z.infer<typeof computedSchema>;
+
 /** Last section of a dump: the same tables with what was really written, so that a load can prove itself. */
 export const manifestSchema = tablesSchema.extend({
-  tables: z.array(tableSchema.extend({ rows: z.int().nonnegative(), bytes: z.int().nonnegative() })).max(1_000_000),
+  tables: z
+    .array(tableSchema.extend({ rows: z.int().nonnegative(), bytes: z.int().nonnegative(), computed: computedSchema.optional() }))
+    .max(1_000_000),
   large_objects: z.int().nonnegative(),
 });
 

@@ -36,7 +36,8 @@ const checkSchema = z.object({
 });
 export type DeferredCheck = z.infer<typeof checkSchema>;
 
-const ownerOf = (check: DeferredCheck): string => `${check.is_domain ? 'domain' : 'table'} ${name(check.schema)}.${name(check.owner)}`;
+const placeOf = (check: DeferredCheck): string => `${name(check.schema)}.${name(check.owner)}`;
+const ownerOf = (check: DeferredCheck): string => `${check.is_domain ? 'domain' : 'table'} ${placeOf(check)}`;
 
 /** They are in force, and so they can be in the way. */
 export async function readChecks(client: pg.ClientBase): Promise<DeferredCheck[]> {
@@ -51,7 +52,7 @@ export function addStatements(check: DeferredCheck): string[] {
   const definition = check.definition.replace(/ NOT VALID$/, '');
   const add = `alter ${ownerOf(check)} add constraint ${name(check.name)} ${definition} not valid`;
   if (check.comment === null) return [add];
-  const place = check.is_domain ? `domain ${name(check.schema)}.${name(check.owner)}` : `${name(check.schema)}.${name(check.owner)}`;
+  const place = check.is_domain ? ownerOf(check) : placeOf(check);
   return [add, `comment on constraint ${name(check.name)} on ${place} is ${pg.escapeLiteral(check.comment)}`];
 }
 
@@ -72,6 +73,9 @@ export async function putBackCheck(client: pg.ClientBase, check: DeferredCheck):
   for (const statement of addStatements(check)) await runStatement(client, statement);
 }
 
+export const validationOf = (check: DeferredCheck): string =>
+  `ALTER ${check.is_domain ? 'DOMAIN' : 'TABLE'} ${placeOf(check)} VALIDATE CONSTRAINT ${name(check.name)}`;
+
 /** Looks at the rows that are there. */
 export const validateCheck = (client: pg.ClientBase, check: DeferredCheck, searchPath: string): Promise<void> =>
-  runWithCustomersPath(client, `alter ${ownerOf(check)} validate constraint ${name(check.name)}`, searchPath);
+  runWithCustomersPath(client, validationOf(check), searchPath);

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { baseColumn, hashComputed } from '../dump/computed-columns';
 import type { Copied } from '../dump/copy-table';
 import { pathList } from '../dump/customer-path';
 import { type DatabaseProperties, propertiesSchema, propertyStatements, rolesOfProperties } from '../dump/database-properties';
@@ -11,7 +12,8 @@ import { runStatement } from '../session/session';
 import { TimeBudget } from '../session/time-budget';
 import { asTransferError, isPermanentSqlState, type TransferError } from '../session/transfer-error';
 import { checkExtensions, checkTarget } from './check-target';
-import { type DeferredCheck, describeCheck, putBackCheck, takeOffChecks, validateCheck } from './deferred-checks';
+import { ComputedComparison } from './computed-comparison';
+import { type DeferredCheck, describeCheck, putBackCheck, takeOffChecks, validateCheck, validationOf } from './deferred-checks';
 import { readStatements, type SqlStatement } from './dumped-statements';
 import { type LoadOwners, LoadSessions } from './load-sessions';
 import { compareCounts, type LoadProgress, loadTables } from './load-tables';
@@ -41,10 +43,11 @@ export interface LoadRequest {
 
 /**
  * Something of the dump that the database does not have now, though all else is there. `not_populated`: a materialized view whose query fails over the rows as they are;
- * the reason ends with the statement that fills it. `owner_changed`: objects that are the database's owner's now. `refused`: in a trial alone, since a load ends with it.
+ * the reason ends with the statement that fills it, as it does with the one that finishes what is `not_validated`. `recomputed`: a stored generated
+ * column with other values than the backup had. `owner_changed`: objects that are the database's owner's now. `refused`: in a trial alone, since a load ends with it.
  */
 export interface LoadFinding {
-  kind: 'not_validated' | 'not_restored' | 'not_populated' | 'owner_changed' | 'refused';
+  kind: 'not_validated' | 'not_restored' | 'not_populated' | 'recomputed' | 'owner_changed' | 'refused';
   object: string;
   reason: string;
 }
@@ -92,6 +95,7 @@ class Load {
     const manifest = await readJson(await reader.expect(sectionPaths.manifest), manifestSchema);
     await reader.expectEnd();
     compareCounts(head, manifest, copied, largeObjects);
+    await this.compareComputed(manifest);
     await this.execute(post, { isBehindRows: true });
     for (const check of checks) await this.putBack(check);
     await this.work.takeBackSchemas();
@@ -227,8 +231,8 @@ class Load {
       } catch (error) {
         // Only a superuser publishes all tables, or those of a schema.
         if (isPublication(statement) && isPermanent(error)) this.note('not_restored', object, error);
-        else if (isRefresh(statement) && isPermanent(error)) this.leaveEmpty(object, text, error);
-        else if (isBehindRows && this.hasOwners && isDenied(error)) this.note('not_restored', object, error);
+        else if (isRefresh(statement) && isPermanent(error)) this.noteUnfinished('not_populated', object, error, text);
+        else if (isBehindRows && this.hasOwners && isDenied(error)) this.noteUnfinished('not_restored', object, error, text);
         else this.refuse(object, error);
       }
     }
@@ -296,7 +300,7 @@ class Load {
       .run(role, object, (client) => validateCheck(client, check, this.searchPath), false)
       .catch((error: unknown) => {
         if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
-        this.note('not_validated', object, error);
+        this.noteUnfinished('not_validated', object, error, validationOf(check));
       });
   }
 
@@ -335,16 +339,39 @@ class Load {
     }
   }
 
+  /** Before the policies of tables are there, which could hide rows from their owners. */
+  private async compareComputed({ tables }: DumpManifest): Promise<void> {
+    const owners = await relationOwners(this.client);
+    const roots = await hashRoots(this.client);
+    const comparison = new ComputedComparison();
+    for (const { computed, ...table } of tables) {
+      if (computed === undefined) continue;
+      const name = qualify(table);
+      const whole = roots.get(name) ?? name;
+      const columns = computed.columns.map((column) => column.name);
+      const object = `table ${name}`;
+      await this.work
+        .run(this.roles.here(owners.get(name) ?? null), object, async (client) => {
+          comparison.add(whole, computed, await hashComputed(client, table, columns));
+        })
+        .catch((error: unknown) => {
+          if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
+          comparison.skip(whole, computed, error);
+        });
+    }
+    this.findings.push(...(await comparison.findings((table, column) => baseColumn(this.client, table, column))));
+  }
+
   /** A statement that Postgres refuses ends a load. A trial goes on, so as to name all of them. */
   private refuse(object: string, error: unknown): void {
     if (this.request.isTrial !== true || !isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
     this.note('refused', object, error);
   }
 
-  /** Its query runs over the dumped rows with the functions as they are now; what it held before is not in a dump. */
-  private leaveEmpty(object: string, statement: string, error: unknown): void {
-    const reason = `${error instanceof Error ? error.message : String(error)}. Mend what its query needs, then run: ${statement}`;
-    this.findings.push({ kind: 'not_populated', object, reason });
+  /** `statement`: the one that makes what is left. A query of a view, for one, runs over the dumped rows with the functions as they are now. */
+  private noteUnfinished(kind: LoadFinding['kind'], object: string, error: unknown, statement: string): void {
+    const reason = `${error instanceof Error ? error.message : String(error)}. Mend what it needs, then run: ${statement}`;
+    this.findings.push({ kind, object, reason });
   }
 
   private note(kind: LoadFinding['kind'], object: string, error: unknown): void {

@@ -54,7 +54,7 @@ test('a materialized view whose query fails now is there and empty, and the find
     {
       kind: 'not_populated',
       object: 'materialized view public."Ratios"',
-      reason: 'division by zero. Mend what its query needs, then run: REFRESH MATERIALIZED VIEW public."Ratios"',
+      reason: 'division by zero. Mend what it needs, then run: REFRESH MATERIALIZED VIEW public."Ratios"',
     },
     {
       kind: 'not_populated',
@@ -80,4 +80,51 @@ test('a trial of a schema whose materialized view does not compute refuses nothi
   const { findings } = await tryDump({ ...target.loader, sections: sections() });
   const reason = expect.stringMatching(/^no rate today\. .* REFRESH MATERIALIZED VIEW public\.rates$/);
   expect(findings).toEqual([{ kind: 'not_populated', object: 'materialized view public.rates', reason }]);
+});
+
+test('what is left weaker than it was is told with the statement that finishes it: checks of tables and domains, and what its function computes otherwise now', async () => {
+  const { target, sections } = await through(
+    `create table known (n int); insert into known values (1);
+     create function is_known(int) returns boolean language sql as 'select exists (select from known where n = $1)';
+     create domain "Number" as int constraint "is known" check (is_known(value)); create table numbers (n "Number"); insert into numbers values (1);
+     create table marks (mark int constraint "in Range" check (is_known(mark))); insert into marks values (1);
+     create function twice(int) returns int language plpgsql immutable as 'begin return 2 * $1; end';
+     create function other(int) returns int language plpgsql immutable as 'begin return $1; end';
+     create table "Sums" (n int, "Twice" int generated always as (twice(n)) stored, same int generated always as (other(n)) stored);
+     insert into "Sums" select generate_series(0, 1);
+     create type shade as enum ('red', 'green', 'blue'); create table shades (shade shade, n int, flag int generated always as (other(n)) stored)
+       partition by hash (shade);
+     create table shades0 partition of shades for values with (modulus 2, remainder 0);
+     create table shades1 partition of shades for values with (modulus 2, remainder 1);
+     insert into shades (shade, n) select unnest(enum_range(null::shade)), 1;
+     alter table known rename to known_before; create or replace function twice(int) returns int language plpgsql immutable as 'begin return 2 - 2 * $1; end'`,
+  );
+  const { findings } = await loadDatabase({ ...target.loader, sections: sections() });
+  expect(findings.sort((a, b) => a.object.localeCompare(b.object))).toEqual([
+    {
+      kind: 'recomputed',
+      object: 'column "public"."Sums"."Twice"',
+      reason: expect.stringMatching(/other values now than the backup had.* run: UPDATE "public"."Sums" SET "n" = "n"$/),
+    },
+    {
+      kind: 'not_validated',
+      object: 'constraint "in Range" of table "public"."marks"',
+      reason: expect.stringMatching(/"known" does not exist.* run: ALTER TABLE "public"."marks" VALIDATE CONSTRAINT "in Range"$/),
+    },
+    {
+      kind: 'not_validated',
+      object: 'constraint "is known" of domain "public"."Number"',
+      reason: expect.stringMatching(/"known" does not exist.* run: ALTER DOMAIN "public"."Number" VALIDATE CONSTRAINT "is known"$/),
+    },
+  ]);
+  await runSql(
+    target.url,
+    `alter table known_before rename to known; create or replace function twice(int) returns int language plpgsql immutable as 'begin return 2 * $1; end'`,
+  );
+  for (const { reason } of findings) await runSql(target.url, reason.slice(reason.indexOf('run: ') + 5));
+  expect(await runSql(target.url, 'select * from "Sums" order by n')).toEqual([
+    { n: 0, Twice: 0, same: 0 },
+    { n: 1, Twice: 2, same: 1 },
+  ]);
+  expect(await runSql(target.url, 'select conname from pg_constraint where not convalidated')).toEqual([]);
 });

@@ -1,10 +1,11 @@
 import type pg from 'pg';
 import { z } from 'zod';
+import { computedColumns } from '../../dump/computed-columns';
 import { qualify } from '../../dump/list-tables';
 import { customerTables } from '../check/customer-tables';
 import { type Move, readRows, withStage } from '../session';
 import { hashLargeObject, listLargeObjects } from './large-objects';
-import { computedColumns, holdTheSame, type Recomputed, recomputedColumns, recomputedViews } from './recomputed';
+import { holdTheSame, type Recomputed, recomputedColumns, recomputedViews } from './recomputed';
 import { readPositions, sequenceNames } from './sequences';
 
 export interface Comparison {

@@ -16,18 +16,6 @@ export interface Recomputed {
 const own = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
 const namedSchema = z.object({ schema: z.string(), name: z.string() });
 
-const columnsSql = `select n.nspname as schema, c.relname as name, a.attname as column
-  from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  where c.relkind = 'r' and a.attnum > 0 and not a.attisdropped and a.attgenerated = 's' and ${own} order by a.attrelid, a.attnum`;
-
-/** Stored generated columns by their table, qualified. */
-export async function computedColumns(client: pg.ClientBase): Promise<Map<string, string[]>> {
-  const columns = new Map<string, string[]>();
-  for (const row of await readRows(client, namedSchema.extend({ column: z.string() }), columnsSql))
-    columns.set(qualify(row), [...(columns.get(qualify(row)) ?? []), row.column]);
-  return columns;
-}
-
 /** What is stored of a column: indexes and materialized views. */
 const dependentsSql = `select distinct n.nspname as schema, c.relname as name, c.relkind = 'm' as is_view
   from pg_catalog.pg_attribute a
