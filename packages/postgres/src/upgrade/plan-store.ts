@@ -90,6 +90,8 @@ export async function prepareLoaders(stage: Stage, part: Part): Promise<void> {
 /** What did not work, and why. */
 export interface FailedStatement {
   part: Part;
+  /** Without the comments of pg_dump. */
+  sql: string;
   error: UpgradeError;
 }
 
@@ -129,7 +131,7 @@ async function runStatements(
         await makeStatement(stage, { part, lane }, next);
       } catch (error) {
         if (onFailure === undefined || !(error instanceof UpgradeError) || !error.isPermanent) throw error;
-        onFailure({ part, error });
+        onFailure({ part, error, sql: next.sql.replace(/^(?:--[^\n]*\n|\s)+/, '') });
       }
       onDone?.(++done / total);
     }

@@ -3,10 +3,12 @@
  *
  * @processes
  */
+import { randomBytes } from 'node:crypto';
 import { type Customer, createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
 import { runSql, withClient } from '../testing/run-sql';
 import { catchUp } from './catch-up';
 import { checkUpgrade } from './check/prechecks';
+import { trySchema } from './check/try-schema';
 import { compareDatabases } from './copy/compare';
 import { copyData } from './copy/copy-data';
 import { copySchema } from './copy/copy-schema';
@@ -92,6 +94,41 @@ test('text search columns of twelve languages are computed by the new version: t
   expect(
     await runSql(move.ownTargetUrl, "select search::text from english where search @@ to_tsquery('english', 'egging') order by id"),
   ).toEqual([{ search: "'add':1 'ebb':2 'egg':3" }, { search: "'egg':1" }]);
+  await endMove(move);
+});
+
+test('a materialized view that computes no more goes over without its contents, and so do those that are made of it: no difference, and told', async () => {
+  const move = await createCustomer(
+    servers,
+    'views_shop',
+    'create table shares (part int, whole int); insert into shares values (1, 2)',
+    'create materialized view "Ratios" as select part / whole as ratio from shares; create index on "Ratios" (ratio)',
+    'create materialized view tens as select ratio * 10 as ten from "Ratios"; create materialized view fine as select min(part) as part from shares',
+    'insert into shares values (1, 0)',
+    "create function rate() returns int language plpgsql as 'begin return 1; end'; create materialized view rates as select rate()",
+    "create or replace function rate() returns int language plpgsql as 'begin raise $$no rate today$$; end'",
+  );
+  const trial = await trySchema({ ...move, secret: randomBytes(32).toString('hex'), fence: '0' });
+  expect(trial).toMatchObject([
+    {
+      level: 'WARNING',
+      code: 'not_populated',
+      detail: expect.stringMatching(/public\.rates cannot .* no rate today\. .* run: REFRESH MATERIALIZED VIEW public\.rates;$/),
+    },
+  ]);
+  for (const stage of [copySchema, copyData, catchUp, cutOver]) await stage(move);
+  const empty = ['"public"."Ratios"', '"public"."rates"', '"public"."tens"'].map((view) => ({
+    object: `materialized view ${view}`,
+    statements: [`REFRESH MATERIALIZED VIEW ${view};`],
+    isEmpty: true,
+  }));
+  await atSnapshot(move, async (id) => {
+    expect(await compareDatabases(move, id)).toMatchObject({ outcome: 'equal', names: [], recomputed: empty });
+  });
+  await runSql(move.ownTargetUrl, 'delete from shares where whole = 0');
+  await runSql(move.ownTargetUrl, "create or replace function public.rate() returns int language plpgsql as 'begin return 2; end'");
+  for (const { statements } of empty) for (const statement of statements) await runSql(move.ownTargetUrl, statement);
+  expect(await runSql(move.ownTargetUrl, 'select ten from tens')).toEqual([{ ten: 0 }]);
   await endMove(move);
 });
 

@@ -44,6 +44,22 @@ it('what the new version computes otherwise is told with the statement that comp
   });
 });
 
+it('a materialized view that the new version could not fill is told with the statement that fills it', async () => {
+  const recomputed = [
+    { object: 'materialized view "public"."rates"', statements: ['REFRESH MATERIALIZED VIEW "public"."rates";'], isEmpty: true },
+  ];
+  expect(await compare({ recomputed })).toMatchObject({
+    outcome: 'equal',
+    findings: [
+      {
+        level: 'WARNING',
+        code: 'not_populated',
+        detail: expect.stringMatching(/"rates" .* run: REFRESH MATERIALIZED VIEW "public"."rates";$/),
+      },
+    ],
+  });
+});
+
 it('a comparison that could not decide is told to the owner as what it is', async () => {
   expect(await compare({ outcome: 'undecided', names: ['"public"."notes"'] })).toMatchObject({
     outcome: 'undecided',

@@ -8,8 +8,10 @@ const toldMax = 50;
 export function findingsOfComparison({ outcome, names, differed, recomputed }: Omit<Comparison, 'tables'>): Finding[] {
   const findings: Finding[] =
     outcome === 'undecided' ? [{ level: 'WARNING', code: 'not_compared', detail: undecided(names, differed) }] : [];
-  for (const { object, statements } of recomputed.slice(0, toldMax))
-    findings.push({ level: 'WARNING', code: 'recomputed', detail: changed(object, statements) });
+  for (const { object, statements, isEmpty } of recomputed.slice(0, toldMax)) {
+    const [code, detail] = isEmpty ? ['not_populated', unfilled(object, statements)] : ['recomputed', changed(object, statements)];
+    findings.push({ level: 'WARNING', code, detail });
+  }
   const more = recomputed.length - toldMax;
   if (more > 0) findings.push({ level: 'WARNING', code: 'more_findings', detail: `${more} more computed objects hold other values.` });
   return findings;
@@ -28,6 +30,9 @@ function changed(object: string, statements: readonly string[]): string {
       : 'No index and no materialized view is made of it.';
   return `${object} holds other values than before: the new version has computed it from the same rows. ${rebuild}`;
 }
+
+const unfilled = (object: string, statements: readonly string[]): string =>
+  `${object} is there without its contents: its query failed over the rows at the upgrade. Mend what it needs, then run: ${statements.join(' ')}`;
 
 const told = (names: readonly string[]): string =>
   names.length > toldMax ? `${names.slice(0, toldMax).join(', ')} and ${names.length - toldMax} more` : names.join(', ');

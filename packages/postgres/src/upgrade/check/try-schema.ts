@@ -1,3 +1,4 @@
+import { describeStatement, isRefresh } from '../../load/statement.rules';
 import { makeEmptyTarget } from '../copy/copy-schema';
 import { syncRoles } from '../copy/roles';
 import { planSchema } from '../copy/schema-statements';
@@ -27,7 +28,18 @@ export async function trySchema(move: Move): Promise<Finding[]> {
       await syncRoles(await stage.server('old'), await stage.server('target'), move.databaseName);
     }
   });
-  return failed.slice(0, findingsMax).map(({ error }) => ({ level: 'ERROR', code: 'statement_refused', detail: sentenceOf(error) }));
+  return failed.slice(0, findingsMax).map(findingOf);
+}
+
+/** A view that cannot be filled goes over without its contents, and fails nothing. */
+function findingOf({ sql, error }: FailedStatement): Finding {
+  if (!isRefresh({ outline: sql })) return { level: 'ERROR', code: 'statement_refused', detail: sentenceOf(error) };
+  const left = 'It goes over without its contents. Mend what it needs, then run';
+  return {
+    level: 'WARNING',
+    code: 'not_populated',
+    detail: `${describeStatement(sql)} cannot be computed in the new version: ${error.reason}. ${left}: ${sql};`,
+  };
 }
 
 const sentenceOf = ({ object, reason }: FailedStatement['error']): string =>

@@ -5,7 +5,7 @@ import { qualify } from '../../dump/list-tables';
 import { customerTables } from '../check/customer-tables';
 import { type Move, readRows, withStage } from '../session';
 import { hashLargeObject, listLargeObjects } from './large-objects';
-import { holdTheSame, type Recomputed, recomputedColumns, recomputedViews } from './recomputed';
+import { emptyViews, holdTheSame, type Recomputed, recomputedColumns, recomputedViews } from './recomputed';
 import { readPositions, sequenceNames } from './sequences';
 
 export interface Comparison {
@@ -37,6 +37,7 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
       else if (columns) recomputed.push(...(await recomputedColumns(old, snapshot, table, columns)));
       move.progress?.((index + 1) / tables.length);
     }
+    recomputed.push(...(await emptyViews(old, snapshot)));
     // Without its snapshot, a view that the customer has refreshed since would be told.
     if (snapshotId !== null) recomputed.push(...(await recomputedViews(old, snapshot)));
     differing.push(...(await differingObjects(old, snapshot)));

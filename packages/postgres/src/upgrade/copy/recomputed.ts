@@ -11,6 +11,8 @@ export interface Recomputed {
   object: string;
   /** Computes once more what is made of it. Empty when nothing is. */
   statements: readonly string[];
+  /** A materialized view that the new version could not fill. */
+  isEmpty?: true;
 }
 
 const own = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
@@ -58,6 +60,13 @@ export async function recomputedViews(old: pg.ClientBase, target: pg.ClientBase)
     if (filled.has(name) && !(await holdTheSame(old, target, name)))
       recomputed.push({ object: `materialized view ${name}`, statements: [`REFRESH MATERIALIZED VIEW ${name};`] });
   return recomputed;
+}
+
+/** The views that are without contents on the new side only. */
+export async function emptyViews(old: pg.ClientBase, target: pg.ClientBase): Promise<Recomputed[]> {
+  const filled = new Set((await readRows(target, namedSchema, viewsSql)).map(qualify));
+  const empty = (await readRows(old, namedSchema, viewsSql)).map(qualify).filter((name) => !filled.has(name));
+  return empty.map((name) => ({ object: `materialized view ${name}`, statements: [`REFRESH MATERIALIZED VIEW ${name};`], isEmpty: true }));
 }
 
 /** By a hash over the rows. */
