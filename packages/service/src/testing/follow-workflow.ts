@@ -6,8 +6,8 @@ import type { ServiceWorld } from './service-world';
 
 type Followed = Pick<ServiceWorld, 'api'>;
 
-/** The longest workflows of all, those of databases, on a machine that is busy with other suites. */
-const endsWithinMs = 90_000;
+/** A workflow whose view stays the same for so long stands still. How long it takes as a whole is the machine's affair. */
+const standsStillMs = 90_000;
 
 /** As its owner reads it. */
 export const viewOf = async ({ api }: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> =>
@@ -17,15 +17,23 @@ export const viewOf = async ({ api }: Followed, location: unknown, options?: Cal
 export const workflowIdOf = (accepted: Pick<ServiceAnswer, 'headers'> | undefined): string =>
   String(accepted?.headers['location']).split('/').at(-1) ?? '';
 
+const isOver = ({ status }: WorkflowView): boolean => ['succeeded', 'failed', 'needs_attention'].includes(status);
+
 /** Follows what a 202 points to until it has ended, or needs somebody. */
-export const ended = (world: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> =>
-  until(
-    async () => {
-      const view = await viewOf(world, location, options);
-      return ['succeeded', 'failed', 'needs_attention'].includes(view.status) && view;
-    },
-    { timeoutMs: endsWithinMs, everyMs: 50, what: `the end of ${String(location)}` },
-  );
+export async function ended(world: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> {
+  let seen = '';
+  for (;;) {
+    const view: WorkflowView = await until(
+      async () => {
+        const next = await viewOf(world, location, options);
+        return JSON.stringify(next) !== seen && next;
+      },
+      { timeoutMs: standsStillMs, everyMs: 50, what: `a change of ${String(location)}, last seen as ${seen},` },
+    );
+    if (isOver(view)) return view;
+    seen = JSON.stringify(view);
+  }
+}
 
 /** Calls again while something that the service needs is away for a moment, as clients do: a busy machine has such moments. */
 export const persist = <Answer extends { status: number }>(call: () => Promise<Answer>): Promise<Answer> =>
@@ -34,7 +42,7 @@ export const persist = <Answer extends { status: number }>(call: () => Promise<A
       const answer = await call();
       return answer.status !== 503 && answer;
     },
-    { timeoutMs: endsWithinMs, everyMs: 250, what: 'an answer other than 503' },
+    { timeoutMs: standsStillMs, everyMs: 250, what: 'an answer other than 503' },
   );
 
 /** Accepts, waits, and insists on success. Resolves with the answer of the 202. */
