@@ -11,7 +11,7 @@ import { succeed, workflowIdOf } from '@drydock/service/testing/follow-workflow'
 import { callerOf } from '@drydock/service/testing/service-api';
 import type { CrashFixture, CrashLook } from '@drydock/testing/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
-import { lookAt, workflowOf } from '@drydock/workflow/testing/workflow-record';
+import { awaitedWorkflowOf, lookAt, workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../test/databases-world';
 import { workflows } from './workflows';
 
@@ -230,7 +230,7 @@ describe('every step survives its crash', () => {
           const { id, url } = await backedUp();
           const [backup] = await world.api.rows<{ id: string }>('SELECT id FROM database_backups WHERE database_id = $1', [id]);
           void world.api.call('POST', `/v1/databases/${id}/backups/${backup?.id}/restore/preflight`, { body: {} });
-          return { databaseId: id, url, workflowId: await workflowOf(world.api, id, 'try_database_backup') };
+          return { databaseId: id, url, workflowId: await awaitedWorkflowOf(world.api, id, 'try_database_backup') };
         },
         judge: async ({ databaseId, url }) => {
           if ((await rowsOf(url)) !== 3) throw new Error('the database has changed');
