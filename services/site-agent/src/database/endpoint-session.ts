@@ -9,7 +9,7 @@ import type { SitesAddress } from './sites-cluster';
 const authenticationMs = 3_000;
 /** How long a backend may take to notice that its client has gone. After that it is ended, again and again until it is. */
 const graceMs = 1_000;
-/** What is left to say to a client is taken within this, or not at all. */
+/** How long a client may take to read the last message. Then its socket is closed. */
 const lastWordsMs = 10_000;
 
 export interface EndpointSessionOptions {
