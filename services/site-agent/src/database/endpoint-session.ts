@@ -69,6 +69,11 @@ export class EndpointSession {
     upstream.on('data', this.passOn);
   }
 
+  /** Of its backend; null until that has said it. */
+  get pid(): number | null {
+    return this.beginning.pid;
+  }
+
   /** Ends it from our side, at once. */
   end(): void {
     this.client.destroy();
