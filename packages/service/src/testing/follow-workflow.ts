@@ -1,5 +1,6 @@
 import type { WorkflowView } from '@drydock/contracts/platform/workflows';
 import { until } from '@drydock/testing/wait';
+import { uuidv7 } from 'uuidv7';
 import type { ServiceAnswer } from './call-service';
 import type { CallOptions } from './service-api';
 import type { ServiceWorld } from './service-world';
@@ -35,19 +36,23 @@ export async function ended(world: Followed, location: unknown, options?: CallOp
   }
 }
 
-/** Calls again while something that the service needs is away for a moment, as clients do: a busy machine has such moments. */
+/** Calls again while something that the service needs is away for a moment, or the call before is still held, as clients do: a busy machine has such moments. */
 export const persist = <Answer extends { status: number }>(call: () => Promise<Answer>): Promise<Answer> =>
   until(
     async () => {
       const answer = await call();
-      return answer.status !== 503 && answer;
+      return answer.status !== 503 && answer.status !== 409 && answer;
     },
-    { timeoutMs: standsStillMs, everyMs: 250, what: 'an answer other than 503' },
+    { timeoutMs: standsStillMs, everyMs: 250, what: 'an answer other than 503 and 409' },
   );
 
-/** Accepts, waits, and insists on success. Resolves with the answer of the 202. */
+/**
+ * Accepts, waits, and insists on success. Resolves with the answer of the 202. All its calls have one Idempotency-Key, as those of a client: one that was answered 503 may
+ * have begun the work all the same.
+ */
 export async function succeed<Body>(world: Followed, method: string, target: string, options: CallOptions = {}): Promise<Body> {
-  const accepted = await persist(() => world.api.call(method, target, options));
+  const once = method === 'POST' ? { idempotencyKey: uuidv7() } : {};
+  const accepted = await persist(() => world.api.call(method, target, { ...once, ...options }));
   if (accepted.status !== 202) throw new Error(`${method} ${target} answered ${accepted.text}`);
   const view = await ended(world, accepted.headers['location'], options.caller === undefined ? {} : { caller: options.caller });
   if (view.status !== 'succeeded') throw new Error(`${view.kind} ended as ${JSON.stringify(view.error)} ${JSON.stringify(view.steps)}`);
