@@ -40,7 +40,7 @@ describe('every step survives its crash', () => {
   beforeAll(async () => {
     world = await openWorld(crashBackends()[0] ?? 'postgres', callerOf());
   });
-  afterAll(() => world.close(), 60_000);
+  afterAll(() => world.close());
 
   const withWorker = async <T>(work: () => Promise<T>): Promise<T> => {
     const worker = world.spawnWorker();

@@ -14,7 +14,6 @@ import { until } from '@drydock/testing/wait';
 import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
 
 let world: DatabasesWorld;
-jest.setTimeout(180_000);
 beforeAll(async () => {
   world = await openWorld(serviceBackends()[0] ?? 'postgres', callerOf());
   world.spawnWorker();

@@ -48,6 +48,8 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
   makeSocket(path.join((await world.placeOf(siteId)).filesDir, 'socket'));
   const described = { name: 'Bakery', metadata: { contract: 'C-1041' } };
   await world.api.call('PATCH', `/v1/sites/${siteId}`, { body: described });
+  const deletion = await world.api.call('POST', `/v1/sites/${siteId}/deletion/preflight`);
+  expect(deletion.json).toMatchObject({ would: expect.stringContaining('It can come back'), refusal: null, findings: [] });
   const id = await deletedSite(siteId);
   expect(await read(id)).toMatchObject({ restorable: true, reason: 'customer', deleted_by: world.caller.keyId });
   const space = { needed_bytes: expect.any(Number) };
