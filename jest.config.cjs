@@ -11,8 +11,8 @@ module.exports = {
   // Which suites a run takes is said by each suite itself: packages/testing/README.md.
   filter: '<rootDir>/packages/testing/jest/filter.cjs',
   testSequencer: '<rootDir>/packages/testing/jest/sequencer.cjs',
-  // No test is about its own duration: this is when to give up on a machine that is busy with other things.
-  testTimeout: 150_000,
+  // No test is about its own duration: this is when to give up on a machine that is busy with other things. A long suite's tests do more each.
+  testTimeout: process.env.DRYDOCK_TESTS === 'quick' ? 150_000 : 600_000,
   // Most suites wait for processes and servers. jest reads a percentage above 100 as a number of workers.
   maxWorkers: availableParallelism() + 1,
   globalSetup: '<rootDir>/packages/postgres/src/testing/jest-global-setup.ts',

@@ -15,6 +15,7 @@ const bodies: Readonly<Record<string, object>> = {
   powerOffComputeServer: {},
   rebootComputeServer: {},
   rebuildComputeServer: { image: 'debian-12' },
+  preflightComputeServerRebuild: { image: 'debian-12' },
   takeServerSnapshot: {},
 };
 

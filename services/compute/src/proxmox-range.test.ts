@@ -18,7 +18,6 @@ import { vmidOf } from './providers/proxmox/order-note';
 let cluster: ProxmoxCluster;
 let world: ComputeWorld;
 let worker: ChildProcess;
-jest.setTimeout(120_000);
 beforeAll(async () => {
   cluster = await openProxmoxCluster();
   world = await openWorld(crashBackends()[0] ?? 'postgres', callerOf(), { more: { pve: cluster.target } });

@@ -11,6 +11,7 @@ import { listServers } from './servers/list-servers';
 import { orderServer } from './servers/order-server';
 import { powerOffServer, powerOnServer, preflightPowerOff, preflightPowerOn, preflightReboot, rebootServer } from './servers/power-server';
 import { preflightDeletion } from './servers/preflight-deletion';
+import { preflightRebuild } from './servers/preflight-rebuild';
 import { rebuildServer } from './servers/rebuild-server';
 import { serverParent } from './servers/server-parent';
 import { updateServer } from './servers/update-server';
@@ -34,6 +35,7 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(computeServers.preflightComputeServerPowerOff, preflightPowerOff(context)),
   route(computeServers.preflightComputeServerReboot, preflightReboot(context)),
   route(computeServers.rebuildComputeServer, rebuildServer(context)),
+  route(computeServers.preflightComputeServerRebuild, preflightRebuild(context)),
   route(computeSnapshots.listServerSnapshots, listSnapshots(context)),
   route(computeSnapshots.getServerSnapshot, getSnapshot(context)),
   route(computeSnapshots.takeServerSnapshot, takeSnapshot(context)),

@@ -40,7 +40,7 @@ describe('a database that was put back from a backup', () => {
     restored = await makeDatabase(world);
     backupId = await backUp(restored);
   });
-  afterAll(() => world.close(), 60_000);
+  afterAll(() => world.close());
 
   const begin = async (kind: Work['kind'], made: Made, target: string, body: object): Promise<Work> => {
     const answer = await world.api.call('POST', target, { body });

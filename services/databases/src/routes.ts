@@ -16,6 +16,7 @@ import { databaseParent } from './databases/database-parent';
 import { deleteDatabase } from './databases/delete-database';
 import { getDatabase } from './databases/get-database';
 import { listDatabases } from './databases/list-databases';
+import { preflightDeletion } from './databases/preflight-deletion';
 import { updateDatabase } from './databases/update-database';
 import { preflightRestore } from './restores/preflight-restore';
 import { restoreDatabase } from './restores/restore-database';
@@ -32,6 +33,7 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databases.getDatabase, getDatabase(context)),
   route(databases.updateDatabase, updateDatabase(context)),
   route(databases.deleteDatabase, deleteDatabase(context)),
+  route(databases.preflightDatabaseDeletion, preflightDeletion(context)),
   route(databaseBackups.listDatabaseBackups, listBackups(context)),
   route(databaseBackups.getDatabaseBackup, getBackup(context)),
   route(databaseBackups.takeDatabaseBackup, takeBackup(context)),

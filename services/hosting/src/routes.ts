@@ -37,6 +37,7 @@ import { createSite } from './sites/create-site';
 import { deleteSite } from './sites/delete-site';
 import { getSite } from './sites/get-site';
 import { listSites } from './sites/list-sites';
+import { preflightDeletion } from './sites/preflight-deletion';
 import { siteParent } from './sites/site-parent';
 import { updateSite } from './sites/update-site';
 import { getVendorSnapshots } from './vendor-snapshots/get-vendor-snapshots';
@@ -52,6 +53,7 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(sites.getSite, getSite(context)),
   route(sites.updateSite, updateSite(context)),
   route(sites.deleteSite, deleteSite(context)),
+  route(sites.preflightSiteDeletion, preflightDeletion(context)),
   route(backups.listSiteBackups, listBackups(context)),
   route(backups.getSiteBackup, getBackup(context)),
   route(backups.listSiteBackupSkipped, listBackupSkipped(context)),

@@ -191,7 +191,7 @@ export class Examples {
     for (const id of ['getSite', 'updateSite', 'getSiteDomain', 'proveSiteDomain']) await this.send(id, { siteId });
     const { endpoint, region, bucket, access_key_id, secret_access_key } = this.demo.customer_storage ?? {};
     await this.send('putSiteOffsite', { siteId }, { endpoint, region, bucket, access_key_id, secret_access_key });
-    for (const id of ['deleteSiteOffsite', 'deleteSite']) await this.send(id, { siteId });
+    for (const id of ['deleteSiteOffsite', 'preflightSiteDeletion', 'deleteSite']) await this.send(id, { siteId });
   }
 
   private async siteBackups(): Promise<void> {
@@ -237,7 +237,8 @@ export class Examples {
   private async servers(): Promise<void> {
     await this.send('listComputeServers');
     const serverId = await this.idOf('orderComputeServer');
-    for (const id of ['getComputeServer', 'updateComputeServer', 'rebuildComputeServer']) await this.send(id, { serverId });
+    for (const id of ['getComputeServer', 'updateComputeServer', 'preflightComputeServerRebuild', 'rebuildComputeServer'])
+      await this.send(id, { serverId });
     for (const id of ['PowerOff', 'PowerOn', 'Reboot']) {
       await this.send(`preflightComputeServer${id}`, { serverId });
       await this.send(`${id.charAt(0).toLowerCase()}${id.slice(1)}ComputeServer`, { serverId });
@@ -278,7 +279,7 @@ export class Examples {
       await this.send(id, { databaseId, backupId });
     for (const id of ['preflightDatabaseUpgrade', 'upgradeDatabase']) await this.send(id, { databaseId });
     await this.workflows('Database', { databaseId });
-    await this.send('deleteDatabase', { databaseId: made });
+    for (const id of ['preflightDatabaseDeletion', 'deleteDatabase']) await this.send(id, { databaseId: made });
   }
 }
 

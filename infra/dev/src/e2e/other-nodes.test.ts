@@ -20,7 +20,7 @@ describe.each([22, 24])('all of Drydock on Node %i', (major) => {
   let version: string;
   let stack: TestStack | undefined;
   let customer: Customer;
-  jest.setTimeout(300_000);
+  jest.setTimeout(600_000);
 
   beforeAll(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'drydock-node-'));

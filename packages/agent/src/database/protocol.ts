@@ -94,7 +94,7 @@ export const comparisonSchema = z.object({
   outcome: z.enum(['equal', 'different', 'undecided']),
   tables: z.int(),
   names: z.array(z.string()),
-  recomputed: z.array(z.object({ object: z.string(), statements: z.array(z.string()), isEmpty: z.literal(true).optional() })).default([]),
+  recomputed: z.array(z.object({ object: z.string(), statements: z.array(z.string()), isEmpty: z.boolean().optional() })).default([]),
   /** What an earlier comparison of the same move found to differ. */
   differed: z.array(z.string()).default([]),
 });

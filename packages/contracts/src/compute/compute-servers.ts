@@ -113,6 +113,7 @@ export const orderComputeServer = endpoint({
   method: 'POST',
   path: '/v1/compute/servers',
   summary: 'Order a server by plan or by size; it is provisioning until its machine runs',
+  about: 'The provider gets the order once, whatever happens on the way.',
   permissions: ['sites.create'],
   body: z
     .strictObject({
@@ -296,6 +297,9 @@ export const preflightComputeServerDeletion = endpoint({
   tags,
 });
 
+const rebuildPermissions = ['sites.view', 'sites.delete'] as const;
+const rebuildBody = z.strictObject({ image: imageSchema.describe('Name of an image of the provider, such as debian-12.') });
+
 /** Destructive: what is on the disk is gone. */
 export const rebuildComputeServer = endpoint({
   id: 'rebuildComputeServer',
@@ -303,11 +307,26 @@ export const rebuildComputeServer = endpoint({
   method: 'POST',
   path: '/v1/compute/servers/{serverId}/rebuild',
   summary: 'Overwrite the disk with an image of the provider; there is no undo',
-  permissions: ['sites.view', 'sites.delete'],
+  permissions: rebuildPermissions,
   params: { serverId },
-  body: z.strictObject({ image: imageSchema.describe('Name of an image of the provider, such as debian-12.') }),
+  body: rebuildBody,
   example: { image: 'debian-12' },
   response: { status: 202, schema: computeServerSchema },
   problems: ['operation_in_progress', 'needs_attention', 'server_not_operable', 'rebuild_unsupported', 'rebuild_protected'],
+  tags,
+});
+
+export const preflightComputeServerRebuild = endpoint({
+  id: 'preflightComputeServerRebuild',
+  service: 'compute',
+  method: 'POST',
+  path: '/v1/compute/servers/{serverId}/rebuild/preflight',
+  summary: 'What a rebuild would overwrite, and the refusal it would give; changes nothing',
+  permissions: rebuildPermissions,
+  params: { serverId },
+  body: rebuildBody,
+  example: { image: 'debian-12' },
+  response: { status: 200, schema: preflightSchema },
+  problems: [],
   tags,
 });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
 import { anyOf, createdFilter, textFilter } from '../platform/filters';
+import { preflightSchema } from '../platform/preflight';
 import { idSchema, metadataChangeSchema, metadataSchema, pageOf, pageQuerySchema, text, timestampSchema } from '../platform/values';
 
 export const databaseEngineSchema = z.enum(['postgres', 'mysql']);
@@ -212,5 +213,18 @@ export const deleteDatabase = endpoint({
   params: { databaseId },
   response: { status: 202, schema: managedDatabaseSchema },
   problems: ['operation_in_progress', 'needs_attention'],
+  tags,
+});
+
+export const preflightDatabaseDeletion = endpoint({
+  id: 'preflightDatabaseDeletion',
+  service: 'databases',
+  method: 'POST',
+  path: '/v1/databases/{databaseId}/deletion/preflight',
+  summary: 'What a deletion would remove for good, and the refusal it would give; changes nothing',
+  permissions: ['databases.view', 'databases.manage'],
+  params: { databaseId },
+  response: { status: 200, schema: preflightSchema },
+  problems: [],
   tags,
 });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
 import { anyOf, createdFilter, textFilter } from '../platform/filters';
+import { preflightSchema } from '../platform/preflight';
 import {
   idSchema,
   metadataChangeSchema,
@@ -131,21 +132,41 @@ export const updateSite = endpoint({
   tags,
 });
 
+const deletionPermissions = ['sites.view', 'sites.delete'] as const;
+const deletionQuery = z.strictObject({
+  last_backup: z
+    .enum(['required', 'none'])
+    .default('required')
+    .meta({ description: 'none: the state that is deleted is lost; the site can come back from the newest backup that it has' }),
+});
+
 export const deleteSite = endpoint({
   id: 'deleteSite',
   service: 'hosting',
   method: 'DELETE',
   path: '/v1/sites/{siteId}',
   summary: 'Delete a site after a last backup of it was taken; with last_backup=none without one, also where none can be taken',
-  permissions: ['sites.view', 'sites.delete'],
+  about:
+    'A last backup is taken and verified before anything is removed. The site then stands among the deleted sites, from where it comes back until ' +
+    'its record is purged. With `last_backup=none` it comes back from its newest earlier backup, or not at all.',
+  permissions: deletionPermissions,
   params: { siteId },
-  query: z.strictObject({
-    last_backup: z
-      .enum(['required', 'none'])
-      .default('required')
-      .meta({ description: 'none: the state that is deleted is lost; the site can come back from the newest backup that it has' }),
-  }),
+  query: deletionQuery,
   response: { status: 202, schema: acceptedSiteSchema },
   problems: ['operation_in_progress', 'needs_attention'],
+  tags,
+});
+
+export const preflightSiteDeletion = endpoint({
+  id: 'preflightSiteDeletion',
+  service: 'hosting',
+  method: 'POST',
+  path: '/v1/sites/{siteId}/deletion/preflight',
+  summary: 'What a deletion would remove and what would be left to come back from, and the refusal it would give; changes nothing',
+  permissions: deletionPermissions,
+  params: { siteId },
+  query: deletionQuery,
+  response: { status: 200, schema: preflightSchema },
+  problems: [],
   tags,
 });

@@ -139,6 +139,23 @@ describe('POST /v1/compute/servers/{serverId}/rebuild', () => {
     expect((await rebuild()).json).toMatchObject({ status: 422, code: 'operation_in_progress', workflow_id: workflowId });
   });
 
+  it('its preflight tells what would be lost and the refusal that it would give, and changes nothing', async () => {
+    const machineId = await project.makeMachine();
+    const serverId = await givenServer(api, owner, { machineId });
+    const preflight = async (id: string) =>
+      (await api.call('POST', `/v1/compute/servers/${id}/rebuild/preflight`, { body: { image: 'debian-12' } })).json;
+    expect(await preflight(serverId)).toMatchObject({
+      would: expect.stringMatching(/with the image debian-12\. Everything on it is lost/),
+      refusal: null,
+      findings: [{ code: 'server_running' }, { code: 'take_a_snapshot' }],
+    });
+    await project.admin('PATCH', `/servers/${machineId}`, { isProtected: true });
+    expect(await preflight(serverId)).toMatchObject({ refusal: { code: 'rebuild_protected' } });
+    const gone = await givenServer(api, owner, { machineId: '999998' });
+    expect(await preflight(gone)).toMatchObject({ refusal: { code: 'server_not_operable' }, findings: [{ code: 'machine_missing' }, {}] });
+    expect(await project.ledger('rebuild_server')).toEqual([]);
+  });
+
   it('refuses a machine that is protected, gone, or not to be acted on', async () => {
     const machineId = await project.makeMachine();
     const serverId = await givenServer(api, owner, { machineId });

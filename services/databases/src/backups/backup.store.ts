@@ -35,6 +35,10 @@ export async function findBackup(tx: Reader, databaseId: string, backupId: strin
   return row === null ? null : toBackup(row);
 }
 
+/** How many of the database's backups can be restored. */
+export const countCompleted = (tx: Reader, databaseId: string): Promise<number> =>
+  tx.databaseBackup.count({ where: { databaseId, status: 'completed' } });
+
 /** The owner's backup of whichever database that has not been deleted. */
 export async function findBackupOf(tx: Reader, { orgId, mode }: Owner, backupId: string): Promise<DatabaseBackup | null> {
   const database = { orgId, mode, status: { not: 'deleted' as const } };

@@ -231,6 +231,18 @@ describe('every endpoint of databases', () => {
   );
 });
 
+it('the preflight of a deletion counts the backups that go with it, and gives the refusal of the deletion itself', async () => {
+  const id = await givenDatabase(api, owner);
+  const preflight = async () => (await api.call('POST', `/v1/databases/${id}/deletion/preflight`)).json;
+  expect(await preflight()).toMatchObject({ would: expect.stringContaining('for good'), refusal: null, findings: [] });
+  await givenBackup(api, id);
+  await givenBackup(api, id, 'failed');
+  const detail = expect.stringContaining('Backups that go with it: 1.');
+  expect(await preflight()).toMatchObject({ refusal: null, findings: [{ level: 'WARNING', code: 'backups_deleted', detail }] });
+  const workflowId = workflowIdOf(await api.call('DELETE', `/v1/databases/${id}`));
+  expect(await preflight()).toMatchObject({ refusal: { code: 'operation_in_progress', workflow_id: workflowId } });
+});
+
 describe('PATCH /v1/databases/{databaseId}', () => {
   it('changes the label and what the customer keeps with the database, and shows no password', async () => {
     const { password: _password, ...made } = (await create(wanted({ metadata: { contract: 'C-1', team: 'web' } }))).json as CreatedDatabase;

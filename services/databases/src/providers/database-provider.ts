@@ -154,7 +154,7 @@ export interface Comparison {
   /** Tables, sequences and large objects that differ or could not be decided. For the log and staff. */
   names: readonly string[];
   /** What Postgres computes itself and the new version has computed otherwise, with the statements that compute anew what is made of it. */
-  recomputed: readonly { object: string; statements: readonly string[]; isEmpty?: true | undefined }[];
+  recomputed: readonly { object: string; statements: readonly string[]; isEmpty?: boolean | undefined }[];
   /** Of an undecided one: what an earlier comparison of the same upgrade found to differ. */
   differed: readonly string[];
 }

@@ -30,7 +30,7 @@ describe('a restore survives the crash of every step', () => {
   beforeAll(async () => {
     world = await openWorld(crashBackends()[0] ?? 'postgres', callerOf());
   });
-  afterAll(() => world.close(), 60_000);
+  afterAll(() => world.close());
 
   const backedUp = async (): Promise<{ made: Made; backupId: string }> => {
     const worker = world.spawnWorker();

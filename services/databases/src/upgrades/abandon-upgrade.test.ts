@@ -15,7 +15,6 @@ import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type DatabasesWorld, type Made, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
 
 let world: DatabasesWorld;
-jest.setTimeout(180_000);
 beforeAll(async () => {
   world = await openWorld(serviceBackends()[0] ?? 'postgres', callerOf());
 });

@@ -16,7 +16,6 @@ import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
 
 let world: DatabasesWorld;
-jest.setTimeout(180_000);
 beforeAll(async () => {
   world = await openWorld(serviceBackends()[0] ?? 'postgres', callerOf());
   world.spawnWorker();

@@ -25,7 +25,7 @@ import { differences, missingForTrees, readTree } from '../../test/trees/read-tr
 
 const mb = 2 ** 20;
 const scale = isChaos ? 1 : 0.01;
-jest.setTimeout(isChaos ? 3_600_000 : 150_000);
+jest.setTimeout(isChaos ? 3_600_000 : 600_000);
 
 interface LargeCase {
   what: string;

@@ -48,10 +48,15 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
   makeSocket(path.join((await world.placeOf(siteId)).filesDir, 'socket'));
   const described = { name: 'Bakery', metadata: { contract: 'C-1041' } };
   await world.api.call('PATCH', `/v1/sites/${siteId}`, { body: described });
+  const deletion = await world.api.call('POST', `/v1/sites/${siteId}/deletion/preflight`);
+  expect(deletion.json).toMatchObject({ would: expect.stringContaining('It can come back'), refusal: null, findings: [] });
   const id = await deletedSite(siteId);
   expect(await read(id)).toMatchObject({ restorable: true, reason: 'customer', deleted_by: world.caller.keyId });
   const space = { needed_bytes: expect.any(Number) };
-  const findings = [{ level: 'WARNING', code: 'paths_skipped', detail: expect.stringContaining('socket (a socket or a device)') }];
+  const findings = [
+    { level: 'WARNING', code: 'paths_skipped', detail: expect.stringContaining('socket (a socket or a device)') },
+    { level: 'INFO', code: 'answer_on_record', detail: expect.stringContaining('HTTP: 200; SQL: works') },
+  ];
   expect((await world.api.call('POST', `/v1/sites/deleted/${id}/restore/preflight`)).json).toMatchObject({
     refusal: null,
     space,

@@ -4,7 +4,7 @@ import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
-import { givenSite, startApi } from '../../test/hosting-api';
+import { givenBackup, givenSite, startApi } from '../../test/hosting-api';
 
 const owner = callerOf();
 let api: ServiceApi;
@@ -167,4 +167,22 @@ describe('PATCH /v1/sites/{siteId}', () => {
     expect(refused.json).toMatchObject({ status: 422, code: 'invalid_request', errors: [{ pointer: '/metadata' }] });
     expect((await api.call('GET', `/v1/sites/${id}`)).json).toMatchObject({ metadata: twenty, name: expect.not.stringMatching('Other') });
   });
+});
+
+it('the preflight of a deletion tells what would be left to come back from, and gives the refusal of the deletion itself', async () => {
+  const siteId = await givenSite(api, owner);
+  const preflight = async (query = '') => (await api.call('POST', `/v1/sites/${siteId}/deletion/preflight${query}`)).json;
+  // No host runs beside this suite.
+  expect(await preflight()).toMatchObject({
+    would: expect.stringMatching(/It can come back until the record of its deletion is purged$/),
+    refusal: null,
+    findings: [{ code: 'host_unreachable' }],
+  });
+  const none = '?last_backup=none';
+  expect(await preflight(none)).toMatchObject({ would: expect.stringMatching(/It cannot come back$/), findings: [{ code: 'no_backup' }] });
+  const backupId = await givenBackup(api, owner, siteId);
+  const detail = expect.stringContaining(backupId);
+  expect(await preflight(none)).toMatchObject({ findings: [{ level: 'WARNING', code: 'no_last_backup', detail }], undo: false });
+  const workflowId = workflowIdOf(await api.call('DELETE', `/v1/sites/${siteId}`));
+  expect(await preflight()).toMatchObject({ refusal: { code: 'operation_in_progress', workflow_id: workflowId } });
 });

@@ -91,7 +91,7 @@ onHost('a host over ssh behind a bad network', () => {
     expect(await driver.describe(site)).toMatchObject({ currentRelease: 'next', releases: ['next'] });
     await afterLosses(() => driver.destroy(site, nextOrder()));
     expect(await driver.describe(site)).toBeNull();
-  }, 120_000);
+  });
 
   it('gives up a call at which nothing moves any more, and the next one connects again', async () => {
     const site = newSiteRef();
