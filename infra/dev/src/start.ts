@@ -101,7 +101,7 @@ async function startSome(stack: Stack, config: DevConfig, names: readonly string
   const isService = (name: string): boolean => servicesWithDatabase.some((service) => service === name);
   const owner = proveProcess(process.pid) ?? { pid: process.pid, startedTicks: '' };
   for (const { name, port, environment } of names.filter(isService).map((name) => stack.programOf(name))) {
-    publishDevEnvironment(name, { owner, port, environment, workerEnvironment: {} });
+    publishDevEnvironment(name, { owner, port, environment, down: null });
   }
   const lines = names.flatMap((name) => [
     `  ${name} listens on ${stack.place.addressOf(name)}`,
