@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import type { Span } from '@opentelemetry/api';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
@@ -16,7 +17,7 @@ import { PrismaInstrumentation } from '@prisma/instrumentation';
 import { createRequestTraces, ForetoldIds, type RequestTraces } from './request-traces';
 import { createSafeExporter } from './safe-spans';
 import { createSampling, type Sampling, type SamplingOptions } from './sampling';
-import { isFullDetail, isQuickDetail } from './spans';
+import { isFullDetail, isQuickDetail, nameOfCall } from './spans';
 
 /**
  * A collector that is dead or slow costs at most this: 2,048 spans in memory (the rest is dropped), two requests at a time of 3 s each, and no
@@ -41,6 +42,12 @@ const isProbe = (url: string | undefined): boolean => url === '/healthz' || url 
 const isFrame = ({ attributes }: tracing.ReadableSpan): boolean =>
   /^(?:begin|commit|rollback|savepoint|release|set local)\b/i.test(String(attributes['db.query.text'] ?? ''));
 
+/** The name that its path gives it, where instrumentations know no more than the method. Express' routes come later and win. */
+function nameCall(span: Span, method: string | undefined, path: string | undefined): void {
+  const name = nameOfCall(method ?? '', path ?? '');
+  if (name !== undefined) span.updateName(name);
+}
+
 /**
  * No option here records headers, statement values or bodies: tokens and idempotency keys never reach a span. What they
  * do record is stripped once more on its way out (`safe-spans`), whoever wrote it.
@@ -52,13 +59,17 @@ const instrumentations = () => [
   new HttpInstrumentation({
     ignoreIncomingRequestHook: (request) => isProbe(request.url),
     headersToSpanAttributes: {},
+    requestHook: (span, request) => nameCall(span, request.method, 'path' in request ? request.path : request.url),
     requireParentforOutgoingSpans: !isFullDetail,
   }),
   // It names the route; a span per layer tells nothing that the server span does not.
   new ExpressInstrumentation({
     ignoreLayersType: [ExpressLayerType.MIDDLEWARE, ExpressLayerType.ROUTER, ExpressLayerType.REQUEST_HANDLER],
   }),
-  new UndiciInstrumentation({ requireParentforSpans: !isFullDetail }),
+  new UndiciInstrumentation({
+    requireParentforSpans: !isFullDetail,
+    requestHook: (span, { method, path }) => nameCall(span, method, path),
+  }),
   new PgInstrumentation({ requireParentSpan: true, enhancedDatabaseReporting: false, ignoreConnectSpans: !isFullDetail }),
   ...(isFullDetail ? [new PrismaInstrumentation(), redisInstrumentation()] : []),
   new PinoInstrumentation({ disableLogSending: true }),
