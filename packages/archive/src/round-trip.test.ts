@@ -208,6 +208,30 @@ test('sockets are left out and reported', async () => {
   expect(result).toMatchObject({ entries: 1, skipped: 1 });
 });
 
+test('an absolute link that names a release is packed as it is written, and told of', async () => {
+  const releases = freshFolder();
+  const site = join(releases, 'initial', 'files');
+  mkdirSync(site, { recursive: true });
+  const other = join(releases, '..', 'elsewhere');
+  const links = {
+    own: join(site, 'cache'),
+    older: join(releases, 'older/files'),
+    detour: `${site}/../../x`,
+    root: releases,
+    relative: 'cache',
+    other,
+  };
+  for (const [name, target] of Object.entries(links)) symlinkSync(target, join(site, name));
+  const skipped: string[] = [];
+  const identity = { archiveId: 'one', siteId: 'site', orgId: 'org', sequence: 1 };
+  const onSkip = ({ path, reason }: { path: string; reason: string }) => skipped.push(`${path}: ${reason}`);
+  const roots = [directoryRoot('files', site, releases)];
+  const result = await pack({ roots, sink: { write: async () => undefined }, key, identity, createdAt, onSkip });
+  expect(result.entries).toBe(6);
+  expect(skipped.map((line) => line.split(': ')[0])).toEqual(['detour', 'older', 'own']);
+  expect(skipped[0]).toContain('leads nowhere after a restore');
+});
+
 test('every link comes back as it was, wherever it leads, and nothing is followed', async () => {
   const site = freshFolder();
   const outside = freshFolder();

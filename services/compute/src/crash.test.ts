@@ -10,7 +10,7 @@ import { callerOf } from '@drydock/service/testing/service-api';
 import type { CrashFixture, CrashLook } from '@drydock/testing/crash-every-step';
 import { providerEntries } from '@drydock/testing/ledger';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
-import { lookAtRecord, workflowOf } from '@drydock/workflow/testing/workflow-record';
+import { awaitedWorkflowOf, lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { type ComputeWorld, makeDisk, openWorld, rollBack } from '../test/compute-world';
 import { startReconciliation } from '../test/given-server';
 import { workflows } from './workflows';
@@ -94,7 +94,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
           const { serverId, machineId } = await makeDisk(world);
           const asked = world.api.call('POST', `/v1/compute/servers/${serverId}/snapshots`, { body: { description: 'mine' } });
           asked.catch(() => undefined);
-          return { serverId, machineId, workflowId: await workflowOf(world.api, serverId) };
+          return { serverId, machineId, workflowId: await awaitedWorkflowOf(world.api, serverId, 'take_snapshot') };
         },
         judge: async ({ serverId }) => {
           const listed = (await world.api.call('GET', `/v1/compute/servers/${serverId}/snapshots`)).json as {
@@ -116,7 +116,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
         start: async () => {
           const { serverId, machineId, snapshotId } = await makeDisk(world);
           world.api.call('DELETE', `/v1/compute/servers/${serverId}/snapshots/${snapshotId}`).catch(() => undefined);
-          return { serverId, machineId, workflowId: await workflowOf(world.api, serverId) };
+          return { serverId, machineId, workflowId: await awaitedWorkflowOf(world.api, serverId, 'delete_snapshot') };
         },
         judge: async ({ machineId = '' }) => ((await world.project.snapshotsOf(machineId)).length === 0 ? 'new' : 'old'),
       }),

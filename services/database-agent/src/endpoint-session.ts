@@ -3,7 +3,7 @@ import type { Occupant } from './session-places';
 
 /** How long a backend may take to notice that its client has gone. After that it is ended, again and again until it is. */
 const leavingMs = 1_000;
-/** What is left to say to a client is taken within this, or not at all. */
+/** How long a client may take to read the last message. Then its socket is closed. */
 const lastWordsMs = 10_000;
 
 export interface EndpointSessionOptions {

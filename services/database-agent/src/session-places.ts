@@ -89,7 +89,7 @@ export class SessionPlaces {
     const asked = [...this.here.keys()];
     const known = await this.options.readKnownPorts().catch(() => null);
     this.isLooking = false;
-    // What is not known to be anybody's is not taken. The server itself ends whoever takes too long.
+    // A session that cannot be looked up now is kept: the server itself ends whoever takes too long to log in.
     if (known !== null) {
       this.known = known;
       this.makeRoom(new Set(asked));

@@ -160,6 +160,25 @@ describe('a database that was put back from a backup', () => {
     return `${work.kind} ${status}${error === null ? '' : ` ${error}`}`;
   };
 
+  it('a removal that was over when its database was put back to its beginning is removed with its last backup', async () => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    const before = await see(siteId);
+    await world.endWorkers();
+    const workflowId = await begin(`/v1/sites/${siteId}`, {}, 'DELETE');
+    const removal = { kind: 'removal', siteId, workflowId, before, after: '' };
+    const moment = await takeMoment(world.api.postgres.adminUrl);
+    hire();
+    await over([removal]);
+    await world.endWorkers();
+    await putBack(world.api.postgres.adminUrl, moment);
+    hire();
+    await over([removal]);
+    expect(await judge(removal, false)).toBe('removal succeeded');
+    await succeed(world, 'POST', `/v1/sites/deleted/${await deletionOf(world.api, siteId)}/restore`);
+    expect(await see(siteId)).toBe(before);
+  }, 600_000);
+
   it(
     `ends all of its unfinished work without staff, and locks nothing, ${count} times`,
     async () => {

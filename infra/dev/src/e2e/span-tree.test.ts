@@ -134,6 +134,7 @@ gateway: POST /v1/sites/{siteId}/offsite/restore
               site-host: PUT
           hosting-worker: restore_offsite.clear
           hosting-worker: restore_offsite.prove_safety_copy
+            site-host: POST
             hosting-worker: site_host.pack
               site-host: PUT
           hosting-worker: restore_offsite.freeze

@@ -1,4 +1,6 @@
 const cancelRequestCode = 80_877_102;
+/** Length, code, the backend's number, and a key that is longer from protocol 3.2 on. */
+const cancelBytesMin = 16;
 const sslRequestCode = 80_877_103;
 const gssRequestCode = 80_877_104;
 /** Postgres' own limit of a startup packet. */
@@ -8,7 +10,8 @@ export type FirstPacket =
   | { kind: 'incomplete' }
   | { kind: 'invalid' }
   | { kind: 'encryption'; by: 'tls' | 'gss' }
-  | { kind: 'cancel'; packet: Buffer }
+  /** `pid`: of the backend whose statement is to end. */
+  | { kind: 'cancel'; pid: number; packet: Buffer }
   | { kind: 'startup'; protocol: number; parameters: Map<string, string>; bytes: number };
 
 function parseParameters(body: Buffer): Map<string, string> | null {
@@ -30,7 +33,8 @@ export function readFirstPacket(data: Buffer): FirstPacket {
   if (data.length < length) return { kind: 'incomplete' };
   if (code === sslRequestCode || code === gssRequestCode)
     return length === 8 ? { kind: 'encryption', by: code === sslRequestCode ? 'tls' : 'gss' } : { kind: 'invalid' };
-  if (code === cancelRequestCode) return { kind: 'cancel', packet: data.subarray(0, length) };
+  if (code === cancelRequestCode)
+    return length < cancelBytesMin ? { kind: 'invalid' } : { kind: 'cancel', pid: data.readInt32BE(8), packet: data.subarray(0, length) };
   const parameters = code >>> 16 === 3 ? parseParameters(data.subarray(8, length)) : null;
   return parameters === null ? { kind: 'invalid' } : { kind: 'startup', protocol: code, parameters, bytes: length };
 }

@@ -1,3 +1,5 @@
+import { realpathSync } from 'node:fs';
+import { posix } from 'node:path';
 import { type LostPart, lostParts, readAttributes } from '../files/attributes';
 import { HardLinks } from '../files/hard-links';
 import { libc } from '../files/libc';
@@ -11,11 +13,13 @@ import type { BlockWriter } from './block-writer';
 import { describeStat, isSparse } from './live-entry';
 import type { Pace } from './pace';
 import { packFile } from './pack-file';
-import { changedWhileRead, type SkippedPath } from './pack-roots';
+import { changedWhileRead, linkIntoRelease, type SkippedPath } from './pack-roots';
 import { closedToUs, type LivePath, readLinkTarget, walkDirectory } from './walk-directory';
 
 export interface TreePacking {
   directory: string;
+  /** See {@link directoryRoot}. */
+  releases?: string | undefined;
   writer: BlockWriter;
   tally: RootTally;
   /** What the chain so far holds; null for a full archive. */
@@ -111,7 +115,15 @@ function describeSymlink(packing: TreePacking, live: LivePath, linked: boolean):
   if (target === null) return null;
   const problem = symlinkProblem(target);
   if (problem !== null) return skip(packing, live.path, problem);
+  if (leadsInto(packing.releases, target)) skip(packing, live.path, linkIntoRelease);
   return { ...describeStat('symlink', live.path, live.stat), linked, link: target };
+}
+
+/** By what is written in the link alone: a link may lead anywhere, and is never followed. */
+function leadsInto(folder: string | undefined, target: ByteString): boolean {
+  if (folder === undefined || !target.startsWith('/')) return false;
+  const written = posix.normalize(textOfBytes(target));
+  return [folder, realpathSync(folder)].some((prefix) => written.startsWith(`${prefix}/`) && written.length > prefix.length + 1);
 }
 
 /** What could not be restored is not packed, and said so: a backup that is refused at its restore would be none. */

@@ -118,7 +118,7 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
       totals.skipped += 1;
       options.onSkip?.(skipped);
     };
-    await packTree({ directory: root.directory, writer, tally, parent, pace, onSkip });
+    await packTree({ directory: root.directory, releases: root.releases, writer, tally, parent, pace, onSkip });
   }
   await writer.closeBlock();
   totals.entries += tally.entries;

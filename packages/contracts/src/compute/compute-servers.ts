@@ -113,6 +113,7 @@ export const orderComputeServer = endpoint({
   method: 'POST',
   path: '/v1/compute/servers',
   summary: 'Order a server by plan or by size; it is provisioning until its machine runs',
+  about: 'The provider gets the order once, whatever happens on the way.',
   permissions: ['sites.create'],
   body: z
     .strictObject({

@@ -74,6 +74,7 @@ export const takeServerSnapshot = endpoint({
   method: 'POST',
   path,
   summary: 'Take a snapshot of the disk; it can be rolled back to once its status is available',
+  about: 'The server goes on running. What its programs hold in memory is not in the snapshot.',
   permissions: ['sites.view', 'sites.create'],
   params: { serverId },
   body: z.strictObject({ description: text(200).optional().describe('1 to 200 characters, to tell it apart by.') }),

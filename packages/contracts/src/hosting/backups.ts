@@ -190,6 +190,7 @@ export const takeSiteBackup = endpoint({
   method: 'POST',
   path: '/v1/sites/{siteId}/backups',
   summary: 'Take a backup now; a site has five in any 24 hours',
+  about: 'The site goes on serving, and its database takes writes. The backup is complete when all of it was read back and verified.',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: z.strictObject({}),
@@ -206,6 +207,10 @@ export const restoreSiteBackup = endpoint({
   method: 'POST',
   path: '/v1/sites/{siteId}/backups/restore',
   summary: "Overwrite the site's live files and database with the named backup",
+  about:
+    'All files and the whole database are overwritten. What they were becomes a backup of kind `pre_restore` first, which can be restored in ' +
+    'turn. The site serves its old content until the new one is in place; requests and sessions wait at the moment of the switch. When it then ' +
+    'answers worse than when the backup was taken, the old content comes back. The preflight tells all of it beforehand.',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: restoreBody,

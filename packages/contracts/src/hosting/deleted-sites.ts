@@ -77,6 +77,7 @@ export const restoreDeletedSite = endpoint({
   method: 'POST',
   path: `${path}/restore`,
   summary: 'Bring a deleted site back out of its last backup; suspended until it serves',
+  about: 'Its files, its database, its id and its domain come back. A site that does not serve afterwards stays suspended, to be mended.',
   permissions: ['sites.create', 'sites.view'],
   params: { deletedSiteId },
   response: { status: 202, schema: deletedSiteSchema },

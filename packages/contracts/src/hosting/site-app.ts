@@ -49,6 +49,7 @@ export const restartSiteApp = endpoint({
   method: 'POST',
   path: '/v1/sites/{siteId}/app/restart',
   summary: "Restart the site's application: its next request is answered by a fresh process",
+  about: 'Requests under way may be cut off. Files and database are not touched.',
   permissions: ['hosting.deploy.manage'],
   params: { siteId },
   response: { status: 200, schema: appRestartSchema },

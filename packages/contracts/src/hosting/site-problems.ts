@@ -203,7 +203,9 @@ export const siteProblems = define({
   restore_probe_failed: {
     status: 422,
     title: 'The restored site did not answer',
-    advice: 'The site was switched back to what it was before. Choose another backup.',
+    advice:
+      'The site was switched back to what it was before. What answered worse than when the backup was taken may need something outside of it, ' +
+      'such as a service that the site calls: see to that and restore again, or choose another backup.',
   },
   storage_full: {
     status: 503,

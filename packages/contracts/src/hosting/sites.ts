@@ -137,6 +137,9 @@ export const deleteSite = endpoint({
   method: 'DELETE',
   path: '/v1/sites/{siteId}',
   summary: 'Delete a site after a last backup of it was taken; with last_backup=none without one, also where none can be taken',
+  about:
+    'A last backup is taken and verified before anything is removed. The site then stands among the deleted sites, from where it comes back until ' +
+    'its record is purged. With `last_backup=none` it comes back from its newest earlier backup, or not at all.',
   permissions: ['sites.view', 'sites.delete'],
   params: { siteId },
   query: z.strictObject({

@@ -71,6 +71,7 @@ export const takeSiteVendorSnapshot = endpoint({
   method: 'POST',
   path,
   summary: 'Have the platform take a snapshot of the website or of one database now',
+  about: 'The platform takes it, and decides how long it is kept.',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: z.strictObject({
@@ -105,6 +106,9 @@ export const restoreSiteVendorSnapshot = endpoint({
   method: 'POST',
   path: `${path}/restore`,
   summary: 'Roll the website, one database or one mailbox back to a named restore point of the platform',
+  about:
+    'The platform overwrites the scope in place, and Drydock keeps no copy of what is overwritten: a vendor snapshot taken before does. A mailbox ' +
+    'may come back beside the live one instead, which loses nothing.',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: restoreBody,

@@ -50,6 +50,7 @@ export const createApiKey = endpoint({
   method: 'POST',
   path: '/v1/api-keys',
   summary: 'Mint an API key; its token is shown once',
+  about: 'The token is shown in this answer alone: what is kept of it cannot be turned back into it.',
   permissions: ['apikeys.manage'],
   quota: 'mint',
   body: z.strictObject({
@@ -130,6 +131,7 @@ export const revokeApiKey = endpoint({
   method: 'DELETE',
   path: '/v1/api-keys/{keyId}',
   summary: 'Revoke a key: no request begun after the answer succeeds with it',
+  about: 'It cannot be undone. Work that was accepted before goes on.',
   permissions: ['apikeys.manage'],
   params: { keyId },
   response: { status: 204 },
@@ -146,6 +148,7 @@ export const rotateApiKey = endpoint({
   method: 'POST',
   path: '/v1/api-keys/{keyId}/rotate',
   summary: 'Replace a key by a new one of the same rights; the old one works on for a grace time',
+  about: 'The new token is shown in this answer alone.',
   permissions: ['apikeys.manage'],
   quota: 'mint',
   params: { keyId },

@@ -93,6 +93,7 @@ export const createWebhook = endpoint({
   method: 'POST',
   path: '/v1/webhooks',
   summary: 'Have events sent to a URL from now on',
+  about: 'The secret is shown in this answer alone.',
   permissions,
   body: z.strictObject({ url, event_types: eventTypes.default(['*']), description: description.default(null) }),
   example: { url: 'https://hooks.example.com/drydock', event_types: ['workflow.*'] },
@@ -140,6 +141,7 @@ export const deleteWebhook = endpoint({
   method: 'DELETE',
   path: '/v1/webhooks/{webhookId}',
   summary: 'Delete it, with its deliveries',
+  about: 'It cannot be undone. What was not delivered yet is not sent; `GET /v1/events` still has it.',
   permissions,
   params: { webhookId },
   response: { status: 204 },
@@ -153,6 +155,7 @@ export const rotateWebhookSecret = endpoint({
   method: 'POST',
   path: '/v1/webhooks/{webhookId}/rotate-secret',
   summary: 'A new secret; for the grace time both sign',
+  about: 'The new secret is shown in this answer alone.',
   permissions,
   params: { webhookId },
   body: z.strictObject({

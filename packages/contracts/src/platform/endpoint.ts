@@ -32,6 +32,8 @@ export interface EndpointDefinition {
   /** With `{name}` for each path parameter. */
   path: string;
   summary: string;
+  /** What whoever decides on the call wants to know beyond the summary: what it overwrites, what goes on meanwhile, whether it can be undone. In whole sentences. */
+  about?: string;
   /** All of them are needed; `[]` is "any key". */
   permissions: readonly Permission[];
   params?: Record<string, PathParameter>;
@@ -72,9 +74,23 @@ type DerivedMember = 'quota' | 'idempotency' | 'undeclaredQuery';
 export const hasEntityTag = ({ method, response }: EndpointDefinition): boolean =>
   (method === 'GET' || method === 'PATCH') && response.status === 200 && response.contentType === undefined;
 
+/** What makes this endpoint refuse, beside what any of its kind can answer. */
+export const ownProblemCodesOf = ({ params = {}, problems }: EndpointDefinition): ProblemCode[] => [
+  ...new Set<ProblemCode>([
+    ...Object.values(params).map((parameter) => ('notFound' in parameter ? parameter.notFound : parameter.notNamed)),
+    ...problems,
+  ]),
+];
+
 /** Every code that `endpoint` may answer: its own and those that follow from what it takes. */
 export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
-  const codes = new Set<ProblemCode>(['unauthenticated', 'dependency_unavailable', 'overloaded', 'internal_error', ...definition.problems]);
+  const codes = new Set<ProblemCode>([
+    'unauthenticated',
+    'dependency_unavailable',
+    'overloaded',
+    'internal_error',
+    ...ownProblemCodesOf(definition),
+  ]);
   if (definition.quota !== 'exempt') codes.add('rate_limited');
   if (definition.response.contentType === 'text/event-stream') codes.add('too_many_streams');
   if (definition.permissions.length > 0) codes.add('permission_denied');
@@ -86,8 +102,6 @@ export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   }
   if (definition.method === 'PATCH') codes.add('precondition_failed');
   if (definition.idempotency === 'accepted') for (const code of idempotencyCodes) codes.add(code);
-  for (const parameter of Object.values(definition.params ?? {}))
-    codes.add('notFound' in parameter ? parameter.notFound : parameter.notNamed);
   return [...codes];
 }
 

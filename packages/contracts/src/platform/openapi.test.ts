@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import Ajv2020 from 'ajv/dist/2020';
-import { problemCodesOf } from './endpoint';
+import { ownProblemCodesOf, problemCodesOf } from './endpoint';
 import { endpoints } from './endpoints';
 import { schemaOf } from './json-schema';
 import { buildOpenApi } from './openapi';
@@ -105,6 +105,21 @@ describe('docs/openapi.json', () => {
       ).toEqual(inPath);
     }
     expect(Object.values(document.paths).flatMap((operations) => Object.keys(operations))).toHaveLength(endpoints.length);
+  });
+
+  it('gives each operation a problem of its own, with exactly the codes that it can answer, and says what it needs and what refuses it', () => {
+    for (const endpoint of endpoints) {
+      const operation = JSON.parse(JSON.stringify(document.paths[endpoint.path]?.[endpoint.method.toLowerCase()]));
+      const schemas = Object.values(operation.responses as Record<string, { content?: Record<string, { schema?: object }> }>).flatMap(
+        ({ content }) => content?.['application/problem+json']?.schema ?? [],
+      );
+      const name = `${endpoint.id.charAt(0).toUpperCase()}${endpoint.id.slice(1)}Problem`;
+      for (const schema of schemas) expect(schema).toEqual({ $ref: `#/components/schemas/${name}` });
+      const { enum: codes } = JSON.parse(JSON.stringify(document.components.schemas[name]?.['properties'])).code;
+      const transport: string[] = ['malformed_request', 'request_timeout', 'headers_too_large'];
+      expect(codes.filter((code: string) => !transport.includes(code)).sort()).toEqual([...problemCodesOf(endpoint)].sort());
+      for (const told of [...endpoint.permissions, ...ownProblemCodesOf(endpoint)]) expect(operation.description).toContain(`\`${told}\``);
+    }
   });
 
   it('refers to nothing that is not there', () => {

@@ -1,6 +1,6 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { answerExample } from './answer-example';
-import { type EndpointDefinition, hasEntityTag, problemCodesOf } from './endpoint';
+import { type EndpointDefinition, hasEntityTag, ownProblemCodesOf, problemCodesOf } from './endpoint';
 import { type JsonSchema, nameSchema, type SchemaComponents, schemaOf } from './json-schema';
 import {
   answerHeaders,
@@ -111,12 +111,22 @@ function operationOf(endpoint: EndpointDefinition, components: SchemaComponents)
   };
 }
 
-function descriptionOf({ permissions, inDemo }: EndpointDefinition): string {
+const longWork = 'It is answered once the work is accepted; the workflow at `Location` tells each step and the end.';
+
+/** One paragraph each: what it does, what it needs, what refuses it. */
+function descriptionOf(endpoint: EndpointDefinition): string {
+  const { about, permissions, inDemo, response } = endpoint;
   const needed = permissions.map((name) => `\`${name}\``).join(' and ');
-  const told = needed === '' ? 'Any key may call it.' : `Needs ${needed}.`;
-  if (inDemo === undefined) return told;
-  const { status } = problems[inDemo.problem];
-  return `${told} In the demo of \`npm start\` it is answered ${status} \`${inDemo.problem}\`: ${inDemo.because}.`;
+  const refusals = ownProblemCodesOf(endpoint).map((code) => `\`${code}\` (${problems[code].title})`);
+  return [
+    [about, response.status === 202 && longWork].filter(Boolean).join(' '),
+    needed === '' ? 'Any key may call it.' : `Needs ${needed}.`,
+    refusals.length > 0 && `Refused as ${refusals.join(', ')}.`,
+    inDemo !== undefined &&
+      `In the demo of \`npm start\` it is answered ${problems[inDemo.problem].status} \`${inDemo.problem}\`: ${inDemo.because}.`,
+  ]
+    .filter(Boolean)
+    .join('\n\n');
 }
 
 function parametersOf(endpoint: EndpointDefinition, components: SchemaComponents): JsonSchema[] {
@@ -147,22 +157,23 @@ const nameOf = (operationId: string): string => operationId.charAt(0).toUpperCas
 
 /** Every status with the codes that it can mean; 503 is `default`, since it can happen to every call. */
 function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents): JsonSchema {
-  const { status, schema, contentType = 'application/json' } = endpoint.response;
+  const { status, schema: answer, contentType = 'application/json' } = endpoint.response;
   const codesOf = new Map<number, ProblemCode[]>();
   for (const code of problemCodesOf(endpoint)) codesOf.set(problems[code].status, [...(codesOf.get(problems[code].status) ?? []), code]);
   const success = {
     description: status === 204 ? 'Done; there is no body' : endpoint.summary,
     headers: answerHeaders(endpoint, status),
-    ...(schema === undefined ? {} : { content: { [contentType]: answerOf(schema, contentType, components) } }),
+    ...(answer === undefined ? {} : { content: { [contentType]: answerOf(answer, contentType, components) } }),
   };
   // One answer for each status: it tells what the transport and the endpoint can mean by it.
   for (const code of transportCodes) {
     const own = codesOf.get(problems[code].status);
     if (own !== undefined) own.unshift(code);
   }
+  const schema = ownProblem(endpoint, [...codesOf.values()].flat(), components);
   const refusals = [...codesOf]
     .sort(([a], [b]) => a - b)
-    .map(([code, codes]) => [code === 503 ? 'default' : String(code), refusal(endpoint, code, codes)]);
+    .map(([code, codes]) => [code === 503 ? 'default' : String(code), problemAnswer(codes, answerHeaders(endpoint, code), schema)]);
   const over = contentType === 'text/event-stream' ? { '204': nothingMore(endpoint) } : {};
   const same = endpoint.method === 'GET' && hasEntityTag(endpoint) ? { '304': notModified(endpoint) } : {};
   const transport = transportCodes.map((code) => [problems[code].status, { $ref: `#/components/responses/${code}` }]);
@@ -185,15 +196,20 @@ const notModified = (endpoint: EndpointDefinition): JsonSchema => ({
   headers: answerHeaders(endpoint, 304),
 });
 
-const refusal = (endpoint: EndpointDefinition, status: number, codes: readonly ProblemCode[]): JsonSchema =>
-  problemAnswer(codes, answerHeaders(endpoint, status));
+/** The endpoint's problem: of the codes those that it answers, so that a client which handles all of them is told so by its compiler. */
+function ownProblem({ id }: EndpointDefinition, codes: readonly ProblemCode[], components: SchemaComponents): JsonSchema {
+  const code = z.enum(codes).describe(problemSchema.shape.code.description ?? '');
+  return schemaOf(problemSchema.extend({ code }).meta({ id: `${nameOf(id)}Problem` }), 'output', components);
+}
 
-const problemAnswer = (codes: readonly ProblemCode[], headers: JsonSchema): JsonSchema => ({
+const anyProblem = { $ref: '#/components/schemas/Problem' };
+
+const problemAnswer = (codes: readonly ProblemCode[], headers: JsonSchema, schema: JsonSchema = anyProblem): JsonSchema => ({
   description: codes.map((code) => `\`${code}\`: ${problems[code].title}`).join('. '),
   headers,
   content: {
     'application/problem+json': {
-      schema: { $ref: '#/components/schemas/Problem' },
+      schema,
       examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
     },
   },

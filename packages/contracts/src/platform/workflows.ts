@@ -41,7 +41,7 @@ export const workflowSchema = z
   .meta({ id: 'Workflow' });
 export type WorkflowView = z.infer<typeof workflowSchema>;
 
-/** Of an answer of ours that accepts work. Bodies that the specification fixes do not have it: every 202 has `X-Workflow-Id` too. */
+/** A field of our own answers that accept work. The specification fixes some bodies without it, so every 202 also has the header `X-Workflow-Id`. */
 export const acceptedWork = { workflow_id: uuidSchema.describe('The workflow that does it; Location is its path.') } as const;
 
 /** Why a workflow of the demo can neither be retried nor abandoned. */

@@ -3,7 +3,7 @@ import { dumpDatabase } from '../dump/dump-database';
 import { runSql } from '../testing/run-sql';
 import { loadDatabase, tryDump } from './load-database';
 
-/** What is loaded although the new database cannot have it as it was, and where it cannot, what is said. */
+/** Content that the new database cannot have as it was: the load goes on without it, and says so. */
 const through = async (...statements: string[]): Promise<{ target: OwnedDatabase; sections: () => ReturnType<typeof dumpDatabase> }> => {
   const source = await createOwnedDatabase();
   for (const statement of statements) await runSql(source.url, statement);

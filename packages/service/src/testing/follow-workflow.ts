@@ -1,13 +1,14 @@
 import type { WorkflowView } from '@drydock/contracts/platform/workflows';
 import { until } from '@drydock/testing/wait';
+import { uuidv7 } from 'uuidv7';
 import type { ServiceAnswer } from './call-service';
 import type { CallOptions } from './service-api';
 import type { ServiceWorld } from './service-world';
 
 type Followed = Pick<ServiceWorld, 'api'>;
 
-/** The longest workflows of all, those of databases, on a machine that is busy with other suites. */
-const endsWithinMs = 90_000;
+/** A workflow whose view stays the same for so long stands still. How long it takes as a whole is the machine's affair. */
+const standsStillMs = 90_000;
 
 /** As its owner reads it. */
 export const viewOf = async ({ api }: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> =>
@@ -17,29 +18,41 @@ export const viewOf = async ({ api }: Followed, location: unknown, options?: Cal
 export const workflowIdOf = (accepted: Pick<ServiceAnswer, 'headers'> | undefined): string =>
   String(accepted?.headers['location']).split('/').at(-1) ?? '';
 
-/** Follows what a 202 points to until it has ended, or needs somebody. */
-export const ended = (world: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> =>
-  until(
-    async () => {
-      const view = await viewOf(world, location, options);
-      return ['succeeded', 'failed', 'needs_attention'].includes(view.status) && view;
-    },
-    { timeoutMs: endsWithinMs, everyMs: 50, what: `the end of ${String(location)}` },
-  );
+const isOver = ({ status }: WorkflowView): boolean => ['succeeded', 'failed', 'needs_attention'].includes(status);
 
-/** Calls again while something that the service needs is away for a moment, as clients do: a busy machine has such moments. */
+/** Follows what a 202 points to until it has ended, or needs somebody. */
+export async function ended(world: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> {
+  let seen = '';
+  for (;;) {
+    const view: WorkflowView = await until(
+      async () => {
+        const next = await viewOf(world, location, options);
+        return JSON.stringify(next) !== seen && next;
+      },
+      { timeoutMs: standsStillMs, everyMs: 50, what: `a change of ${String(location)}, last seen as ${seen},` },
+    );
+    if (isOver(view)) return view;
+    seen = JSON.stringify(view);
+  }
+}
+
+/** Calls again while something that the service needs is away for a moment, or the call before is still held, as clients do: a busy machine has such moments. */
 export const persist = <Answer extends { status: number }>(call: () => Promise<Answer>): Promise<Answer> =>
   until(
     async () => {
       const answer = await call();
-      return answer.status !== 503 && answer;
+      return answer.status !== 503 && answer.status !== 409 && answer;
     },
-    { timeoutMs: endsWithinMs, everyMs: 250, what: 'an answer other than 503' },
+    { timeoutMs: standsStillMs, everyMs: 250, what: 'an answer other than 503 and 409' },
   );
 
-/** Accepts, waits, and insists on success. Resolves with the answer of the 202. */
+/**
+ * Accepts, waits, and insists on success. Resolves with the answer of the 202. All its calls have one Idempotency-Key, as those of a client: one that was answered 503 may
+ * have begun the work all the same.
+ */
 export async function succeed<Body>(world: Followed, method: string, target: string, options: CallOptions = {}): Promise<Body> {
-  const accepted = await persist(() => world.api.call(method, target, options));
+  const once = method === 'POST' ? { idempotencyKey: uuidv7() } : {};
+  const accepted = await persist(() => world.api.call(method, target, { ...once, ...options }));
   if (accepted.status !== 202) throw new Error(`${method} ${target} answered ${accepted.text}`);
   const view = await ended(world, accepted.headers['location'], options.caller === undefined ? {} : { caller: options.caller });
   if (view.status !== 'succeeded') throw new Error(`${view.kind} ended as ${JSON.stringify(view.error)} ${JSON.stringify(view.steps)}`);

@@ -19,6 +19,13 @@ export async function workflowOf(tables: Tables, subjectId: string, kind?: strin
   return until(find, { everyMs: 10, what: `a ${kind ?? 'workflow'}` });
 }
 
+/** The same, of work that a request waits for and cancels when no worker takes it in time. How soon one does is the machine's affair: it may take as long as it likes. */
+export async function awaitedWorkflowOf(tables: Tables, subjectId: string, kind: string): Promise<string> {
+  const workflowId = await workflowOf(tables, subjectId, kind);
+  await tables.rows('UPDATE workflow SET start_by = NULL WHERE id = $1', [workflowId]);
+  return workflowId;
+}
+
 /** A run as its owner reads it at `location`, and how many workflows about the same subject have not ended. */
 export async function lookAt(api: Api, location: string): Promise<CrashLook> {
   const { status, steps, subject } = (await api.call('GET', location)).json as WorkflowView;

@@ -7,7 +7,7 @@
 import { crashEveryStepInWorld } from '@drydock/service/testing/crash-in-world';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
-import { workflowOf } from '@drydock/workflow/testing/workflow-record';
+import { awaitedWorkflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { processOf, putApp } from '../../test/site-app';
 import { lookAtRun, type SiteRun } from '../../test/site-run';
@@ -30,7 +30,7 @@ it(
       await putApp(world, siteId);
       const pid = await processOf(world, siteId);
       void world.api.call('POST', `/v1/sites/${siteId}/app/restart`).catch(() => undefined);
-      return { siteId, pid, workflowId: await workflowOf(world.api, siteId, 'restart_app') };
+      return { siteId, pid, workflowId: await awaitedWorkflowOf(world.api, siteId, 'restart_app') };
     };
     const look = (run: Run) => lookAtRun(world, run);
     /** A failed restart may have restarted all the same, which harms nobody; a successful one has. */

@@ -14,15 +14,15 @@ export type SkippedSummary = z.infer<typeof skippedSummarySchema>;
 
 export const summarise = ({ count, paths }: Skipped): SkippedSummary => ({ count, sample: paths.slice(0, sampleSize) });
 
-/** What to tell of the paths that a backup or a copy does not hold: nothing when there are none. */
+/** What to tell of the paths that a backup or a copy does not hold, or that a restore cannot bring back as they were: nothing when there are none. */
 export function findingsOfSkipped({ count, sample }: SkippedSummary): Finding[] {
   const [first] = sample;
   if (first === undefined) return [];
-  const paths = count === 1 ? 'One path is' : `${count} paths are`;
+  const paths = count === 1 ? 'One path does' : `${count} paths do`;
   const some: Finding = {
     level: 'WARNING',
     code: 'paths_skipped',
-    detail: `${paths} not in the backup as it was${count === 1 ? '' : ', such as'}: ${first.path} (${first.reason}).`,
+    detail: `${paths} not come back as ${count === 1 ? 'it was' : 'they were, such as'}: ${first.path} (${first.reason}).`,
   };
   const front = sample.find(isFrontPageLost);
   if (front === undefined) return [some];

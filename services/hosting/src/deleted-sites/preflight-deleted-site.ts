@@ -49,7 +49,7 @@ export const preflightDeletedSite = (context: HandlerContext) =>
             ? []
             : [
                 ...findingsOfSkipped(backup.skipped),
-                ...findingsOfRecord(backup.answer, 'HTTP may answer anything, and the site is suspended until it serves'),
+                ...findingsOfRecord(backup.answer, 'HTTP may answer anything (the site is suspended until it serves)'),
               ]),
         ],
         undo: false,

@@ -51,7 +51,10 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
   const id = await deletedSite(siteId);
   expect(await read(id)).toMatchObject({ restorable: true, reason: 'customer', deleted_by: world.caller.keyId });
   const space = { needed_bytes: expect.any(Number) };
-  const findings = [{ level: 'WARNING', code: 'paths_skipped', detail: expect.stringContaining('socket (a socket or a device)') }];
+  const findings = [
+    { level: 'WARNING', code: 'paths_skipped', detail: expect.stringContaining('socket (a socket or a device)') },
+    { level: 'INFO', code: 'answer_on_record', detail: expect.stringContaining('HTTP: 200; SQL: works') },
+  ];
   expect((await world.api.call('POST', `/v1/sites/deleted/${id}/restore/preflight`)).json).toMatchObject({
     refusal: null,
     space,

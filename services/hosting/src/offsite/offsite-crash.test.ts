@@ -11,7 +11,7 @@ import { crashEveryStepInWorld, type WorldFixture } from '@drydock/service/testi
 import { callerOf } from '@drydock/service/testing/service-api';
 import type { CrashFixture } from '@drydock/testing/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
-import { workflowOf } from '@drydock/workflow/testing/workflow-record';
+import { awaitedWorkflowOf } from '@drydock/workflow/testing/workflow-record';
 import { makeSite } from '../../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld } from '../../test/offsite-world';
 import { lookAtAuditedRun, lookAtRun, oldOrNew, type SiteRun, type TwoStates } from '../../test/site-run';
@@ -42,7 +42,7 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
       ({ status, json }) => told(`${status} ${JSON.stringify(json)}`),
       (error: unknown) => told(String(error)),
     );
-    const workflowId = await workflowOf(world.api, siteId, kind).catch((error: unknown) => {
+    const workflowId = await awaitedWorkflowOf(world.api, siteId, kind).catch((error: unknown) => {
       throw new Error(`${method} ${rest} answered ${answer}`, { cause: error });
     });
     return { siteId, workflowId };

@@ -15,11 +15,15 @@ import { defineWorkflow, refOf } from './work';
 interface Inspected {
   /** To be packed; null: there is nothing, or nothing whole, to back up. */
   releaseId: string | null;
+  /** This very work has packed and destroyed the site, and Drydock's record of it was lost as its database was put back. Left out: it has not. */
+  isDestroyed?: boolean;
   /** What the site can come back from without being packed. Left out of what was checkpointed before there was such a thing. */
   keptBackupId?: string | null;
   /** How the site answered before it was packed. Left out likewise. */
   answer?: RecordedAnswer;
 }
+
+const takesLast = ({ releaseId, isDestroyed = false }: Inspected): boolean => releaseId !== null || isDestroyed;
 
 /**
  * A last verified backup, then the site goes: destroy last. A site that its host has lost, or whose owner wants no last
@@ -52,11 +56,12 @@ export const deleteSiteWorkflow = defineWorkflow({
         const answer = await askForRecord(context, step, step.input.platform);
         return { releaseId: hosted.currentRelease, keptBackupId: null, answer };
       }
+      if ((await findWritten(context, step, step.input.backupId)) !== null) return { releaseId: null, isDestroyed: true };
       return { releaseId: null, keptBackupId: await newest() };
     },
-    commit: async (tx, step, { releaseId }, context) => {
+    commit: async (tx, step, inspected, context) => {
       const { input, subject, workflowId } = step;
-      if (releaseId === null) return;
+      if (!takesLast(inspected)) return;
       const location = context.backupStorage.locationIn(step.mode);
       const last = { id: input.backupId, siteId: subject.id, kind: 'scheduled', workflowId, createdAt: context.now() } as const;
       await insertBackup(tx, step, { ...last, location });
@@ -66,11 +71,12 @@ export const deleteSiteWorkflow = defineWorkflow({
     ...movingLimits,
     weight: 8,
     run: async (step, context) => {
-      const { releaseId } = step.outputs.inspect;
-      if (releaseId === null) return null;
+      const { inspect } = step.outputs;
+      if (!takesLast(inspect)) return null;
+      const { releaseId } = inspect;
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
-      if (hosted !== null) return packOrFind(context, step, { ...step.input, releaseId });
-      // Destroyed already, by this very work, before Drydock's record of it was lost: its last backup was whole by then.
+      if (hosted !== null && releaseId !== null) return packOrFind(context, step, { ...step.input, releaseId });
+      // Destroyed already by this very work, of which Drydock's record was lost: its last backup was whole by then.
       const written = await findWritten(context, step, step.input.backupId);
       return written === null ? null : { ...written, findings: [] };
     },

@@ -8,7 +8,7 @@ import { crashEveryStepInWorld } from '@drydock/service/testing/crash-in-world';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { providerEntries } from '@drydock/testing/ledger';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
-import { workflowOf } from '@drydock/workflow/testing/workflow-record';
+import { awaitedWorkflowOf } from '@drydock/workflow/testing/workflow-record';
 import { lookAtRun, type SiteRun } from '../../test/site-run';
 import { vendorContent } from '../../test/vendor';
 import { auditOf, donesOf, makeVendorSite, openVendorWorld, snapshotsPath, surfaceOf, type VendorWorld } from '../../test/vendor-world';
@@ -35,7 +35,7 @@ describe('every step of an order to the vendor survives its crash', () => {
   const begin = async (kind: string, rest: string, bodyOf: (siteId: string) => Promise<object>): Promise<Run> => {
     const site = await makeVendorSite(world);
     void world.api.call('POST', `${snapshotsPath(site.siteId)}${rest}`, { body: await bodyOf(site.siteId) }).catch(() => undefined);
-    return { ...site, workflowId: await workflowOf(world.api, site.siteId, kind) };
+    return { ...site, workflowId: await awaitedWorkflowOf(world.api, site.siteId, kind) };
   };
   const look = (run: Run) => lookAtRun(world, run);
   const ledger = async () => providerEntries(await world.vendor.ledger());

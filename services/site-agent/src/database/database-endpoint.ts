@@ -14,7 +14,8 @@ const cancelMs = 10_000;
 const newcomersMax = 20;
 
 type Startup = Extract<FirstPacket, { kind: 'startup' }> & { rest: Buffer };
-type Greeting = Startup | Extract<FirstPacket, { kind: 'cancel' }>;
+type Cancel = Extract<FirstPacket, { kind: 'cancel' }>;
+type Greeting = Startup | Cancel;
 
 export interface EndpointOptions {
   gate: Gate;
@@ -50,7 +51,7 @@ export class DatabaseEndpoint {
   constructor(options: EndpointOptions) {
     this.options = options;
     this.address = new PostgresAddress(judgeGreeting, (client, greeting, settle) => {
-      if (greeting.kind === 'cancel') this.forwardCancel(client, greeting.packet);
+      if (greeting.kind === 'cancel') this.forwardCancel(client, greeting);
       else void this.admit(client, greeting, settle);
     });
   }
@@ -132,8 +133,12 @@ export class DatabaseEndpoint {
     );
   }
 
-  /** Postgres finds the session by its number and key; which database it is in does not matter. */
-  private forwardCancel(client: Socket, packet: Buffer): void {
+  /** Postgres would end a statement of any site for its number and key, so that somebody could try keys: only sessions of this site can be named. */
+  private forwardCancel(client: Socket, { pid, packet }: Cancel): void {
+    if (![...this.sessions].some((session) => session.pid === pid)) {
+      client.destroy();
+      return;
+    }
     const upstream = connect(this.options.cluster);
     const end = (): void => {
       client.destroy();

@@ -9,7 +9,7 @@ import type { SitesAddress } from './sites-cluster';
 const authenticationMs = 3_000;
 /** How long a backend may take to notice that its client has gone. After that it is ended, again and again until it is. */
 const graceMs = 1_000;
-/** What is left to say to a client is taken within this, or not at all. */
+/** How long a client may take to read the last message. Then its socket is closed. */
 const lastWordsMs = 10_000;
 
 export interface EndpointSessionOptions {
@@ -67,6 +67,11 @@ export class EndpointSession {
     upstream.write(startup);
     client.pipe(upstream);
     upstream.on('data', this.passOn);
+  }
+
+  /** Of its backend; null until that has said it. */
+  get pid(): number | null {
+    return this.beginning.pid;
   }
 
   /** Ends it from our side, at once. */

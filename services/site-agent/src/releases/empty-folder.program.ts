@@ -7,7 +7,7 @@ import { z } from 'zod';
 
 const setupSchema = z.strictObject({ dir: z.string(), batch_files: z.int().min(1), pause_ms: z.int().min(0) });
 
-/** Of so many paths that could not be removed the error is told. */
+/** The report names at most so many of the paths that could not be removed, each with its error. */
 const namedMost = 10;
 
 /**

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { Readable } from 'node:stream';
 import { archiveRoots, type PackResult, type PackSpec } from '@drydock/agent/site/site-jobs.protocol';
 import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
@@ -32,7 +33,7 @@ export async function packRelease({ spec, filesDir, databaseUrl, key, parents, s
   const skipped = new SkippedPaths();
   const packed = await pack({
     roots: [
-      directoryRoot(archiveRoots.files, filesDir),
+      directoryRoot(archiveRoots.files, filesDir, path.dirname(path.dirname(filesDir))),
       streamRoot(archiveRoots.database, dumpDatabase({ url: databaseUrl, signal: new AbortController().signal })),
       streamRoot(archiveRoots.folder, folderEntry(filesDir, skipped)),
     ],

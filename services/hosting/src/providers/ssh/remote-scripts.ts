@@ -48,6 +48,8 @@ drop_role
    */
   readFiles: String.raw`
 cd "$site/releases/$release/files"
+pattern=$(cd ../.. && pwd -P | sed 's/[][*?\\]/\\&/g')
+find . -type l -lname "$pattern/*" -print0 2>/dev/null | tr '\n\0' '?\n' | sed 's/^/tar: /; s/$/: link into a release/' >&2
 devices() { find . \( -type b -o -type c \) -print0 2>/dev/null || :; }
 devices | tr '\n\0' '?\n' | sed 's/^/tar: /; s/$/: device ignored/' >&2
 devices | sed -z 's/[][*?\\]/\\&/g; s/^/--exclude=/' | xargs -0 -x sh -c 'tar "$@" . || [ $? -eq 1 ]' sh --anchored --wildcards \
