@@ -39,7 +39,10 @@ export interface Sampling {
   sampler: tracing.Sampler;
   /** Gets every span and passes on to `next` what is to be sent. */
   processor(next: tracing.SpanProcessor): tracing.SpanProcessor;
-  /** Customers' requests begin here, and whether each is sent was decided before its span is made. Elsewhere a read or a delivery that belongs to no trace is ours, and nobody's request. */
+  /**
+   * Customers' requests begin here, and whether each is sent was decided before its span is made.
+   * Elsewhere a read or a delivery that belongs to no trace is ours, and nobody's request.
+   */
   beginsHere(): void;
 }
 
