@@ -17,5 +17,6 @@ module.exports = {
   maxWorkers: availableParallelism() + 1,
   globalSetup: '<rootDir>/packages/postgres/src/testing/jest-global-setup.ts',
   globalTeardown: '<rootDir>/packages/postgres/src/testing/jest-global-teardown.ts',
+  reporters: ['<rootDir>/packages/testing/jest/only-asked.cjs', 'default'],
   transform,
 };

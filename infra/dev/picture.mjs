@@ -5,16 +5,11 @@ import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { expectNoArguments } from './no-arguments.mjs';
 
-const usage = 'usage: node infra/dev/picture.mjs\n  Restores a site of the demo that runs beside it, and draws docs/restore.svg of that.';
-const [argument] = process.argv.slice(2);
-if (argument === '--help' || argument === '-h') {
-  console.log(usage);
-  process.exit(0);
-} else if (argument !== undefined) {
-  console.error(`Unexpected argument '${argument}'\n${usage}`);
-  process.exit(2);
-}
+expectNoArguments(
+  'usage: node infra/dev/picture.mjs\n  Restores a site of the demo that runs beside it, and draws docs/restore.svg of that.',
+);
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const demo = JSON.parse(fs.readFileSync(path.join(root, '.data/demo.json'), 'utf8'));

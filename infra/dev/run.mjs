@@ -174,7 +174,11 @@ async function build(filters) {
     begun += 1;
     say(`  ${String(begun).padStart(2)} of at most ${packages}: ${name}`);
   };
-  await must('turbo', ['run', 'build', '--output-logs=new-only', '--log-prefix=task', '--log-order=stream', ...filters], onLine);
+  await must(
+    'turbo',
+    ['run', 'build', '--concurrency=10', '--output-logs=new-only', '--log-prefix=task', '--log-order=stream', ...filters],
+    onLine,
+  );
   if (begun > 0) say(`Built in ${secondsSince(started)} s`);
 }
 

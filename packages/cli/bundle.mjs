@@ -1,16 +1,10 @@
 // Writes dist/drydock.js: the command with everything that it needs in one file, which runs by itself wherever Node 20 is.
 import fs from 'node:fs';
 import { build } from 'esbuild';
+// @boundaries-ignore It runs before anything is built.
+import { expectNoArguments } from '../../infra/dev/no-arguments.mjs';
 
-const usage = 'usage: node bundle.mjs\n  Writes dist/drydock.js, in packages/cli.';
-const [argument] = process.argv.slice(2);
-if (argument === '--help' || argument === '-h') {
-  console.log(usage);
-  process.exit(0);
-} else if (argument !== undefined) {
-  console.error(`Unexpected argument '${argument}'\n${usage}`);
-  process.exit(2);
-}
+expectNoArguments('usage: node bundle.mjs\n  Writes dist/drydock.js, in packages/cli.');
 
 const outfile = 'dist/drydock.js';
 await build({

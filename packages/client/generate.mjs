@@ -3,16 +3,10 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import openapiTS, { astToString } from 'openapi-typescript';
+// @boundaries-ignore It runs before anything is built.
+import { expectNoArguments } from '../../infra/dev/no-arguments.mjs';
 
-const usage = 'usage: node packages/client/generate.mjs\n  Writes src/generated from docs/openapi.json.';
-const [argument] = process.argv.slice(2);
-if (argument === '--help' || argument === '-h') {
-  console.log(usage);
-  process.exit(0);
-} else if (argument !== undefined) {
-  console.error(`Unexpected argument '${argument}'\n${usage}`);
-  process.exit(2);
-}
+expectNoArguments('usage: node packages/client/generate.mjs\n  Writes src/generated from docs/openapi.json.');
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const document = JSON.parse(fs.readFileSync(path.join(here, '../../docs/openapi.json'), 'utf8'));

@@ -313,7 +313,7 @@ export function renderCompose(): string {
   const long = shared.filter((text) => !short.includes(text));
   const sections = [
     '# Drydock with each process in its own container. Made from infra/dev/src/topology.ts by `npm run compose`; do not edit.\n' +
-      '# How to run it: docs/guides/deploying.md.\nname: drydock\n',
+      '# How to run it: docs/guides/deploying.md.\n',
     short.join(''),
     ...long,
     ...Object.entries(services).map(([name, value], at) => `${at === 0 ? 'services:\n' : ''}  ${name}:${yaml(value, 2)}\n`),

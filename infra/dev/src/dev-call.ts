@@ -55,10 +55,18 @@ async function call(method: string, path: string, body: string | undefined): Pro
       ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
     },
     ...(bytes === undefined ? {} : { body: bytes }),
+  }).catch((error: Error) => {
+    throw new Error(describeSilence(service, error));
   });
   process.stderr.write(`${response.statusCode} from ${service}\n`);
   process.stdout.write(`${prettyText(await response.body.text())}\n`);
   if (response.statusCode >= 400) process.exitCode = 1;
+}
+
+/** Why nothing answers there, as far as the launcher of the service knows. */
+function describeSilence(service: string, error: Error): string {
+  const reason = readDevEnvironment(service)?.down ?? `${error.message}; it may still be starting`;
+  return `${service} does not answer: ${reason}`;
 }
 
 function prettyText(text: string): string {

@@ -31,10 +31,6 @@ const passedOn = [
   'LANG',
   'TZ',
   'LOG_LEVEL',
-  'OTEL_EXPORTER_OTLP_ENDPOINT',
-  'OTEL_BSP_SCHEDULE_DELAY',
-  'OTEL_METRIC_EXPORT_INTERVAL',
-  'OTEL_RESOURCE_ATTRIBUTES',
   'TRACE_READS',
   'TRACE_SLOW_MS',
   'TRACE_DETAIL',
@@ -46,6 +42,10 @@ const passedOn = [
   'WORKFLOW_CONCURRENCY',
   'SANDBOX_SLOW_MS',
 ] as const;
+
+/** OpenTelemetry's own variables, but for those of which each process has its own. */
+const isOfTelemetry = (name: string): boolean =>
+  name.startsWith('OTEL_') && !name.startsWith('OTEL_EXPORTER_PROMETHEUS_') && name !== 'OTEL_SERVICE_NAME';
 
 export interface DevConfig {
   /** The gateway's; 0 takes a free one and keeps it. */
@@ -68,7 +68,7 @@ export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
   const parsed = environmentSchema.safeParse(given);
   if (!parsed.success) throw new Error(`The environment is wrong:\n${z.prettifyError(parsed.error)}`);
   const values = parsed.data;
-  const common = passedOn.flatMap((name): [string, string][] => {
+  const common = [...passedOn, ...Object.keys(environment).filter(isOfTelemetry)].flatMap((name): [string, string][] => {
     const value = environment[name];
     return value === undefined || value === '' ? [] : [[name, value]];
   });

@@ -9,7 +9,7 @@ const devEnvironmentSchema = z.object({
   owner: z.object({ pid: z.int().positive(), startedTicks: z.string() }),
   port: z.int(),
   environment: z.record(z.string(), z.string()),
-  workerEnvironment: z.record(z.string(), z.string()),
+  down: z.string().nullable().default(null),
 });
 
 /** What a service that is developed alone runs in; `npm run dev:call` reads it. */
@@ -17,8 +17,9 @@ export interface DevEnvironment {
   /** The launcher that holds the databases; without it nothing of this is up. */
   owner: ProcessProof;
   port: number;
-  environment: Record<string, string>;
-  workerEnvironment: Record<string, string>;
+  environment: Readonly<Record<string, string>>;
+  /** Why it does not answer right now, as far as its launcher knows. */
+  down: string | null;
 }
 
 export const devDataDir = (service: string): string => path.join(readDevConfig(process.env).dataDir, 'dev', service);

@@ -13,6 +13,7 @@ import { type DevProgram, runDevProgram } from './dev-program';
 let folder: string;
 let url: string;
 let said: string[];
+let states: (string | null)[];
 let program: DevProgram;
 
 const write = (name: string, text: string): void => fs.writeFileSync(path.join(folder, name), text);
@@ -30,9 +31,10 @@ beforeEach(async () => {
     require('node:http').createServer((_request, response) => response.end(text)).listen(${port}, '127.0.0.1');`,
   );
   said = [];
+  states = [];
   const start = () =>
     spawnGuarded(process.execPath, [path.join(folder, 'server.js')], { stdio: ['ignore', 'inherit', 'pipe'], signalOnOrphan: 'SIGTERM' });
-  program = runDevProgram({ name: 'keys', start, url, say: (line) => said.push(line) });
+  program = runDevProgram({ name: 'keys', start, url, say: (line) => said.push(line), onState: (reason) => states.push(reason) });
   program.restart();
   await until(() => said.length > 0, { what: 'the first start' });
 });
@@ -65,4 +67,5 @@ test('a program that ends by itself is told, and an end that we asked for is not
   write('answer.js', 'process.exit(3);');
   program.restart();
   await hasSaid('keys is down: it ended with code 3; waiting for a change');
+  expect([states[0], states.at(-1)]).toEqual([null, 'it ended with code 3']);
 });

@@ -16,6 +16,10 @@ export interface DevProgramOptions {
   start: () => Promise<GuardedChild>;
   /** Where it answers HTTP; undefined for a program that nobody calls. */
   url: string | undefined;
+  /** What asks it, for the line that says that it listens. */
+  how?: string;
+  /** Called with why it is down, and with null when it answers. */
+  onState?: (reason: string | null) => void;
   say: (line: string) => void;
 }
 
@@ -24,7 +28,7 @@ const everyMs = 50;
 /** How Node prints an error that nobody caught. */
 const complaintPattern = /^(?:Error: (.+)|(\w+Error\b.*))$/m;
 
-export function runDevProgram({ name, start, url, say }: DevProgramOptions): DevProgram {
+export function runDevProgram({ name, start, url, how = 'npm run dev:call GET /healthz', onState, say }: DevProgramOptions): DevProgram {
   let current: GuardedChild | undefined;
   let isStopped = false;
   let isWanted = false;
@@ -43,9 +47,14 @@ export function runDevProgram({ name, start, url, say }: DevProgramOptions): Dev
     void once(child.process, 'close').then(([code, signal]: (number | string | null)[]) => {
       if (current !== child) return;
       current = undefined;
-      say(`${name} is down: ${complaint ?? `it ended with ${signal ?? `code ${code}`}`}; waiting for a change`);
+      tellDown(complaint ?? `it ended with ${signal ?? `code ${code}`}`);
     });
     if (url !== undefined) void sayWhenItAnswers(child, url);
+  }
+
+  function tellDown(reason: string): void {
+    onState?.(reason);
+    say(`${name} is down: ${reason}; waiting for a change`);
   }
 
   async function sayWhenItAnswers(child: GuardedChild, at: string): Promise<void> {
@@ -54,7 +63,10 @@ export function runDevProgram({ name, start, url, say }: DevProgramOptions): Dev
         ({ body }) => body.dump().then(() => true),
         () => false,
       );
-      if (answers && current === child) return say(`${name} listens on ${at}; npm run dev:call GET /healthz asks it`);
+      if (answers && current === child) {
+        onState?.(null);
+        return say(`${name} listens on ${at}; ${how} asks it`);
+      }
       await sleep(everyMs);
     }
   }
@@ -66,7 +78,7 @@ export function runDevProgram({ name, start, url, say }: DevProgramOptions): Dev
       current = undefined;
       await old?.stop('SIGTERM', stopTimeoutMs);
       if (isStopped) break;
-      await startOnce().catch((error: unknown) => say(`${name} is down: ${String(error)}; waiting for a change`));
+      await startOnce().catch((error: unknown) => tellDown(String(error)));
     }
     turning = undefined;
   }

@@ -1,82 +1,128 @@
-// `npm run dev SERVICE`: one service, its API and its worker, with what they own and nothing else, compiled and started again at every change.
+// `npm run dev NAME`: one service, its API and its worker, the gateway or an agent, with what it needs, compiled and started again at every change.
+// `--seed` runs everything else of `npm start` beside it, with the demo content. `--inspect` opens its debugger.
 
 import fs from 'node:fs';
 import path from 'node:path';
 import { readCommandLine } from '@drydock/process/command-line';
 import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
 import { proveProcess } from '@drydock/process/process-proof';
-import { inRepo, readDevConfig } from './dev-config';
-import { type DevEnvironment, devDataDir, publishDevEnvironment } from './dev-environment';
+import { demoToolsOf } from './demo/demo-tools';
+import { seedDemo } from './demo/seed-demo';
+import { type DevConfig, inRepo, readDevConfig } from './dev-config';
+import { devDataDir, publishDevEnvironment } from './dev-environment';
 import { type DevProgram, runDevProgram } from './dev-program';
-import { type ServiceWithDatabase, servicesWithDatabase } from './place';
+import type { NodeProgram } from './managed-process';
+import { servicesWithDatabase } from './place';
 import { openStack, type Stack } from './stack';
 import { stopOnSignal } from './stop-on-signal';
+import { topology } from './topology';
 import { type TypeWatch, watchTypes } from './watch-types';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
-const nameOf = (service: string, role: string): string => (role === 'worker' ? `${service}-worker` : service);
+const developable = [...servicesWithDatabase, 'gateway', 'site-host', 'database-host'];
+/** Node's usual port of the inspector; the worker has the next one. */
+const inspectorPort = 9_229;
+
+/** The package of a built program. */
+const folderOf = (entry: string): string => path.dirname(path.dirname(inRepo(entry)));
+const isWorker = (name: string): boolean => name.endsWith('-worker');
+const isService = (name: string): boolean => servicesWithDatabase.some((service) => service === name);
 
 /** Runs one of its programs from `dist`. */
-function start(service: string, role: string, { environment, workerEnvironment, port }: DevEnvironment): Promise<GuardedChild> {
-  const entry = inRepo(`services/${service}/dist/${role}.js`);
+function start({ name, entry, flags, environment, port }: NodeProgram, isInspected: boolean): Promise<GuardedChild> {
   const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
-  return spawnGuarded(process.execPath, ['--require', preload, '--enable-source-maps', entry], {
-    cwd: inRepo(`services/${service}`),
-    env: {
-      ...(role === 'worker' ? workerEnvironment : environment),
-      SERVICE_NAME: nameOf(service, role),
-      HOST: '127.0.0.1',
-      PORT: role === 'worker' ? '0' : String(port),
-    },
+  const inspect = isInspected ? [`--inspect=127.0.0.1:${inspectorPort + (isWorker(name) ? 1 : 0)}`] : [];
+  return spawnGuarded(process.execPath, [...inspect, ...flags, '--require', preload, '--enable-source-maps', inRepo(entry)], {
+    cwd: folderOf(entry),
+    env: { ...environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: isWorker(name) ? '0' : String(port) },
     stdio: ['ignore', 'inherit', 'pipe'],
     signalOnOrphan: 'SIGTERM',
   });
 }
 
-async function run(service: ServiceWithDatabase): Promise<void> {
-  const dataDir = devDataDir(service);
-  const roles = fs.existsSync(inRepo(`services/${service}/src/worker.ts`)) ? (['server', 'worker'] as const) : (['server'] as const);
-  const names = roles.map((role) => nameOf(service, role));
+async function run(service: string, options: { inspect: boolean; seed: boolean }): Promise<void> {
+  const config: DevConfig = { ...readDevConfig(process.env), dataDir: devDataDir(service), port: 0 };
+  const names = [service, `${service}-worker`].filter((name) => topology.some((plan) => plan.name === name));
   let programs: DevProgram[] = [];
   let stack: Stack | undefined;
-  let types: TypeWatch | undefined;
+  let types: Promise<TypeWatch> | undefined;
   const { isStopping } = stopOnSignal(async () => {
-    await types?.stop();
+    await (await types)?.stop();
     await Promise.all(programs.map((program) => program.stop()));
     await stack?.stop();
   });
-  stack = await openStack({ ...readDevConfig(process.env), dataDir }, say, { names, without: names });
+  let onAnswer = (): void => undefined;
+  const answered = new Promise<void>((resolve) => {
+    onAnswer = resolve;
+  });
+  const onSpawned = (): void => {
+    if (stack === undefined || isStopping()) return;
+    programs = runPrograms(stack, names, { isInspected: options.inspect, onAnswer });
+    types = watch(stack.programOf(service), programs);
+  };
+  stack = await openStack(config, say, { ...(options.seed ? {} : { names }), without: names, onSpawned });
   await stack.start(() => undefined);
+  await types;
   if (isStopping()) return stack.stop();
-  const [environment = {}, workerEnvironment = {}] = names.map((name) => stack?.programOf(name).environment);
-  const owner = proveProcess(process.pid) ?? { pid: process.pid, startedTicks: '' };
-  const published: DevEnvironment = { owner, port: stack.programOf(service).port, environment, workerEnvironment };
-  const packages = fs.readdirSync(inRepo('packages')).map((name) => inRepo(`packages/${name}/src`));
-  const sources = [inRepo(`services/${service}/src`), ...packages.filter((folder) => fs.existsSync(folder))];
-  publishDevEnvironment(service, published);
-  programs = roles.map((role) =>
-    runDevProgram({
-      name: nameOf(service, role),
-      start: () => start(service, role, published),
-      url: role === 'server' ? `http://127.0.0.1:${published.port}` : undefined,
-      say,
-    }),
-  );
+  say(`Its data is in ${path.relative(process.cwd(), config.dataDir)}; Ctrl-C ends it`);
+  if (!options.seed) return;
+  await answered;
+  await seed(stack, config);
+}
+
+/** Compiles its sources and those of the packages at each change, and starts the programs after it. */
+function watch({ name, entry }: NodeProgram, programs: readonly DevProgram[]): Promise<TypeWatch> {
+  const project = folderOf(entry);
+  const packages = fs.readdirSync(inRepo('packages')).map((folder) => inRepo(`packages/${folder}/src`));
+  const sources = [path.join(project, 'src'), ...packages.filter((folder) => fs.existsSync(folder))];
   const onCompiled = (): void => {
     for (const program of programs) program.restart();
   };
-  types = await watchTypes({ name: service, project: inRepo(`services/${service}`), sources, say, onCompiled });
-  say(`Its data is in ${path.relative(process.cwd(), dataDir)}; Ctrl-C ends it`);
+  return watchTypes({ name, project, sources, say, onCompiled });
 }
 
-async function main(service: string | undefined): Promise<void> {
-  const known = servicesWithDatabase.find((name) => name === service);
-  if (known === undefined) throw new Error(`usage: ${usage}`);
-  await run(known);
+function runPrograms(stack: Stack, names: readonly string[], on: { isInspected: boolean; onAnswer: () => void }): DevProgram[] {
+  const owner = proveProcess(process.pid) ?? { pid: process.pid, startedTicks: '' };
+  return names.map((name) => {
+    const program = stack.programOf(name);
+    if (isWorker(name)) return runDevProgram({ name, start: () => start(program, on.isInspected), url: undefined, say });
+    const { port, environment } = program;
+    const url = `http://127.0.0.1:${port}`;
+    const onState = (down: string | null): void => {
+      publishDevEnvironment(name, { owner, port, environment, down });
+      if (down === null) on.onAnswer();
+    };
+    onState('it is starting');
+    const how = isService(name) ? 'npm run dev:call GET /healthz' : `curl ${url}/healthz`;
+    return runDevProgram({ name, start: () => start(program, on.isInspected), url, how, onState, say });
+  });
 }
 
-const usage = `npm run dev ${servicesWithDatabase.join('|')}`;
-void main(readCommandLine(usage, { options: {}, wordsMax: 1 }).positionals[0]).catch((error: unknown) => {
+/** Makes the demo content by the gateway, as `npm start` does. */
+async function seed(stack: Stack, config: DevConfig): Promise<void> {
+  const demo = await seedDemo({
+    ...demoToolsOf(stack),
+    dataDir: config.dataDir,
+    baseUrl: `http://${stack.place.addressOf('gateway')}`,
+    processesFile: stack.processesFile,
+    extent: config.demo,
+    say,
+  });
+  say(`The gateway is at ${demo.base_url}, keys and ids are in ${path.join(path.relative(process.cwd(), config.dataDir), 'demo.json')}`);
+}
+
+const usage = `npm run dev ${developable.join('|')} [-- [--inspect] [--seed]]
+  --inspect opens the debugger at ${inspectorPort}, the worker's at ${inspectorPort + 1}; --seed runs everything else too, with the demo content`;
+
+async function main(): Promise<void> {
+  const flags = { inspect: { type: 'boolean', default: false }, seed: { type: 'boolean', default: false } } as const;
+  const { values, positionals } = readCommandLine(usage, { options: flags, wordsMax: 1 });
+  const [name = ''] = positionals;
+  if (!developable.includes(name)) throw new Error(`usage: ${usage}`);
+  await run(name, values);
+}
+
+void main().catch((error: unknown) => {
   say(error instanceof Error ? error.message : String(error));
   process.exit(1);
 });

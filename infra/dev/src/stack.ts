@@ -41,6 +41,8 @@ interface StackOptions {
   names?: readonly string[];
   /** The caller runs these itself: what they need is started, and they are not. */
   without?: readonly string[];
+  /** Called when all of them run, before it is waited for any of them: the moment for those that the caller runs. */
+  onSpawned?: () => void;
 }
 
 /** Twice what building an index while a site is restored may take (`maintenance_work_mem`), and less than the largest value that Postgres can make. */
@@ -105,7 +107,9 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     if ('store' in run) throw new Error(`${name} is no program of ours`);
     const own = Object.entries({ ...environment?.(place), ...secrets?.(place) }).filter(([, value]) => value !== '');
     // What stands in for somebody else's server sends us no spans, as that server would not.
-    const { OTEL_EXPORTER_OTLP_ENDPOINT: collector = '', ...commonEnvironment } = config.commonEnvironment;
+    const commonEnvironment = Object.fromEntries(
+      Object.entries(config.commonEnvironment).filter(([variable]) => network !== 'clouds' || !variable.startsWith('OTEL_')),
+    );
     const metricsPort = metricsPortOf(config.metricsPort, name);
     return {
       name,
@@ -114,7 +118,6 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
       port: portOf(name),
       environment: {
         ...commonEnvironment,
-        ...(collector === '' || network === 'clouds' ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT: collector }),
         ...(metricsPort === undefined ? {} : { OTEL_EXPORTER_PROMETHEUS_PORT: String(metricsPort) }),
         ...Object.fromEntries(own),
       },
@@ -187,6 +190,7 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
         if (plans.includes(plan)) await startOne(plan, tell);
       });
     await Promise.all([...plans.map(bringUp), ...wanted.map(({ name }) => ready(name))]);
+    options.onSpawned?.();
     const programs = plans.filter(({ run }) => 'entry' in run);
     if (config.metricsPort !== undefined) writeTargets(path.join(dataDir, 'prometheus-targets.json'), config.metricsPort, programs);
     await Promise.all(

@@ -52,8 +52,9 @@ const usage = `npm start [-- [--traces] [NAME…]]
 /** Where wanted, starts what shows traces, and has every process send all of its spans there, those of reads too. */
 async function withTraces(config: DevConfig, isWanted: boolean): Promise<{ config: DevConfig; traces?: TraceViewer }> {
   if (!isWanted) return { config };
-  const { OTEL_EXPORTER_OTLP_ENDPOINT: elsewhere, ...common } = config.commonEnvironment;
-  if (elsewhere !== undefined) throw new Error(`Traces go to OTEL_EXPORTER_OTLP_ENDPOINT already: unset it, or leave --traces out`);
+  const common = config.commonEnvironment;
+  const elsewhere = Object.keys(common).find((name) => /^OTEL_EXPORTER_OTLP_(?:TRACES_)?ENDPOINT$/.test(name));
+  if (elsewhere !== undefined) throw new Error(`Traces go to ${elsewhere} already: unset it, or leave --traces out`);
   const traces = await startTraceViewer();
   const commonEnvironment = { TRACE_READS: '1', ...common, OTEL_EXPORTER_OTLP_ENDPOINT: traces.url };
   return { config: { ...config, commonEnvironment }, traces };
@@ -101,7 +102,7 @@ async function startSome(stack: Stack, config: DevConfig, names: readonly string
   const isService = (name: string): boolean => servicesWithDatabase.some((service) => service === name);
   const owner = proveProcess(process.pid) ?? { pid: process.pid, startedTicks: '' };
   for (const { name, port, environment } of names.filter(isService).map((name) => stack.programOf(name))) {
-    publishDevEnvironment(name, { owner, port, environment, workerEnvironment: {} });
+    publishDevEnvironment(name, { owner, port, environment, down: null });
   }
   const lines = names.flatMap((name) => [
     `  ${name} listens on ${stack.place.addressOf(name)}`,

@@ -1,4 +1,5 @@
-import { type ConformanceWorld, conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
+import { conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
+import type { ConformanceWorld } from '@drydock/service/testing/conformance-rule';
 import { callerOf, type ServiceApi, startServiceApi } from '@drydock/service/testing/service-api';
 import { agency } from '../test/agency-api';
 

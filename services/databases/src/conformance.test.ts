@@ -1,4 +1,5 @@
-import { type ConformanceWorld, conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
+import { conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
+import type { ConformanceWorld } from '@drydock/service/testing/conformance-rule';
 import { givenWorkflow, standInForWorkers, statusFor } from '@drydock/service/testing/conformance-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { givenBackup, givenDatabase, startApi } from '../test/databases-api';

@@ -45,7 +45,9 @@ export type Handle = (request: IncomingMessage, response: ServerResponse) => voi
  */
 export function createPipeline(kit: PipelineKit): Handle {
   return (request, response) => {
-    const exchange = openExchange(request, response, kit.quotas, kit.traces?.begin(request.method ?? ''));
+    const { traceparent } = request.headers;
+    const trace = kit.traces?.begin(request.method ?? '', typeof traceparent === 'string' ? traceparent : undefined);
+    const exchange = openExchange(request, response, kit.quotas, trace);
     const end = onceClosed(kit, exchange);
     serve(kit, exchange, end).catch((error: unknown) => refuse(exchange, error, kit.isClosing()));
   };

@@ -1,4 +1,5 @@
-import { type ConformanceWorld, conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
+import { conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
+import type { ConformanceWorld } from '@drydock/service/testing/conformance-rule';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import { type KeysApi, startKeys, streams } from '../test/keys-api';

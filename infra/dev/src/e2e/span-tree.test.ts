@@ -85,18 +85,18 @@ gateway: POST /v1/sites/{siteId}/backups/restore
       hosting-worker: process hosting
         hosting-worker: run restore_backup
           hosting-worker: restore_backup.switch
-            site-host: POST
+            site-host: POST /control/sites/{id}/switch
           hosting-worker: restore_backup.probe
-            site-host: POST
+            site-host: POST /control/sites/{id}/probe
           hosting-worker: restore_backup.thaw
-            site-host: POST
+            site-host: POST /control/sites/{id}/thaw
           hosting-worker: restore_backup.pack_safety_copy
             hosting-worker: site_host.pack
-              site-host: PUT
+              site-host: PUT /control/sites/{id}/jobs/{id}
           hosting-worker: restore_backup.verify_safety_copy
             hosting-worker: backup.verify
           hosting-worker: restore_backup.retire
-            site-host: DELETE`,
+            site-host: DELETE /control/sites/{id}/releases/{id}`,
   },
   {
     what: "4, a vendor's restore",
@@ -131,27 +131,27 @@ gateway: POST /v1/sites/{siteId}/offsite/restore
         hosting-worker: run restore_offsite
           hosting-worker: restore_offsite.stage
             hosting-worker: site_host.stage
-              site-host: PUT
+              site-host: PUT /control/sites/{id}/jobs/{id}
           hosting-worker: restore_offsite.clear
           hosting-worker: restore_offsite.prove_safety_copy
-            site-host: POST
+            site-host: POST /control/sites/{id}/probe
             hosting-worker: site_host.pack
-              site-host: PUT
+              site-host: PUT /control/sites/{id}/jobs/{id}
           hosting-worker: restore_offsite.freeze
-            site-host: POST
+            site-host: POST /control/sites/{id}/freeze
           hosting-worker: restore_offsite.switch
-            site-host: POST
+            site-host: POST /control/sites/{id}/switch
           hosting-worker: restore_offsite.probe
-            site-host: POST
+            site-host: POST /control/sites/{id}/probe
           hosting-worker: restore_offsite.thaw
-            site-host: POST
+            site-host: POST /control/sites/{id}/thaw
           hosting-worker: restore_offsite.pack_safety_copy
             hosting-worker: site_host.pack
-              site-host: PUT
+              site-host: PUT /control/sites/{id}/jobs/{id}
           hosting-worker: restore_offsite.verify_safety_copy
             hosting-worker: backup.verify
           hosting-worker: restore_offsite.retire
-            site-host: DELETE`,
+            site-host: DELETE /control/sites/{id}/releases/{id}`,
   },
   {
     what: '6, a restore of a deleted site',
@@ -165,13 +165,14 @@ gateway: POST /v1/sites/deleted/{deletedSiteId}/restore
       hosting-worker: process hosting
         hosting-worker: run restore_deleted_site
           hosting-worker: restore_deleted_site.switch
-            site-host: POST
+            site-host: POST /control/sites/{id}/freeze
+            site-host: POST /control/sites/{id}/switch
           hosting-worker: restore_deleted_site.probe
-            site-host: POST
+            site-host: POST /control/sites/{id}/probe
           hosting-worker: restore_deleted_site.thaw
-            site-host: POST
+            site-host: POST /control/sites/{id}/thaw
           hosting-worker: restore_deleted_site.retire
-            site-host: DELETE`,
+            site-host: DELETE /control/sites/{id}/releases/{id}`,
   },
   {
     what: '7, a restart of an application',
@@ -185,7 +186,7 @@ gateway: POST /v1/sites/{siteId}/app/restart
       hosting-worker: process hosting
         hosting-worker: run restart_app
           hosting-worker: restart_app.confirm
-            site-host: POST`,
+            site-host: POST /control/sites/{id}/probe`,
   },
   {
     what: '8, a rollback of a server',
@@ -225,15 +226,15 @@ gateway: POST /v1/databases/{databaseId}/upgrade
       databases-worker: process databases
         databases-worker: run upgrade_database
           databases-worker: upgrade_database.cutover
-            database-host: PUT
-            database-host: POST
+            database-host: PUT /control/databases/{id}/jobs/{id}
+            database-host: POST /control/databases/{id}/upgrade/cutover
           databases-worker: upgrade_database.compare
-            database-host: PUT
+            database-host: PUT /control/databases/{id}/jobs/{id}
           databases-worker: upgrade_database.finish
-            database-host: PUT
-            database-host: POST
+            database-host: PUT /control/databases/{id}/jobs/{id}
+            database-host: POST /control/databases/{id}/upgrade/rest
           databases-worker: upgrade_database.back_up_new
-            database-host: PUT
+            database-host: PUT /control/databases/{id}/jobs/{id}
           databases-worker: upgrade_database.verify_new`,
   },
 ];

@@ -6,21 +6,23 @@ const parameter = /\{([^}]+)\}/g;
 export const patternOf = (path: string): string => path.replaceAll(parameter, ':$1');
 
 /**
- * Throws unless `mounted` is each endpoint of `promised` that belongs to the service, once, and nothing else: a service must not start with an endpoint that the
- * contract promises and that nobody answers.
+ * The endpoints of `promised` that belong to the service and that nobody answers yet. Throws when `mounted` has one twice or one of another service, and, unless some
+ * `mayBeMissing`, when there are any: only who writes one starts a service without it.
  */
-export function assertMounted(
+export function findUnmounted<E extends Pick<EndpointDefinition, 'id' | 'service'>>(
   service: string,
   mounted: readonly Pick<EndpointDefinition, 'id'>[],
-  promised: readonly Pick<EndpointDefinition, 'id' | 'service'>[],
-): void {
-  const left = promised.filter((endpoint) => endpoint.service === service).map(({ id }) => id);
+  promised: readonly E[],
+  mayBeMissing: boolean,
+): E[] {
+  const left = promised.filter((endpoint) => endpoint.service === service);
   for (const { id } of mounted) {
-    const at = left.indexOf(id);
+    const at = left.findIndex((endpoint) => endpoint.id === id);
     if (at < 0) throw new Error(`${service} mounts ${id}, which is not its own or is mounted already`);
     left.splice(at, 1);
   }
-  if (left.length > 0) throw new Error(`${service} does not mount ${left.join(', ')}`);
+  if (left.length > 0 && !mayBeMissing) throw new Error(`${service} does not mount ${left.map(({ id }) => id).join(', ')}`);
+  return left;
 }
 
 /** The path with `params` in the place of its parameters. */

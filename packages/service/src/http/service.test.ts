@@ -4,7 +4,7 @@ import jwt from 'jsonwebtoken';
 import pg from 'pg';
 import { request as send } from 'undici';
 import { uuidv7 } from 'uuidv7';
-import { caller, type Fixture, startFixture, tokenSecret } from '../../test/fixture';
+import { caller, definitions, type Fixture, startFixture, tokenSecret } from '../../test/fixture';
 import { type BoundRequest, signInternalToken, signRequestToken, tokenKey } from '../access/internal-token';
 import { pgDatabase } from '../database/pg-database';
 import { poolConfig } from '../database/pool';
@@ -277,4 +277,16 @@ test('without its database a service is alive, not ready, and answers 503 with w
     expect(answer.text).not.toContain('ECONNREFUSED');
   }
   await other.close();
+});
+
+test('an endpoint that is being written answers 501 and says where to mount it, to the gateway alone', async () => {
+  const [readThing] = definitions.filter(({ method }) => method === 'GET');
+  if (readThing === undefined) throw new Error('the fixture reads nothing');
+  const unwritten = { ...readThing, id: 'readNewThing', path: '/v1/new-things/{thingId}' };
+  const own = await startFixture({ unmounted: [unwritten] });
+  const answer = await own.call({ method: 'GET', path: `/v1/new-things/${uuidv7()}` });
+  expect([answer.status, answer.text]).toEqual([501, expect.stringContaining('hosting does not mount readNewThing yet')]);
+  const { port } = own.service.server.address() as AddressInfo;
+  expect((await send(`http://127.0.0.1:${port}/v1/new-things/x`)).statusCode).toBe(401);
+  await own.close();
 });

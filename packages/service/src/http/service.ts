@@ -24,6 +24,8 @@ export interface ServiceOptions<Tx> {
   name: string;
   routes: readonly Route<Tx>[];
   internalRoutes?: readonly InternalRoute[];
+  /** Endpoints of its contract that are being written: they answer 501. */
+  unmounted?: readonly EndpointDefinition[];
   database: Database<Tx>;
   /** Hex; shared with the gateway alone. */
   tokenSecret: string;
@@ -65,12 +67,17 @@ export function createService<Tx>(options: ServiceOptions<Tx>): Service {
   };
   const app = createApp();
   mountHealth(app, kit, options.ready);
-  for (const route of sortRoutes(options.routes)) mountRoute(app, kit, route);
+  const unmounted = options.unmounted ?? [];
+  const routes: Route<Tx>[] = [...options.routes, ...unmounted.map((endpoint) => ({ endpoint }))];
+  for (const route of sortRoutes(routes)) {
+    if (unmounted.includes(route.endpoint)) mountUnwritten(app, kit, route.endpoint);
+    else mountRoute(app, kit, route);
+  }
   for (const route of options.internalRoutes ?? []) mountInternal(app, kit, route);
   mountRefusals(
     app,
     kit,
-    options.routes.map(({ endpoint }) => endpoint),
+    routes.map(({ endpoint }) => endpoint),
   );
   const server = createHttpServer(app);
   return {
@@ -114,6 +121,18 @@ function mountRoute<Tx>(app: Express, kit: HandleKit<Tx>, route: Route<Tx>): voi
     if (request.method !== method) next();
     else runExchange(kit, request, response, `${method} ${path}`, (exchange) => handle(exchange, request.params));
   });
+}
+
+/** 501 and no code of ours: the contract promises none, and no customer sees it. */
+function mountUnwritten<Tx>(app: Express, kit: HandleKit<Tx>, { id, method, path }: EndpointDefinition): void {
+  const detail = `${kit.service} does not mount ${id} yet: add it to services/${kit.service}/src/routes.ts`;
+  app[verbs[method]](patternOf(path), (request, response) =>
+    runExchange(kit, request, response, `${method} ${path}`, async (exchange) => {
+      authenticateRequest(exchange, kit);
+      const body = { type: 'about:blank', title: 'Not mounted yet', status: 501, detail, request_id: exchange.context.request_id };
+      return { status: 501, headers: { 'content-type': 'application/problem+json' }, text: JSON.stringify(body) };
+    }),
+  );
 }
 
 function mountInternal<Tx>(app: Express, kit: HandleKit<Tx>, route: InternalRoute): void {

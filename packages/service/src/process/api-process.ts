@@ -1,7 +1,8 @@
 import { endpoints } from '@drydock/contracts/platform/endpoints';
 import type { Database } from '../database/sql';
-import { assertMounted } from '../http/route-table';
+import { findUnmounted } from '../http/route-table';
 import { createService, type Service, type ServiceOptions } from '../http/service';
+import { isDevelopment } from './config';
 import type { ServiceConfig } from './config-fields';
 import { databaseReady, type Foundation } from './foundation';
 import type { Process } from './run-process';
@@ -30,13 +31,10 @@ export function composeApiProcess<Tx>(
   config: Pick<ServiceConfig, 'HOST' | 'PORT' | 'INTERNAL_TOKEN_SECRET'>,
   { beside = {}, ...served }: ApiOptions<Tx>,
 ): ApiProcess {
-  assertMounted(
-    served.name,
-    served.routes.map(({ endpoint }) => endpoint),
-    endpoints,
-  );
+  const mounted = served.routes.map(({ endpoint }) => endpoint);
   const service = createService({
     ...served,
+    unmounted: findUnmounted(served.name, mounted, endpoints, isDevelopment()),
     database,
     tokenSecret: config.INTERNAL_TOKEN_SECRET,
     log,

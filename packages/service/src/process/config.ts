@@ -64,6 +64,9 @@ export function describeConfig(shape: ConfigShape): VariableDescription[] {
   });
 }
 
+/** Who writes an endpoint starts the service before it is mounted. */
+export const isDevelopment = (environment: Environment = process.env): boolean => environment['NODE_ENV'] === 'development';
+
 /** Answers are checked against the contract wherever people or tests look, and not where every microsecond is a customer's. */
 export const checksReplies = (environment: Environment = process.env): boolean =>
-  environment['NODE_ENV'] === 'test' || environment['NODE_ENV'] === 'development';
+  environment['NODE_ENV'] === 'test' || isDevelopment(environment);

@@ -15,10 +15,14 @@ export type RedisBehaviour = Pick<
 /** We are still connected to what was the master: its name leads elsewhere by now, and nothing else would make us ask. */
 const isDemoted = (error: Error): boolean => error.message.startsWith('READONLY');
 
+/** Milliseconds that a socket may take to end. ioredis waits for them, and keeps the process, even when the socket has ended before. */
+const disconnectTimeoutMs = 200;
+
 /** A client of one Redis, of what Sentinel says is the master, or of a Cluster, by its URL; see parseRedisUrl. It connects by itself. */
 export function openRedis(url: string, { retryStrategy, ...behaviour }: RedisBehaviour): RedisClient {
   const address = parseRedisUrl(url);
   const access = {
+    disconnectTimeout: disconnectTimeoutMs,
     ...(address.username === undefined ? {} : { username: address.username }),
     ...(address.password === undefined ? {} : { password: address.password }),
     ...(address.isTls ? { tls: {} } : {}),

@@ -68,3 +68,22 @@ test('a request whose client left before an answer began has no status', () => {
     .end(ended({ method: 'POST', status: undefined }));
   expect(sent[0]?.attributes['http.response.status_code']).toBeUndefined();
 });
+
+const theirs = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
+const asHeader = `00-${theirs.traceId}-${theirs.spanId}-00`;
+
+test.each<[string, string | undefined, object[]]>([
+  ['a link of the request', asHeader, [{ context: { ...theirs, traceFlags: 0, isRemote: true } }]],
+  ['a link also in a later version', `cc-${asHeader.slice(3)}-what-comes`, [{ context: { ...theirs, traceFlags: 0, isRemote: true } }]],
+  ['no link where there is none', undefined, []],
+  ['no link where it names nothing', `00-${'0'.repeat(32)}-${theirs.spanId}-01`, []],
+  ['no link where it is none', `${asHeader}x, y`, []],
+  ['no link where its version is none', `ff${asHeader.slice(2)}`, []],
+])('the caller’s traceparent is %s, and begins no trace of ours', (_what, traceparent, links) => {
+  const { traceId, end } = traces(0).begin('POST', traceparent);
+  end(ended({ method: 'POST' }));
+  expect(sent[0]?.links).toMatchObject(links);
+  expect(sent[0]?.links).toHaveLength(links.length);
+  expect([sent[0]?.spanContext().traceId, sent[0]?.parentSpanContext]).toEqual([traceId, undefined]);
+  expect(traceId).not.toBe(theirs.traceId);
+});

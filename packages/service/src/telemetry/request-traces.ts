@@ -1,4 +1,4 @@
-import { metrics, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { isSpanContextValid, type Link, metrics, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { tracing } from '@opentelemetry/sdk-node';
 import { readMethods, type SamplingOptions } from './sampling';
 
@@ -32,7 +32,16 @@ export interface RequestTrace {
 }
 
 export interface RequestTraces {
-  begin(method: string): RequestTrace;
+  /** `traceparent`: the caller's own, as it came. The request's span links to it; a trace of ours begins here all the same. */
+  begin(method: string, traceparent?: string): RequestTrace;
+}
+
+/** The span that a `traceparent` of version 00 names, and those of later versions in their first four fields; none for anything else. */
+function linksTo(traceparent: string | undefined): Link[] {
+  const [, traceId = '', spanId = '', flags = ''] =
+    /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/.exec(traceparent ?? '') ?? [];
+  const context = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
+  return isSpanContextValid(context) ? [{ context }] : [];
 }
 
 const hasFailed = (status = 0): boolean => status >= 500;
@@ -74,12 +83,13 @@ export function createRequestTraces(ids: ForetoldIds, sampling: SamplingOptions 
     });
   if (sampling === null) return { begin: () => ({ traceId: undefined, traceparent: undefined, end: count }) };
 
-  const send = (own: { traceId: string; spanId: string }, request: EndedRequest): void => {
+  const send = (own: { traceId: string; spanId: string }, request: EndedRequest, callers: string | undefined): void => {
     const { method, route, status, startedMs, endedMs } = request;
     const attributes = { 'http.request.method': method, 'http.response.status_code': status, ...request.attributes() };
     const about = {
       kind: SpanKind.SERVER,
       startTime: startedMs,
+      links: linksTo(callers),
       attributes: route === undefined ? attributes : { ...attributes, 'http.route': route },
     };
     const span = ids.as(own, () => tracer.startSpan(route === undefined ? method : `${method} ${route}`, about, ROOT_CONTEXT));
@@ -87,7 +97,7 @@ export function createRequestTraces(ids: ForetoldIds, sampling: SamplingOptions 
     span.end(endedMs);
   };
   return {
-    begin: (method) => {
+    begin: (method, callers) => {
       const own = { traceId: ids.generateTraceId(), spanId: ids.generateSpanId() };
       const isSent = !readMethods.has(method) || Math.random() < sampling.readShare;
       return {
@@ -96,7 +106,7 @@ export function createRequestTraces(ids: ForetoldIds, sampling: SamplingOptions 
         end: (request) => {
           count(request);
           const isSlow = !request.isStream && request.endedMs - request.startedMs > sampling.slowMs;
-          if (isSent || isSlow || hasFailed(request.status)) send(own, request);
+          if (isSent || isSlow || hasFailed(request.status)) send(own, request, callers);
         },
       };
     },

@@ -1,7 +1,7 @@
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
 import { tracing } from '@opentelemetry/sdk-node';
 import { createSampling } from './sampling';
-import { type EndedSpan, isQuickDetail, routineAttribute, streamAttribute, traceForWork } from './spans';
+import { type EndedSpan, isQuickDetail, nameOfCall, routineAttribute, streamAttribute, traceForWork } from './spans';
 
 const ids = new tracing.RandomIdGenerator();
 
@@ -90,6 +90,31 @@ test('the routine that the clock begins is sent as reads are, wherever it begins
   all.begin().end();
   expect(all.sent).toHaveLength(1);
 });
+
+test('what our own processes deliver by the clock begins no trace that is sent, unless it failed; within a request’s trace it is sent with it', () => {
+  const { tracer, names } = sample({ readShare: 1 });
+  const deliver = (parent = ROOT_CONTEXT) => {
+    const attributes = { 'http.request.method': 'POST', 'url.path': '/internal/events' };
+    return tracer.startSpan('delivery', { kind: SpanKind.SERVER, attributes }, parent);
+  };
+  deliver().end();
+  expect(names()).toEqual([]);
+  deliver().setStatus(failed).end();
+  const request = { traceId: ids.generateTraceId(), spanId: ids.generateSpanId(), traceFlags: TraceFlags.SAMPLED, isRemote: true };
+  deliver(trace.setSpanContext(ROOT_CONTEXT, request)).end();
+  expect(names()).toEqual(['delivery', 'delivery']);
+});
+
+test.each([
+  ['PUT', '/control/sites/01890000-0000-7000-8000-000000000001/releases/0189abcd?x=1', 'PUT /control/sites/{id}/releases/{id}'],
+  ['POST', '/control/sites/app/switch', 'POST /control/sites/{id}/switch'],
+  ['DELETE', '/control/sites/app/releases/initial', 'DELETE /control/sites/{id}/releases/{id}'],
+  ['GET', '/v1/servers/42/actions', 'GET /v1/servers/{id}/actions'],
+  ['POST', '/internal/verify', 'POST /internal/verify'],
+  ['GET', '/a-bucket/our/key', undefined],
+  ['GET', '/healthz', undefined],
+  ['GET', '', undefined],
+])('%s %s is called %s', (method, callPath, name) => expect(nameOfCall(method, callPath)).toBe(name));
 
 describe('in a process that works', () => {
   const ended = (about: Partial<EndedSpan>): EndedSpan => ({

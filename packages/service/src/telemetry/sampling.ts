@@ -39,7 +39,10 @@ export interface Sampling {
   sampler: tracing.Sampler;
   /** Gets every span and passes on to `next` what is to be sent. */
   processor(next: tracing.SpanProcessor): tracing.SpanProcessor;
-  /** Customers' requests begin here, and whether each is sent was decided before its span is made. Elsewhere a read that belongs to no trace is a look of ours, and nobody's request. */
+  /**
+   * Customers' requests begin here, and whether each is sent was decided before its span is made.
+   * Elsewhere a read or a delivery that belongs to no trace is ours, and nobody's request.
+   */
   beginsHere(): void;
 }
 
@@ -52,8 +55,8 @@ export function createSampling({ readShare, slowMs }: SamplingOptions): Sampling
     const parent = trace.getSpanContext(context);
     if (parent !== undefined && isSpanContextValid(parent)) return (parent.traceFlags & TraceFlags.SAMPLED) !== 0 || held.isKept(traceId);
     const isRoutine = attributes[routineAttribute] === true;
-    const isRead = kind === SpanKind.SERVER && readMethods.has(attributes['http.request.method']);
-    if (isEntry || !(isRoutine || isRead)) return true;
+    const isLook = kind === SpanKind.SERVER && (readMethods.has(attributes['http.request.method']) || isDelivery(attributes));
+    if (isEntry || !(isRoutine || isLook)) return true;
     return isRoutine && share.shouldSample(context, traceId).decision === tracing.SamplingDecision.RECORD_AND_SAMPLED;
   };
   return {
@@ -82,6 +85,9 @@ export function createSampling({ readShare, slowMs }: SamplingOptions): Sampling
     }),
   };
 }
+
+/** Events and audit entries are delivered by the clock, many at a time: of requests that made them each has its own trace. */
+const isDelivery = ({ 'url.path': path, 'http.target': target }: Attributes): boolean => String(path ?? target).startsWith('/internal/');
 
 interface HeldTrace {
   /** Local roots that have not ended: a trace may enter a process more than once at a time. */

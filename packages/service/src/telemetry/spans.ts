@@ -45,6 +45,22 @@ export interface EndedSpan {
   duration: HrTime;
 }
 
+const isWord = (segment: string): boolean => /^[a-z][a-z_-]{0,30}$/.test(segment);
+
+/**
+ * `PUT /control/sites/{id}/releases/{id}`: a call by the path of an API, its ids taken out, so that there are as many names as calls. Undefined for a path of
+ * another kind, such as that of an object in a storage.
+ */
+export function nameOfCall(method: string, path: string): string | undefined {
+  const [own = ''] = path.split('?');
+  const [, root = '', things = '', ...rest] = own.split('/');
+  if (!/^(?:control|internal|v\d)$/.test(root) || !isWord(things)) return undefined;
+  // In a control protocol some ids are words: that of what a call is about, and of a first release.
+  const isId = (index: number): boolean => root === 'control' && (index === 0 || /^(?:jobs|releases)$/.test(rest[index - 1] ?? ''));
+  const parts = rest.map((segment, index) => (isWord(segment) && !isId(index) ? segment : '{id}'));
+  return [method, ['', root, things, ...parts].join('/')].join(' ');
+}
+
 /** Runs `work`, whose requests grow in number with what is moved, without spans in a process that works: the span around it tells how long all of them took. */
 export const withoutDetails = <T>(work: () => T): T => (isForWork ? withoutSpans(work) : work());
 

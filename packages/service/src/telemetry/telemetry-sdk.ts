@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import type { Span } from '@opentelemetry/api';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
@@ -16,15 +17,22 @@ import { PrismaInstrumentation } from '@prisma/instrumentation';
 import { createRequestTraces, ForetoldIds, type RequestTraces } from './request-traces';
 import { createSafeExporter } from './safe-spans';
 import { createSampling, type Sampling, type SamplingOptions } from './sampling';
-import { isFullDetail, isQuickDetail } from './spans';
+import { isFullDetail, isQuickDetail, nameOfCall } from './spans';
 
 /**
  * A collector that is dead or slow costs at most this: 2,048 spans in memory (the rest is dropped), two requests at a time of 3 s each, and no
- * moment of a request, since spans leave by a timer.
+ * moment of a request, since spans leave by a timer. OpenTelemetry's own variables go before these numbers.
  */
-const exportLimits = { maxQueueSize: 2_048, maxExportBatchSize: 512, scheduledDelayMillis: 1_000, exportTimeoutMillis: 3_000 };
-const senderLimits = { timeoutMillis: 3_000, concurrencyLimit: 2 };
-const metricsEveryMs = 15_000;
+const exportLimits = () => ({
+  maxQueueSize: setting('OTEL_BSP_MAX_QUEUE_SIZE', 2_048),
+  maxExportBatchSize: setting('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512),
+  scheduledDelayMillis: setting('OTEL_BSP_SCHEDULE_DELAY', 1_000),
+  exportTimeoutMillis: setting('OTEL_BSP_EXPORT_TIMEOUT', exportTimeoutMs),
+});
+const senderLimits = () => ({ timeoutMillis: setting('OTEL_EXPORTER_OTLP_TIMEOUT', exportTimeoutMs), concurrencyLimit: 2 });
+const exportTimeoutMs = 3_000;
+/** A value that is no number counts as not set. */
+const setting = (name: string, fallback: number): number => Number(process.env[name]) || fallback;
 const flushMs = 2_000;
 
 /** Probes come every second and say nothing. */
@@ -33,6 +41,12 @@ const isProbe = (url: string | undefined): boolean => url === '/healthz' || url 
 /** A part of a transaction's frame: its time is that of the statements around it. */
 const isFrame = ({ attributes }: tracing.ReadableSpan): boolean =>
   /^(?:begin|commit|rollback|savepoint|release|set local)\b/i.test(String(attributes['db.query.text'] ?? ''));
+
+/** The name that its path gives it, where instrumentations know no more than the method. Express' routes come later and win. */
+function nameCall(span: Span, method: string | undefined, path: string | undefined): void {
+  const name = nameOfCall(method ?? '', path ?? '');
+  if (name !== undefined) span.updateName(name);
+}
 
 /**
  * No option here records headers, statement values or bodies: tokens and idempotency keys never reach a span. What they
@@ -45,13 +59,17 @@ const instrumentations = () => [
   new HttpInstrumentation({
     ignoreIncomingRequestHook: (request) => isProbe(request.url),
     headersToSpanAttributes: {},
+    requestHook: (span, request) => nameCall(span, request.method, 'path' in request ? request.path : request.url),
     requireParentforOutgoingSpans: !isFullDetail,
   }),
   // It names the route; a span per layer tells nothing that the server span does not.
   new ExpressInstrumentation({
     ignoreLayersType: [ExpressLayerType.MIDDLEWARE, ExpressLayerType.ROUTER, ExpressLayerType.REQUEST_HANDLER],
   }),
-  new UndiciInstrumentation({ requireParentforSpans: !isFullDetail }),
+  new UndiciInstrumentation({
+    requireParentforSpans: !isFullDetail,
+    requestHook: (span, { method, path }) => nameCall(span, method, path),
+  }),
   new PgInstrumentation({ requireParentSpan: true, enhancedDatabaseReporting: false, ignoreConnectSpans: !isFullDetail }),
   ...(isFullDetail ? [new PrismaInstrumentation(), redisInstrumentation()] : []),
   new PinoInstrumentation({ disableLogSending: true }),
@@ -69,8 +87,10 @@ const views = Object.entries({
 }).map(([instrumentName, allowed]) => ({ instrumentName, attributesProcessors: [createAllowListAttributesProcessor(allowed)] }));
 
 export interface SdkOptions {
-  /** The base of an OTLP/HTTP collector, without `/v1/traces`: spans and metrics are sent there. Null: none are sent, and no span is recorded. */
-  endpoint: string | null;
+  /** Where an OTLP/HTTP collector takes spans. Null: none are sent, and none is recorded. */
+  tracesUrl: string | null;
+  /** The same for metrics. */
+  metricsUrl: string | null;
   /** `/metrics` is served here for Prometheus, to whoever reaches the port. Null: it is not. */
   metrics: { port: number; host: string } | null;
   serviceName: string;
@@ -81,10 +101,10 @@ export interface SdkOptions {
 }
 
 /** Where spans go, and which. */
-function tracesTo(base: string | null, sampling: Sampling) {
-  if (base === null) return { spanProcessors: [], sampler: new tracing.AlwaysOffSampler() };
-  const traces = new OTLPTraceExporter({ url: `${base}/v1/traces`, ...senderLimits });
-  const batches = new tracing.BatchSpanProcessor(createSafeExporter(traces), exportLimits);
+function tracesTo(url: string | null, sampling: Sampling) {
+  if (url === null) return { spanProcessors: [], sampler: new tracing.AlwaysOffSampler() };
+  const traces = new OTLPTraceExporter({ url, ...senderLimits() });
+  const batches = new tracing.BatchSpanProcessor(createSafeExporter(traces), exportLimits());
   const readable: tracing.SpanProcessor = isFullDetail
     ? batches
     : {
@@ -98,15 +118,15 @@ function tracesTo(base: string | null, sampling: Sampling) {
   return { spanProcessors: [sampling.processor(readable)], sampler: sampling.sampler };
 }
 
-function metricsTo(base: string | null, metrics: SdkOptions['metrics']) {
-  const sent = (url: string) =>
+function metricsTo(url: string | null, metrics: SdkOptions['metrics']) {
+  const sent = (to: string) =>
     new PeriodicExportingMetricReader({
-      exporter: new OTLPMetricExporter({ url, ...senderLimits }),
-      exportIntervalMillis: metricsEveryMs,
-      exportTimeoutMillis: exportLimits.exportTimeoutMillis,
+      exporter: new OTLPMetricExporter({ url: to, ...senderLimits() }),
+      exportIntervalMillis: setting('OTEL_METRIC_EXPORT_INTERVAL', 15_000),
+      exportTimeoutMillis: setting('OTEL_METRIC_EXPORT_TIMEOUT', exportTimeoutMs),
     });
   return [
-    ...(base === null ? [] : [sent(`${base}/v1/metrics`)]),
+    ...(url === null ? [] : [sent(url)]),
     ...(metrics === null ? [] : [new PrometheusExporter({ ...metrics, withoutScopeInfo: true }, tellTaken(metrics.port))]),
   ];
 }
@@ -117,7 +137,6 @@ const tellTaken = (port: number) => (error: unknown) => {
 };
 
 export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTraces(): RequestTraces } {
-  const base = options.endpoint?.replace(/\/+$/, '') ?? null;
   const sampling = createSampling(options.sampling);
   const ids = new ForetoldIds();
   const own = instrumentations();
@@ -128,13 +147,14 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
     resource: resourceFromAttributes({
       'service.name': options.serviceName,
       'service.version': options.serviceVersion,
-      'deployment.environment': options.environment,
+      'service.namespace': 'drydock',
+      'deployment.environment.name': options.environment,
       'process.pid': process.pid,
     }),
     // OTEL_RESOURCE_ATTRIBUTES goes before what stands above. Without the detector of the process: it sends the whole command line.
     resourceDetectors: [envDetector, hostDetector],
-    ...tracesTo(base, sampling),
-    metricReaders: metricsTo(base, options.metrics),
+    ...tracesTo(options.tracesUrl, sampling),
+    metricReaders: metricsTo(options.metricsUrl, options.metrics),
     views,
     logRecordProcessors: [],
     instrumentations: own,
@@ -146,7 +166,7 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
       sampling.beginsHere();
       // What would follow each request, and each call that is made for it.
       for (const each of own) if (each instanceof HttpInstrumentation || each instanceof UndiciInstrumentation) each.disable();
-      return createRequestTraces(ids, base === null ? null : options.sampling);
+      return createRequestTraces(ids, options.tracesUrl === null ? null : options.sampling);
     },
     stop: async () => {
       await Promise.race([flush(), wait(flushMs, undefined, { ref: false })]);

@@ -14,7 +14,7 @@ const telemetry = path.join(__dirname, '../../dist/telemetry/telemetry.js');
 
 let db: TestDatabase;
 let collector: Server;
-const received: Array<{ path: string; body: Buffer }> = [];
+const received: Array<{ path: string; body: Buffer; token: unknown }> = [];
 beforeAll(async () => {
   db = await startTestDatabase('CREATE TABLE things (id uuid PRIMARY KEY, name text NOT NULL)');
   collector = createServer((request, response) => {
@@ -22,7 +22,8 @@ beforeAll(async () => {
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const body = Buffer.concat(chunks);
-      received.push({ path: request.url ?? '', body: request.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body });
+      const plain = request.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body;
+      received.push({ path: request.url ?? '', body: plain, token: request.headers['x-collector-token'] });
       response.end('{}');
     });
   });
@@ -74,6 +75,41 @@ test('a request is one trace: the gateway’s, our server span, its SQL; the ans
   expect(everything).toContain('kit-test');
   for (const secret of [idempotencyKey, 'eyJ', 'Bearer']) expect(everything).not.toContain(secret);
   expect(received.some(({ path }) => path === '/v1/metrics')).toBe(true);
+});
+
+test('OpenTelemetry’s own variables say where spans go, with what headers and as whose, and the resource says what it is', async () => {
+  const before = received.length;
+  const service = await start({
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${endpointOf()}/elsewhere`,
+    OTEL_EXPORTER_OTLP_HEADERS: 'x-collector-token=theirs',
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=staging',
+    DRYDOCK_VERSION: '1.2.3',
+  });
+  expect((await service.post('elsewhere')).status).toBe(201);
+  expect(await stop(service)).toBe(0);
+  const own = received.slice(before);
+  expect(new Set(own.map((request) => [request.path, request.token].join()))).toEqual(new Set(['/elsewhere,theirs']));
+  const { resource } = JSON.parse(own[0]?.body.toString() ?? '').resourceSpans[0];
+  const attributes = Object.fromEntries(
+    resource.attributes.map(({ key, value }: Span['attributes'][number]) => [key, value['stringValue']]),
+  );
+  expect(attributes).toMatchObject({
+    'service.name': 'kit-test',
+    'service.namespace': 'drydock',
+    'service.version': '1.2.3',
+    'deployment.environment.name': 'staging',
+  });
+});
+
+test('a process that is told to send nothing records nothing', async () => {
+  const before = received.length;
+  const nothing = { OTEL_EXPORTER_OTLP_ENDPOINT: endpointOf(), OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' };
+  for (const how of [nothing, { OTEL_EXPORTER_OTLP_ENDPOINT: endpointOf(), OTEL_SDK_DISABLED: 'true' }]) {
+    const service = await start(how);
+    expect((await service.post('nothing')).headers['traceparent']).toBeUndefined();
+    expect(await stop(service)).toBe(0);
+  }
+  expect(received.length).toBe(before);
 });
 
 test('of statements with passwords, of errors and of URLs nothing secret leaves, whoever wrote the span', async () => {

@@ -2,8 +2,9 @@ import type { RequestTraces } from './request-traces';
 
 /**
  * Preload: `node --require @drydock/service/telemetry/telemetry …`, before anything that is instrumented is loaded.
- * OTEL_EXPORTER_OTLP_ENDPOINT is a collector that gets spans and metrics; OTEL_EXPORTER_PROMETHEUS_PORT serves metrics for Prometheus, at OTEL_EXPORTER_PROMETHEUS_HOST
- * (127.0.0.1). Without either the SDK is not even read from disk (about 300 ms and 40 MB saved per process).
+ * OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, is a collector that gets spans and metrics.
+ * OTEL_EXPORTER_PROMETHEUS_PORT serves metrics for Prometheus, at OTEL_EXPORTER_PROMETHEUS_HOST (127.0.0.1).
+ * Without any of them the SDK is not even read from disk (about 300 ms and 40 MB saved per process).
  *
  * TRACE_READS, TRACE_SLOW_MS and TRACE_DETAIL (`config-fields.ts`) say which spans there are; DRYDOCK_VERSION and NODE_ENV are on each of them, unless
  * OTEL_RESOURCE_ATTRIBUTES says otherwise.
@@ -12,13 +13,20 @@ type Sdk = ReturnType<typeof import('./telemetry-sdk').startSdk>;
 
 function start(): Sdk | undefined {
   const given = (name: string): string | null => process.env[name] || null;
-  const endpoint = given('OTEL_EXPORTER_OTLP_ENDPOINT');
+  // OpenTelemetry's own variables: an address for each kind goes before the base of both, and `none` sends nothing of a kind.
+  const addressOf = (kind: 'traces' | 'metrics'): string | null => {
+    const base = given('OTEL_EXPORTER_OTLP_ENDPOINT')?.replace(/\/+$/, '') ?? null;
+    if (given('OTEL_SDK_DISABLED') === 'true' || given(`OTEL_${kind.toUpperCase()}_EXPORTER`) === 'none') return null;
+    return given(`OTEL_EXPORTER_OTLP_${kind.toUpperCase()}_ENDPOINT`) ?? (base === null ? null : `${base}/v1/${kind}`);
+  };
+  const [tracesUrl, metricsUrl] = [addressOf('traces'), addressOf('metrics')];
   const port = given('OTEL_EXPORTER_PROMETHEUS_PORT');
-  if (endpoint === null && port === null) return undefined;
+  if (tracesUrl === null && metricsUrl === null && port === null) return undefined;
   const sdk: typeof import('./telemetry-sdk') = require('./telemetry-sdk');
   const metrics = port === null ? null : { port: Number(port), host: given('OTEL_EXPORTER_PROMETHEUS_HOST') ?? '127.0.0.1' };
   return sdk.startSdk({
-    endpoint,
+    tracesUrl,
+    metricsUrl,
     metrics,
     serviceName: given('SERVICE_NAME') ?? 'unknown',
     serviceVersion: given('DRYDOCK_VERSION') ?? 'unreleased',
@@ -32,7 +40,7 @@ const running = start();
 
 /**
  * For the process that customers reach: traces begin here, and here it is decided which reads are sent. A customer's `traceparent` would name our traces
- * and switch their recording off; it is not looked at. Call it before the first request. Undefined while telemetry is off.
+ * and switch their recording off; it is a link of ours and nothing else. Call it before the first request. Undefined while telemetry is off.
  */
 export const beginTraces = (): RequestTraces | undefined => running?.beginTraces();
 

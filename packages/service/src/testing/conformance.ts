@@ -1,43 +1,26 @@
 import assert from 'node:assert/strict';
-import { type EndpointDefinition, hasEntityTag } from '@drydock/contracts/platform/endpoint';
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { permissions } from '@drydock/contracts/platform/permissions';
 import { isChaos } from '@drydock/testing/scope';
 import { uuidv7 } from 'uuidv7';
-import type { Caller } from '../access/internal-token';
 import { endpointsOf, malformed, notAllowed, parametersOf } from './ask-endpoint';
-import type { ServiceAnswer } from './call-service';
-import { filterCases, type Item, wrongFor, wrongMoments } from './filter-cases';
+import { bodyRules } from './conformance-bodies';
+import { entityTagRules } from './conformance-etags';
+import { listRules } from './conformance-lists';
+import {
+  ask,
+  assertRefused,
+  assertSucceeded,
+  bodyOf,
+  type ConformanceWorld,
+  canSucceed,
+  hasPages,
+  type Rule,
+  type Sent,
+} from './conformance-rule';
 import { fuzzOperation } from './fuzz-operation';
-import { refusalOf, withoutRequestId } from './problem';
-import { type CallOptions, callerOf } from './service-api';
-
-/** Things of one caller's that operations can be tried on. */
-export interface Things {
-  /** By the name of the path parameter that leads to them. */
-  params: Readonly<Record<string, string>>;
-  /** By the name of the body's field that names them. */
-  fields?: Readonly<Record<string, unknown>>;
-}
-
-/** A service that is up, and how to come by something to try its operations on. */
-export interface ConformanceWorld {
-  call(method: string, path: string, options: CallOptions & { caller: Caller }): Promise<ServiceAnswer>;
-  /** With every permission. */
-  owner: Caller;
-  /** Somebody of another organisation, and somebody of the same in the other mode; empty where there is no such world. */
-  strangers: readonly Caller[];
-  /** With every permission, of an organisation that has nothing yet. Left out: of one that the service has never heard of. */
-  newOwner?(): Promise<Caller>;
-  /** Makes new things for that caller, in a state in which the operation succeeds. */
-  makeThings(caller: Caller, endpoint: EndpointDefinition): Promise<Things>;
-  /**
-   * What an operation answers here where it cannot succeed, for want of a worker or a provider: `503 dependency_unavailable`. Everything else has to, so that
-   * no check is left out without a word.
-   */
-  cannotSucceed: Readonly<Record<string, string>>;
-  /** Operations that succeed after a wait for something that is not there, beside those that cannot succeed. */
-  waiting?: readonly string[];
-}
+import { withoutRequestId } from './problem';
+import { callerOf } from './service-api';
 
 /** Milliseconds for one check: those of `npm run chaos` send thousands of requests, and some wait for a worker that is not there. */
 export const conformanceLimitMs = isChaos ? 3_600_000 : 150_000;
@@ -65,46 +48,6 @@ export const conformanceChecks = (service: EndpointDefinition['service']): Check
     ),
   );
 
-interface Rule {
-  name: string;
-  appliesTo(endpoint: EndpointDefinition): boolean;
-  check(world: ConformanceWorld, endpoint: EndpointDefinition, things: Things): Promise<void>;
-}
-
-interface Sent {
-  params?: Readonly<Record<string, string>>;
-  search?: string;
-  caller?: Caller;
-  body?: unknown;
-  idempotencyKey?: string;
-  headers?: Record<string, string>;
-}
-
-const bodyOf = ({ example }: EndpointDefinition, { fields = {} }: Things): object | undefined =>
-  example === undefined
-    ? undefined
-    : Object.fromEntries(Object.entries(example).map(([name, value]) => [name, name in fields ? fields[name] : value]));
-
-/** Asks the operation as its contract has it, but for what `sent` says. */
-function ask(world: ConformanceWorld, endpoint: EndpointDefinition, things: Things, sent: Sent = {}): Promise<ServiceAnswer> {
-  const { params = {}, search = '', caller = world.owner, idempotencyKey, headers = {} } = sent;
-  const path = endpoint.path.replace(/\{(\w+)\}/g, (_placeholder, name: string) => {
-    const value = params[name] ?? things.params[name];
-    assert.ok(value !== undefined, `the world of this suite has no ${name}: add one to its makeThings`);
-    return value;
-  });
-  const body = 'body' in sent ? sent.body : bodyOf(endpoint, things);
-  return world.call(endpoint.method, `${path}${search}`, {
-    caller,
-    body,
-    headers,
-    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-  });
-}
-
-const assertRefused = (answer: ServiceAnswer, refusal: string, what: string): void =>
-  assert.equal(refusalOf(answer), refusal, `${what}: ${answer.text}`);
-
 /** That of the outermost record, and ids of none; undefined where the path names none. */
 function outermostOf(endpoint: EndpointDefinition): { name: string; refusal: string; missing: string[] } | undefined {
   const [name] = parametersOf(endpoint);
@@ -112,20 +55,6 @@ function outermostOf(endpoint: EndpointDefinition): { name: string; refusal: str
   if (name === undefined || parameter === undefined || !('notFound' in parameter)) return undefined;
   return { name, refusal: `404 ${parameter.notFound}`, missing: parameter.isAnybodys ? ['x'] : [uuidv7(), 'x'] };
 }
-
-const canSucceed = (world: ConformanceWorld, { id }: EndpointDefinition): boolean => world.cannotSucceed[id] === undefined;
-
-const assertSucceeded = ({ response }: EndpointDefinition, { status, text }: ServiceAnswer): void =>
-  assert.equal(status, response.status, text);
-
-/** Endpoints 1, 3, 4, 5 and 10 of the specification. Written down here, so that no other one is closed by a slip of its contract. */
-const specifiedWithBody: ReadonlySet<string> = new Set([
-  'createApiKey',
-  'restoreSiteBackup',
-  'restoreSiteVendorSnapshot',
-  'restoreSiteOffsite',
-  'upgradeDatabase',
-]);
 
 /** The types of answers that the specification fixes: they get no member of ours. */
 const specifiedTypes: ReadonlySet<unknown> = new Set([
@@ -139,6 +68,9 @@ const specifiedTypes: ReadonlySet<unknown> = new Set([
 const hasSpecifiedBody = ({ response: { schema } }: EndpointDefinition): boolean => specifiedTypes.has(schema?.meta()?.['id']);
 
 const rules: readonly Rule[] = [
+  ...bodyRules,
+  ...listRules,
+  ...entityTagRules,
   {
     name: 'whatever it is asked, it answers as its contract says and does not break',
     appliesTo: ({ response }) => response.contentType !== 'text/event-stream',
@@ -205,17 +137,6 @@ const rules: readonly Rule[] = [
     },
   },
   {
-    name: 'a body that is no JSON is 400 and one of another type 415, and both are 422 where the specification closes the statuses',
-    appliesTo: ({ body }) => body !== undefined,
-    check: async (world, endpoint, things) => {
-      const isClosed = specifiedWithBody.has(endpoint.id);
-      const cut = await ask(world, endpoint, things, { body: Buffer.from('{"a":') });
-      assertRefused(cut, isClosed ? '422 invalid_json' : '400 malformed_json', 'half an object');
-      const text = await ask(world, endpoint, things, { body: Buffer.from('{}'), headers: { 'content-type': 'text/plain' } });
-      assertRefused(text, isClosed ? '422 invalid_content_type' : '415 unsupported_media_type', 'text/plain');
-    },
-  },
-  {
     name: 'a malformed id, a stranger’s, the other mode’s and one that never was get one identical 404',
     appliesTo: (endpoint) => outermostOf(endpoint) !== undefined,
     check: async (world, endpoint, things) => {
@@ -242,114 +163,6 @@ const rules: readonly Rule[] = [
         const params = { [outer]: uuidv7(), ...Object.fromEntries(inner.map((name) => [name, id])) };
         assertRefused(await ask(world, endpoint, things, { params }), outermostOf(endpoint)?.refusal ?? '', `${inner.join()} ${id}`);
       }
-    },
-  },
-  {
-    name: 'it pages as every list does',
-    appliesTo: hasPages,
-    check: async (world, endpoint, things) => {
-      for (const limit of ['0', '-1', '1.5', '1e2', 'x', '', '%201', '9'.repeat(16)]) {
-        assertRefused(await ask(world, endpoint, things, { search: `?limit=${limit}` }), '422 invalid_limit', `limit ${limit}`);
-      }
-      for (const cursor of ['', 'x', 'x.y', 'a'.repeat(1_000)]) {
-        assertRefused(await ask(world, endpoint, things, { search: `?cursor=${cursor}` }), '422 invalid_cursor', `cursor ${cursor}`);
-      }
-      assertRefused(await ask(world, endpoint, things, { search: '?limit=1&limit=1' }), '422 invalid_request', 'limit twice');
-      for (const [search, limit] of [
-        ['', 50],
-        ['?limit=1', 1],
-        ['?limit=100', 100],
-        ['?limit=101', 100],
-      ] as const) {
-        const answer = await ask(world, endpoint, things, { search });
-        assertSucceeded(endpoint, answer);
-        const { page } = answer.json as { page: { limit: number; has_more: boolean; next_cursor: string | null } };
-        assert.deepEqual([page.limit, page.next_cursor !== null], [limit, page.has_more], answer.text);
-      }
-    },
-  },
-  {
-    name: 'a filter gives what it names and nothing else, also on the next page, and refuses what it cannot mean',
-    appliesTo: hasFilters,
-    check: async (world, endpoint) => {
-      const caller = (await world.newOwner?.()) ?? callerOf();
-      const { query } = endpoint;
-      const things = await world.makeThings(caller, endpoint);
-      if (parametersOf(endpoint).length === 0) for (let more = 0; more < 2; more += 1) await world.makeThings(caller, endpoint);
-      const list = async (search: string): Promise<Item[]> => {
-        const answer = await ask(world, endpoint, things, { search, caller });
-        assertSucceeded(endpoint, answer);
-        const { data, backups, page } = answer.json as { data?: Item[]; backups?: Item[]; page: { next_cursor: string | null } };
-        const items = data ?? backups ?? [];
-        return page.next_cursor === null ? items : [...items, ...(await list(`${search.split('&cursor=')[0]}&cursor=${page.next_cursor}`))];
-      };
-      const all = await list('?limit=1');
-      assert.ok(all.length > 0, 'the world of this suite makes nothing that is in this list');
-      for (const [name, cases] of Object.entries(filterCases(all))) {
-        if (query === undefined || !(name in query.shape)) continue;
-        for (const [value, isMeant] of cases) {
-          const found = await list(`?limit=1&${name}=${encodeURIComponent(value)}`);
-          assert.deepEqual(found, all.filter(isMeant), `${name}=${value}`);
-        }
-        for (const wrong of wrongFor[name] ?? wrongMoments) {
-          const refused = await ask(world, endpoint, things, { search: `?${name}=${encodeURIComponent(wrong)}`, caller });
-          assertRefused(refused, '422 invalid_request', `${name}=${wrong}`);
-          assert.ok(refused.text.includes(`"pointer":"?${name}"`), refused.text);
-        }
-      }
-      if (all.length === 1) return;
-      const { page } = (await ask(world, endpoint, things, { search: '?limit=1', caller })).json as { page: { next_cursor: string } };
-      const [name = ''] = Object.keys(filterCases(all)).filter((filter) => query !== undefined && filter in query.shape);
-      const [[value] = ['']] = filterCases(all)[name] ?? [];
-      const search = `?${name}=${encodeURIComponent(value)}&cursor=${page.next_cursor}`;
-      assertRefused(
-        await ask(world, endpoint, things, { search, caller }),
-        '422 invalid_cursor',
-        'the cursor of a list without this filter',
-      );
-    },
-  },
-  {
-    name: 'who has read it already gets 304 for its ETag, weak or in a list, and the whole for any other',
-    appliesTo: (endpoint) => endpoint.method === 'GET' && hasEntityTag(endpoint),
-    check: async (world, endpoint, things) => {
-      if (!canSucceed(world, endpoint)) return;
-      const had = await ask(world, endpoint, things);
-      assertSucceeded(endpoint, had);
-      const etag = String(had.headers['etag']);
-      assert.match(etag, /^"[A-Za-z0-9_-]{27}"$/);
-      assert.equal((await ask(world, endpoint, things, { headers: { 'if-none-match': '"other", other, ""' } })).status, 200);
-      for (const named of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
-        const again = await ask(world, endpoint, things, { headers: { 'if-none-match': named } });
-        // A list's cursor and a view of the moment are made anew for each answer.
-        if (named !== '*' && again.status === 200) assert.notEqual(again.headers['etag'], etag, `${named}: ${again.text}`);
-        else assert.deepEqual([again.status, again.text, again.headers['content-type']], [304, '', undefined], named);
-      }
-    },
-  },
-  {
-    name: 'a change that names what it was made to by If-Match is made to nothing else, and of two that race one is made',
-    appliesTo: ({ method }) => method === 'PATCH',
-    check: async (world, endpoint, things) => {
-      const read = endpointsOf(endpoint.service).find(({ method, path }) => method === 'GET' && path === endpoint.path);
-      assert.ok(read !== undefined, 'what can be patched can be read');
-      const now = await ask(world, read, things);
-      const etag = String(now.headers['etag']);
-      for (const stale of ['"other"', `W/${etag}`, etag.slice(1, -1), '']) {
-        const refused = await ask(world, endpoint, things, { headers: { 'if-match': stale } });
-        assertRefused(refused, '412 precondition_failed', stale);
-      }
-      assert.equal((await ask(world, read, things)).text, now.text, 'a refused change changes nothing');
-      const race = await Promise.all([1, 2].map(() => ask(world, endpoint, things, { headers: { 'if-match': `"other", ${etag}` } })));
-      const made = race.find(({ status }) => status === 200);
-      assert.deepEqual(
-        race.map(({ status }) => status).sort((a, b) => a - b),
-        [200, 412],
-        race.map(({ text }) => text).join(),
-      );
-      assert.equal((await ask(world, read, things)).text, made?.text, 'a PATCH answers what GET does');
-      assertSucceeded(endpoint, await ask(world, endpoint, things, { headers: { 'if-match': '*' } }));
-      assertSucceeded(endpoint, await ask(world, endpoint, things));
     },
   },
   {
@@ -415,11 +228,3 @@ const rules: readonly Rule[] = [
     },
   },
 ];
-
-function hasFilters({ query }: EndpointDefinition): boolean {
-  return query !== undefined && ['status', 'kind', 'created_after', 'text'].some((name) => name in query.shape);
-}
-
-function hasPages({ query }: EndpointDefinition): boolean {
-  return query !== undefined && 'cursor' in query.shape;
-}

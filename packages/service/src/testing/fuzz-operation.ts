@@ -7,7 +7,7 @@ import { isChaos } from '@drydock/testing/scope';
 import { sampleOf } from '@drydock/testing/seeded-random';
 import fc from 'fast-check';
 import type { ServiceAnswer } from './call-service';
-import type { Things } from './conformance';
+import type { Things } from './conformance-rule';
 import { type Asked, requestsOf, searchOf } from './fuzz';
 
 const mostTries = 30;

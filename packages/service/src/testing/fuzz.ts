@@ -3,7 +3,7 @@ import { type JsonSchema, type SchemaComponents, schemaOf } from '@drydock/contr
 import fc from 'fast-check';
 import type { z } from 'zod';
 import { malformed, parametersOf } from './ask-endpoint';
-import type { Things } from './conformance';
+import type { Things } from './conformance-rule';
 
 /** One generated request. */
 export interface Asked {

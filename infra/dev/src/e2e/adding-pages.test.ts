@@ -1,0 +1,117 @@
+/**
+ * The worked examples of docs/adding-an-endpoint.md and docs/adding-a-workflow.md, as they stand there, each in a copy of the tree.
+ *
+ * @tier long
+ * @processes
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import path from 'node:path';
+import { until } from '@drydock/testing/wait';
+import { inRepo, repoRoot } from '../dev-config';
+import { copyTree } from '../mutants/copy';
+
+interface Listing {
+  file: string;
+  place: string;
+  code: string;
+}
+
+/** The code of a page: its first line says which file it is, or where in one it goes. */
+const listingsOf = (page: string): Listing[] =>
+  [...fs.readFileSync(inRepo(page), 'utf8').matchAll(/^ {3}```ts\n {3}\/\/ (\S+?)(?:, (.+))?\n([\s\S]*?)^ {3}```$/gm)].map(
+    ([, file = '', place = '', code = '']) => ({ file, place, code: code.replace(/^ {3}/gm, '') }),
+  );
+
+function apply(tree: string, { file, place, code }: Listing): void {
+  const target = path.join(tree, file);
+  const before = place === '' ? '' : fs.readFileSync(target, 'utf8');
+  const [imports = '', entry = ''] = code.split(/(?<=;\n)/);
+  const isMounted = place === 'among its imports and in its list';
+  const after = isMounted ? `${imports}${before.replace(/= \[\n|=> \[\n/, (list) => `${list}${entry}`)}` : `${before}\n${code}`;
+  fs.writeFileSync(target, after);
+}
+
+const limitMs = 600_000;
+jest.setTimeout(3 * limitMs);
+
+/** A service that is developed in a copy of the tree. */
+function develop(service: string) {
+  const tree = copyTree(repoRoot);
+  const env = { ...process.env, DRYDOCK_DATA_DIR: path.join(tree, '.data'), NODE_ENV: 'development', DRYDOCK_TESTS: 'quick' };
+  const run = (...words: string[]) => spawnSync(process.execPath, words, { cwd: tree, env, encoding: 'utf8' });
+  const developed = spawn(process.execPath, ['infra/dev/dist/dev-service.js', service], {
+    cwd: tree,
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let said = '';
+  developed.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  const call = (...words: string[]) => run('infra/dev/dist/dev-call.js', ...words);
+  const answers = (status: number, words: readonly string[], text = ''): Promise<string> =>
+    until(
+      () => {
+        const { stderr, stdout } = call(...words);
+        return stderr.includes(`${status} from ${service}`) && stdout.includes(text) && stdout;
+      },
+      { timeoutMs: limitMs, everyMs: 500, what: `${status} ${text} of ${words.join(' ')}, where was said: ${said.slice(-3_000)}` },
+    );
+  return {
+    answers,
+    add: (...listings: (Listing | undefined)[]) => {
+      for (const listing of listings) if (listing !== undefined) apply(tree, listing);
+    },
+    expectTests: (...words: string[]) => {
+      const { status, stderr } = run('node_modules/jest/bin/jest.js', ...words);
+      expect([status, stderr]).toEqual([0, expect.stringMatching(/Tests: .*passed/)]);
+    },
+    stop: async () => {
+      const ended = once(developed, 'close');
+      developed.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+test('an endpoint: 501 before it is mounted and 200 after it, and its tests pass', async () => {
+  const { answers, add, expectTests, stop } = develop('agency');
+  const [contract, query, handler, mount, itsTest, ...others] = listingsOf('docs/adding-an-endpoint.md');
+  expect([itsTest?.file, others]).toEqual(['services/agency/src/boards/count-cards.test.ts', []]);
+  try {
+    const board = JSON.parse(await answers(201, ['POST', '/v1/agency/boards', '{"name":"Relaunch"}'])) as { id: string };
+    const target = `/v1/agency/boards/${board.id}/card-count`;
+    add(contract);
+    await answers(501, ['GET', target], 'agency does not mount countBoardCards yet');
+    add(query, handler, mount);
+    expect(JSON.parse(await answers(200, ['GET', target]))).toEqual({ cards: 0 });
+  } finally {
+    await stop();
+  }
+  add(itsTest);
+  expectTests('services/agency/src/boards/count-cards.test.ts');
+  expectTests('services/agency/src/conformance.test.ts', '-t', 'countBoardCards:');
+});
+
+test('a workflow: its request is taken, its worker does it, and its test passes', async () => {
+  const { answers, add, expectTests, stop } = develop('hosting');
+  const [contract, workflow, list, request, mount, itsTest, ...others] = listingsOf('docs/adding-a-workflow.md');
+  expect([itsTest?.file, others]).toEqual(['services/hosting/src/app/check-site.test.ts', []]);
+  try {
+    const body = '{"name":"Shop","primary_domain":"shop.example.com"}';
+    const made = JSON.parse(await answers(202, ['POST', '/v1/sites', body])) as { id: string; workflow_id: string };
+    await answers(200, ['GET', `/v1/sites/${made.id}/workflows/${made.workflow_id}`], '"status": "succeeded"');
+    const check = ['POST', `/v1/sites/${made.id}/check`];
+    add(contract);
+    await answers(501, check);
+    add(workflow, list, request, mount);
+    const { workflow_id: id } = JSON.parse(await answers(202, check)) as { workflow_id: string };
+    await answers(200, ['GET', `/v1/sites/${made.id}/workflows/${id}`], '"status": "succeeded"');
+  } finally {
+    await stop();
+  }
+  add(itsTest);
+  expectTests('services/hosting/src/app/check-site.test.ts');
+});

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { hasEntityTag } from '@drydock/contracts/platform/endpoint';
+import { endpointsOf } from './ask-endpoint';
+import { ask, assertRefused, assertSucceeded, canSucceed, type Rule } from './conformance-rule';
+
+/** Reads and changes that name the state of a record that they know. */
+export const entityTagRules: readonly Rule[] = [
+  {
+    name: 'who has read it already gets 304 for its ETag, weak or in a list, and the whole for any other',
+    appliesTo: (endpoint) => endpoint.method === 'GET' && hasEntityTag(endpoint),
+    check: async (world, endpoint, things) => {
+      if (!canSucceed(world, endpoint)) return;
+      const had = await ask(world, endpoint, things);
+      assertSucceeded(endpoint, had);
+      const etag = String(had.headers['etag']);
+      assert.match(etag, /^"[A-Za-z0-9_-]{27}"$/);
+      assert.equal((await ask(world, endpoint, things, { headers: { 'if-none-match': '"other", other, ""' } })).status, 200);
+      for (const named of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+        const again = await ask(world, endpoint, things, { headers: { 'if-none-match': named } });
+        // A list's cursor and a view of the moment are made anew for each answer.
+        if (named !== '*' && again.status === 200) assert.notEqual(again.headers['etag'], etag, `${named}: ${again.text}`);
+        else assert.deepEqual([again.status, again.text, again.headers['content-type']], [304, '', undefined], named);
+      }
+    },
+  },
+  {
+    name: 'a change that names what it was made to by If-Match is made to nothing else, and of two that race one is made',
+    appliesTo: ({ method }) => method === 'PATCH',
+    check: async (world, endpoint, things) => {
+      const read = endpointsOf(endpoint.service).find(({ method, path }) => method === 'GET' && path === endpoint.path);
+      assert.ok(read !== undefined, 'what can be patched can be read');
+      const now = await ask(world, read, things);
+      const etag = String(now.headers['etag']);
+      for (const stale of ['"other"', `W/${etag}`, etag.slice(1, -1), '']) {
+        const refused = await ask(world, endpoint, things, { headers: { 'if-match': stale } });
+        assertRefused(refused, '412 precondition_failed', stale);
+      }
+      assert.equal((await ask(world, read, things)).text, now.text, 'a refused change changes nothing');
+      const race = await Promise.all([1, 2].map(() => ask(world, endpoint, things, { headers: { 'if-match': `"other", ${etag}` } })));
+      const made = race.find(({ status }) => status === 200);
+      assert.deepEqual(
+        race.map(({ status }) => status).sort((a, b) => a - b),
+        [200, 412],
+        race.map(({ text }) => text).join(),
+      );
+      assert.equal((await ask(world, read, things)).text, made?.text, 'a PATCH answers what GET does');
+      assertSucceeded(endpoint, await ask(world, endpoint, things, { headers: { 'if-match': '*' } }));
+      assertSucceeded(endpoint, await ask(world, endpoint, things));
+    },
+  },
+];

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
+import type { Caller } from '../access/internal-token';
+import type { ServiceAnswer } from './call-service';
+import { refusalOf } from './problem';
+import type { CallOptions } from './service-api';
+
+/** Things of one caller's that operations can be tried on. */
+export interface Things {
+  /** By the name of the path parameter that leads to them. */
+  params: Readonly<Record<string, string>>;
+  /** By the name of the body's field that names them. */
+  fields?: Readonly<Record<string, unknown>>;
+}
+
+/** A service that is up, and how to come by something to try its operations on. */
+export interface ConformanceWorld {
+  call(method: string, path: string, options: CallOptions & { caller: Caller }): Promise<ServiceAnswer>;
+  /** With every permission. */
+  owner: Caller;
+  /** Somebody of another organisation, and somebody of the same in the other mode; empty where there is no such world. */
+  strangers: readonly Caller[];
+  /** With every permission, of an organisation that has nothing yet. Left out: of one that the service has never heard of. */
+  newOwner?(): Promise<Caller>;
+  /** Makes new things for that caller, in a state in which the operation succeeds. */
+  makeThings(caller: Caller, endpoint: EndpointDefinition): Promise<Things>;
+  /**
+   * What an operation answers here where it cannot succeed, for want of a worker or a provider: `503 dependency_unavailable`. Everything else has to, so that
+   * no check is left out without a word.
+   */
+  cannotSucceed: Readonly<Record<string, string>>;
+  /** Operations that succeed after a wait for something that is not there, beside those that cannot succeed. */
+  waiting?: readonly string[];
+}
+
+/** What operations of some kind have to do. */
+export interface Rule {
+  name: string;
+  appliesTo(endpoint: EndpointDefinition): boolean;
+  check(world: ConformanceWorld, endpoint: EndpointDefinition, things: Things): Promise<void>;
+}
+
+/** What a request has otherwise than its contract’s example. */
+export interface Sent {
+  params?: Readonly<Record<string, string>>;
+  search?: string;
+  caller?: Caller;
+  body?: unknown;
+  idempotencyKey?: string;
+  headers?: Record<string, string>;
+}
+
+export const bodyOf = ({ example }: EndpointDefinition, { fields = {} }: Things): object | undefined =>
+  example === undefined
+    ? undefined
+    : Object.fromEntries(Object.entries(example).map(([name, value]) => [name, name in fields ? fields[name] : value]));
+
+/** Asks the operation as its contract has it, but for what `sent` says. */
+export function ask(world: ConformanceWorld, endpoint: EndpointDefinition, things: Things, sent: Sent = {}): Promise<ServiceAnswer> {
+  const { params = {}, search = '', caller = world.owner, idempotencyKey, headers = {} } = sent;
+  const path = endpoint.path.replace(/\{(\w+)\}/g, (_placeholder, name: string) => {
+    const value = params[name] ?? things.params[name];
+    assert.ok(value !== undefined, `the world of this suite has no ${name}: add one to its makeThings`);
+    return value;
+  });
+  const body = 'body' in sent ? sent.body : bodyOf(endpoint, things);
+  return world.call(endpoint.method, `${path}${search}`, {
+    caller,
+    body,
+    headers,
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+  });
+}
+
+export const assertRefused = (answer: ServiceAnswer, refusal: string, what: string): void =>
+  assert.equal(refusalOf(answer), refusal, `${what}: ${answer.text}`);
+
+export const canSucceed = (world: ConformanceWorld, { id }: EndpointDefinition): boolean => world.cannotSucceed[id] === undefined;
+
+export const assertSucceeded = ({ response }: EndpointDefinition, { status, text }: ServiceAnswer): void =>
+  assert.equal(status, response.status, text);
+
+export function hasPages({ query }: EndpointDefinition): boolean {
+  return query !== undefined && 'cursor' in query.shape;
+}
