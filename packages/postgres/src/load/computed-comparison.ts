@@ -1,5 +1,8 @@
-import { quoteName } from '../dump/list-tables';
-import type { ComputedColumns } from '../dump/manifest';
+import type pg from 'pg';
+import { baseColumn, hashComputed } from '../dump/computed-columns';
+import { hashRoots, qualify, quoteName } from '../dump/list-tables';
+import type { ComputedColumns, DumpManifest } from '../dump/manifest';
+import { asTransferError, isPermanent } from '../session/transfer-error';
 import type { LoadFinding } from './load-database';
 
 interface Sums {
@@ -19,7 +22,7 @@ const none = (): Sums => ({ dumped: 0n, loaded: 0n });
 const differs = ({ dumped, loaded }: Sums): boolean => dumped !== loaded;
 
 /** What generated columns held when they were dumped, and what they hold now that they were computed anew. */
-export class ComputedComparison {
+class ComputedComparison {
   private readonly tables = new Map<string, Table>();
 
   /** `name`: quoted and qualified. */
@@ -66,4 +69,28 @@ export class ComputedComparison {
     this.tables.set(name, table);
     return table;
   }
+}
+
+/** Reads the generated columns of the loaded tables. `run` does its work as the owner of a table. Throws {@link TransferError}. */
+export async function compareComputed(
+  client: pg.Client,
+  tables: DumpManifest['tables'],
+  run: (table: string, work: (client: pg.Client) => Promise<void>) => Promise<void>,
+): Promise<LoadFinding[]> {
+  const roots = await hashRoots(client);
+  const comparison = new ComputedComparison();
+  for (const { computed, ...table } of tables) {
+    if (computed === undefined) continue;
+    const name = qualify(table);
+    const whole = roots.get(name) ?? name;
+    const columns = computed.columns.map((column) => column.name);
+    const object = `table ${name}`;
+    try {
+      await run(name, async (session) => comparison.add(whole, computed, await hashComputed(session, table, columns)));
+    } catch (error) {
+      if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
+      comparison.skip(whole, computed, error);
+    }
+  }
+  return comparison.findings((table, column) => baseColumn(client, table, column));
 }

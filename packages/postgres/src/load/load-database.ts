@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import { baseColumn, hashComputed } from '../dump/computed-columns';
 import type { Copied } from '../dump/copy-table';
 import { pathList } from '../dump/customer-path';
 import { type DatabaseProperties, propertiesSchema, propertyStatements, rolesOfProperties } from '../dump/database-properties';
@@ -10,9 +9,9 @@ import { dataPath, type Section, sectionPaths } from '../dump/section';
 import { SectionReader } from '../dump/section-reader';
 import { runStatement } from '../session/session';
 import { TimeBudget } from '../session/time-budget';
-import { asTransferError, isPermanentSqlState, type TransferError } from '../session/transfer-error';
+import { asTransferError, isPermanent, type TransferError } from '../session/transfer-error';
 import { checkExtensions, checkTarget } from './check-target';
-import { ComputedComparison } from './computed-comparison';
+import { compareComputed } from './computed-comparison';
 import { type DeferredCheck, describeCheck, putBackCheck, takeOffChecks, validateCheck, validationOf } from './deferred-checks';
 import { readStatements, type SqlStatement } from './dumped-statements';
 import { type LoadOwners, LoadSessions } from './load-sessions';
@@ -103,7 +102,9 @@ class Load {
     await this.restoreProperties();
     await this.closeShared();
     // It calls the functions of indexes, which may want a path that it does not give them; then there are only no statistics.
-    await this.spend('statistics', runStatement(client, 'analyze')).catch(ignorePermanent);
+    await this.spend('statistics', runStatement(client, 'analyze')).catch((error: unknown) => {
+      if (!isPermanent(error)) throw error;
+    });
     return { ...manifest, findings: this.findings };
   }
 
@@ -342,24 +343,9 @@ class Load {
   /** Before the policies of tables are there, which could hide rows from their owners. */
   private async compareComputed({ tables }: DumpManifest): Promise<void> {
     const owners = await relationOwners(this.client);
-    const roots = await hashRoots(this.client);
-    const comparison = new ComputedComparison();
-    for (const { computed, ...table } of tables) {
-      if (computed === undefined) continue;
-      const name = qualify(table);
-      const whole = roots.get(name) ?? name;
-      const columns = computed.columns.map((column) => column.name);
-      const object = `table ${name}`;
-      await this.work
-        .run(this.roles.here(owners.get(name) ?? null), object, async (client) => {
-          comparison.add(whole, computed, await hashComputed(client, table, columns));
-        })
-        .catch((error: unknown) => {
-          if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
-          comparison.skip(whole, computed, error);
-        });
-    }
-    this.findings.push(...(await comparison.findings((table, column) => baseColumn(this.client, table, column))));
+    const run = (table: string, work: (client: pg.Client) => Promise<void>): Promise<void> =>
+      this.work.run(this.roles.here(owners.get(table) ?? null), `table ${table}`, work);
+    this.findings.push(...(await compareComputed(this.client, tables, run)));
   }
 
   /** A statement that Postgres refuses ends a load. A trial goes on, so as to name all of them. */
@@ -377,12 +363,6 @@ class Load {
   private note(kind: LoadFinding['kind'], object: string, error: unknown): void {
     this.findings.push({ kind, object, reason: error instanceof Error ? error.message : String(error) });
   }
-}
-
-const isPermanent = (error: unknown): boolean => error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
-
-function ignorePermanent(error: unknown): void {
-  if (!isPermanent(error)) throw error;
 }
 
 /**

@@ -43,6 +43,9 @@ export function isPermanentSqlState(code: unknown): boolean {
   return typeof code === 'string' && (permanentClasses.has(code.slice(0, 2)) || code === '55000');
 }
 
+/** The same of an error as a session gets it. */
+export const isPermanent = (error: unknown): boolean => error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
+
 /** Undefined names: to whoever reads a database, a relation, a column, an object, a function or a schema that was dropped a moment ago. */
 const droppedCodes: ReadonlySet<unknown> = new Set(['42P01', '42703', '42704', '42883', '3F000']);
 
