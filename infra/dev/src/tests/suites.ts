@@ -56,7 +56,8 @@ export function runJest(files: readonly string[], { scope, args = [], log, crash
   const reporters = ['--reporters=default', `--reporters=${path.resolve('packages/testing/jest/reporter.cjs')}`];
   const paths = files.length === 0 ? [] : ['--runTestsByPath', ...files];
   const env = { ...process.env, DRYDOCK_TESTS: scope, DRYDOCK_SUITE_LOG: log, DRYDOCK_CRASH_CASES: crashCases };
-  const child = spawn('jest', [...reporters, ...args, ...paths], { stdio: ['ignore', 'ignore', 'inherit'], env });
+  // Last: jest takes every bare word that follows its list of reporters for another one.
+  const child = spawn('jest', [...args, ...paths, ...reporters], { stdio: ['ignore', 'ignore', 'inherit'], env });
   return new Promise((resolve) => {
     child.on('error', () => resolve(1));
     child.on('close', (code) => resolve(code ?? 1));
