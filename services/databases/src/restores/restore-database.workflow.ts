@@ -115,12 +115,10 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
   .step('cutover', {
     timeoutSeconds: 120,
     run: (step, context) => cutOver(context, step, { upgradeId: step.workflowId }, { takenBack: 'database_restore_failed' }),
-    commit: async (tx, step) => {
+    commit: (tx, step) => {
       const { safetyCopyId: id } = step.input;
       const engineVersion = String(step.outputs.recheck.major);
-      // The backup's content is served from here on, whatever is still to be done about what it replaced.
-      await changeStatus(tx, step.subject.id, 'available');
-      await insertBackup(tx, { id, databaseId: step.subject.id, kind: 'pre_restore', engineVersion, createdAt: timeOfId(id) });
+      return insertBackup(tx, { id, databaseId: step.subject.id, kind: 'pre_restore', engineVersion, createdAt: timeOfId(id) });
     },
   })
   .step('pack_safety_copy', {

@@ -51,8 +51,8 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .build();
 
 /**
- * In the transaction that ends an abandoned upgrade: the database goes from one workflow's hold into the next one's. One that was not switched stays
- * `provisioning` until it is whole again.
+ * In the transaction that ends an abandoned upgrade: the database goes from one workflow's hold into the next one's, and stays `provisioning` until it is
+ * whole again.
  */
 export async function beginEndOfUpgrade(sql: Sql, { workflowId, ...run }: WorkflowRun<unknown>): Promise<void> {
   const { orgId, mode, subject, actorKeyId, requestId } = run;

@@ -125,8 +125,6 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
     commit: async (tx, step, _output, context) => {
       const { toMajor, newBackupId } = step.input;
       await recordVersion(tx, step.subject.id, String(toMajor));
-      // The new version serves from here on, whatever is still to be done about it.
-      await changeStatus(tx, step.subject.id, 'available');
       await insertBackup(tx, {
         id: newBackupId,
         databaseId: step.subject.id,
