@@ -111,7 +111,7 @@ function operationOf(endpoint: EndpointDefinition, components: SchemaComponents)
   };
 }
 
-const longWork = 'It is answered once the work is accepted; the workflow at `Location` tells each step and the end.';
+const longWork = 'The answer comes once the work is accepted; the workflow at `Location` tells each step and the end.';
 
 /** One paragraph each: what it does, what it needs, what refuses it. */
 function descriptionOf(endpoint: EndpointDefinition): string {

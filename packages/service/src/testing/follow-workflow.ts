@@ -55,6 +55,9 @@ export async function succeed<Body>(world: Followed, method: string, target: str
   const accepted = await persist(() => world.api.call(method, target, { ...once, ...options }));
   if (accepted.status !== 202) throw new Error(`${method} ${target} answered ${accepted.text}`);
   const view = await ended(world, accepted.headers['location'], options.caller === undefined ? {} : { caller: options.caller });
-  if (view.status !== 'succeeded') throw new Error(`${view.kind} ended as ${JSON.stringify(view.error)} ${JSON.stringify(view.steps)}`);
+  if (view.status !== 'succeeded') {
+    const [cause] = await world.api.rows<{ error_internal: string | null }>('SELECT error_internal FROM workflow WHERE id = $1', [view.id]);
+    throw new Error(`${view.kind} ended as ${JSON.stringify(view.error)}, ${cause?.error_internal}, ${JSON.stringify(view.steps)}`);
+  }
   return accepted.json as Body;
 }
