@@ -70,7 +70,14 @@ export const countRowsResultSchema = z.strictObject({ rows: count.nullable() });
 
 /** What the program of a job is told. Paths are those that it sees. */
 export const programSetupSchema = z.discriminatedUnion('work', [
-  z.strictObject({ work: z.literal('pack'), spec: packSpecSchema, files_dir: z.string(), database: z.strictObject({ url: z.string() }) }),
+  z.strictObject({
+    work: z.literal('pack'),
+    spec: packSpecSchema,
+    files_dir: z.string(),
+    /** Of the releases, outside of the box: an absolute link may name it. */
+    releases_dir: z.string(),
+    database: z.strictObject({ url: z.string() }),
+  }),
   z.strictObject({
     work: z.literal('stage'),
     spec: stageSpecSchema,

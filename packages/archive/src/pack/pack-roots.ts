@@ -29,7 +29,7 @@ export type PackRoot =
 
 /**
  * A root from a directory: everything below it, but not the directory itself. `name`: lower-case letters, digits, `-`, `_`. `releases`: the folder of releases of which
- * the directory is one; absolute links into it are packed and told of.
+ * the directory is one, by the real path that whoever made a link saw; absolute links into it are packed and told of.
  */
 export function directoryRoot(name: string, directory: string, releases?: string): PackRoot {
   return { kind: 'tree', name, directory, releases };

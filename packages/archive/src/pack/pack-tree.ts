@@ -1,4 +1,3 @@
-import { realpathSync } from 'node:fs';
 import { posix } from 'node:path';
 import { type LostPart, lostParts, readAttributes } from '../files/attributes';
 import { HardLinks } from '../files/hard-links';
@@ -123,7 +122,7 @@ function describeSymlink(packing: TreePacking, live: LivePath, linked: boolean):
 function leadsInto(folder: string | undefined, target: ByteString): boolean {
   if (folder === undefined || !target.startsWith('/')) return false;
   const written = posix.normalize(textOfBytes(target));
-  return [folder, realpathSync(folder)].some((prefix) => written.startsWith(`${prefix}/`) && written.length > prefix.length + 1);
+  return written.startsWith(`${folder}/`) && written.length > folder.length + 1;
 }
 
 /** What could not be restored is not packed, and said so: a backup that is refused at its restore would be none. */

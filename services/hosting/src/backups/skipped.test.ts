@@ -5,7 +5,7 @@
  * @processes
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pack } from '@drydock/archive/pack/pack';
@@ -55,6 +55,19 @@ it('a backup tells what it does not hold: itself, page by page, in the preflight
   expect([...first.data, ...second.data].map((skipped) => skipped.path)).toEqual(expected);
   const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, { body: { backup_id: backup?.id } });
   expect((preflight.json as Preflight).findings).toMatchObject([...findings, { code: 'answer_on_record' }]);
+});
+
+it('an absolute link into a release is in the backup, which says that a restore leads it nowhere; one through current is not told of', async () => {
+  const siteId = await makeSite(world);
+  await fillSite(world, siteId, 1);
+  const { filesDir } = await world.placeOf(siteId);
+  const release = realpathSync(filesDir);
+  symlinkSync(path.join(release, 'cache'), path.join(filesDir, 'by-release'));
+  symlinkSync(path.join(release, '../../../current/files/cache'), path.join(filesDir, 'by-current'));
+  const { backups } = await succeed<SiteBackupSurface>(world, 'POST', `/v1/sites/${siteId}/backups`, { body: {} });
+  const backup = (await world.api.call('GET', `/v1/sites/${siteId}/backups/${backups[0]?.id}`)).json;
+  const sample = [{ path: 'by-release', reason: expect.stringContaining('leads nowhere after a restore') }];
+  expect(backup).toMatchObject({ restorable: true, includes: { files: true }, skipped: { count: 1, sample } });
 });
 
 /** More than ext4 keeps of one file, and less than what a file system in memory does. */

@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { Readable } from 'node:stream';
 import { archiveRoots, type PackResult, type PackSpec } from '@drydock/agent/site/site-jobs.protocol';
 import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
@@ -13,6 +12,8 @@ import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
 export interface ReleaseToPack {
   spec: PackSpec;
   filesDir: string;
+  /** See {@link directoryRoot}. */
+  releasesDir: string;
   databaseUrl: string;
   key: readonly DerivedKeys[];
   parents: readonly ArchiveLink[];
@@ -29,11 +30,20 @@ async function* folderEntry(filesDir: string, skipped: SkippedPaths): AsyncGener
 }
 
 /** Files straight from the release's folder, then its database out of one snapshot, into one archive. Memory does not grow with either. */
-export async function packRelease({ spec, filesDir, databaseUrl, key, parents, sink, progress }: ReleaseToPack): Promise<PackResult> {
+export async function packRelease({
+  spec,
+  filesDir,
+  releasesDir,
+  databaseUrl,
+  key,
+  parents,
+  sink,
+  progress,
+}: ReleaseToPack): Promise<PackResult> {
   const skipped = new SkippedPaths();
   const packed = await pack({
     roots: [
-      directoryRoot(archiveRoots.files, filesDir, path.dirname(path.dirname(filesDir))),
+      directoryRoot(archiveRoots.files, filesDir, releasesDir),
       streamRoot(archiveRoots.database, dumpDatabase({ url: databaseUrl, signal: new AbortController().signal })),
       streamRoot(archiveRoots.folder, folderEntry(filesDir, skipped)),
     ],

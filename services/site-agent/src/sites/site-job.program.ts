@@ -39,11 +39,12 @@ runJobProgram(async (sent, { openChannel, progress }) => {
     }));
   try {
     if (setup.work === 'pack') {
-      const { spec, files_dir: filesDir, database } = setup;
+      const { spec, files_dir: filesDir, releases_dir: releasesDir, database } = setup;
       const key = [...spec.parents, spec].map(({ keys }) => decodeKeys(keys));
       return await packRelease({
         spec,
         filesDir,
+        releasesDir,
         databaseUrl: database.url,
         key,
         parents: linksOf(spec.parents),

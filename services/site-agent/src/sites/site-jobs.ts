@@ -1,3 +1,5 @@
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
 import { runChildJob } from '@drydock/agent/jobs/child-job';
 import { type AnyJobKind, type JobContext, jobKind } from '@drydock/agent/jobs/jobs';
 import {
@@ -57,7 +59,8 @@ async function pack(site: Site, context: JobContext<PackSpec>): Promise<z.infer<
   const { filesDir, url } = await site.openForReading(spec.release_id);
   const { isolation, postgres } = site;
   const database = { url: databaseUrlIn(isolation, url, postgres) };
-  const setup: ProgramSetup = { work: 'pack', spec, files_dir: filesPathIn(isolation, filesDir), database };
+  const releasesDir = await realpath(path.join(filesDir, '../..'));
+  const setup: ProgramSetup = { work: 'pack', spec, files_dir: filesPathIn(isolation, filesDir), releases_dir: releasesDir, database };
   return runIn(site, { setup, files: { dir: filesDir, writable: false }, result: packResultSchema }, context);
 }
 
