@@ -79,8 +79,8 @@ export const defects: readonly Defect[] = [
   {
     name: 'wrong-permission',
     file: 'packages/contracts/src/hosting/backups.ts',
-    replace: "live files and database with the named backup\",\n  permissions: ['hosting.backup.manage'],",
-    with: "live files and database with the named backup\",\n  permissions: ['sites.view'],",
+    replace: "The preflight tells all of it beforehand.',\n  permissions: ['hosting.backup.manage'],",
+    with: "The preflight tells all of it beforehand.',\n  permissions: ['sites.view'],",
     suites: ['services/hosting/src/backups/backups.test.ts'],
   },
 ];
