@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { accepted, Bench, key, onTerminal, problem, program, workflow, workflowPath } from './testing/bench';
+import { accepted, Bench, closeWindow, key, onTerminal, problem, program, workflow, workflowPath } from './testing/bench';
 
 /** Golden outputs: what people see on a terminal of 100 columns and what programs get over pipes. `npx jest packages/cli -u` writes them anew. */
 const bench = new Bench();
@@ -240,8 +240,7 @@ describe('completion', () => {
     const dialogue = [
       ['[?2004h', "source <(drydock completion bash); echo load''ed\r"],
       ['loaded', 'drydock sites rest\t'],
-      ['restore', '\u0003'],
-      ['[?2004h', 'exit\r'],
+      ['restore', closeWindow],
     ] as const;
     const { stdout } = await onTerminal('exec bash --norc --noprofile -i', dialogue, environment());
     expect(stdout).toContain('drydock sites restore');
@@ -262,8 +261,7 @@ describe('completion', () => {
     const dialogue = [
       ['[?2004h', setUp],
       ['loaded', 'drydock sites rest\t'],
-      ['restore', '\u0003'],
-      ['[?2004h', 'exit\r'],
+      ['restore', closeWindow],
     ] as const;
     const { stdout } = await onTerminal('exec zsh -f -i', dialogue, environment());
     expect(stdout).toContain('drydock sites restore');

@@ -74,7 +74,7 @@ export const programSetupSchema = z.discriminatedUnion('work', [
     work: z.literal('pack'),
     spec: packSpecSchema,
     files_dir: z.string(),
-    /** Of the releases, outside of the box: an absolute link may name it. */
+    /** Where the host keeps the releases. The box does not show this folder under that name, but an absolute link of the site may lead there. */
     releases_dir: z.string(),
     database: z.strictObject({ url: z.string() }),
   }),

@@ -90,8 +90,11 @@ export class Bench {
 /** A question that never comes would be waited for. */
 const untilGivenUp = { timeout: 60_000, killSignal: 'SIGKILL' } as const;
 
+/** Typed by somebody who closes the window. A shell that is asked to exit while it completes a word may not hear it. */
+export const closeWindow = Symbol('close the window');
+
 /** Each pair: the text that the terminal shows, and the keys that are typed then. */
-export type Dialogue = readonly (readonly [shown: string, typed: string])[];
+export type Dialogue = readonly (readonly [shown: string, typed: string | typeof closeWindow])[];
 
 export function onTerminal(shellCommand: string, dialogue: Dialogue, env: NodeJS.ProcessEnv): Promise<Outcome> {
   const child = spawn('script', ['-qec', `stty cols 100 rows 40; ${shellCommand}`, '/dev/null'], {
@@ -106,7 +109,8 @@ export function onTerminal(shellCommand: string, dialogue: Dialogue, env: NodeJS
     if (next === undefined || !unread.includes(next[0])) return;
     left.shift();
     unread = '';
-    child.stdin.write(next[1]);
+    if (next[1] === closeWindow) child.kill('SIGTERM');
+    else child.stdin.write(next[1]);
   });
   return outcomeOf(child);
 }
@@ -119,7 +123,13 @@ function outcomeOf(child: ChildProcess): Promise<Outcome> {
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
     outcome.stderr += chunk;
   });
-  return new Promise((resolve) => child.once('close', (code) => resolve({ ...outcome, code })));
+  return new Promise((resolve, reject) =>
+    child.once('close', (code, signal) => {
+      if (signal === untilGivenUp.killSignal)
+        reject(new Error(`given up after ${untilGivenUp.timeout} ms: ${outcome.stdout}${outcome.stderr}`));
+      else resolve({ ...outcome, code });
+    }),
+  );
 }
 
 export const problem = (status: number, code: string) => ({

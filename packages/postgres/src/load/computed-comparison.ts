@@ -10,7 +10,7 @@ interface Sums {
   loaded: bigint;
 }
 
-/** Of one table, or of all partitions among which rows may have found other places than before. */
+/** The sums of one table. Partitions share one entry, because a load may put a row into another partition than the one it was dumped from. */
 interface Table {
   written: Sums;
   columns: Map<string, Sums>;

@@ -3,7 +3,7 @@ import { openSession, type Session } from '../session/session';
 
 /** Who may own what a dump brings, besides the database's owner. The load makes each owner's objects in sessions that are that owner's alone. */
 export interface LoadOwners {
-  /** Of these roles of the backup, those that are here and may own objects. Until the load has ended they may make no roles. */
+  /** Says which of the backup’s roles exist here and may own objects. These may make no roles until the load has ended. */
   find(names: readonly string[]): Promise<string[]>;
   /** The URL of a login that can act as this owner and as nobody else. */
   urlOf(owner: string): Promise<string>;
@@ -77,7 +77,7 @@ export class LoadSessions {
     return used.session.client;
   }
 
-  /** Those that are open. */
+  /** The clients of the sessions that are open. */
   clients(): pg.Client[] {
     return [...this.opened].map(({ session }) => session.client);
   }

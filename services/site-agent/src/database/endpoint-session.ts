@@ -69,7 +69,7 @@ export class EndpointSession {
     upstream.on('data', this.passOn);
   }
 
-  /** Of its backend; null until that has said it. */
+  /** The process id of the backend. Null until the backend has sent it. */
   get pid(): number | null {
     return this.beginning.pid;
   }

@@ -81,17 +81,24 @@ function build(site: FilledSite, { top, steps }: HostileTree, random: SeededRand
 /** As the host gives it to the processes of a customer: the work on the site's files has no less of the CPU than what runs against it. */
 const niceOfSites = 5;
 
-/** Goes on in a folder, wherever that is moved, until it is ended. */
-async function race(site: FilledSite, dir: string, trees: readonly HostileTree[]): Promise<() => Promise<void>> {
+/** Goes on in a folder, wherever that is moved, until it is ended. The folder is asked for again where it was moved before the process stood in it. */
+async function race(site: FilledSite, findDir: () => Promise<string>, trees: readonly HostileTree[]): Promise<() => Promise<void>> {
   const racers: ChildProcess[] = [];
   for (let first = 0; first < trees.length; first += perRacer) {
     const races = trees.slice(first, first + perRacer).flatMap((tree) => tree.races);
     if (races.length === 0) continue;
-    const racer = spawn(process.execPath, ['-e', treeRacer, JSON.stringify(races)], {
-      ...accountOf(site),
-      cwd: dir,
-      stdio: ['pipe', 'pipe', 'inherit'],
-    });
+    const racer = await until(
+      async () => {
+        const started = spawn(process.execPath, ['-e', treeRacer, JSON.stringify(races)], {
+          ...accountOf(site),
+          cwd: await findDir(),
+          stdio: ['pipe', 'pipe', 'inherit'],
+        });
+        await once(started, 'spawn');
+        return started;
+      },
+      { everyMs: 2, what: 'a racer to start' },
+    );
     if (racer.pid !== undefined) os.setPriority(racer.pid, niceOfSites);
     racers.push(racer);
   }
@@ -119,10 +126,11 @@ async function hasSecret({ link }: TestArchive): Promise<boolean> {
   return isFound;
 }
 
-/** The folder that a release is being extracted into, as soon as it is there. */
+/** The folder that a release is being extracted into, or was. */
 async function stagingDir(siteId: string, releaseId: string): Promise<string> {
   const releases = path.join(host.config.SITES_DIR, 'live', siteId, 'releases');
-  const name = await until(async () => (await readdir(releases)).find((found) => found.startsWith(releaseId)), { everyMs: 2 });
+  const name = (await readdir(releases)).find((found) => found.startsWith(releaseId));
+  if (name === undefined) throw new Error(`nothing of ${releaseId} is in ${releases}`);
   return path.join(releases, name, 'files');
 }
 
@@ -178,14 +186,14 @@ test.each(batches)(
     const site = await makeSite(trees, random);
     const siteId = site.site_id;
 
-    const stopPacking = await race(site, site.files_dir, trees);
+    const stopPacking = await race(site, async () => site.files_dir, trees);
     const archive = await packSite(host, siteId, { releaseId: 'initial', folder: path.join(folder, `packed-${batch}`), fence: 2 });
     await stopPacking();
     expect(await hasSecret(archive)).toBe(false);
     expect(await lookAtCanaries()).toEqual(before);
 
     const staging = stageSite(host, siteId, archive, { releaseId: 'copy', fence: 3 });
-    const stopStaging = await race(site, await stagingDir(siteId, 'copy'), trees);
+    const stopStaging = await race(site, () => stagingDir(siteId, 'copy'), trees);
     const outcome = await staging.then(
       () => 'staged',
       (error: unknown) => String(error),
@@ -200,7 +208,7 @@ test.each(batches)(
     await host.client.thawSite(siteId, claim(5));
     const { files_dir: served } = await host.client.readRelease(siteId, 'copy');
 
-    const stopServing = await race(site, served, trees);
+    const stopServing = await race(site, async () => served, trees);
     for (const name of trees.flatMap((tree) => tree.asked)) {
       const { status, text } = await ask(site, name);
       expect([name, text.includes(secret)]).toEqual([name, false]);
@@ -210,7 +218,7 @@ test.each(batches)(
     await stopServing();
     expect(await lookAtCanaries()).toEqual(before);
 
-    const stopRemoving = await Promise.all([race(site, served, trees), race(site, site.files_dir, trees)]);
+    const stopRemoving = await Promise.all([race(site, async () => served, trees), race(site, async () => site.files_dir, trees)]);
     await host.client.destroySite(siteId, claim(6));
     await new Promise((resolve) => setImmediate(resolve));
     await Promise.all(stopRemoving.map((stop) => stop()));
