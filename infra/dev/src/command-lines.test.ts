@@ -35,7 +35,10 @@ test.each([
   'infra/bench/dist/bench.js',
   'packages/postgres/dist/migrate/cli.js',
   'services/keys/dist/bootstrap.js',
+  'services/hosting/dist/command.js',
   'services/hosting/dist/deleted-sites/command.js',
+  'services/compute/dist/command.js',
+  'services/databases/dist/command.js',
   'packages/cli/dist/drydock.js',
 ])('%s helps when it is asked to, refuses what it does not know, and does nothing', (program) => {
   const helped = run(program, '--help');

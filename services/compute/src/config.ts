@@ -1,5 +1,5 @@
 import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { processFields, queueFields, serviceFields, workerFields } from '@drydock/service/process/config-fields';
+import { databaseFields, processFields, queueFields, serviceFields, workerFields } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 import { targetsField } from './config-targets';
 
@@ -55,3 +55,6 @@ export function readServerConfig(environment: Environment = process.env): Server
   return readConfig(serverShape, environment);
 }
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig => readConfig(workerShape, environment);
+
+/** A command beside the database needs nothing else. */
+export const readCommandConfig = (environment: Environment = process.env) => readConfig(databaseFields('compute'), environment);

@@ -1,5 +1,13 @@
 import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { processFields, queueFields, secretField, serviceFields, urlField, workerFields } from '@drydock/service/process/config-fields';
+import {
+  databaseFields,
+  processFields,
+  queueFields,
+  secretField,
+  serviceFields,
+  urlField,
+  workerFields,
+} from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
 const hostFields = { DATABASE_HOST_URL: urlField('Where the database-host process takes control calls') };
@@ -52,3 +60,6 @@ export type WorkerConfig = ConfigOf<typeof workerShape>;
 
 export const readServerConfig = (environment: Environment = process.env): ServerConfig => readConfig(serverShape, environment);
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig => readConfig(workerShape, environment);
+
+/** A command beside the database needs nothing else. */
+export const readCommandConfig = (environment: Environment = process.env) => readConfig(databaseFields('databases'), environment);

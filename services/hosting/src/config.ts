@@ -1,5 +1,13 @@
 import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { processFields, queueFields, secretField, serviceFields, urlField, workerFields } from '@drydock/service/process/config-fields';
+import {
+  databaseFields,
+  processFields,
+  queueFields,
+  secretField,
+  serviceFields,
+  urlField,
+  workerFields,
+} from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 import { faultOfSshHost } from './providers/ssh/ssh-config';
 
@@ -164,5 +172,4 @@ export const readServerConfig = (environment: Environment = process.env): Server
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig => readConfig(workerShape, environment);
 
 /** A command beside the database needs nothing else. */
-export const readCommandConfig = (environment: Environment = process.env) =>
-  readConfig({ DATABASE_URL: serverShape.DATABASE_URL }, environment);
+export const readCommandConfig = (environment: Environment = process.env) => readConfig(databaseFields('hosting'), environment);

@@ -42,10 +42,15 @@ export const processFields = (serviceName: string) => ({
   DRYDOCK_FAULTS: describe(z.string().optional(), 'Folder of fault tokens; for the chaos tests only'),
 });
 
+/** A command beside a service's database needs nothing else. */
+export const databaseFields = (serviceName: string) => ({
+  DATABASE_URL: z.url('must be a URL').meta({ description: `Postgres URL of ${serviceName}'s own database and role`, secret: true }),
+});
+
 /** Every service and worker with a database of its own. */
 export const serviceFields = (serviceName: string) => ({
   ...processFields(serviceName),
-  DATABASE_URL: z.url('must be a URL').meta({ description: `Postgres URL of ${serviceName}'s own database and role`, secret: true }),
+  ...databaseFields(serviceName),
   SERVICE_SECRET: secretField(`Source of ${serviceName}'s own keys (cursors, peppers)`),
   INTERNAL_TOKEN_SECRET: secretField('Verifies the calls of the gateway; shared with it alone'),
   AUDIT_TOKEN_SECRET: secretField('Signs the delivery of audit entries to keys'),

@@ -26,7 +26,7 @@ export const textRules: TextRule[] = [
   {
     reason: 'console belongs to commands; processes log through packages/service/src/telemetry/log.ts',
     pattern: /\bconsole\.(log|error|warn|info)\b/,
-    allowedIn: at(/^infra\/|\/(cli|bootstrap|command|write-[a-z-]+)\.ts$/),
+    allowedIn: at(/^infra\/|\/(cli|bootstrap|command|staff-command|write-[a-z-]+)\.ts$/),
   },
   {
     reason: 'a queue is opened in workflow alone',

@@ -1,0 +1,104 @@
+import { parseArgs } from 'node:util';
+import { idSchema, type Mode } from '@drydock/contracts/platform/values';
+import { subjectPaths } from '@drydock/contracts/platform/workflows';
+import { pgDatabase } from '@drydock/service/database/pg-database';
+import { poolConfig } from '@drydock/service/database/pool';
+import type { Database, Sql } from '@drydock/service/database/sql';
+import { audit } from '@drydock/service/effects/audit';
+import { runCommand } from '@drydock/service/process/run-command';
+import { Pool } from 'pg';
+import { viewColumns, viewWorkflow, type WorkflowRow } from '../store/read-workflow';
+import { abandonWorkflow, isUnfinished, retryWorkflow } from '../store/workflow-states';
+
+const usage = `usage: command.js parked       lists the workflows that wait for staff, of all organisations, oldest first
+       command.js retry ID     has one go on at the step where it stopped
+       command.js abandon ID   ends one as failed; its resource is unlocked as it is`;
+
+/** Of more than these the oldest are shown: they share one cause, most likely. */
+const listedMax = 200;
+
+interface Parked extends WorkflowRow {
+  org_id: string;
+  mode: Mode;
+  /** The cause, which customers are not told. */
+  error_internal: string | null;
+}
+
+/**
+ * What staff do with work that waits for them, from beside a service's database. The API shows each key its own organisation's work and nothing else, so
+ * a list over all organisations is for whoever may read the database. `leaves`: as for `abandonWorkflow`.
+ */
+export function runStaffCommand(
+  service: string,
+  readCommandConfig: () => { DATABASE_URL: string },
+  leaves: Readonly<Record<string, string>> = {},
+): void {
+  runCommand(async () => {
+    const { positionals, values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
+    if (values.help) {
+      console.log(usage);
+      return 0;
+    }
+    const [verb, id, ...more] = positionals;
+    const parsed = idSchema.safeParse(id);
+    const decision = verb === 'retry' || verb === 'abandon' ? verb : undefined;
+    const isUnderstood = decision === undefined ? verb === 'parked' && id === undefined : parsed.success && more.length === 0;
+    if (!isUnderstood) {
+      console.error(usage);
+      return 2;
+    }
+    const { DATABASE_URL } = readCommandConfig();
+    const pool = new Pool(poolConfig(DATABASE_URL, { max: 1, applicationName: `${service}-command` }));
+    try {
+      const database = pgDatabase(pool);
+      if (decision === undefined) for (const found of await listParked(database.sql())) console.log(describe(found));
+      else console.log(await decide(database, decision, { id: parsed.data ?? '', leaves }));
+      return 0;
+    } finally {
+      await pool.end();
+    }
+  });
+}
+
+const parkedColumns = `${viewColumns}, org_id, mode, error_internal`;
+
+const listParked = (sql: Sql): Promise<Parked[]> =>
+  sql.query(`SELECT ${parkedColumns} FROM workflow WHERE ${isUnfinished} AND status = 'needs_attention' ORDER BY id LIMIT ${listedMax}`);
+
+/** A retry or an end is done by a worker, which finds it within its sweep: the command needs no queue. */
+async function decide<Tx>(
+  database: Database<Tx>,
+  decision: 'retry' | 'abandon',
+  { id, leaves }: { id: string; leaves: Readonly<Record<string, string>> },
+): Promise<string> {
+  return database.transaction(async (tx) => {
+    const sql = database.sql(tx);
+    const [found] = await sql.query<Parked>(`SELECT ${parkedColumns} FROM workflow WHERE id = $1::uuid`, [id]);
+    if (found === undefined) throw new Error(`This database has no workflow ${id}. Ask each service's: command.js parked`);
+    if (decision === 'retry') await retryWorkflow(sql, id);
+    else await abandonWorkflow(sql, id, leaves[found.kind]);
+    const { org_id: orgId, mode } = found;
+    await audit(sql, { orgId, mode, actorKeyId: null, action: `workflow.${decision}`, target: subjectOf(found), workflowId: id });
+    return `${decision}: a worker takes it up now`;
+  });
+}
+
+const isSubject = (type: string): type is keyof typeof subjectPaths => Object.hasOwn(subjectPaths, type);
+
+/** The path of what it is done to. The platform's own work has none. */
+const subjectOf = ({ subject_type: type, subject_id: id }: WorkflowRow): string =>
+  isSubject(type) ? subjectPaths[type] + id : `${type} ${id}`;
+
+/** Lines of plain text, of which the first alone has no indent. A provider's words may hold anything. */
+function describe(row: Parked): string {
+  const { steps, error, findings } = viewWorkflow(row);
+  const stopped = steps.find(({ status }) => status === 'failed') ?? steps.find(({ status }) => status === 'running');
+  const lines = [
+    `${row.id}  ${row.kind}  ${row.mode}  organisation ${row.org_id}`,
+    `  ${subjectOf(row)}, at ${stopped?.name ?? 'its end'} since ${stopped?.finished_at ?? row.created_at.toISOString()}`,
+    `  ${error?.code ?? 'step_failed'}: ${error?.detail ?? ''}`,
+    ...(row.error_internal === null ? [] : [`  cause: ${row.error_internal}`]),
+    ...findings.map(({ code, detail }) => `  ${code}: ${detail}`),
+  ];
+  return lines.map((line) => line.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')).join('\n');
+}
