@@ -110,7 +110,7 @@ interface Expected {
  * everything is then switched back.
  */
 export async function assertServes(context: WorkContext, step: Step, platform: SitePlatform, expected: Expected): Promise<void> {
-  const probe = await probeRestored(context, step, platform, expected.failsOnPurpose);
+  const probe = await probeRestored(context, step, platform, expected);
   const failed = failedOf(probe, expected.answer);
   if (failed.length > 0) throw probeFailed(probe, failed, expected.answer);
 }
@@ -123,19 +123,24 @@ export async function assertRebuilt(
   context: WorkContext,
   step: Step,
   platform: SitePlatform,
-  { answer, failsOnPurpose }: Expected,
+  expected: Expected,
 ): Promise<{ serves: boolean }> {
-  const probe = await probeRestored(context, step, platform, failsOnPurpose);
-  const failed = failedOf(probe, answer).filter((part) => part === 'SQL');
-  if (failed.length > 0) throw probeFailed(probe, failed, answer);
+  const probe = await probeRestored(context, step, platform, expected);
+  const failed = failedOf(probe, expected.answer).filter((part) => part === 'SQL');
+  if (failed.length > 0) throw probeFailed(probe, failed, expected.answer);
   return { serves: serves(probe) };
 }
 
-async function probeRestored(context: WorkContext, step: Step, platform: SitePlatform, failsOnPurpose: boolean): Promise<Probe> {
+async function probeRestored(
+  context: WorkContext,
+  step: Step,
+  platform: SitePlatform,
+  { failsOnPurpose, answer }: Expected,
+): Promise<Probe> {
   if (failsOnPurpose) throw fail('restore_probe_failed', { internal: 'the sandbox site asked for it by its name' });
   // A pause may have outlasted the freeze; the step that follows thaws.
   if (step.attempt > 1) await hostOf(context.siteHosts, platform).freeze(refOf(step), probeFreezeMs, fencedCall(step));
-  return askSite(context, step, platform, whileFrozen);
+  return askSite(context, step, platform, whileFrozen, answer);
 }
 
 /** Longer than one probe and the pause before the next one. */

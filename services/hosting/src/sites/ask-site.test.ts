@@ -11,6 +11,7 @@ const [lateHttp, lateSql] = [
   { ...good, httpStatus: 0 },
   { ...good, isSqlOk: false, isSqlAnswered: false },
 ];
+const busyHttp: Probe = { ...good, httpStatus: 503 };
 const [brokenPage, refusedSql] = [
   { ...good, httpStatus: 500 },
   { ...good, isSqlOk: false },
@@ -57,15 +58,19 @@ async function askedBy(
 }
 
 describe.each([createSiteWorkflow, restoreBackupWorkflow])('the probe of $kind', (workflow) => {
-  it.each([lateHttp, lateSql])('waits for an answer that does not come, and does not count it as a failure', async (probe) => {
-    expect((await askedBy(workflow, probe, 1)).thrown).toBeInstanceOf(StepWait);
-    expect((await askedBy(workflow, probe, 10)).thrown).toBeInstanceOf(StepWait);
-  });
+  it.each([lateHttp, lateSql, busyHttp])(
+    'waits where no answer comes, or one of a moment, and does not count it as a failure',
+    async (probe) => {
+      expect((await askedBy(workflow, probe, 1)).thrown).toBeInstanceOf(StepWait);
+      expect((await askedBy(workflow, probe, 10)).thrown).toBeInstanceOf(StepWait);
+    },
+  );
 
   it.each([
     [lateHttp, 'HTTP: no answer; SQL: works'],
     [lateSql, 'HTTP: 200; SQL: no answer'],
-  ])('gives up in the end, and says which of the two did not answer', async (probe, outcome) => {
+    [busyHttp, 'HTTP: 503; SQL: works'],
+  ])('gives up in the end, and says what each of the two did', async (probe, outcome) => {
     const { thrown } = await askedBy(workflow, probe, 30);
     expect(thrown).toBeInstanceOf(StepFailure);
     expect((thrown as StepFailure).problem.detail).toContain(outcome);
@@ -92,6 +97,7 @@ describe.each([restoreBackupWorkflow, restoreOffsiteWorkflow])('the probe of $ki
   it.each([
     [brokenPage, failed],
     [refusedSql, failed],
+    [busyHttp, failed],
     [{ ...good, httpStatus: 404 }, worked],
     [good, failed],
   ])('takes an answer that is not worse', async (probe, answer) => {

@@ -2,7 +2,7 @@ import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { retryLater } from '@drydock/workflow/definition/step-error';
 import { hostOf, type Probe } from '../providers/site-host';
-import { type RecordedAnswer, recordOf, serves } from './probe.rules';
+import { isForTheMoment, noAnswer, type RecordedAnswer, recordOf, serves } from './probe.rules';
 import { refOf, type WorkContext } from './work';
 
 /** Patience with a site that does not answer. Tries count every start of the step. */
@@ -31,18 +31,20 @@ export async function askForRecord(
 }
 
 /**
- * Asks a site over HTTP and SQL, as a step of its own. Where one of the two does not answer at all, the machine may only be busy: the step is
- * run again later, until its patience is over. An answer is an answer, however bad, and is returned at once.
+ * Asks a site over HTTP and SQL, as a step of its own. Where one of the two does not answer at all, or HTTP says 503, the machine may only be busy:
+ * the step is run again later, until its patience is over. Any other answer is returned at once, however bad, and so is a 503 of a site whose
+ * backup has a server error on record.
  */
 export async function askSite(
   context: WorkContext,
   step: StepContext<unknown, unknown>,
   platform: SitePlatform,
   { triesMax, pauseSecondsMax }: Patience,
+  recorded: RecordedAnswer = noAnswer,
 ): Promise<Probe> {
   const probe = await hostOf(context.siteHosts, platform).probe(refOf(step), fencedCall(step));
-  if (isAnswered(probe) || step.attempt >= triesMax) return probe;
-  step.log.warn({ internal: outcomeOf(probe), attempt: step.attempt, tries_max: triesMax }, 'the site does not answer yet');
+  if ((isAnswered(probe) && !isForTheMoment(probe, recorded)) || step.attempt >= triesMax) return probe;
+  step.log.warn({ internal: outcomeOf(probe), attempt: step.attempt, tries_max: triesMax }, 'the site does not serve yet');
   throw retryLater({ seconds: Math.min(step.attempt, pauseSecondsMax) });
 }
 

@@ -34,6 +34,9 @@ export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: R
   return [...(isPageAllowed ? [] : ['HTTP' as const]), ...(isSqlAllowed ? [] : ['SQL' as const])];
 }
 
+/** 503 is said of a moment: by a site host that is busy, too. A site that failed when it was backed up may mean it for good. */
+export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean => httpStatus === 503 && !failedHttp(recorded);
+
 const failedHttp = ({ httpStatus }: RecordedAnswer): boolean => httpStatus !== null && !isGoodPage(httpStatus);
 
 /** For people, in the words of a probe's outcome. */

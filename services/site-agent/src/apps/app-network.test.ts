@@ -80,15 +80,14 @@ describe('the network of an application', () => {
   });
 
   it('has no port of the machine to take', async () => {
+    const ports = await Promise.all(Array.from({ length: 20 }, () => listen(createServer(greeting), '0.0.0.0')));
+    // What the machine's own server has is free in there: it is another network.
     const taken = await inApp(`const taken = [];
-      for (let port = 30000; port < 30400; port += 1) await new Promise((next) => {
+      for (const port of ${JSON.stringify(ports)}) await new Promise((next) => {
         net.createServer().listen(port, '0.0.0.0', () => { taken.push(port); next(); }).on('error', next);
       });
       return taken`);
-    const ours = (taken as number[]).slice(0, 20).map((port) => createServer().listen(port));
-    servers.push(...ours);
-    const listening = await Promise.allSettled(ours.map((server) => once(server, 'listening')));
-    expect(listening.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 'fulfilled'));
+    expect(taken).toEqual(ports);
   });
 
   it('shows nothing of the machine in /proc/net', async () => {
