@@ -45,7 +45,6 @@ export interface GatewayLimits {
   failedLookUpsMax: number;
   /** Pages that are being sent; they need no key. */
   pagesMax: number;
-  drainMs: number;
   upstream: UpstreamLimits;
 }
 
@@ -59,7 +58,6 @@ export const gatewayLimits: GatewayLimits = {
   lookUpsMax: 64,
   failedLookUpsMax: 100,
   pagesMax: 64,
-  drainMs: 1_000,
   upstream: upstreamLimits,
 };
 
@@ -120,7 +118,7 @@ export function composeGateway({ config, log, limits: given = {}, endpoints = al
     listen: (port, host) => listen(server, port, host),
     close: async () => {
       closing.abort();
-      await drainServer(server, limits.drainMs);
+      await drainServer(server, config.drainMs);
       await closeConnections(upstreams, store);
     },
     get inFlight() {
@@ -147,9 +145,6 @@ function createUpstreams(config: GatewayConfig, log: Log, limits: UpstreamLimits
   return upstreams;
 }
 
-/** As long as a check may take; what is still unanswered then must not keep a connection. */
-const probeMs = 1_000;
-
 /** Without keys nobody is known and nothing is answered. Without another service the rest goes on, so that it is told and decides nothing. */
 const readyChecks = ({ keys, ...others }: Upstreams): { needed: ReadyChecks; informative: ReadyChecks } => ({
   needed: probesOf([keys]),
@@ -157,16 +152,7 @@ const readyChecks = ({ keys, ...others }: Upstreams): { needed: ReadyChecks; inf
 });
 
 const probesOf = (upstreams: readonly Upstream[]): ReadyChecks =>
-  Object.fromEntries(
-    upstreams.map(({ name, pool }) => {
-      const probe = async (): Promise<void> => {
-        const response = await pool.request({ method: 'GET', path: '/readyz', signal: AbortSignal.timeout(scaled(probeMs)) });
-        await response.body.dump();
-        if (response.statusCode !== 200) throw new Error(`${name} answered ${response.statusCode}`);
-      };
-      return [name, shareRuns(probe)];
-    }),
-  );
+  Object.fromEntries(upstreams.map(({ name, replicas }) => [name, shareRuns(() => replicas.probe())]));
 
 /** Whoever asks while it runs gets what the others get: /readyz needs no key, and must not be a way to keep the services' connections busy. */
 function shareRuns(run: () => Promise<void>): () => Promise<void> {

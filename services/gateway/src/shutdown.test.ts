@@ -6,7 +6,7 @@ const workflowPath = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/workflows/0
 
 describe('a gateway that is told to go under load (A14)', () => {
   it('answers every request it took, resets none, and closes the connections it answered on', async () => {
-    const bench = await startBench({ limits: { drainMs: 1_000 } });
+    const bench = await startBench({ config: { drainMs: 1_000 } });
     const { token } = bench.register();
     bench.hosting.answer = (request, response) => {
       if (request.url?.endsWith('/events')) response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();

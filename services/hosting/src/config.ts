@@ -1,5 +1,5 @@
 import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { processFields, queueFields, secretField, serviceFields, urlField, workerFields } from '@drydock/service/process/config-fields';
+import { apiFields, processFields, queueFields, secretField, serviceFields, urlField, workerFields } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 import { faultOfSshHost } from './providers/ssh/ssh-config';
 
@@ -105,6 +105,7 @@ const spoolFields = {
 /** The API opens no archive and has no key to one; by what it has here it can look, and neither change nor remove. */
 export const serverShape = {
   ...serviceFields('hosting'),
+  ...apiFields,
   QUEUE_URL: queueFields.QUEUE_URL,
   ...siteFields,
   ...askSiteHost,
