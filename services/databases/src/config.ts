@@ -1,5 +1,13 @@
 import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { apiFields, processFields, queueFields, secretField, serviceFields, urlField, workerFields } from '@drydock/service/process/config-fields';
+import {
+  apiFields,
+  processFields,
+  queueFields,
+  secretField,
+  serviceFields,
+  urlField,
+  workerFields,
+} from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
 const hostFields = { DATABASE_HOST_URL: urlField('Where the database-host process takes control calls') };

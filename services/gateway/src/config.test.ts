@@ -30,14 +30,20 @@ describe('the settings', () => {
     expect(read.upstreams.keys.urls).toEqual(['http://keys-1:1', 'http://keys-2:1']);
   });
 
-  it.each(['keys', ',', 'http://keys:1,keys', 'ftp://keys', 'http://keys:1/base', 'http://keys:1?a=b', 'http://user:word@keys:1', 'http://keys:1:2'])(
-    'a service that listens at %s is refused by the name of its setting, and the value is not repeated',
-    (url) => {
-      const read = () => readGatewayConfig({ ...least, KEYS_URL: url });
-      expect(read).toThrow(/KEYS_URL is not valid \(must be http:\/\/host:port/);
-      expect(read).not.toThrow(/word/);
-    },
-  );
+  it.each([
+    'keys',
+    ',',
+    'http://keys:1,keys',
+    'ftp://keys',
+    'http://keys:1/base',
+    'http://keys:1?a=b',
+    'http://user:word@keys:1',
+    'http://keys:1:2',
+  ])('a service that listens at %s is refused by the name of its setting, and the value is not repeated', (url) => {
+    const read = () => readGatewayConfig({ ...least, KEYS_URL: url });
+    expect(read).toThrow(/KEYS_URL is not valid \(must be http:\/\/host:port/);
+    expect(read).not.toThrow(/word/);
+  });
 
   it('all stand in .env.example, with what they are for', () => {
     expect(readFileSync(path.join(__dirname, '../.env.example'), 'utf8')).toBe(envExample(configShape));

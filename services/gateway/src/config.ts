@@ -16,7 +16,10 @@ const entriesOf = (list: string): string[] =>
 const urlsField = (description: string) =>
   z
     .string()
-    .refine((list) => entriesOf(list).length > 0 && entriesOf(list).every(isOrigin), 'must be http://host:port or https://host:port, without a path')
+    .refine(
+      (list) => entriesOf(list).length > 0 && entriesOf(list).every(isOrigin),
+      'must be http://host:port or https://host:port, without a path',
+    )
     .meta({ description: `${description}; several with commas between them are processes of it that stand in for each other` });
 const upstreamUrls = (name: ServiceName) => urlsField(`Where ${name} listens; without it its endpoints answer 503`).optional();
 

@@ -1,4 +1,4 @@
-import http from 'node:http';
+import type http from 'node:http';
 import { closeServer, createHttpServer, listen } from '@drydock/service/http/http-server';
 import { until } from '@drydock/testing/wait';
 import { type Answering, type Bench, startBench, startService, type TestKey, type TestService } from '../test/fixture';

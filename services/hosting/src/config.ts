@@ -1,5 +1,13 @@
 import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { apiFields, processFields, queueFields, secretField, serviceFields, urlField, workerFields } from '@drydock/service/process/config-fields';
+import {
+  apiFields,
+  processFields,
+  queueFields,
+  secretField,
+  serviceFields,
+  urlField,
+  workerFields,
+} from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 import { faultOfSshHost } from './providers/ssh/ssh-config';
 

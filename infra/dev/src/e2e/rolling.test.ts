@@ -13,11 +13,13 @@ import { type TestPostgres, testPostgres } from '@drydock/postgres/testing/postg
 import { findFreePort } from '@drydock/process/free-port';
 import { timeoutScale } from '@drydock/service/testing/service-api';
 import { newSecret } from '@drydock/testing/secret';
-import { until } from '@drydock/testing/wait';
+import { InvariantViolated, until } from '@drydock/testing/wait';
 import { z } from 'zod';
 import { inRepo } from '../dev-config';
 
 jest.setTimeout(600_000);
+
+const logLineSchema = z.looseObject({ msg: z.string(), phase: z.string().optional(), outcome: z.string().optional() });
 
 /** A process at one address, which it has again after a restart. */
 class Rolled {
@@ -26,6 +28,7 @@ class Rolled {
   private readonly environment: Readonly<Record<string, string>>;
   private readonly port: number;
   private child: ReturnType<typeof spawn> | undefined;
+  private phases: string[] = [];
 
   constructor(program: string, port: number, environment: Readonly<Record<string, string>>) {
     this.program = program;
@@ -38,22 +41,27 @@ class Rolled {
     const env = { PATH: process.env['PATH'], ...timeoutScale(), ...this.environment, PORT: String(this.port) };
     const child = spawn(process.execPath, ['--enable-source-maps', inRepo(this.program)], { env, stdio: ['ignore', 'pipe', 'inherit'] });
     this.child = child;
-    for await (const line of createInterface({ input: child.stdout })) {
-      if (JSON.parse(line).msg !== 'listening') continue;
-      child.stdout.resume();
-      return;
-    }
-    throw new Error(`${this.program} ended before it listened`);
+    let isListening = false;
+    this.phases = [];
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const { msg, phase, outcome } = logLineSchema.parse(JSON.parse(line));
+      if (msg === 'listening') isListening = true;
+      if (phase !== undefined) this.phases.push(`${phase} ${outcome}`);
+    });
+    await until(() => {
+      if (child.exitCode !== null) throw new InvariantViolated(`${this.program} ended before it listened`);
+      return isListening;
+    });
   }
 
-  /** Resolves with its exit code or the signal that ended it. */
-  async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<unknown> {
+  /** Resolves with its exit code or the signal that ended it, and what it closed first. */
+  async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<unknown[]> {
     const { child } = this;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return undefined;
-    const exit = once(child, 'exit');
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return [];
+    const gone = once(child, 'close');
     child.kill(signal);
-    const [code, by] = await exit;
-    return code ?? by;
+    const [code, by] = await gone;
+    return [code ?? by, ...this.phases.slice(0, 1)];
   }
 }
 
@@ -208,21 +216,33 @@ async function roll(processes: readonly Rolled[], load: Load): Promise<unknown[]
 test('two processes of a service restart in turn behind a gateway, and no request fails', async () => {
   const load = startLoad(gateways[0]?.url ?? '');
   const ends = await roll(keys, load);
-  expect([await load.end(), ends]).toEqual([[], [0, 0]]);
+  expect([await load.end(), ends]).toEqual([
+    [],
+    [
+      [0, 'drain closed'],
+      [0, 'drain closed'],
+    ],
+  ]);
 });
 
 test('two gateways restart in turn behind a listener, and no request fails', async () => {
   const balancer = await startBalancer(gateways.map(({ url }) => url));
   const load = startLoad(balancer.url);
   const ends = await roll(gateways, load);
-  expect([await load.end(), ends]).toEqual([[], [0, 0]]);
+  expect([await load.end(), ends]).toEqual([
+    [],
+    [
+      [0, 'gateway closed'],
+      [0, 'gateway closed'],
+    ],
+  ]);
   balancer.close();
 });
 
 test('a process that is killed fails at most the writes it had that are not safe to repeat', async () => {
   const load = startLoad(gateways[0]?.url ?? '');
   await load.more(someRequests);
-  expect(await keys[0]?.end('SIGKILL')).toBe('SIGKILL');
+  expect(await keys[0]?.end('SIGKILL')).toEqual(['SIGKILL']);
   await load.more(someRequests);
   await keys[0]?.start();
   await load.more(someRequests);

@@ -59,7 +59,10 @@ export const serviceFields = (serviceName: string) => ({
 export type ServiceConfig = ConfigOf<ReturnType<typeof serviceFields>>;
 
 /** Every API of a service. */
-export const apiFields = drainField(0, 'How long it waits, at its end, for the gateways to go to another process of the service; ends as soon as all have');
+export const apiFields = drainField(
+  0,
+  'How long it waits, at its end, for the gateways to go to another process of the service; ends as soon as all have',
+);
 
 /** Every worker, and every service that starts workflows. */
 export const queueFields = {
