@@ -23,12 +23,14 @@ export interface ForwardOptions {
   log: Log;
   /** Aborted once the gateway is going: event streams end, other answers close their connections. */
   closing: AbortSignal;
+  /** Aborted once it has drained: event streams that were opened meanwhile end. */
+  drained: AbortSignal;
 }
 
 export type Forward = (exchange: Exchange, match: RouteMatch, caller: Caller, body: Buffer) => Promise<void>;
 
 /** Builds the upstream's request from nothing: no header of the client is copied but the few that are part of the contract. */
-export function createForward({ upstreams, log, closing }: ForwardOptions): Forward {
+export function createForward({ upstreams, log, closing, drained }: ForwardOptions): Forward {
   return async (exchange, match, caller, body) => {
     const { endpoint } = match.route;
     const upstream = upstreams[endpoint.service];
@@ -40,7 +42,7 @@ export function createForward({ upstreams, log, closing }: ForwardOptions): Forw
       upstream.replicas.run((replica, leftMs) => {
         // Built anew for each attempt: its token works once.
         const options = { ...upstreamRequest(upstream, { exchange, match, path, caller, body }), headersTimeout: leftMs };
-        return relayAnswer({ replica, options, exchange, closing, isStream: match.route.isStream });
+        return relayAnswer({ replica, options, exchange, closing, drained, isStream: match.route.isStream });
       }, isSafe);
     const outcome = await upstream.guard(call, endpoint.method === 'GET' ? undefined : explainLostWrite);
     if (outcome === 'key_refused') throw problem('unauthenticated', { internal: 'revoked while the call was on its way' });

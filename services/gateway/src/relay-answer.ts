@@ -26,6 +26,8 @@ export interface Relay {
   options: Dispatcher.DispatchOptions;
   exchange: Exchange;
   closing: AbortSignal;
+  /** Aborted when the gateway has drained. */
+  drained: AbortSignal;
   /** Its head goes out before its first event, and it ends when the gateway goes. */
   isStream: boolean;
 }
@@ -45,13 +47,15 @@ export const relayAnswer = (relay: Relay): Promise<RelayOutcome> =>
     answer.pool.dispatch(options, answer);
   });
 
-function endWithGateway({ closing, exchange: { response } }: Relay, answer: RelayedAnswer): void {
+function endWithGateway({ closing, drained, exchange: { response } }: Relay, answer: RelayedAnswer): void {
+  // One that is opened while the gateway drains may last until it has.
+  const end = closing.aborted ? drained : closing;
   const endStream = (): void => {
     answer.leave('relayed');
     response.end();
   };
-  closing.addEventListener('abort', endStream, { once: true });
-  response.once('close', () => closing.removeEventListener('abort', endStream));
+  end.addEventListener('abort', endStream, { once: true });
+  response.once('close', () => end.removeEventListener('abort', endStream));
 }
 
 /** What undici tells of one answer. A class and no closures: there is one for every request. */

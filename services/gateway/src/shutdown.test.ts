@@ -46,4 +46,14 @@ describe('a gateway that is told to go under load (A14)', () => {
     expect(Date.now() - startedMs).toBeLessThan(25_000);
     agent.destroy();
   });
+
+  it('ends the streams that are opened while it drains when it has', async () => {
+    const bench = await startBench({ config: { drainMs: 2_000 } });
+    const { token } = bench.register();
+    bench.hosting.answer = (_request, response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+    const closed = bench.close();
+    const watching = await fetch(bench.url + workflowPath, { headers: { authorization: `Bearer ${token}` } });
+    expect([watching.status, watching.headers.get('connection'), await watching.text()]).toEqual([200, 'close', '']);
+    await closed;
+  });
 });
