@@ -6,14 +6,18 @@ import { type Answering, type Bench, startBench, startService, type TestKey, typ
 let other: TestService;
 let bench: Bench;
 let key: TestKey;
+/** What one test has opened beside them. */
+let opened: Array<() => Promise<void>>;
 beforeEach(async () => {
   other = await startService('hosting');
   bench = await startBench({ hostingUrls: [other.url] });
   key = bench.register();
+  opened = [];
 });
 afterEach(async () => {
   await bench.close();
   await other.close();
+  for (const close of opened) await close();
 });
 
 const call = (method: 'GET' | 'POST', headers: Record<string, string> = {}) =>
@@ -84,6 +88,7 @@ it('a process that says it ends gets nothing any more, and none of our connectio
   });
   const { url } = await listen(ending, 0);
   const own = await startBench({ hostingUrls: [url] });
+  opened.push(own.close, () => closeServer(ending));
   const { token } = own.register();
   const ask = async () => (await fetch(`${own.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status;
   // Three connections that are idle afterwards.
@@ -97,8 +102,6 @@ it('a process that says it ends gets nothing any more, and none of our connectio
   expect(statuses).toEqual(statuses.map(() => 200));
   expect(asked).toBeLessThanOrEqual(4);
   await until(async () => (await new Promise<number>((resolve) => ending.getConnections((_error, count) => resolve(count)))) === 0);
-  await own.close();
-  await closeServer(ending);
 });
 
 it('ready is a service of which one process is', async () => {
