@@ -268,7 +268,8 @@ const anchors = {
     cap_drop: ['ALL'],
     logging: '*logging',
   },
-  program: { '<<': '*image', restart: 'unless-stopped', stop_grace_period: '30s', ...usualLimits },
+  // DRAIN_SECONDS and 25 s for what is under way.
+  program: { '<<': '*image', restart: 'unless-stopped', stop_grace_period: '40s', ...usualLimits },
   job: { '<<': '*image', restart: 'no', mem_limit: '256m', cpus: 1, pids_limit: 128, healthcheck: { disable: true } },
   migration: {
     '<<': '*job',

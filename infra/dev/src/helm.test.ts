@@ -160,6 +160,7 @@ const containerSchema = z.looseObject({
 });
 const podSchema = z.looseObject({
   automountServiceAccountToken: z.boolean(),
+  terminationGracePeriodSeconds: z.number().optional(),
   securityContext: z.looseObject({}),
   containers: z.array(containerSchema),
   initContainers: z.array(containerSchema).default([]),
@@ -210,6 +211,16 @@ itWith('a process gets the variables that docker-compose.yml gives it, and its o
     const given = Object.fromEntries(wanted.filter(([name, value]) => value !== '' && name !== 'OTEL_EXPORTER_PROMETHEUS_HOST'));
     for (const [name, value] of Object.entries(moved)) if (name in given) given[name] = value;
     expect([metadata.name, env]).toEqual([metadata.name, given]);
+  }
+});
+
+itWith('a pod has the time to drain, and then to finish what is under way', async () => {
+  const manifests = await render(...example('least-values.yaml'), '--set-string', 'settings.DRAIN_SECONDS=20');
+  for (const { metadata, spec } of manifests.filter(({ kind }) => kind === 'Deployment')) {
+    const { terminationGracePeriodSeconds, containers } = workloadSchema.parse(spec).template.spec;
+    const given = containers.flatMap(({ env }) => env.filter(({ name }) => name === 'DRAIN_SECONDS').map(({ value }) => value));
+    const isApi = processes[metadata.name]?.role === 'api';
+    expect([metadata.name, terminationGracePeriodSeconds, given]).toEqual([metadata.name, 60, isApi ? ['20'] : []]);
   }
 });
 

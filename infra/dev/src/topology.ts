@@ -6,6 +6,7 @@ import {
   buckets,
   computeTargets,
   databaseUrl,
+  drainTime,
   embeddedOr,
   hostingEnvironment,
   keysUrl,
@@ -199,7 +200,7 @@ const services: readonly ProcessPlan[] = [
     database: 'keys',
     network: 'control',
     memoryMb: 512,
-    environment: (place) => ({ ...keysUrl(place), ...webhookReceivers(place) }),
+    environment: (place) => ({ ...keysUrl(place), ...drainTime(place), ...webhookReceivers(place) }),
     // It takes the audit entries of every other service.
     secrets: (place) => ({
       ...serviceSecrets('keys', place),
@@ -232,6 +233,7 @@ const services: readonly ProcessPlan[] = [
     memoryMb: 512,
     environment: (place) => ({
       ...hostingEnvironment(place),
+      ...drainTime(place),
       // Nobody's name servers know the demo's domains.
       DOMAIN_PROOF: place.isEmbedded ? 'skipped' : place.setting('DOMAIN_PROOF', 'required'),
     }),
@@ -281,7 +283,7 @@ const services: readonly ProcessPlan[] = [
     database: 'compute',
     network: 'control',
     memoryMb: 512,
-    environment: keysUrl,
+    environment: (place) => ({ ...keysUrl(place), ...drainTime(place) }),
     secrets: (place) => ({
       ...queuedSecrets('compute', place),
       COMPUTE_READER_TARGETS: embeddedOr(place, computeTargets(place, 'live', 'reader')),
@@ -312,7 +314,7 @@ const services: readonly ProcessPlan[] = [
     database: 'agency',
     network: 'control',
     memoryMb: 512,
-    environment: keysUrl,
+    environment: (place) => ({ ...keysUrl(place), ...drainTime(place) }),
     secrets: (place) => serviceSecrets('agency', place),
   },
   {
@@ -323,7 +325,7 @@ const services: readonly ProcessPlan[] = [
     database: 'databases',
     network: 'control',
     memoryMb: 512,
-    environment: (place) => ({ ...keysUrl(place), DATABASE_HOST_URL: urlOf(place, 'database-host') }),
+    environment: (place) => ({ ...keysUrl(place), ...drainTime(place), DATABASE_HOST_URL: urlOf(place, 'database-host') }),
     secrets: (place) => ({ ...queuedSecrets('databases', place), DATABASE_HOST_READER_SECRET: place.derive('database-host:reader') }),
   },
   {
@@ -356,6 +358,7 @@ const services: readonly ProcessPlan[] = [
     memoryMb: 512,
     environment: (place) => ({
       ...Object.fromEntries(servicesWithDatabase.map((service) => [`${service.toUpperCase()}_URL`, urlOf(place, service)])),
+      ...drainTime(place),
       DRYDOCK_RATE_LIMIT_SCALE: place.setting('DRYDOCK_RATE_LIMIT_SCALE', '1'),
       TRUSTED_PROXIES: place.setting('TRUSTED_PROXIES'),
     }),

@@ -1,11 +1,12 @@
 import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { databaseFields, processFields, queueFields, serviceFields, workerFields } from '@drydock/service/process/config-fields';
+import { apiFields, databaseFields, processFields, queueFields, serviceFields, workerFields } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 import { targetsField } from './config-targets';
 
 /** The API looks at machines and never changes one: its tokens are such as cannot. */
 export const serverShape = {
   ...serviceFields('compute'),
+  ...apiFields,
   QUEUE_URL: queueFields.QUEUE_URL,
   COMPUTE_READER_TARGETS: targetsField("JSON: the worker's COMPUTE_TARGETS, each with a token that can only read"),
   SANDBOX_COMPUTE_READER_TARGETS: targetsField('JSON: the same for the sandbox; emulators, never a real provider'),

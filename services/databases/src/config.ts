@@ -1,5 +1,6 @@
 import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
 import {
+  apiFields,
   databaseFields,
   processFields,
   queueFields,
@@ -15,6 +16,7 @@ const hostFields = { DATABASE_HOST_URL: urlField('Where the database-host proces
 /** The API opens no archive and has no key to one; it asks the host, which takes no change by its secret. */
 export const serverShape = {
   ...serviceFields('databases'),
+  ...apiFields,
   QUEUE_URL: queueFields.QUEUE_URL,
   ...hostFields,
   DATABASES_PER_ORGANISATION: z.coerce

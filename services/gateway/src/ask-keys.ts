@@ -5,6 +5,7 @@ import { scaled } from '@drydock/process/time-out-scale';
 import { signInternalToken } from '@drydock/service/access/internal-token';
 import { networksOf } from './address';
 import type { Verified } from './authenticate';
+import { requestOf } from './replicas';
 import type { Upstream } from './upstream';
 
 const verifyPath = '/internal/verify';
@@ -17,25 +18,22 @@ export const createAskKeys =
   (token: string, traceparent?: string): Promise<Verified> =>
     keys.guard(async () => {
       const body = Buffer.from(JSON.stringify({ token }));
-      const bound = { requestId: randomUUID(), method: 'POST', path: verifyPath, body };
-      const internalToken = signInternalToken(keys.key, { issuer: 'gateway', audience: 'keys' }, bound);
-      const response = await keys.pool.request({
-        method: 'POST',
-        path: verifyPath,
-        headers: {
+      const signal = AbortSignal.timeout(scaled(verifyMs));
+      const { status, text } = await keys.replicas.run((replica) => {
+        const bound = { requestId: randomUUID(), method: 'POST', path: verifyPath, body };
+        const internalToken = signInternalToken(keys.key, { issuer: 'gateway', audience: 'keys' }, bound);
+        const headers = {
           authorization: `Bearer ${internalToken}`,
           'content-type': 'application/json',
           ...(traceparent === undefined ? {} : { traceparent }),
-        },
-        body,
-        signal: AbortSignal.timeout(scaled(verifyMs)),
-      });
-      const text = await response.body.text();
-      if (response.statusCode !== 200) {
+        };
+        return requestOf(replica, { method: 'POST', path: verifyPath, headers, body, signal });
+      }, true);
+      if (status !== 200) {
         throw problem('dependency_unavailable', {
           extra: { dependency: 'keys' },
           retryAfterSeconds: 5,
-          internal: `keys answered ${response.statusCode} to a verification`,
+          internal: `keys answered ${status} to a verification`,
         });
       }
       const verification = verificationSchema.parse(JSON.parse(text));

@@ -1,10 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import type { Server } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { EndpointDefinition, ServiceName } from '@drydock/contracts/platform/endpoint';
 import { endpoints as allEndpoints } from '@drydock/contracts/platform/endpoints';
 import { scaled } from '@drydock/process/time-out-scale';
 import { createShares, type Shares } from '@drydock/service/access/shares';
-import { listen } from '@drydock/service/http/http-server';
+import { closeServer, listen } from '@drydock/service/http/http-server';
 import { streamLimits, streamShares } from '@drydock/service/http/stream';
 import type { ReadyChecks } from '@drydock/service/process/health';
 import type { Log } from '@drydock/service/telemetry/log';
@@ -16,7 +17,7 @@ import { createAuthenticate } from './authenticate';
 import type { GatewayConfig } from './config';
 import { createFailureThrottle } from './failure-throttle';
 import { createForward } from './forward';
-import { createGatewayServer, drainServer } from './gateway-server';
+import { createGatewayServer } from './gateway-server';
 import { createLimit } from './limit';
 import { createPipeline } from './pipeline';
 import { createCallerShares, createPlaces } from './places';
@@ -45,7 +46,6 @@ export interface GatewayLimits {
   failedLookUpsMax: number;
   /** Pages that are being sent; they need no key. */
   pagesMax: number;
-  drainMs: number;
   upstream: UpstreamLimits;
 }
 
@@ -59,7 +59,6 @@ export const gatewayLimits: GatewayLimits = {
   lookUpsMax: 64,
   failedLookUpsMax: 100,
   pagesMax: 64,
-  drainMs: 1_000,
   upstream: upstreamLimits,
 };
 
@@ -67,7 +66,10 @@ export interface Gateway {
   server: Server;
   /** `port` 0 takes a free one. */
   listen(port: number, host?: string): Promise<{ url: string; port: number }>;
-  /** Answers what is running, ends streams, closes everything. */
+  /**
+   * Ends streams, and for `drainMs` goes on answering, each answer with `Connection: close`, so that clients leave by themselves and what stands before
+   * it sees that it is not ready. Only then it stops listening, finishes what is running and closes everything.
+   */
   close(): Promise<void>;
   /** Requests being answered right now. */
   readonly inFlight: number;
@@ -86,9 +88,10 @@ export interface GatewayOptions {
 export function composeGateway({ config, log, limits: given = {}, endpoints = allEndpoints, traces }: GatewayOptions): Gateway {
   const limits = { ...gatewayLimits, ...given };
   const closing = new AbortController();
+  const drained = new AbortController();
   const streams = createStreamShares(limits.streamsMax);
   // One listener for each open stream: that many are no leak.
-  setMaxListeners(Object.keys(streams).length * limits.streamsMax + 1, closing.signal);
+  setMaxListeners(Object.keys(streams).length * limits.streamsMax + 1, closing.signal, drained.signal);
   const isClosing = (): boolean => closing.signal.aborted;
   const upstreams = createUpstreams(config, log, limits.upstream);
   const store = config.redisUrl === undefined ? undefined : openQuotaStore(config.redisUrl, log);
@@ -104,7 +107,7 @@ export function composeGateway({ config, log, limits: given = {}, endpoints = al
     }),
     quotas,
     limit: createLimit(quotas, store),
-    forward: createForward({ upstreams, log, closing: closing.signal }),
+    forward: createForward({ upstreams, log, closing: closing.signal, drained: drained.signal }),
     places,
     streams,
     bodies: createCallerShares(limits.bodiesMax),
@@ -120,7 +123,9 @@ export function composeGateway({ config, log, limits: given = {}, endpoints = al
     listen: (port, host) => listen(server, port, host),
     close: async () => {
       closing.abort();
-      await drainServer(server, limits.drainMs);
+      await wait(config.drainMs);
+      drained.abort();
+      await closeServer(server);
       await closeConnections(upstreams, store);
     },
     get inFlight() {
@@ -147,9 +152,6 @@ function createUpstreams(config: GatewayConfig, log: Log, limits: UpstreamLimits
   return upstreams;
 }
 
-/** As long as a check may take; what is still unanswered then must not keep a connection. */
-const probeMs = 1_000;
-
 /** Without keys nobody is known and nothing is answered. Without another service the rest goes on, so that it is told and decides nothing. */
 const readyChecks = ({ keys, ...others }: Upstreams): { needed: ReadyChecks; informative: ReadyChecks } => ({
   needed: probesOf([keys]),
@@ -157,16 +159,7 @@ const readyChecks = ({ keys, ...others }: Upstreams): { needed: ReadyChecks; inf
 });
 
 const probesOf = (upstreams: readonly Upstream[]): ReadyChecks =>
-  Object.fromEntries(
-    upstreams.map(({ name, pool }) => {
-      const probe = async (): Promise<void> => {
-        const response = await pool.request({ method: 'GET', path: '/readyz', signal: AbortSignal.timeout(scaled(probeMs)) });
-        await response.body.dump();
-        if (response.statusCode !== 200) throw new Error(`${name} answered ${response.statusCode}`);
-      };
-      return [name, shareRuns(probe)];
-    }),
-  );
+  Object.fromEntries(upstreams.map(({ name, replicas }) => [name, shareRuns(() => replicas.probe())]));
 
 /** Whoever asks while it runs gets what the others get: /readyz needs no key, and must not be a way to keep the services' connections busy. */
 function shareRuns(run: () => Promise<void>): () => Promise<void> {

@@ -9,7 +9,7 @@ const least = { KEYS_URL: 'http://127.0.0.1:1', KEYS_TOKEN_SECRET: secret };
 describe('the settings', () => {
   it('need keys alone', () => {
     expect(readGatewayConfig(least)).toMatchObject({
-      upstreams: { keys: { url: least.KEYS_URL } },
+      upstreams: { keys: { urls: [least.KEYS_URL] } },
       redisUrl: undefined,
       rateLimitScale: 1,
     });
@@ -20,19 +20,30 @@ describe('the settings', () => {
     const hosting = { ...least, HOSTING_URL: 'http://127.0.0.1:2' };
     expect(() => readGatewayConfig(hosting)).toThrow(/HOSTING_TOKEN_SECRET/);
     expect(readGatewayConfig({ ...hosting, HOSTING_TOKEN_SECRET: secret }).upstreams.hosting).toEqual({
-      url: hosting.HOSTING_URL,
+      urls: [hosting.HOSTING_URL],
       tokenSecret: secret,
     });
   });
 
-  it.each(['keys', 'ftp://keys', 'http://keys:1/base', 'http://keys:1?a=b', 'http://user:word@keys:1', 'http://keys:1:2'])(
-    'a service that listens at %s is refused by the name of its setting, and the value is not repeated',
-    (url) => {
-      const read = () => readGatewayConfig({ ...least, KEYS_URL: url });
-      expect(read).toThrow(/KEYS_URL is not valid \(must be http:\/\/host:port/);
-      expect(read).not.toThrow(/word/);
-    },
-  );
+  it('take several processes of a service, which stand in for each other', () => {
+    const read = readGatewayConfig({ ...least, KEYS_URL: 'http://keys-1:1, http://keys-2:1' });
+    expect(read.upstreams.keys.urls).toEqual(['http://keys-1:1', 'http://keys-2:1']);
+  });
+
+  it.each([
+    'keys',
+    ',',
+    'http://keys:1,keys',
+    'ftp://keys',
+    'http://keys:1/base',
+    'http://keys:1?a=b',
+    'http://user:word@keys:1',
+    'http://keys:1:2',
+  ])('a service that listens at %s is refused by the name of its setting, and the value is not repeated', (url) => {
+    const read = () => readGatewayConfig({ ...least, KEYS_URL: url });
+    expect(read).toThrow(/KEYS_URL is not valid \(must be http:\/\/host:port/);
+    expect(read).not.toThrow(/word/);
+  });
 
   it('all stand in .env.example, with what they are for', () => {
     expect(readFileSync(path.join(__dirname, '../.env.example'), 'utf8')).toBe(envExample(configShape));

@@ -1,9 +1,8 @@
 import type { ServiceName } from '@drydock/contracts/platform/endpoint';
 import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { processFields, secretField, urlField } from '@drydock/service/process/config-fields';
+import { drainField, isOrigin, processFields, secretField } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
-const upstreamUrl = (name: ServiceName) => urlField(`Where ${name} listens; without it its endpoints answer 503`).optional();
 const upstreamSecret = (name: ServiceName) => secretField(`Signs the calls to ${name}; needed with its URL`).optional();
 
 const networkListSchema = z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]));
@@ -14,17 +13,28 @@ const entriesOf = (list: string): string[] =>
     .map((entry) => entry.trim())
     .filter((entry) => entry !== '');
 
+const urlsField = (description: string) =>
+  z
+    .string()
+    .refine(
+      (list) => entriesOf(list).length > 0 && entriesOf(list).every(isOrigin),
+      'must be http://host:port or https://host:port, without a path',
+    )
+    .meta({ description: `${description}; several with commas between them are processes of it that stand in for each other` });
+const upstreamUrls = (name: ServiceName) => urlsField(`Where ${name} listens; without it its endpoints answer 503`).optional();
+
 export const configShape = {
   ...processFields('gateway'),
-  KEYS_URL: urlField('Where keys listens; every call is authenticated there'),
+  ...drainField(1, 'How long it goes on answering after /readyz says that it ends: time for what stands before it to notice'),
+  KEYS_URL: urlsField('Where keys listens; every call is authenticated there'),
   KEYS_TOKEN_SECRET: secretField('Signs the calls to keys'),
-  HOSTING_URL: upstreamUrl('hosting'),
+  HOSTING_URL: upstreamUrls('hosting'),
   HOSTING_TOKEN_SECRET: upstreamSecret('hosting'),
-  COMPUTE_URL: upstreamUrl('compute'),
+  COMPUTE_URL: upstreamUrls('compute'),
   COMPUTE_TOKEN_SECRET: upstreamSecret('compute'),
-  AGENCY_URL: upstreamUrl('agency'),
+  AGENCY_URL: upstreamUrls('agency'),
   AGENCY_TOKEN_SECRET: upstreamSecret('agency'),
-  DATABASES_URL: upstreamUrl('databases'),
+  DATABASES_URL: upstreamUrls('databases'),
   DATABASES_TOKEN_SECRET: upstreamSecret('databases'),
   REDIS_URL: z
     .url('must be a URL')
@@ -39,7 +49,8 @@ export const configShape = {
 };
 
 export interface UpstreamConfig {
-  url: string;
+  /** Processes of the service that stand in for each other. */
+  urls: readonly string[];
   /** Hex. */
   tokenSecret: string;
 }
@@ -47,6 +58,7 @@ export interface UpstreamConfig {
 export interface GatewayConfig {
   host: string;
   port: number;
+  drainMs: number;
   logLevel: string;
   serviceName: string;
   /** Only those that are configured; keys always is. */
@@ -63,6 +75,7 @@ export function readGatewayConfig(environment: Environment = process.env): Gatew
   return {
     host: config.HOST,
     port: config.PORT,
+    drainMs: config.DRAIN_SECONDS * 1_000,
     logLevel: config.LOG_LEVEL,
     serviceName: config.SERVICE_NAME,
     upstreams: readUpstreams(config),
@@ -73,7 +86,7 @@ export function readGatewayConfig(environment: Environment = process.env): Gatew
 }
 
 function readUpstreams(config: ConfigOf<typeof configShape>): GatewayConfig['upstreams'] {
-  const upstreams: GatewayConfig['upstreams'] = { keys: { url: config.KEYS_URL, tokenSecret: config.KEYS_TOKEN_SECRET } };
+  const upstreams: GatewayConfig['upstreams'] = { keys: { urls: entriesOf(config.KEYS_URL), tokenSecret: config.KEYS_TOKEN_SECRET } };
   const optional = {
     hosting: [config.HOSTING_URL, config.HOSTING_TOKEN_SECRET],
     compute: [config.COMPUTE_URL, config.COMPUTE_TOKEN_SECRET],
@@ -81,11 +94,11 @@ function readUpstreams(config: ConfigOf<typeof configShape>): GatewayConfig['ups
     databases: [config.DATABASES_URL, config.DATABASES_TOKEN_SECRET],
   } as const;
   for (const name of ['hosting', 'compute', 'agency', 'databases'] as const) {
-    const [url, tokenSecret] = optional[name];
-    if (url === undefined) continue;
+    const [list, tokenSecret] = optional[name];
+    if (list === undefined) continue;
     if (tokenSecret === undefined)
       throw new ConfigError(`${name.toUpperCase()}_URL is set, so ${name.toUpperCase()}_TOKEN_SECRET must be too`);
-    upstreams[name] = { url, tokenSecret };
+    upstreams[name] = { urls: entriesOf(list), tokenSecret };
   }
   return upstreams;
 }

@@ -6,7 +6,8 @@ import { queryParser } from '@drydock/service/http/parse-request';
 import type { Log } from '@drydock/service/telemetry/log';
 import { type Dispatcher, errors } from 'undici';
 import type { Exchange } from './exchange';
-import { type RelayOutcome, relayAnswer, UnansweredError } from './relay-answer';
+import { relayAnswer } from './relay-answer';
+import { UnansweredError } from './replicas';
 import { type RouteMatch, upstreamPath } from './route-table';
 import { type Upstream, unavailable } from './upstream';
 
@@ -22,28 +23,28 @@ export interface ForwardOptions {
   log: Log;
   /** Aborted once the gateway is going: event streams end, other answers close their connections. */
   closing: AbortSignal;
+  /** Aborted once it has drained: event streams that were opened meanwhile end. */
+  drained: AbortSignal;
 }
 
 export type Forward = (exchange: Exchange, match: RouteMatch, caller: Caller, body: Buffer) => Promise<void>;
 
 /** Builds the upstream's request from nothing: no header of the client is copied but the few that are part of the contract. */
-export function createForward({ upstreams, log, closing }: ForwardOptions): Forward {
+export function createForward({ upstreams, log, closing, drained }: ForwardOptions): Forward {
   return async (exchange, match, caller, body) => {
     const { endpoint } = match.route;
     const upstream = upstreams[endpoint.service];
     if (upstream === undefined) throw unavailable(endpoint.service, { internal: 'not configured' });
     const path = pathOf(match);
-    // Built anew for each attempt: its token works once.
-    const relay = (): Promise<RelayOutcome> => {
-      const options = upstreamRequest(upstream, { exchange, match, path, caller, body });
-      return relayAnswer({ pool: upstream.pool, options, exchange, closing, isStream: match.route.isStream });
-    };
-    const isRead = endpoint.method === 'GET';
-    // The service may have closed a kept connection while our request was on its way. Reading twice harms nobody, writing twice might.
-    const call = isRead
-      ? () => relay().catch((error: unknown) => (error instanceof UnansweredError ? relay() : Promise.reject(error)))
-      : relay;
-    const outcome = await upstream.guard(call, isRead ? undefined : explainLostWrite);
+    // Reading twice harms nobody, and a service carries out once what has an Idempotency-Key.
+    const isSafe = endpoint.method === 'GET' || idempotencyKeyOf(exchange, endpoint) !== undefined;
+    const call = () =>
+      upstream.replicas.run((replica, leftMs) => {
+        // Built anew for each attempt: its token works once.
+        const options = { ...upstreamRequest(upstream, { exchange, match, path, caller, body }), headersTimeout: leftMs };
+        return relayAnswer({ replica, options, exchange, closing, drained, isStream: match.route.isStream });
+      }, isSafe);
+    const outcome = await upstream.guard(call, endpoint.method === 'GET' ? undefined : explainLostWrite);
     if (outcome === 'key_refused') throw problem('unauthenticated', { internal: 'revoked while the call was on its way' });
     if (outcome !== 'token_refused') return;
     log.error({ dependency: upstream.name, request_id: exchange.requestId }, 'our own token was refused: clocks apart or secrets mixed up');
@@ -51,9 +52,9 @@ export function createForward({ upstreams, log, closing }: ForwardOptions): Forw
   };
 }
 
-/** Unless it could not even connect, a write that got no answer may have taken effect. */
+/** Unless it was not even sent, a write that got no answer may have taken effect. */
 const explainLostWrite = (error: unknown): string | undefined =>
-  error instanceof UnansweredError || error instanceof errors.HeadersTimeoutError ? unknownOutcome : undefined;
+  (error instanceof UnansweredError && error.mayBeBegun) || error instanceof errors.HeadersTimeoutError ? unknownOutcome : undefined;
 
 const unknownOutcome =
   'The connection was lost before an answer came, so that the request may or may not have been carried out. Send it again with the same Idempotency-Key.';
@@ -70,7 +71,7 @@ interface Forwarded {
 function upstreamRequest({ name, key, limits }: Upstream, { exchange, match, path, caller, body }: Forwarded): Dispatcher.DispatchOptions {
   const { endpoint, isStream } = match.route;
   const { headers } = exchange.request;
-  const idempotencyKey = endpoint.idempotency === 'accepted' ? singleHeader(headers['idempotency-key']) : undefined;
+  const idempotencyKey = idempotencyKeyOf(exchange, endpoint);
   const ifMatch = endpoint.method === 'PATCH' ? readIfMatch(headers['if-match']) : undefined;
   const bound = { requestId: exchange.requestId, method: endpoint.method, path, body, idempotencyKey, ifMatch };
   const sent = ['authorization', `Bearer ${signRequestToken(key, name, caller, bound)}`, 'x-request-id', exchange.requestId];
@@ -110,5 +111,8 @@ function readIfMatch(header: string | undefined): string | undefined {
   if (header === undefined || header.length <= entityTagsLengthMax) return header;
   throw problem('invalid_request', { detail: `Send at most ${entityTagsLengthMax} characters in If-Match.` });
 }
+
+const idempotencyKeyOf = ({ request }: Exchange, { idempotency }: EndpointDefinition): string | undefined =>
+  idempotency === 'accepted' ? singleHeader(request.headers['idempotency-key']) : undefined;
 
 const singleHeader = (value: string | string[] | undefined): string | undefined => (typeof value === 'string' ? value : undefined);

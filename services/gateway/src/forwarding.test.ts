@@ -307,7 +307,7 @@ describe('a service that refuses our token', () => {
     bench = await startBench();
     const { keys } = bench;
     const other = await startBench({
-      config: { upstreams: { keys: { url: keys.url, tokenSecret: Buffer.from('keys'.padEnd(32, '.')).toString('hex') } } },
+      config: { upstreams: { keys: { urls: [keys.url], tokenSecret: Buffer.from('keys'.padEnd(32, '.')).toString('hex') } } },
     });
     key = bench.register();
     const response = await fetch(`${other.url}/v1/sites`, { headers: { authorization: `Bearer ${key.token}` } });

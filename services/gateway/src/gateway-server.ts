@@ -1,8 +1,7 @@
 import type { RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Shares } from '@drydock/service/access/shares';
-import { closeServer, createHttpServer } from '@drydock/service/http/http-server';
+import { createHttpServer } from '@drydock/service/http/http-server';
 import { addressGroup } from './address';
 import { refuseUnparsed } from './client-error';
 import { headersMax } from './hygiene';
@@ -62,13 +61,4 @@ export function createGatewayServer(listener: RequestListener, open: Shares, unp
     refuseUnparsed(error, socket, unparsedHeaders, (connections.get(socket)?.unanswered ?? 0) > 0);
   });
   return server;
-}
-
-/**
- * Ends a server under load without cutting anybody off: for `drainMs` it goes on answering, each answer with `Connection: close`, so that
- * clients leave by themselves; only then it stops listening and closes the connections on which nothing happens.
- */
-export async function drainServer(server: Server, drainMs: number): Promise<void> {
-  await wait(drainMs);
-  await closeServer(server);
 }

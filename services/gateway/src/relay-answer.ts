@@ -1,6 +1,7 @@
 import { keyChallenge } from '@drydock/service/http/answer';
 import type { Dispatcher, Pool } from 'undici';
 import { type Exchange, headOf } from './exchange';
+import { type Replica, UnansweredError } from './replicas';
 
 /** What of a service's answer the client gets to see. Everything else stays inside. */
 const relayedHeaders = [
@@ -18,18 +19,15 @@ const relayedHeaders = [
 /** `key_refused`: the caller's, revoked since we asked; `token_refused`: ours. Neither answer was passed on. */
 export type RelayOutcome = 'relayed' | 'key_refused' | 'token_refused' | 'client_gone';
 
-/** The connection ended before one byte of the answer had come: nothing is known of the request but that it was not answered. */
-export class UnansweredError extends Error {
-  override readonly name = 'UnansweredError';
-}
-
 const clientGone = new Error('the client is gone');
 
 export interface Relay {
-  pool: Pool;
+  replica: Replica;
   options: Dispatcher.DispatchOptions;
   exchange: Exchange;
   closing: AbortSignal;
+  /** Aborted when the gateway has drained. */
+  drained: AbortSignal;
   /** Its head goes out before its first event, and it ends when the gateway goes. */
   isStream: boolean;
 }
@@ -41,35 +39,40 @@ export interface Relay {
  */
 export const relayAnswer = (relay: Relay): Promise<RelayOutcome> =>
   new Promise((resolve, reject) => {
-    const { pool, options, exchange } = relay;
+    const { options, exchange } = relay;
     const answer = new RelayedAnswer(relay, resolve, reject);
     exchange.onClientGone = () => answer.leave('client_gone');
     if (exchange.response.destroyed) return answer.leave('client_gone');
     if (relay.isStream) endWithGateway(relay, answer);
-    pool.dispatch(options, answer);
+    answer.pool.dispatch(options, answer);
   });
 
-function endWithGateway({ closing, exchange: { response } }: Relay, answer: RelayedAnswer): void {
+function endWithGateway({ closing, drained, exchange: { response } }: Relay, answer: RelayedAnswer): void {
+  // One that is opened while the gateway drains may last until it has.
+  const end = closing.aborted ? drained : closing;
   const endStream = (): void => {
     answer.leave('relayed');
     response.end();
   };
-  closing.addEventListener('abort', endStream, { once: true });
-  response.once('close', () => closing.removeEventListener('abort', endStream));
+  end.addEventListener('abort', endStream, { once: true });
+  response.once('close', () => end.removeEventListener('abort', endStream));
 }
 
 /** What undici tells of one answer. A class and no closures: there is one for every request. */
 class RelayedAnswer implements Dispatcher.DispatchHandler {
+  readonly pool: Pool;
   private readonly relay: Relay;
   private readonly resolve: (outcome: RelayOutcome) => void;
   private readonly reject: (error: Error) => void;
   private controller: Dispatcher.DispatchController | undefined;
   private ignored = false;
+  private sent = false;
   private begun = false;
   /** The body so far of a small answer, one character a byte. */
   private held: string | undefined;
 
   constructor(relay: Relay, resolve: (outcome: RelayOutcome) => void, reject: (error: Error) => void) {
+    this.pool = relay.replica.pool;
     this.relay = relay;
     this.resolve = resolve;
     this.reject = reject;
@@ -85,10 +88,12 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller;
+    this.sent = true;
     if (this.ignored && this.relay.options.method === 'GET') controller.abort(clientGone);
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: AnswerHeaders): void {
+    if (status >= 200 && headers['connection'] === 'close') this.relay.replica.leave(this.pool);
     if (status < 200 || this.ignored) return;
     if (status === 401) {
       this.leave(headers['www-authenticate'] === keyChallenge ? 'key_refused' : 'token_refused');
@@ -122,7 +127,7 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     if (this.ignored) return;
     if (this.begun) this.breakOff();
-    else this.reject(isDeadConnection(error) ? new UnansweredError('connection lost', { cause: error }) : error);
+    else this.reject(!this.sent || isDeadConnection(error) ? new UnansweredError(this.sent, error) : error);
   }
 
   /** The client sees as much of the answer as there was. */

@@ -1,4 +1,4 @@
-import { closeOnSignal, createLifetime } from '@drydock/service/process/shutdown';
+import { closeOnSignal, createLifetime, shutdownLimitMs } from '@drydock/service/process/shutdown';
 import { createLog } from '@drydock/service/telemetry/log';
 import { beginTraces } from '@drydock/service/telemetry/telemetry';
 import { composeGateway } from './compose';
@@ -8,9 +8,9 @@ async function main(): Promise<void> {
   const traces = beginTraces();
   const config = readGatewayConfig();
   const log = createLog({ service: config.serviceName, level: config.logLevel });
-  const lifetime = createLifetime(log);
+  const lifetime = createLifetime(log, shutdownLimitMs + config.drainMs);
   const gateway = composeGateway({ config, log, ...(traces === undefined ? {} : { traces }) });
-  lifetime.onClose('gateway', () => gateway.close(), 22_000);
+  lifetime.onClose('gateway', () => gateway.close(), config.drainMs + 21_000);
   closeOnSignal(lifetime, log);
   log.info(await gateway.listen(config.port, config.host), 'listening');
 }

@@ -6,7 +6,7 @@ const workflowPath = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/workflows/0
 
 describe('a gateway that is told to go under load (A14)', () => {
   it('answers every request it took, resets none, and closes the connections it answered on', async () => {
-    const bench = await startBench({ limits: { drainMs: 1_000 } });
+    const bench = await startBench({ config: { drainMs: 1_000 } });
     const { token } = bench.register();
     bench.hosting.answer = (request, response) => {
       if (request.url?.endsWith('/events')) response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
@@ -45,5 +45,15 @@ describe('a gateway that is told to go under load (A14)', () => {
     expect(stopped).toBe(true);
     expect(Date.now() - startedMs).toBeLessThan(25_000);
     agent.destroy();
+  });
+
+  it('ends the streams that are opened while it drains when it has', async () => {
+    const bench = await startBench({ config: { drainMs: 2_000 } });
+    const { token } = bench.register();
+    bench.hosting.answer = (_request, response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+    const closed = bench.close();
+    const watching = await fetch(bench.url + workflowPath, { headers: { authorization: `Bearer ${token}` } });
+    expect([watching.status, watching.headers.get('connection'), await watching.text()]).toEqual([200, 'close', '']);
+    await closed;
   });
 });

@@ -6,8 +6,8 @@ import { tokenKey } from '@drydock/service/access/internal-token';
 import { answerWithinMs } from '@drydock/service/http/answer-in-time';
 import type { Log } from '@drydock/service/telemetry/log';
 import { BrokenCircuitError, CircuitState, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
-import { Pool } from 'undici';
 import type { UpstreamConfig } from './config';
+import { createReplicas, type Replicas } from './replicas';
 
 export interface UpstreamLimits {
   connectMs: number;
@@ -34,10 +34,10 @@ export const upstreamLimits: UpstreamLimits = {
   openMs: 2_000,
 };
 
-/** A service of ours: its connections, its signing key, its circuit. */
+/** A service of ours: its processes and the connections to them, its signing key, its circuit. */
 export interface Upstream {
   name: ServiceName;
-  pool: Pool;
+  replicas: Replicas;
   key: KeyObject;
   limits: UpstreamLimits;
   /**
@@ -55,13 +55,14 @@ export const unavailable = (dependency: ServiceName, details: { cause?: unknown;
   problem('dependency_unavailable', { extra: { dependency }, retryAfterSeconds, ...details });
 
 export function createUpstream(name: ServiceName, config: UpstreamConfig, log: Log, limits = upstreamLimits): Upstream {
-  const pool = new Pool(config.url, {
+  const options = {
     connections: limits.connections,
     pipelining: 1,
     headersTimeout: limits.headersMs,
     bodyTimeout: limits.bodyMs,
     connect: { timeout: limits.connectMs },
-  });
+  };
+  const replicas = createReplicas(config.urls, options, limits.headersMs);
   // A problem is an answer: a service that refuses is alive.
   const breaker = circuitBreaker(
     handleWhen((error) => !(error instanceof Problem)),
@@ -71,7 +72,7 @@ export function createUpstream(name: ServiceName, config: UpstreamConfig, log: L
   breaker.onReset(() => log.info({ dependency: name }, 'circuit closed'));
   return {
     name,
-    pool,
+    replicas,
     key: tokenKey(config.tokenSecret),
     limits,
     guard: async (call, explain) => {
@@ -86,6 +87,6 @@ export function createUpstream(name: ServiceName, config: UpstreamConfig, log: L
         throw unavailable(name, { cause: error, ...(detail === undefined ? {} : { detail }) });
       }
     },
-    close: () => pool.close(),
+    close: () => replicas.close(),
   };
 }

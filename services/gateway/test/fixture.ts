@@ -167,6 +167,8 @@ export interface Bench {
 export interface BenchOptions {
   config?: Partial<GatewayConfig>;
   limits?: Partial<GatewayLimits>;
+  /** More URLs of hosting, behind its own. */
+  hostingUrls?: readonly string[];
   /** Services beside keys and hosting. */
   more?: readonly Exclude<keyof GatewayConfig['upstreams'], 'keys' | 'hosting'>[];
 }
@@ -178,15 +180,16 @@ export async function startBench(given: BenchOptions = {}): Promise<Bench> {
   const hosting = await startService('hosting');
   const services: Record<string, TestService> = { keys, hosting };
   for (const name of given.more ?? []) services[name] = await startService(name);
-  const upstreamOf = (name: string) => ({ url: services[name]?.url ?? '', tokenSecret: secretOf(name) });
+  const upstreamOf = (name: string) => ({ urls: [services[name]?.url ?? ''], tokenSecret: secretOf(name) });
   const config: GatewayConfig = {
     host: '127.0.0.1',
     port: 0,
+    drainMs: 20,
     logLevel: 'silent',
     serviceName: 'gateway',
     upstreams: {
       keys: upstreamOf('keys'),
-      hosting: upstreamOf('hosting'),
+      hosting: { urls: [hosting.url, ...(given.hostingUrls ?? [])], tokenSecret: secretOf('hosting') },
       ...Object.fromEntries((given.more ?? []).map((name) => [name, upstreamOf(name)])),
     },
     redisUrl: undefined,
@@ -194,7 +197,7 @@ export async function startBench(given: BenchOptions = {}): Promise<Bench> {
     trustedProxies: [],
     ...given.config,
   };
-  const limits = { drainMs: 20, upstream: { ...upstreamLimits, openMs: 300 }, ...given.limits };
+  const limits = { upstream: { ...upstreamLimits, openMs: 300 }, ...given.limits };
   const gateway = composeGateway({ config, log: createLog({ service: 'gateway', level: config.logLevel }), limits });
   const { url, port } = await gateway.listen(0);
   return {

@@ -1,5 +1,6 @@
 import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
 import {
+  apiFields,
   databaseFields,
   processFields,
   queueFields,
@@ -113,6 +114,7 @@ const spoolFields = {
 /** The API opens no archive and has no key to one; by what it has here it can look, and neither change nor remove. */
 export const serverShape = {
   ...serviceFields('hosting'),
+  ...apiFields,
   QUEUE_URL: queueFields.QUEUE_URL,
   ...siteFields,
   ...askSiteHost,

@@ -1,5 +1,5 @@
 import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { processFields, secretField } from '@drydock/service/process/config-fields';
+import { apiFields, processFields, secretField } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
 /** `{"hosting":"<hex>"}`: whose audit entries are taken, and the secret that each signs its delivery with. */
@@ -42,6 +42,7 @@ const webhookFields = {
 
 export const serverShape = {
   ...processFields('keys'),
+  ...apiFields,
   ...ownFields,
   ...webhookFields,
   INTERNAL_TOKEN_SECRET: secretField('Verifies the calls of the gateway; shared with it alone'),

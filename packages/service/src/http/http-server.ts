@@ -1,5 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as wait } from 'node:timers/promises';
 
 /**
  * An HTTP server that outlives its clients' manners. `connectionsCheckingInterval` matters as much as the timeouts: at its default of 30 s
@@ -38,6 +40,12 @@ export function listen(server: Server, port: number, host = '127.0.0.1'): Promis
 const idleSweepMs = 50;
 /** How long a connection that has sent nothing yet may still send its request while the server closes. */
 const silentGraceMs = 1_000;
+
+/** Resolves after `withinMs` at the latest. It closes nothing: a request may be on its way on a connection that looks idle. */
+export async function waitUntilNobodyIsConnected(server: Server, withinMs: number): Promise<void> {
+  const endsAtMs = performance.now() + withinMs;
+  while (performance.now() < endsAtMs && openSockets.get(server)?.size !== 0) await wait(idleSweepMs);
+}
 
 /**
  * Stops accepting and waits for the requests that are running. Idle connections are closed again and again: one whose last answer went out

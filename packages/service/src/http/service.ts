@@ -14,7 +14,7 @@ import type { Log } from '../telemetry/log';
 import { answerWithinMs } from './answer-in-time';
 import { type ExchangeKit, runExchange } from './exchange';
 import { createHandler, createInternalHandler, type HandleKit } from './handle';
-import { closeServer, createHttpServer, listen } from './http-server';
+import { closeServer, createHttpServer, listen, waitUntilNobodyIsConnected } from './http-server';
 import type { InternalRoute, Route } from './route';
 import { methodsOf, patternOf, sortRoutes } from './route-table';
 import { createStreams, type StreamLimits, streamLimits } from './stream';
@@ -44,7 +44,12 @@ export interface Service {
   server: Server;
   /** `port` 0 takes a free one; `host` defaults to loopback. */
   listen(port: number, host?: string): Promise<{ url: string; port: number }>;
-  /** Not ready any more, no new connection, streams ended; resolves when the last running request is answered. */
+  /**
+   * Not ready any more, streams ended, `Connection: close` on every answer: gateways hear of it and go elsewhere. Goes on answering until nobody is
+   * connected, at most `withinMs`.
+   */
+  drain(withinMs: number): Promise<void>;
+  /** No new connection; resolves when the last running request is answered. */
   close(): Promise<void>;
 }
 
@@ -84,6 +89,11 @@ export function createService<Tx>(options: ServiceOptions<Tx>): Service {
     app,
     server,
     listen: (port, host) => listen(server, port, host),
+    drain: async (withinMs) => {
+      closing = true;
+      streams.endOpen();
+      await waitUntilNobodyIsConnected(server, withinMs);
+    },
     close: async () => {
       closing = true;
       streams.close();

@@ -24,7 +24,9 @@ type Open = StreamHandlers<EndpointDefinition>['stream'];
 
 export interface Streams {
   run(kit: ExchangeKit, exchange: Exchange, request: HandlerRequest<EndpointDefinition>, open: Open): Promise<undefined>;
-  /** Ends every open stream; their clients come back to another process. */
+  /** Ends every open stream; their clients come back, to another process if there is one. */
+  endOpen(): void;
+  /** The same, and takes no other. */
   close(): void;
 }
 
@@ -32,7 +34,11 @@ export function createStreams(limits: StreamLimits): Streams {
   const ends = new Set<AbortController>();
   const places = createShares(limits.openMax, streamShares);
   let isClosing = false;
+  const endOpen = (): void => {
+    for (const end of ends) end.abort();
+  };
   return {
+    endOpen,
     run: async (kit, exchange, request, open) => {
       if (places.taken >= limits.openMax || isClosing) throw problem('overloaded', { retryAfterSeconds: 5 });
       const holders = [request.caller.keyId, request.caller.orgId];
@@ -69,7 +75,7 @@ export function createStreams(limits: StreamLimits): Streams {
     },
     close: () => {
       isClosing = true;
-      for (const end of ends) end.abort();
+      endOpen();
     },
   };
 }

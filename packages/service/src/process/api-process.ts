@@ -3,7 +3,7 @@ import type { Database } from '../database/sql';
 import { findUnmounted } from '../http/route-table';
 import { createService, type Service, type ServiceOptions } from '../http/service';
 import { isDevelopment } from './config';
-import type { ServiceConfig } from './config-fields';
+import type { ApiConfig, ServiceConfig } from './config-fields';
 import { databaseReady, type Foundation } from './foundation';
 import type { Process } from './run-process';
 
@@ -18,7 +18,7 @@ interface Beside {
 }
 
 export interface ApiOptions<Tx> extends Pick<ServiceOptions<Tx>, 'name' | 'routes' | 'internalRoutes' | 'streams'> {
-  /** By their names in the log: they start right before the first request and stop before the last one is answered. */
+  /** By their names in the log: they start right before the first request and stop when the callers have gone, before the last request is answered. */
   beside?: Readonly<Record<string, Beside>>;
 }
 
@@ -28,7 +28,7 @@ const closeMs = 15_000;
 /** The process that answers. What the handlers use has been opened before, and is closed after it. */
 export function composeApiProcess<Tx>(
   { log, lifetime, database }: Foundation<Database<Tx>>,
-  config: Pick<ServiceConfig, 'HOST' | 'PORT' | 'INTERNAL_TOKEN_SECRET'>,
+  config: Pick<ServiceConfig, 'HOST' | 'PORT' | 'INTERNAL_TOKEN_SECRET'> & ApiConfig,
   { beside = {}, ...served }: ApiOptions<Tx>,
 ): ApiProcess {
   const mounted = served.routes.map(({ endpoint }) => endpoint);
@@ -42,6 +42,8 @@ export function composeApiProcess<Tx>(
   });
   lifetime.onClose('http', () => service.close(), closeMs);
   for (const [name, work] of Object.entries(beside)) lifetime.onClose(name, () => work.stop());
+  const drainMs = config.DRAIN_SECONDS * 1_000;
+  lifetime.onClose('drain', () => service.drain(drainMs), drainMs + 1_000);
   return {
     log,
     lifetime,

@@ -11,11 +11,15 @@ export const secretField = (description: string) =>
 /** Where one of our own processes listens: its host and port, for the paths are ours. Others would be refused only by the HTTP client, and without a name. */
 export const urlField = (description: string) =>
   describe(z.string().refine(isOrigin, 'must be http://host:port or https://host:port, without a path'), description);
-const isOrigin = (text: string): boolean => {
+export const isOrigin = (text: string): boolean => {
   if (!URL.canParse(text)) return false;
   const { protocol, origin, href } = new URL(text);
   return (protocol === 'http:' || protocol === 'https:') && href === `${origin}/`;
 };
+/** Of every process that answers requests. */
+export const drainField = (seconds: number, description: string) => ({
+  DRAIN_SECONDS: describe(z.coerce.number().min(0).max(300).default(seconds), description),
+});
 export const portField = (description: string, fallback = 0) =>
   describe(z.coerce.number().int().min(0).max(65_535).default(fallback), description);
 
@@ -59,6 +63,12 @@ export const serviceFields = (serviceName: string) => ({
 
 export type ServiceConfig = ConfigOf<ReturnType<typeof serviceFields>>;
 
+/** Every API of a service. */
+export const apiFields = drainField(
+  0,
+  'How long it waits, at its end, for the gateways to go to another process of the service; ends as soon as all have',
+);
+
 /** Every worker, and every service that starts workflows. */
 export const queueFields = {
   QUEUE_URL: z
@@ -74,3 +84,4 @@ export const workerFields = {
 };
 
 export type QueueConfig = ConfigOf<typeof queueFields>;
+export type ApiConfig = ConfigOf<typeof apiFields>;

@@ -1,8 +1,8 @@
 import type { Sql } from '../database/sql';
 import { createLog, type Log } from '../telemetry/log';
-import type { ServiceConfig } from './config-fields';
+import type { ApiConfig, ServiceConfig } from './config-fields';
 import type { ReadyChecks } from './health';
-import { createLifetime, type Lifetime } from './shutdown';
+import { createLifetime, type Lifetime, shutdownLimitMs } from './shutdown';
 
 /** What every process of a service stands on. */
 export interface Foundation<Database> {
@@ -15,11 +15,11 @@ const connectionsMax = 10;
 
 /** Log, lifetime and database of a process: what is opened first and closed last. `openDatabase`: the service's own, for its Prisma client is generated. */
 export function layFoundation<Database extends { close(): Promise<void> }>(
-  config: Pick<ServiceConfig, 'SERVICE_NAME' | 'LOG_LEVEL' | 'DATABASE_URL'>,
+  config: Pick<ServiceConfig, 'SERVICE_NAME' | 'LOG_LEVEL' | 'DATABASE_URL'> & Partial<ApiConfig>,
   openDatabase: (url: string, limits: { max: number; applicationName: string }) => Database,
 ): Foundation<Database> {
   const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
-  const lifetime = createLifetime(log);
+  const lifetime = createLifetime(log, shutdownLimitMs + (config.DRAIN_SECONDS ?? 0) * 1_000);
   const database = openDatabase(config.DATABASE_URL, { max: connectionsMax, applicationName: config.SERVICE_NAME });
   lifetime.onClose('database', () => database.close());
   return { log, lifetime, database };

@@ -4,6 +4,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { until } from '@drydock/testing/wait';
+import { Pool } from 'undici';
 import { startChildService } from '../../test/child-service';
 import { startTestDatabase, type TestDatabase } from '../../test/postgres';
 import { createLog } from '../telemetry/log';
@@ -32,9 +33,32 @@ test('SIGTERM answers the request that is running, takes no other, and exits 0',
   const answer = await running;
   expect([answer.status, answer.headers['connection'], await rows('held'), await service.gone]).toEqual([201, 'close', 1, 0]);
   expect(service.lines.filter(({ phase }) => phase !== undefined).map(({ phase, outcome }) => [phase, outcome])).toEqual([
+    ['drain', 'closed'],
     ['http', 'closed'],
     ['database', 'closed'],
   ]);
+});
+
+test('with a time to drain it is not ready, answers what comes on connections that were idle, and ends when they are closed', async () => {
+  const service = await startChildService({ ...env, DRAIN_SECONDS: '300' });
+  const kept = new Pool(`http://127.0.0.1:${service.port}`, { connections: 1 });
+  const get = async (target: string) => {
+    const { statusCode, headers, body } = await kept.request({ method: 'GET', path: target });
+    return [statusCode, headers['connection'], await body.json()];
+  };
+  expect(await get('/readyz')).toEqual([200, 'keep-alive', expect.objectContaining({ status: 'ready' })]);
+  const other = new Pool(`http://127.0.0.1:${service.port}`, { connections: 1 });
+  await (await other.request({ method: 'GET', path: '/healthz' })).body.dump();
+  service.child.kill('SIGTERM');
+  await until(() => service.lines.some(({ msg }) => msg === 'shutting down'));
+  // A request that comes while the service closes its connection is lost, so that it closes none.
+  expect(await get('/readyz')).toEqual([503, 'close', expect.objectContaining({ status: 'closing' })]);
+  const late = await service.post('late');
+  expect([late.status, late.headers['connection'], await rows('late')]).toEqual([201, 'close', 1]);
+  expect(service.child.exitCode).toBeNull();
+  await other.close();
+  expect(await service.gone).toBe(0);
+  await kept.close();
 });
 
 test('an unhandled rejection is logged and ends the process with 1', async () => {

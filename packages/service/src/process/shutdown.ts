@@ -10,15 +10,16 @@ interface Phase {
   timeoutMs: number;
 }
 
-/** What a process has opened. Closed in reverse, each phase within its own time, all within {@link shutdownLimitMs}. */
+/** What a process has opened. Closed in reverse, each phase within its own time, all within `limitMs`. */
 export interface Lifetime {
+  readonly limitMs: number;
   /** Call right after opening something. `timeoutMs` defaults to 5 s; a phase that fails or hangs is logged and does not stop the others. */
   onClose(name: string, close: () => unknown, timeoutMs?: number): void;
   /** Closes everything once; later calls wait for the first. */
   close(): Promise<void>;
 }
 
-/** Docker and Kubernetes kill after 30 s; our own clients give up on a hand-over after 25. */
+/** Docker and Kubernetes kill after 30 s; our own clients give up on a hand-over after 25. DRAIN_SECONDS come on top, for both. */
 export const shutdownLimitMs = 25_000;
 
 export function createLifetime(log: Log, limitMs = shutdownLimitMs): Lifetime {
@@ -29,6 +30,7 @@ export function createLifetime(log: Log, limitMs = shutdownLimitMs): Lifetime {
     for (let phase = phases.pop(); phase !== undefined; phase = phases.pop()) await closePhase(phase, endsAtMs, log);
   };
   return {
+    limitMs,
     onClose: (name, close, timeoutMs = 5_000) => {
       phases.push({ name, close, timeoutMs });
     },
@@ -60,12 +62,12 @@ async function closePhase(phase: Phase, endsAtMs: number, log: Log): Promise<voi
 }
 
 /**
- * Ends the process in order on SIGTERM or SIGINT with exit code 0, within {@link shutdownLimitMs}.
+ * Ends the process in order on SIGTERM or SIGINT with exit code 0, within the lifetime's limit.
  * An uncaught exception or unhandled rejection is logged and exits 1 at once: nobody knows what state the process is in, and the record is in Postgres.
  */
 export function closeOnSignal(lifetime: Lifetime, log: Log): void {
   // Its own limit is only the last resort behind ours; `beforeExit` is no reason to close.
-  closeWithGrace({ delay: shutdownLimitMs + 3_000, logger: false, skip: ['beforeExit'] }, async ({ err, signal }) => {
+  closeWithGrace({ delay: lifetime.limitMs + 3_000, logger: false, skip: ['beforeExit'] }, async ({ err, signal }) => {
     if (err !== undefined) {
       log.fatal({ err }, 'crash');
       return;

@@ -7,14 +7,15 @@ import { poolConfig } from '../database/pool';
 import { route } from '../http/route';
 import { createService } from '../http/service';
 import { readConfig } from '../process/config';
-import { processFields, secretField } from '../process/config-fields';
-import { closeOnSignal, createLifetime } from '../process/shutdown';
+import { apiFields, processFields, secretField } from '../process/config-fields';
+import { closeOnSignal, createLifetime, shutdownLimitMs } from '../process/shutdown';
 import { createLog } from '../telemetry/log';
 
 /** The smallest service there can be, as a process of its own for the tests that kill, stop and trace one. */
 const config = readConfig(
   {
     ...processFields('kit-test'),
+    ...apiFields,
     DATABASE_URL: z.url(),
     INTERNAL_TOKEN_SECRET: secretField('Signs the calls of the test'),
   },
@@ -36,7 +37,8 @@ const makeThing = endpoint({
 
 async function main(): Promise<void> {
   const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
-  const lifetime = createLifetime(log);
+  const drainMs = config.DRAIN_SECONDS * 1_000;
+  const lifetime = createLifetime(log, shutdownLimitMs + drainMs);
   closeOnSignal(lifetime, log);
   const pool = new pg.Pool(poolConfig(config.DATABASE_URL));
   lifetime.onClose('database', () => pool.end());
@@ -59,6 +61,7 @@ async function main(): Promise<void> {
     ready: { database: () => pool.query('SELECT 1') },
   });
   lifetime.onClose('http', () => service.close(), 10_000);
+  lifetime.onClose('drain', () => service.drain(drainMs), drainMs + 1_000);
   const { port } = await service.listen(config.PORT, config.HOST);
   log.info({ port }, 'listening');
 }

@@ -1,0 +1,252 @@
+/**
+ * Two processes of keys behind a gateway, and two gateways behind a listener, restarted in turn under requests. A roll begins and goes on when so
+ * many requests were answered, whatever time that takes.
+ *
+ * @processes
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import http from 'node:http';
+import net from 'node:net';
+import { createInterface } from 'node:readline';
+import { type TestPostgres, testPostgres } from '@drydock/postgres/testing/postgres';
+import { findFreePort } from '@drydock/process/free-port';
+import { timeoutScale } from '@drydock/service/testing/service-api';
+import { newSecret } from '@drydock/testing/secret';
+import { InvariantViolated, until } from '@drydock/testing/wait';
+import { z } from 'zod';
+import { inRepo } from '../dev-config';
+
+jest.setTimeout(600_000);
+
+const logLineSchema = z.looseObject({ msg: z.string(), phase: z.string().optional(), outcome: z.string().optional() });
+
+/** A process at one address, which it has again after a restart. */
+class Rolled {
+  readonly url: string;
+  private readonly program: string;
+  private readonly environment: Readonly<Record<string, string>>;
+  private readonly port: number;
+  private child: ReturnType<typeof spawn> | undefined;
+  private phases: string[] = [];
+
+  constructor(program: string, port: number, environment: Readonly<Record<string, string>>) {
+    this.program = program;
+    this.port = port;
+    this.environment = environment;
+    this.url = `http://127.0.0.1:${port}`;
+  }
+
+  async start(): Promise<void> {
+    const env = { PATH: process.env['PATH'], ...timeoutScale(), ...this.environment, PORT: String(this.port) };
+    const child = spawn(process.execPath, ['--enable-source-maps', inRepo(this.program)], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    this.child = child;
+    let isListening = false;
+    this.phases = [];
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const { msg, phase, outcome } = logLineSchema.parse(JSON.parse(line));
+      if (msg === 'listening') isListening = true;
+      if (phase !== undefined) this.phases.push(`${phase} ${outcome}`);
+    });
+    await until(() => {
+      if (child.exitCode !== null) throw new InvariantViolated(`${this.program} ended before it listened`);
+      return isListening;
+    });
+  }
+
+  /** Resolves with its exit code or the signal that ended it, and what it closed first. */
+  async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<unknown[]> {
+    const { child } = this;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return [];
+    const gone = once(child, 'close');
+    child.kill(signal);
+    const [code, by] = await gone;
+    return [code ?? by, ...this.phases.slice(0, 1)];
+  }
+}
+
+const secrets = { service: newSecret(), token: newSecret(), webhook: newSecret() };
+let postgres: TestPostgres;
+let token: string;
+let keys: Rolled[];
+let gateways: Rolled[];
+
+beforeAll(async () => {
+  postgres = await testPostgres({ serviceDir: inRepo('services/keys') });
+  const database = { DATABASE_URL: postgres.url, SERVICE_SECRET: secrets.service };
+  const env = { PATH: process.env['PATH'], ...database };
+  const made = execFileSync(process.execPath, [inRepo('services/keys/dist/bootstrap.js'), '--json'], { env, encoding: 'utf8' });
+  ({ token } = z.looseObject({ token: z.string() }).parse(JSON.parse(made)));
+  const ofKeys = { ...database, INTERNAL_TOKEN_SECRET: secrets.token, WEBHOOK_SECRET: secrets.webhook };
+  // No such time passes: each ends as soon as every gateway has left it.
+  const patient = { ...ofKeys, DRAIN_SECONDS: '300' };
+  keys = [
+    new Rolled('services/keys/dist/server.js', await findFreePort(), patient),
+    new Rolled('services/keys/dist/server.js', await findFreePort(), patient),
+  ];
+  const ofGateway = {
+    KEYS_URL: keys.map(({ url }) => url).join(','),
+    KEYS_TOKEN_SECRET: secrets.token,
+    DRYDOCK_RATE_LIMIT_SCALE: '1000',
+    DRAIN_SECONDS: '3',
+  };
+  gateways = [
+    new Rolled('services/gateway/dist/server.js', await findFreePort(), ofGateway),
+    new Rolled('services/gateway/dist/server.js', await findFreePort(), ofGateway),
+  ];
+  await Promise.all([...keys, ...gateways].map((each) => each.start()));
+});
+afterAll(async () => {
+  await Promise.all([...gateways, ...keys].map((each) => each.end('SIGKILL')));
+  await postgres.close();
+});
+
+const kinds = ['read', 'list', 'keyed write', 'write'] as const;
+type Kind = (typeof kinds)[number];
+
+interface Load {
+  /** Resolves once so many more requests of every kind were answered. */
+  more(requests: number): Promise<void>;
+  /** Ends it when each client has its last answer; resolves with what was not as it should be, one line each. */
+  end(): Promise<string[]>;
+}
+
+let numbers = 0;
+
+async function ask(base: string, agent: http.Agent, kind: Kind): Promise<string> {
+  numbers += 1;
+  const isWrite = kind === 'write' || kind === 'keyed write';
+  const path = kind === 'read' ? '/v1/me' : '/v1/api-keys';
+  const headers = {
+    authorization: `Bearer ${token}`,
+    ...(isWrite ? { 'content-type': 'application/json' } : {}),
+    ...(kind === 'keyed write' ? { 'idempotency-key': `roll-${numbers}` } : {}),
+  };
+  const request = http.request(base + path, { method: isWrite ? 'POST' : 'GET', agent, headers });
+  request.end(isWrite ? JSON.stringify({ name: `roll ${numbers}`, scopes: [] }) : undefined);
+  const [response]: http.IncomingMessage[] = await once(request, 'response');
+  if (response === undefined) throw new Error('there is a response');
+  let text = '';
+  for await (const piece of response) text += String(piece);
+  return response.statusCode === (isWrite ? 201 : 200) ? 'as it should' : `${response.statusCode} ${text}`;
+}
+
+/** Eight clients, two of each kind, each with a connection that it keeps for as long as it may. */
+function startLoad(base: string): Load {
+  const answered = new Map<Kind, number>(kinds.map((kind) => [kind, 0]));
+  const wrong: string[] = [];
+  let ends = false;
+  const client = async (kind: Kind): Promise<void> => {
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    while (!ends) {
+      const outcome = await ask(base, agent, kind).catch((error: unknown) => `no answer: ${String(error)}`);
+      if (outcome !== 'as it should') wrong.push(`${kind}: ${outcome}`);
+      answered.set(kind, (answered.get(kind) ?? 0) + 1);
+    }
+    agent.destroy();
+  };
+  const clients = [...kinds, ...kinds].map(client);
+  return {
+    more: async (requests) => {
+      const before = new Map(answered);
+      const isEnough = (kind: Kind) => (answered.get(kind) ?? 0) - (before.get(kind) ?? 0) >= requests;
+      await until(() => kinds.every(isEnough), { timeoutMs: 200_000, what: `${requests} more requests of each kind` });
+    },
+    end: async () => {
+      ends = true;
+      await Promise.all(clients);
+      return wrong;
+    },
+  };
+}
+
+const isReady = async (url: string): Promise<boolean> => {
+  const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } }).catch(() => undefined);
+  await answer?.arrayBuffer();
+  return answer?.status === 200;
+};
+
+/** What a balancer of connections does: a new one goes to a process that says it is ready, and to another where it is refused. */
+async function startBalancer(urls: readonly string[]): Promise<{ url: string; close(): void }> {
+  let turn = 0;
+  const connectTo = async (url: string): Promise<net.Socket> => {
+    const socket = net.connect(Number(new URL(url).port), '127.0.0.1');
+    await once(socket, 'connect');
+    return socket;
+  };
+  const serve = async (client: net.Socket): Promise<void> => {
+    turn += 1;
+    for (let tries = 0; tries < urls.length * 2; tries += 1) {
+      const url = urls[(turn + tries) % urls.length] ?? '';
+      const chosen = (await isReady(url)) ? await connectTo(url).catch(() => undefined) : undefined;
+      if (chosen === undefined) continue;
+      chosen.on('error', () => client.destroy());
+      client.once('close', () => chosen.destroy());
+      chosen.pipe(client);
+      client.pipe(chosen);
+      return;
+    }
+    client.destroy();
+  };
+  const server = net.createServer((client) => {
+    client.on('error', () => client.destroy());
+    void serve(client);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
+  return { url: `http://127.0.0.1:${address.port}`, close: () => server.close() };
+}
+
+/** Requests of each kind before, between and after the restarts. */
+const someRequests = 10;
+
+async function roll(processes: readonly Rolled[], load: Load): Promise<unknown[]> {
+  const ends = [];
+  await load.more(someRequests);
+  for (const each of processes) {
+    ends.push(await each.end('SIGTERM'));
+    await load.more(someRequests);
+    await each.start();
+    await load.more(someRequests);
+  }
+  return ends;
+}
+
+test('two processes of a service restart in turn behind a gateway, and no request fails', async () => {
+  const load = startLoad(gateways[0]?.url ?? '');
+  const ends = await roll(keys, load);
+  expect([await load.end(), ends]).toEqual([
+    [],
+    [
+      [0, 'drain closed'],
+      [0, 'drain closed'],
+    ],
+  ]);
+});
+
+test('two gateways restart in turn behind a listener, and no request fails', async () => {
+  const balancer = await startBalancer(gateways.map(({ url }) => url));
+  const load = startLoad(balancer.url);
+  const ends = await roll(gateways, load);
+  expect([await load.end(), ends]).toEqual([
+    [],
+    [
+      [0, 'gateway closed'],
+      [0, 'gateway closed'],
+    ],
+  ]);
+  balancer.close();
+});
+
+test('a process that is killed fails at most the writes it had that are not safe to repeat', async () => {
+  const load = startLoad(gateways[0]?.url ?? '');
+  await load.more(someRequests);
+  expect(await keys[0]?.end('SIGKILL')).toEqual(['SIGKILL']);
+  await load.more(someRequests);
+  await keys[0]?.start();
+  await load.more(someRequests);
+  const wrong = await load.end();
+  expect(wrong.filter((line) => !/^write: 503 .*may or may not/.test(line))).toEqual([]);
+  expect(wrong.length).toBeLessThanOrEqual(2);
+});

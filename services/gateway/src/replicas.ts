@@ -1,0 +1,150 @@
+import { performance } from 'node:perf_hooks';
+import { scaled } from '@drydock/process/time-out-scale';
+import { type Dispatcher, Pool } from 'undici';
+
+/** No answer, not even its first byte. `mayBeBegun`: the request was sent, so that nobody knows what became of it. */
+export class UnansweredError extends Error {
+  override readonly name = 'UnansweredError';
+  readonly mayBeBegun: boolean;
+
+  constructor(mayBeBegun: boolean, cause: unknown) {
+    super(mayBeBegun ? 'connection lost' : 'not reached', { cause });
+    this.mayBeBegun = mayBeBegun;
+  }
+}
+
+/** Others are asked first for so long; longer than the pause between two probes. */
+const outMs = 5_000;
+const probeEveryMs = 1_000;
+/** As long as a check may take; what is still unanswered then must not keep a connection. */
+const probeMs = 1_000;
+
+/** One URL of a service: one process of it, or what stands before several. */
+export class Replica {
+  readonly url: string;
+  readonly options: Pool.Options;
+  pool: Pool;
+  private outUntilMs = 0;
+
+  constructor(url: string, options: Pool.Options) {
+    this.url = url;
+    this.options = options;
+    this.pool = new Pool(url, options);
+  }
+
+  get isOut(): boolean {
+    return performance.now() < this.outUntilMs;
+  }
+
+  leaveOut(): void {
+    this.outUntilMs = performance.now() + outMs;
+  }
+
+  takeBack(): void {
+    this.outUntilMs = 0;
+  }
+
+  /**
+   * Call with the pool whose answer says `Connection: close`: a service of ours does so while it ends. What comes next goes elsewhere, what is
+   * under way is let finish, and idle connections are closed by us: a request that we send while the service closes one is lost.
+   */
+  leave(pool: Pool): void {
+    if (pool !== this.pool) return;
+    this.leaveOut();
+    this.pool = new Pool(this.url, this.options);
+    void pool.close();
+  }
+}
+
+export interface Replicas {
+  /**
+   * Runs `call` on one replica after the other until one answers, each once; a lone one twice, for it may stand for several. Only what was certainly
+   * not begun is sent again, and with `isSafe` also what may have been. `leftMs` is the rest of the time that one attempt alone would have.
+   */
+  run<T>(call: (replica: Replica, leftMs: number) => Promise<T>, isSafe: boolean): Promise<T>;
+  /** Resolves when one of them is ready. */
+  probe(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** `withinMs`: no other attempt is made after it. */
+export function createReplicas(urls: readonly string[], options: Pool.Options, withinMs: number): Replicas {
+  const replicas = urls.map((url) => new Replica(url, options));
+  let turn = 0;
+  /** Each at its turn, and those that are out behind the others. */
+  const inOrder = (): readonly Replica[] => {
+    if (replicas.length === 1) return [...replicas, ...replicas];
+    turn = (turn + 1) % replicas.length;
+    const turned = [...replicas.slice(turn), ...replicas.slice(0, turn)];
+    return turned.sort((one, other) => Number(one.isOut) - Number(other.isOut));
+  };
+  const probe = async (): Promise<void> => {
+    await Promise.any(replicas.map(probeReplica));
+  };
+  // Of a lone replica nobody needs to know before a request does.
+  const stopProbing = replicas.length > 1 ? repeat(() => Promise.allSettled(replicas.map(probeReplica)), probeEveryMs) : () => undefined;
+  return {
+    run: async (call, isSafe) => {
+      const endsAtMs = performance.now() + withinMs;
+      let last: unknown;
+      for (const replica of inOrder()) {
+        const leftMs = Math.ceil(endsAtMs - performance.now());
+        if (leftMs <= 0) break;
+        try {
+          return await call(replica, leftMs);
+        } catch (error) {
+          if (!(error instanceof UnansweredError)) throw error;
+          replica.leaveOut();
+          if (error.mayBeBegun && !isSafe) throw error;
+          last = error;
+        }
+      }
+      throw last;
+    },
+    probe,
+    close: async () => {
+      stopProbing();
+      await Promise.all(replicas.map(({ pool }) => pool.close()));
+    },
+  };
+}
+
+/** For requests of our own that are safe to repeat. */
+export async function requestOf(
+  replica: Replica,
+  options: Dispatcher.RequestOptions & { signal: AbortSignal },
+): Promise<{ status: number; text: string }> {
+  const { pool } = replica;
+  try {
+    const response = await pool.request(options);
+    if (response.headers['connection'] === 'close') replica.leave(pool);
+    return { status: response.statusCode, text: await response.body.text() };
+  } catch (error) {
+    throw options.signal.aborted ? error : new UnansweredError(true, error);
+  }
+}
+
+/** A replica that is not ready, or says that it ends, hears of no customer's request while another is. */
+async function probeReplica(replica: Replica): Promise<void> {
+  try {
+    const { status } = await requestOf(replica, { method: 'GET', path: '/readyz', signal: AbortSignal.timeout(scaled(probeMs)) });
+    if (status !== 200) throw new Error(`${replica.url} answered ${status}`);
+    replica.takeBack();
+  } catch (error) {
+    replica.leaveOut();
+    throw error;
+  }
+}
+
+/** Again and again, each run `everyMs` after the end of the one before. Keeps no process alive. */
+function repeat(run: () => Promise<unknown>, everyMs: number): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const next = (): void => {
+    timer = setTimeout(() => void run().then(() => timer !== undefined && next()), everyMs).unref();
+  };
+  next();
+  return () => {
+    clearTimeout(timer);
+    timer = undefined;
+  };
+}
