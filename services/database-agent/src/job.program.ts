@@ -15,6 +15,7 @@ import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '@dry
 import { openSession } from '@drydock/postgres/session/session';
 import { isPermanentSqlState, sqlStateOf, TransferError } from '@drydock/postgres/session/transfer-error';
 import { catchUp } from '@drydock/postgres/upgrade/catch-up';
+import { askRows } from '@drydock/postgres/upgrade/check/ask-rows';
 import { checkUpgrade } from '@drydock/postgres/upgrade/check/prechecks';
 import { trySchema } from '@drydock/postgres/upgrade/check/try-schema';
 import { compareDatabases } from '@drydock/postgres/upgrade/copy/compare';
@@ -79,7 +80,11 @@ async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promis
     freeBytes: request.free_bytes,
   });
   if (trial === null || judgement.findings.some(({ level }) => level === 'ERROR')) return judgement;
-  return { ...judgement, findings: [...(await trySchema(trial)), ...judgement.findings] };
+  // Of different servers, so neither waits for the other.
+  const [rows, schema] = await Promise.allSettled([askRows({ ...database, toMajor: request.to_major }), trySchema(trial)]);
+  if (schema.status === 'rejected') throw schema.reason;
+  if (rows.status === 'rejected') throw rows.reason;
+  return { ...judgement, findings: [...rows.value, ...schema.value, ...judgement.findings] };
 }
 
 /** One snapshot of the database, straight into the archive. Memory does not grow with it. */

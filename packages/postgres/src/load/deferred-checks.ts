@@ -5,6 +5,16 @@ import { runStatement } from '../session/session';
 
 const name = pg.escapeIdentifier;
 
+/** SQL: whether an object calls a function of the customer's own, by its name or by an operator. Functions of extensions are the extension's. */
+export const callsOwnCodeSql = (catalogue: string, oid: string): string =>
+  `exists (select from pg_catalog.pg_depend used
+      left join pg_catalog.pg_operator sign on used.refclassid = 'pg_catalog.pg_operator'::regclass and sign.oid = used.refobjid
+      join pg_catalog.pg_proc code on code.oid = case used.refclassid when 'pg_catalog.pg_proc'::regclass then used.refobjid else sign.oprcode end
+      where used.classid = 'pg_catalog.${catalogue}'::regclass and used.objid = ${oid} and code.oid >= 16384
+        and used.refclassid in ('pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_operator'::regclass)
+        and not exists (select from pg_catalog.pg_depend part
+          where part.classid = 'pg_catalog.pg_proc'::regclass and part.objid = code.oid and part.deptype = 'e'))`;
+
 /**
  * CHECK constraints, of tables and of domains, that call functions of the customer's own. Such a function may read a table that is filled later, or name one without its
  * schema, so these are taken off before the rows come, and put back when all are there. A table comes before those that inherit from it: what is taken off and put back
@@ -18,9 +28,7 @@ const checksSql = `select k.conname as name, pg_catalog.pg_get_constraintdef(k.o
   left join pg_catalog.pg_class c on c.oid = k.conrelid left join pg_catalog.pg_namespace cn on cn.oid = c.relnamespace
   left join pg_catalog.pg_type t on t.oid = k.contypid left join pg_catalog.pg_namespace tn on tn.oid = t.typnamespace
   where k.contype = 'c' and (k.conislocal or c.relispartition)
-    and exists (select from pg_catalog.pg_depend d join pg_catalog.pg_proc p on p.oid = d.refobjid
-      where d.classid = 'pg_catalog.pg_constraint'::regclass and d.objid = k.oid and d.refclassid = 'pg_catalog.pg_proc'::regclass
-        and not exists (select from pg_catalog.pg_depend e where e.classid = 'pg_catalog.pg_proc'::regclass and e.objid = p.oid and e.deptype = 'e'))
+    and ${callsOwnCodeSql('pg_constraint', 'k.oid')}
   order by (with recursive above (oid) as (select inhparent from pg_catalog.pg_inherits where inhrelid = k.conrelid
       union select i.inhparent from pg_catalog.pg_inherits i join above on i.inhrelid = above.oid) select count(*) from above), k.oid`;
 const checkSchema = z.object({

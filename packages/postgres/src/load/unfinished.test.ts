@@ -128,3 +128,15 @@ test('what is left weaker than it was is told with the statement that finishes i
   ]);
   expect(await runSql(target.url, 'select conname from pg_constraint where not convalidated')).toEqual([]);
 });
+
+test('a CHECK that calls a function by an operator alone is put back when all rows are there', async () => {
+  const { target, sections } = await through(
+    'create table limits (highest int); insert into limits values (1000)',
+    "create function is_low(int) returns boolean language sql as 'select exists (select from limits where highest >= $1)'",
+    'create operator ?? (rightarg = int, function = is_low)',
+    'create table prices (price int constraint is_low check (?? price)); insert into prices select generate_series(1, 1000)',
+  );
+  expect((await loadDatabase({ ...target.loader, sections: sections() })).findings).toEqual([]);
+  await expect(runSql(target.url, 'insert into prices values (1001)')).rejects.toThrow('is_low');
+  expect(await runSql(target.url, 'select conname from pg_constraint where not convalidated')).toEqual([]);
+});

@@ -2,6 +2,7 @@
 import { type Customer, createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
 import { runSql, withClient } from '../testing/run-sql';
 import { catchUp } from './catch-up';
+import { askRows } from './check/ask-rows';
 import { checkUpgrade } from './check/prechecks';
 import { compareDatabases } from './copy/compare';
 import { copyData } from './copy/copy-data';
@@ -113,6 +114,8 @@ test.each(['logical', 'offline'] as const)(
       freeBytes: 1e12,
     });
     expect(found.findings.filter(({ level }) => level === 'ERROR')).toEqual([]);
+    const asked = await askRows({ url: move.oldUrl, databaseName: move.databaseName, toMajor: 18 });
+    expect(asked.filter(({ level }) => level === 'ERROR')).toEqual([]);
     for (const stage of [copySchema, copyData, catchUp]) await stage(move);
     await cutOver(move);
     const options = '-c role=none -c search_path= -c default_transaction_read_only=off';

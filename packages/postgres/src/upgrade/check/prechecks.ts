@@ -104,18 +104,30 @@ export interface PrecheckRequest {
 }
 
 /** Looks at a database and says what a move of it to a newer major would meet, and by which path it would go. Changes nothing. */
-export async function checkUpgrade(request: PrecheckRequest): Promise<Judgement> {
-  const { url, databaseName, signal } = request;
+export const checkUpgrade = (request: PrecheckRequest): Promise<Judgement> =>
+  withReader({ ...request, tag: `precheck ${request.databaseName}` }, async ({ admin, reader }) =>
+    judgeUpgrade(await gatherFacts(admin, reader, request)),
+  );
+
+export interface LookedAt extends Pick<PrecheckRequest, 'url' | 'databaseName' | 'signal'> {
+  /** Whose roles these are; those that an earlier look has left are dropped. */
+  tag: string;
+}
+
+/** Work with a superuser's session in `postgres` and a session of a reader that lives for this alone. */
+export async function withReader<T>(
+  { url, databaseName, tag, signal }: LookedAt,
+  work: (sessions: { admin: pg.Client; reader: pg.Client }) => Promise<T>,
+): Promise<T> {
   const server = await openSession(url, { purpose: 'admin', signal });
   try {
     const admin = server.client;
-    const tag = `precheck ${databaseName}`;
     await sweepTransferRoles(admin, tag);
     const login = await makeReader({ admin, database: databaseName, tag });
     try {
       const reader = await openSession(loginUrl(url, login, databaseName), { purpose: 'read', signal });
       try {
-        return judgeUpgrade(await gatherFacts(admin, reader.client, request));
+        return await work({ admin, reader: reader.client });
       } finally {
         await reader.close();
       }

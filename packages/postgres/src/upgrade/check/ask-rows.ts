@@ -1,0 +1,225 @@
+import pg from 'pg';
+import { z } from 'zod';
+import { dropTransferRole, loginUrl, makeLoader, type TransferLogin } from '../../load/transfer-roles';
+import { openSession } from '../../session/session';
+import { isPermanentForReader, isPermanentSqlState, sqlStateOf } from '../../session/transfer-error';
+import { readRows } from '../session';
+import { type PrecheckRequest, withReader } from './prechecks';
+import { type Finding, remedyFor } from './prechecks.rules';
+import { type RowQuestion, readQuestions } from './row-questions';
+
+export interface RowLimits {
+  /** How long one question may take. */
+  statementMs: number;
+  /** How long all of them may take together. What is left then is not asked. */
+  totalMs: number;
+  /** What sorting the keys may take of the disk of the instance that serves. */
+  tempFileKb: number;
+}
+
+const defaultLimits: RowLimits = { statementMs: 10_000, totalMs: 30_000, tempFileKb: 1_048_576 };
+/** Code that goes on after its statement's time is over is ended this much later. */
+const graceMs = 2_000;
+/** A customer who changes the table meanwhile waits for the question, and it does not wait for them. */
+const lockMs = 1_000;
+const findingsMax = 20;
+const namedMax = 50;
+
+export interface RowsRequest extends Pick<PrecheckRequest, 'url' | 'databaseName' | 'toMajor' | 'signal'> {
+  limits?: RowLimits;
+}
+
+/**
+ * Asks the rows of the old database what the upgrade will ask: whether unique and exclusion indexes, partition keys and
+ * generated columns that call functions of the customer's own still hold with the functions as they are now. All of them
+ * are asked in one snapshot. The code runs as the owner of the object, in a transaction that cannot write, and its session
+ * is ended when its time is over. What it says is a finding, and nothing else.
+ */
+export function askRows({ url, databaseName, toMajor, signal, limits = defaultLimits }: RowsRequest): Promise<Finding[]> {
+  const endMs = performance.now() + limits.totalMs;
+  return withReader({ url, databaseName, signal, tag: tagOf(databaseName, toMajor) }, async ({ admin, reader }) => {
+    await reader.query('begin isolation level repeatable read read only');
+    const questions = await questionsOf(reader, limits);
+    if (questions === null) return [notChecked(['the whole database'], 'a table is locked')];
+    if (questions.length === 0) return [];
+    const [exported] = await readRows(reader, snapshotSchema, 'select pg_catalog.pg_export_snapshot() as snapshot');
+    const asker = new Asker({
+      admin,
+      url,
+      databaseName,
+      tag: tagOf(databaseName, toMajor),
+      snapshot: exported?.snapshot ?? '',
+      limits,
+      signal,
+    });
+    const answers: Answer[] = [];
+    try {
+      for (const question of questions) {
+        const leftMs = Math.floor(endMs - performance.now());
+        answers.push(
+          leftMs > 0 ? await asker.ask(question, Math.min(leftMs, limits.statementMs)) : unknown(question, 'there was no time left'),
+        );
+      }
+    } finally {
+      await asker.close();
+    }
+    return findingsOf(answers);
+  });
+}
+
+/** Null where a definition cannot be read, which needs a lock of its table that the customer does not let go. */
+async function questionsOf(reader: pg.Client, { statementMs }: RowLimits): Promise<RowQuestion[] | null> {
+  await reader.query(`set local lock_timeout = ${lockMs}`);
+  await reader.query(`set local statement_timeout = ${statementMs}`);
+  try {
+    return await readQuestions(reader);
+  } catch (error) {
+    if ([timeoutCode, lockCode].includes(String(sqlStateOf(error)))) return null;
+    throw error;
+  }
+}
+
+const snapshotSchema = z.object({ snapshot: z.string() });
+const tagOf = (databaseName: string, toMajor: number): string => `rows ${databaseName} ${toMajor}`;
+
+interface Answer {
+  object: string;
+  /** `refused` is why the upgrade would be, `unknown` why there is no answer; neither: the rows fit. */
+  refused?: string;
+  unknown?: string;
+}
+const unknown = ({ object }: RowQuestion, why: string): Answer => ({ object, unknown: why });
+
+/**
+ * Whether the upgrade fails with the same error. It may not where a right is lacking or the code writes. A domain's CHECK
+ * does not stop it. What the question itself names may have been dropped since it was listed.
+ */
+function isSure(error: unknown): error is pg.DatabaseError {
+  const state = String(sqlStateOf(error));
+  if (!(error instanceof pg.DatabaseError) || ['42501', '23514'].includes(state) || state.startsWith('25')) return false;
+  return error.where === undefined ? isPermanentForReader(state) : isPermanentSqlState(state);
+}
+const timeoutCode = '57014';
+const lockCode = '55P03';
+
+interface Surroundings {
+  /** The superuser, in `postgres`. */
+  admin: pg.Client;
+  url: string;
+  databaseName: string;
+  tag: string;
+  /** Exported by a transaction that stays open. */
+  snapshot: string;
+  limits: RowLimits;
+  signal: AbortSignal | undefined;
+}
+
+/** Has a login for each owner, and a session for each question. */
+class Asker {
+  private readonly around: Surroundings;
+  private readonly logins = new Map<string, TransferLogin>();
+
+  constructor(around: Surroundings) {
+    this.around = around;
+  }
+
+  /** Throws only when the whole request is aborted. */
+  async ask(question: RowQuestion, ms: number): Promise<Answer> {
+    const { role } = question;
+    if (role === null) return unknown(question, 'its owner is no role of the database');
+    const late = AbortSignal.timeout(ms + graceMs);
+    try {
+      return await this.run(question, role, { ms, late });
+    } catch (error) {
+      this.around.signal?.throwIfAborted();
+      if (!late.aborted && sqlStateOf(error) !== timeoutCode) return unknown(question, reasonOf(error));
+      await this.endLogin(role);
+      return unknown(question, `it took longer than ${Math.ceil(ms / 1000)} s`);
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const role of [...this.logins.keys()]) await this.endLogin(role);
+  }
+
+  /** A question comes behind what pins the snapshot: from then on no code can make the transaction one that writes. */
+  private async run(question: RowQuestion, role: string, { ms, late }: { ms: number; late: AbortSignal }): Promise<Answer> {
+    const { url, databaseName, snapshot, signal } = this.around;
+    const { client, close } = await openSession(loginUrl(url, await this.login(role), databaseName), {
+      purpose: 'load',
+      role,
+      limits: { statementMs: ms, lockMs },
+      signal: signal === undefined ? late : AbortSignal.any([signal, late]),
+    });
+    try {
+      await client.query('begin isolation level repeatable read read only');
+      await client.query(`set transaction snapshot ${pg.escapeLiteral(snapshot)}`);
+      // A policy that holds for the owner too would hide rows. It is an error now.
+      await client.query('set local row_security = off');
+      // No index helps, so that a loop within a loop would take for ever.
+      await client.query('set local enable_nestloop = off');
+      return await answerOf(question, client);
+    } finally {
+      await close();
+    }
+  }
+
+  private async login(role: string): Promise<TransferLogin> {
+    const known = this.logins.get(role);
+    if (known !== undefined) return known;
+    const { admin, databaseName: database, tag, limits } = this.around;
+    const login = await makeLoader({ admin, database, tag, owner: role });
+    this.logins.set(role, login);
+    await admin.query(`alter role ${pg.escapeIdentifier(login.role)} set temp_file_limit = '${limits.tempFileKb}kB'`);
+    return login;
+  }
+
+  /** Ends the login's sessions with it, whatever they do. */
+  private async endLogin(role: string): Promise<void> {
+    const login = this.logins.get(role);
+    this.logins.delete(role);
+    if (login !== undefined) await dropTransferRole(this.around.admin, login.role);
+  }
+}
+
+async function answerOf({ object, sql, complain }: RowQuestion, client: pg.Client): Promise<Answer> {
+  try {
+    const { rows } = await client.query(sql);
+    return rows.length === 0 ? { object } : { object, refused: complain(rows) };
+  } catch (error) {
+    if (!isSure(error)) throw error;
+    const said = reasonOf(error);
+    return { object, refused: `its functions as they are now fail for rows that are there: ${said}. ${remedyFor(said)}` };
+  }
+}
+
+const reasonMax = 300;
+
+/** The customer's code may say as much as it likes. */
+function reasonOf(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.length > reasonMax ? `${text.slice(0, reasonMax)}…` : text;
+}
+
+/** Refusals one by one, and what was not checked by its name, together where the reason is the same. */
+function findingsOf(answers: readonly Answer[]): Finding[] {
+  const refused = answers.flatMap(({ object, refused: why }) => (why === undefined ? [] : [`${object} cannot go over: ${why}`]));
+  const unchecked = new Map<string, string[]>();
+  for (const { object, unknown: why } of answers) {
+    if (why === undefined) continue;
+    const reason = unchecked.has(why) || unchecked.size < findingsMax ? why : 'other reasons';
+    unchecked.set(reason, [...(unchecked.get(reason) ?? []), object]);
+  }
+  return [
+    ...refused.slice(0, findingsMax).map((detail): Finding => ({ level: 'ERROR', code: 'rows_refused', detail })),
+    ...[...unchecked].map(([why, objects]) => notChecked(objects, why)),
+  ];
+}
+
+function notChecked(objects: readonly string[], why: string): Finding {
+  const more = objects.length > namedMax ? ` and ${objects.length - namedMax} more` : '';
+  const names = `${objects.slice(0, namedMax).join(', ')}${more}`;
+  const otherwise = 'Where they do not, the upgrade ends before its switch and the database serves on.';
+  const detail = `Whether the rows fit the functions as they are now is not known of ${names}: ${why}. ${otherwise}`;
+  return { level: 'WARNING', code: 'not_checked', detail };
+}
