@@ -153,5 +153,10 @@ test.each(Object.entries(pleas))('code of %s that says it was denied is lent not
 test.each(Object.entries(unheard))('code of %s that would say it was denied is not called', async (_, statements) => {
   const move = await makePleader(statements);
   for (const stage of [copySchema, copyData, catchUp, cutOver]) await stage(move);
+  const checks =
+    "select conname, convalidated, pg_get_constraintdef(oid) from pg_constraint where contype = 'c' and connamespace = 'public'::regnamespace";
+  const before = await runSql(withDatabase(move.oldUrl, move.databaseName), checks);
+  expect(before).toHaveLength(1);
+  expect(await runSql(withDatabase(move.targetUrl, move.databaseName), checks)).toEqual(before);
   await endMove(move);
 });
