@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
@@ -52,7 +53,8 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
     compiler.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
-    const { code } = await compiler.exited;
+    // At `close` everything that it said has been read, and what it started has ended too: until then that may write.
+    const [code]: (number | null)[] = await once(compiler.process, 'close');
     if (stopping.signal.aborted) return;
     if (code !== 0) say(`${output.trimEnd()}\n${name} has type errors: it goes on with the last code that had none`);
     else if (hadErrors) say(`${name} has no type errors any more`);
