@@ -80,7 +80,7 @@ async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promis
     freeBytes: request.free_bytes,
   });
   if (trial === null || judgement.findings.some(({ level }) => level === 'ERROR')) return judgement;
-  // Of different servers, so neither waits for the other.
+  // They ask different servers, so neither waits for the other. Where both fail, the schema's error is told.
   const [rows, schema] = await Promise.allSettled([askRows({ ...database, toMajor: request.to_major }), trySchema(trial)]);
   if (schema.status === 'rejected') throw schema.reason;
   if (rows.status === 'rejected') throw rows.reason;

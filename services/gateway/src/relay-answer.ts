@@ -48,7 +48,7 @@ export const relayAnswer = (relay: Relay): Promise<RelayOutcome> =>
   });
 
 function endWithGateway({ closing, drained, exchange: { response } }: Relay, answer: RelayedAnswer): void {
-  // One that is opened while the gateway drains may last until it has.
+  // A stream that is opened while the gateway drains lasts until the drain ends.
   const end = closing.aborted ? drained : closing;
   const endStream = (): void => {
     answer.leave('relayed');

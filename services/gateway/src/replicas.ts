@@ -81,7 +81,7 @@ export function createReplicas(urls: readonly string[], options: Pool.Options, w
   const probe = async (): Promise<void> => {
     await Promise.any(replicas.map(probeReplica));
   };
-  // Of a lone replica nobody needs to know before a request does.
+  // A lone replica is not probed: no check could lead a request elsewhere.
   const stopProbing = replicas.length > 1 ? repeat(() => Promise.allSettled(replicas.map(probeReplica)), probeEveryMs) : () => undefined;
   return {
     run: async (call, isSafe) => {

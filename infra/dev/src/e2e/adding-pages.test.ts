@@ -4,6 +4,7 @@
  * @tier long
  * @processes
  */
+import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
@@ -26,11 +27,20 @@ const listingsOf = (page: string): Listing[] =>
 
 function apply(tree: string, { file, place, code }: Listing): void {
   const target = path.join(tree, file);
-  const before = place === '' ? '' : fs.readFileSync(target, 'utf8');
-  const [imports = '', entry = ''] = code.split(/(?<=;\n)/);
-  const isMounted = place === 'among its imports and in its list';
-  const after = isMounted ? `${imports}${before.replace(/= \[\n|=> \[\n/, (list) => `${list}${entry}`)}` : `${before}\n${code}`;
-  fs.writeFileSync(target, after);
+  fs.writeFileSync(target, place === '' ? code : put(code, place, fs.readFileSync(target, 'utf8')));
+}
+
+function put(code: string, place: string, before: string): string {
+  if (place === 'at its end') return `${before}\n${code}`;
+  if (place === 'among its imports and in its list') {
+    const [imports = '', entry = ''] = code.split(/(?<=;\n)/);
+    return `${imports}${before.replace(/= \[\n|=> \[\n/, (list) => `${list}${entry}`)}`;
+  }
+  const [, text = ''] = /^behind (.+)$/.exec(place) ?? assert.fail(`nobody knows where "${place}" is`);
+  const lines = before.split(/(?<=\n)/);
+  const at = lines.findIndex((line) => line.includes(text));
+  assert.ok(at >= 0, `there is no line with ${text}`);
+  return lines.toSpliced(at + 1, 0, code).join('');
 }
 
 const limitMs = 600_000;
@@ -40,7 +50,9 @@ jest.setTimeout(3 * limitMs);
 function develop(service: string) {
   const tree = copyTree(repoRoot);
   const env = { ...process.env, DRYDOCK_DATA_DIR: path.join(tree, '.data'), NODE_ENV: 'development', DRYDOCK_TESTS: 'quick' };
-  const run = (...words: string[]) => spawnSync(process.execPath, words, { cwd: tree, env, encoding: 'utf8' });
+  const runIn = (folder: string, words: string[]) =>
+    spawnSync(process.execPath, words, { cwd: path.join(tree, folder), env, encoding: 'utf8' });
+  const run = (...words: string[]) => runIn('.', words);
   const developed = spawn(process.execPath, ['infra/dev/dist/dev-service.js', service], {
     cwd: tree,
     env,
@@ -68,6 +80,21 @@ function develop(service: string) {
       const { status, stderr } = run('node_modules/jest/bin/jest.js', ...words);
       expect([status, stderr]).toEqual([0, expect.stringMatching(/Tests: .*passed/)]);
     },
+    /** The command is built of the document, as `npm run openapi` and `npm run build` do it, and knows these words. */
+    expectCommand: (words: string) => {
+      const toRun = [
+        ['.', 'services/gateway/dist/write-openapi.js'],
+        ['packages/client', 'generate.mjs'],
+        ['packages/cli', 'generate.mjs'],
+        ['packages/cli', '../../node_modules/typescript/bin/tsc', '-b'],
+        ['packages/cli', 'bundle.mjs'],
+      ];
+      for (const [folder = '.', ...program] of toRun) {
+        const { status, stdout, stderr } = runIn(folder, program);
+        expect([program, status, status === 0 ? '' : stdout + stderr]).toEqual([program, 0, '']);
+      }
+      expect(run('packages/cli/dist/drydock.js', ...words.split(' '), '--help').stdout).toContain(`drydock ${words}`);
+    },
     stop: async () => {
       const ended = once(developed, 'close');
       developed.kill('SIGTERM');
@@ -77,8 +104,8 @@ function develop(service: string) {
 }
 
 test('an endpoint: 501 before it is mounted and 200 after it, and its tests pass', async () => {
-  const { answers, add, expectTests, stop } = develop('agency');
-  const [contract, query, handler, mount, itsTest, ...others] = listingsOf('docs/adding-an-endpoint.md');
+  const { answers, add, expectTests, expectCommand, stop } = develop('agency');
+  const [contract, query, handler, mount, itsTest, command, example, ...others] = listingsOf('docs/adding-an-endpoint.md');
   expect([itsTest?.file, others]).toEqual(['services/agency/src/boards/count-cards.test.ts', []]);
   try {
     const board = JSON.parse(await answers(201, ['POST', '/v1/agency/boards', '{"name":"Relaunch"}'])) as { id: string };
@@ -90,9 +117,10 @@ test('an endpoint: 501 before it is mounted and 200 after it, and its tests pass
   } finally {
     await stop();
   }
-  add(itsTest);
+  add(itsTest, command, example);
   expectTests('services/agency/src/boards/count-cards.test.ts');
   expectTests('services/agency/src/conformance.test.ts', '-t', 'countBoardCards:');
+  expectCommand('boards count');
 });
 
 test('a workflow: its request is taken, its worker does it, and its test passes', async () => {

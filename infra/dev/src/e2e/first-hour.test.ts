@@ -139,7 +139,11 @@ describe('npm start', () => {
     expect(blocks.flatMap(({ page, needs }) => (needs === undefined ? [] : [`${page}: ${needs}`]))).toEqual([
       'docs/guides/debugging.md: a debugger',
       'docs/guides/deploying.md: docker',
+      'docs/guides/deploying.md: docker',
       'docs/guides/deploying.md: kubernetes',
+      'docs/guides/deploying.md: kubernetes',
+      'docs/guides/upgrading.md: docker',
+      'docs/guides/upgrading.md: kubernetes',
       'services/hosting/README.md: a host over ssh',
     ]);
     expect(blocks.filter((block) => !isParsable(block))).toEqual([]);

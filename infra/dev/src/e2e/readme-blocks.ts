@@ -48,7 +48,7 @@ export function listPages(): string[] {
 export const listBlocks = (): Block[] =>
   listPages()
     .flatMap(readBlocks)
-    .filter(({ text }) => !text.startsWith('npm start'));
+    .filter(({ text }) => !/^npm (start|test)\b/.test(text));
 
 const otherFence = /^```(?!sh\n)(\S*)\n([\s\S]*?)^```$/gm;
 const aCommand = /^(?:\$ |(?:npm|npx|node|curl|git|drydock|docker|kubectl|helm) \S)/m;

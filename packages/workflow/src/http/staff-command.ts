@@ -14,7 +14,7 @@ const usage = `usage: command.js parked       lists the workflows that wait for 
        command.js retry ID     has one go on at the step where it stopped
        command.js abandon ID   ends one as failed; its resource is unlocked as it is`;
 
-/** Of more than these the oldest are shown: they share one cause, most likely. */
+/** How many `parked` lists, oldest first. When more wait, they most likely share one cause. */
 const listedMax = 200;
 
 interface Parked extends WorkflowRow {

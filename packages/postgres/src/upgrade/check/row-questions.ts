@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { callsOwnCodeSql } from '../../load/deferred-checks';
 import { readRows } from '../session';
 
-/** What is asked of the rows of one object whose expressions call functions of the customer's own. */
+/** A question to the rows behind one object whose expressions call the customer's own functions. */
 export interface RowQuestion {
   /** What the customer can look for: `index public.orders_code`. */
   object: string;
@@ -13,7 +13,7 @@ export interface RowQuestion {
   pages: number;
   /** Returns a row where the upgrade would be refused. It calls the customer's functions. */
   sql: string;
-  /** What is wrong and what to do; `found` are the answer's rows. */
+  /** Says what is wrong and what to do. `found`: the rows that `sql` returned. */
   complain: (found: readonly unknown[]) => string;
 }
 
@@ -34,7 +34,7 @@ const columnSchema = sourceSchema.extend({
 const indexSchema = sourceSchema.extend({
   kind: z.literal('index'),
   index: z.string(),
-  /** Of the constraint that the index is for; null where there is none. */
+  /** Name of the constraint that the index serves; null where it serves none. */
   constraint_name: z.string().nullable(),
   is_unique: z.boolean(),
   are_nulls_equal: z.boolean(),
