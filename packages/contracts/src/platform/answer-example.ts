@@ -192,7 +192,8 @@ export function answerExample(schema: JsonSchema, components: SchemaComponents, 
   if (format === 'date-time') return '2026-11-23T14:11:02.503Z';
   if (format === 'date') return '2026-12-23';
   const value = values[`${owner}.${name}`] ?? values[name];
-  if (value === undefined) throw new Error(`give ${name} an example in packages/contracts/src/platform/answer-example.ts: ${owner} has ${JSON.stringify(schema)}`);
+  if (value === undefined)
+    throw new Error(`give ${name} an example in packages/contracts/src/platform/answer-example.ts: ${owner} has ${JSON.stringify(schema)}`);
   return value;
 }
 
