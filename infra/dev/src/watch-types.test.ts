@@ -12,7 +12,7 @@ import { type TypeWatch, watchTypes } from './watch-types';
 let folder: string;
 let said: string[];
 let watch: TypeWatch;
-const write = (text: string): void => fs.writeFileSync(path.join(folder, 'src/port.ts'), text);
+const write = (text: string, name = 'port'): void => fs.writeFileSync(path.join(folder, `src/${name}.ts`), text);
 const compiled = (): string => {
   const file = path.join(folder, 'dist/port.js');
   return fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
@@ -50,6 +50,19 @@ test.each([100, 300, 500, 700])('a file that is saved again %d ms later, while t
   write('export const port: number = 5;\n');
   await until(() => compiled().includes('port = 5'), { what: 'the code that was saved last' });
   expect(said).toEqual([]);
+});
+
+test('a file that is removed is missed by its importer alone: nothing else is compiled anew', async () => {
+  const output = (name: string): string => path.join(folder, `dist/${name}.js`);
+  write('export const host = 1;\n', 'host');
+  await until(() => fs.existsSync(output('host')), { what: 'the second file' });
+  const before = fs.statSync(output('port')).mtimeMs;
+  fs.rmSync(path.join(folder, 'src/host.ts'));
+  write("import { host } from './host';\nexport const url = host;\n", 'url');
+  await until(() => said.some((line) => line.includes("Cannot find module './host'")), { what: 'the complaint of the importer' });
+  write('export const url = 2;\n', 'url');
+  await until(() => fs.existsSync(output('url')), { what: 'the mended importer' });
+  expect(fs.statSync(output('port')).mtimeMs).toBe(before);
 });
 
 test('a file that is saved by rename, as many editors do, is compiled every time', async () => {

@@ -24,8 +24,10 @@ export interface TypeWatchOptions {
 const quietMs = 100;
 const stopTimeoutMs = 5_000;
 
-/** When the file was written; 0 for one that is gone. */
-const writtenAtMs = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+/** What the compiler reads. The files that an editor keeps beside it, such as `.port.ts.swp`, start nothing. */
+const isSource = (file: string): boolean => file.endsWith('.ts');
+/** When the file was written. One that is gone counts as new: the compiler sees by itself that it is gone. */
+const writtenAtMs = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
 
 /**
  * Compiles a project whenever a file of `sources` changes, and shows every type error. The compiler writes nothing while there is one
@@ -87,8 +89,9 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
 
   const tell = (folder: string): SubscribeCallback => {
     return (error, events) => {
-      if (error !== null) say(`Changes of ${folder} are not seen: ${error.message}`);
-      else compile(events.map((event) => event.path));
+      if (error !== null) return say(`Changes of ${folder} are not seen: ${error.message}`);
+      const files = events.map((event) => event.path).filter(isSource);
+      if (files.length > 0) compile(files);
     };
   };
   const watchers = await Promise.all(sources.map((folder) => subscribe(folder, tell(folder), { ignore: ['**/*.test.ts'] })));
