@@ -2,6 +2,7 @@
  * Two processes of keys behind a gateway, and two gateways behind a listener, restarted in turn under requests. A roll begins and goes on when so
  * many requests were answered, whatever time that takes.
  *
+ * @tier long
  * @processes
  */
 import { execFileSync, spawn } from 'node:child_process';
