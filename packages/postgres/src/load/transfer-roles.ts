@@ -118,9 +118,15 @@ export function makeLoader(request: NewRole & { owner: string }): Promise<Transf
   );
 }
 
+/** Postgres refuses rights on a database that change in two sessions at once ("tuple concurrently updated"), so one waits for the other. */
+async function changeRights(admin: pg.ClientBase, database: string, statement: string): Promise<void> {
+  const key = pg.escapeLiteral(`rights on ${database}`);
+  await admin.query(`select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(${key}, 0)); ${statement}`);
+}
+
 /** To be said again before each use: the database's owner can take it back. */
-export async function grantConnect(admin: pg.ClientBase, role: string, database: string): Promise<void> {
-  await admin.query(`grant connect on database ${name(database)} to ${name(role)}`);
+export function grantConnect(admin: pg.ClientBase, role: string, database: string): Promise<void> {
+  return changeRights(admin, database, `grant connect on database ${name(database)} to ${name(role)}`);
 }
 
 const endSessionsSql =
@@ -142,7 +148,7 @@ export async function dropTransferRole(admin: pg.ClientBase, role: string): Prom
   await admin.query(`alter role ${name(role)} nologin`);
   await admin.query(endSessionsSql, [role]);
   for (const granted of namesSchema.parse((await admin.query(grantedSql, [role])).rows)) {
-    await admin.query(`revoke all on database ${name(granted.name)} from ${name(role)}`);
+    await changeRights(admin, granted.name, `revoke all on database ${name(granted.name)} from ${name(role)}`);
   }
   try {
     await admin.query(`drop role ${name(role)}`);

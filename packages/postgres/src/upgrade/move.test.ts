@@ -182,3 +182,12 @@ test('prechecks tell a key from none and a type that can be compared from one th
     'offline',
   );
 });
+
+test('prechecks of two majors at one moment leave each other alone', async () => {
+  const { oldUrl: url, databaseName } = await createCustomer(servers, 'check_twice', 'create table t (a int primary key)');
+  const check = (toMajor: number) => checkUpgrade({ url, databaseName, toMajor, extensionsOfTarget: [], freeBytes: 1e12 });
+  for (let round = 0; round < 5; round += 1) {
+    const judged = await Promise.all([check(17), check(18)]);
+    expect(judged.map(({ path }) => path)).toEqual(['logical', 'logical']);
+  }
+});

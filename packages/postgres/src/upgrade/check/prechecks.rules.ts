@@ -135,7 +135,7 @@ function warningsOf(facts: Facts): Finding[] {
     findings.push(
       warning(
         'computed_anew',
-        `Version ${facts.toMajor} computes these anew, and their values may differ from those of ${facts.fromMajor}, because it stems some words differently: ${namesOf(facts.computed)}.`,
+        `Version ${facts.toMajor} computes these anew. Their values may differ from those of ${facts.fromMajor}, because text search and functions of your own may answer differently there: ${namesOf(facts.computed)}.`,
       ),
     );
   if (facts.textSearchColumns.length > 0)

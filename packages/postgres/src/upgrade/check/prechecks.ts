@@ -105,7 +105,7 @@ export interface PrecheckRequest {
 
 /** Looks at a database and says what a move of it to a newer major would meet, and by which path it would go. Changes nothing. */
 export const checkUpgrade = (request: PrecheckRequest): Promise<Judgement> =>
-  withReader({ ...request, tag: `precheck ${request.databaseName}` }, async ({ admin, reader }) =>
+  withReader({ ...request, tag: `precheck ${request.databaseName} ${request.toMajor}` }, async ({ admin, reader }) =>
     judgeUpgrade(await gatherFacts(admin, reader, request)),
   );
 
