@@ -17,7 +17,7 @@ module.exports = {
   // No test is about its own duration: this is when to give up on a machine that is busy with other things. A long suite's tests do more each.
   testTimeout: process.env.DRYDOCK_TESTS === 'quick' ? 150_000 : 600_000,
   // Most suites wait for processes and servers. jest reads a percentage above 100 as a number of workers.
-  maxWorkers: availableParallelism() + 1,
+  maxWorkers: availableParallelism() + 2,
   globalSetup: '<rootDir>/packages/postgres/src/testing/jest-global-setup.ts',
   globalTeardown: '<rootDir>/packages/postgres/src/testing/jest-global-teardown.ts',
   reporters: ['<rootDir>/packages/testing/jest/only-asked.cjs', 'default'],

@@ -1,4 +1,7 @@
-/** @processes */
+/**
+ * @tier long
+ * @processes
+ */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { ended } from '@drydock/service/testing/follow-workflow';

@@ -1,4 +1,7 @@
-/** @processes */
+/**
+ * @tier long
+ * @processes
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

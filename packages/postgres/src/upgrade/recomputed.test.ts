@@ -1,6 +1,7 @@
 /**
  * What the new version computes otherwise than the old one did.
  *
+ * @tier long
  * @processes
  */
 import { randomBytes } from 'node:crypto';

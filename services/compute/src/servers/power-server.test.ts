@@ -1,4 +1,5 @@
 /**
+ * @tier long
  * @processes
  */
 import type { ComputeServerView } from '@drydock/contracts/compute/compute-servers';

@@ -1,4 +1,7 @@
-/** @processes */
+/**
+ * @tier long
+ * @processes
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';

@@ -1,4 +1,7 @@
-/** @processes */
+/**
+ * @tier long
+ * @processes
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { callerOf } from '@drydock/service/testing/service-api';
