@@ -2,6 +2,7 @@
 //   node infra/docker/derive-secrets.mjs [FOLDER]                          makes a master key, and prints it once
 //   DRYDOCK_MASTER_KEY=<64 hex digits> node infra/docker/derive-secrets.mjs [FOLDER]
 //   POSTGRES_ADDRESS and REDIS_ADDRESS (host:port) are where these are, when they are not the containers of docker-compose.yml.
+//   ADMIN_DATABASE_URL is a superuser's, when that Postgres was not made by docker-compose.yml.
 // A file for what you bring (a bucket's key, a cloud's token) is made empty, and left as it is when it exists.
 import { hkdfSync, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
@@ -43,6 +44,8 @@ if (given !== undefined && !/^[0-9a-f]{64}$/i.test(given)) {
 const master = given === undefined ? randomBytes(32) : Buffer.from(given, 'hex');
 const derive = (label) => Buffer.from(hkdfSync('sha256', master, '', label, 32)).toString('hex');
 
+/** What takes the place of what would be derived. */
+const brought = { 'create-databases.ADMIN_DATABASE_URL': process.env.ADMIN_DATABASE_URL };
 /** Addresses that stand in URLs, by what stands in their place in secrets.json. */
 const addresses = { '@postgres:5432/': process.env.POSTGRES_ADDRESS, '@redis:6379': process.env.REDIS_ADDRESS };
 function placed(template) {
@@ -63,7 +66,7 @@ for (const [name, template] of Object.entries(templates)) {
   fs.rmSync(file, { force: true });
   fs.writeFileSync(
     file,
-    placed(template).replace(/<([^>]+)>/g, (_match, label) => derive(label)),
+    brought[name] || placed(template).replace(/<([^>]+)>/g, (_match, label) => derive(label)),
   );
   fs.chmodSync(file, template === '' ? 0o644 : 0o444);
 }

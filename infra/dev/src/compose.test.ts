@@ -61,6 +61,9 @@ test('secrets are derived again from the same master key, an operator’s own st
   derive(master, { POSTGRES_ADDRESS: 'db.internal:6432', REDIS_ADDRESS: 'valkey.internal:6380' });
   expect(read('keys.DATABASE_URL')).toBe(before.replace('postgres:5432', 'db.internal:6432'));
   expect(read('redis.URL')).toMatch(/^redis:\/\/:[0-9a-f]{64}@valkey\.internal:6380$/);
+  const theirs = 'postgresql://root:theirs@db.internal:5432/postgres';
+  derive(master, { ADMIN_DATABASE_URL: theirs });
+  expect(read('create-databases.ADMIN_DATABASE_URL')).toBe(theirs);
 });
 
 // It needs no Docker for this.

@@ -49,7 +49,7 @@ export async function spawnHost(folder: HostFolder): Promise<TestHost> {
   const env = {
     ...process.env,
     PORT: String(folder.controlPort),
-    LOG_LEVEL: 'fatal',
+    LOG_LEVEL: 'error',
     DATABASES_DIR: folder.databasesDir,
     DATABASE_HOST_SECRET: folder.secret,
     DRYDOCK_FAULTS: folder.faultsDir,

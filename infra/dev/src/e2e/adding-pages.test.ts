@@ -80,6 +80,12 @@ function develop(service: string) {
       const { status, stderr } = run('node_modules/jest/bin/jest.js', ...words);
       expect([status, stderr]).toEqual([0, expect.stringMatching(/Tests: .*passed/)]);
     },
+    /** What was typed from the page is formatted as the check wants it. */
+    expectFormat: (...listings: (Listing | undefined)[]) => {
+      const files = listings.flatMap((listing) => listing?.file ?? []);
+      const { status, stdout, stderr } = run('node_modules/@biomejs/biome/bin/biome', 'ci', ...files);
+      expect([status, status === 0 ? '' : stdout + stderr]).toEqual([0, '']);
+    },
     /** The command is built of the document, as `npm run openapi` and `npm run build` do it, and knows these words. */
     expectCommand: (words: string) => {
       const toRun = [
@@ -105,7 +111,7 @@ function develop(service: string) {
 }
 
 test('an endpoint: 501 before it is mounted and 200 after it, and its tests pass', async () => {
-  const { answers, add, expectTests, expectCommand, stop } = develop('agency');
+  const { answers, add, expectTests, expectFormat, expectCommand, stop } = develop('agency');
   const [contract, query, handler, mount, itsTest, ...shown] = listingsOf('docs/adding-an-endpoint.md');
   expect([itsTest?.file, shown.length]).toEqual(['services/agency/src/boards/count-cards.test.ts', 3]);
   try {
@@ -119,15 +125,20 @@ test('an endpoint: 501 before it is mounted and 200 after it, and its tests pass
     await stop();
   }
   add(itsTest, ...shown);
+  expectFormat(contract, query, handler, mount, itsTest, ...shown);
   expectTests('services/agency/src/boards/count-cards.test.ts');
   expectTests('services/agency/src/conformance.test.ts', '-t', 'countBoardCards:');
   expectCommand('boards count');
 });
 
 test('a workflow: its request is taken, its worker does it, and its test passes', async () => {
-  const { answers, add, expectTests, stop } = develop('hosting');
-  const [contract, workflow, list, request, mount, itsTest, ...others] = listingsOf('docs/adding-a-workflow.md');
-  expect([itsTest?.file, others]).toEqual(['services/hosting/src/app/check-site.test.ts', []]);
+  const { answers, add, expectTests, expectFormat, stop } = develop('hosting');
+  const [contract, workflow, list, request, mount, itsTest, crashes, ...others] = listingsOf('docs/adding-a-workflow.md');
+  expect([itsTest?.file, crashes?.file, others]).toEqual([
+    'services/hosting/src/app/check-site.test.ts',
+    'services/hosting/src/app/check-site-crash.test.ts',
+    [],
+  ]);
   try {
     const body = '{"name":"Shop","primary_domain":"shop.example.com"}';
     const made = JSON.parse(await answers(202, ['POST', '/v1/sites', body])) as { id: string; workflow_id: string };
@@ -141,6 +152,8 @@ test('a workflow: its request is taken, its worker does it, and its test passes'
   } finally {
     await stop();
   }
-  add(itsTest);
+  add(itsTest, crashes);
   expectTests('services/hosting/src/app/check-site.test.ts');
+  expectTests('services/hosting/src/app/check-site-crash.test.ts');
+  expectFormat(contract, workflow, list, request, mount, itsTest, crashes);
 });

@@ -68,7 +68,7 @@ test('staff see what waits in every organisation, with its cause, and decide by 
   await reaches(first.workflowId, 'succeeded');
   expect(await staff('abandon', second.workflowId)).toMatchObject({ code: 0, stderr: '' });
   await reaches(second.workflowId, 'failed');
-  expect(await staff('parked')).toEqual({ code: 0, stdout: '', stderr: '' });
+  expect(await staff('parked')).toEqual({ code: 0, stdout: 'nothing waits for staff\n', stderr: '' });
 
   const { rows } = await world.pool.query('SELECT org_id, mode, actor_key_id, action, target, workflow_id FROM audit_outbox ORDER BY seq');
   const decided = { mode: 'live', actor_key_id: null };

@@ -51,8 +51,10 @@ export function runStaffCommand(
     const pool = new Pool(poolConfig(DATABASE_URL, { max: 1, applicationName: `${service}-command` }));
     try {
       const database = pgDatabase(pool);
-      if (decision === undefined) for (const found of await listParked(database.sql())) console.log(describe(found));
-      else console.log(await decide(database, decision, { id: parsed.data ?? '', leaves }));
+      if (decision === undefined) {
+        const found = await listParked(database.sql());
+        console.log(found.length === 0 ? 'nothing waits for staff' : found.map(describe).join('\n'));
+      } else console.log(await decide(database, decision, { id: parsed.data ?? '', leaves }));
       return 0;
     } finally {
       await pool.end();
