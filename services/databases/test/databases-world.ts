@@ -16,10 +16,10 @@ export interface DatabasesWorld extends ServiceWorld {
   backupsDir: string;
 }
 
-/** Fails every commit that makes a database available while a workflow still holds it: its customer's next call would be refused. */
+/** Fails every commit that makes a database available while a workflow works on it: its customer's next call would be refused. One that waits for staff may go on holding it. */
 const availableIsFree = `
   CREATE FUNCTION refuse_held() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    IF EXISTS (SELECT FROM workflow WHERE resource_key = 'database:' || NEW.id AND status IN ('queued', 'running', 'needs_attention')) THEN
+    IF EXISTS (SELECT FROM workflow WHERE resource_key = 'database:' || NEW.id AND status IN ('queued', 'running')) THEN
       RAISE 'database % is available and held', NEW.id;
     END IF;
     RETURN NULL;

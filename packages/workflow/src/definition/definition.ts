@@ -47,8 +47,10 @@ export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
   commit?: ((tx: Tx, step: StepContext<unknown, unknown>, output: unknown, context: Context) => Promise<void>) | undefined;
 }
 
-/** What a service does in the very transaction that ends a workflow. */
+/** What a service does in the very transaction that ends a workflow, or that has it wait for staff. */
 export interface EndHooks<Context, Tx, Input> {
+  /** It may be tried again or abandoned after this, and wait for staff once more. Its input may be one that cannot be read. */
+  parked?(tx: Tx, run: WorkflowRun<unknown>, context: Context): Promise<void>;
   succeeded?(tx: Tx, run: WorkflowRun<Input>, context: Context): Promise<void>;
   failed?(tx: Tx, run: WorkflowRun<Input>, problem: WorkflowProblem, context: Context): Promise<void>;
 }

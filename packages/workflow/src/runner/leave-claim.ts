@@ -3,11 +3,11 @@ import { faultpoint } from '@drydock/process/faultpoint';
 import { classifyDatabaseError } from '@drydock/service/database/database-error';
 import { enginePoints, type Log, logWith } from '../definition/definition';
 import { isFenceRefused, LeaseLost, messageOf, type WorkflowProblem } from '../definition/step-error';
-import type { ClaimKey, Release } from '../store/claim.types';
+import type { Claim, ClaimKey, Release } from '../store/claim.types';
 import { raiseFences } from '../store/fences';
 import { workflowFinished, workflowParked } from '../store/telemetry';
 import { failWorkflow, parkWorkflow, releaseClaim, succeedWorkflow } from '../store/workflow-states';
-import type { Execution, RunEnd, Runner } from './execution';
+import { type Execution, type RunEnd, type Runner, runOf } from './execution';
 
 /** Gives the lease back; the workflow goes on later, here or elsewhere, under a new fence. */
 export async function release<Context, Tx>(
@@ -28,10 +28,22 @@ interface Park {
 
 /** Stops, keeps the resource locked and calls staff. */
 export async function park<Context, Tx>(
-  { runner, claim, log }: { runner: Runner<Context, Tx>; claim: ClaimKey; log: Log },
+  { runner, claim, log }: { runner: Runner<Context, Tx>; claim: Claim; log: Log },
   { step, problem }: Park,
 ): Promise<RunEnd> {
-  await parkWorkflow(runner.database.sql(), claim, { step, problem });
+  const tellService = runner.definitions.get(claim.kind)?.onEnd.parked;
+  const alone = (): Promise<void> => parkWorkflow(runner.database.sql(), claim, { step, problem });
+  const together = (): Promise<void> =>
+    runner.database.transaction(async (tx) => {
+      await parkWorkflow(runner.database.sql(tx), claim, { step, problem });
+      await tellService?.(tx, runOf(claim, claim.input), runner.context);
+    });
+  // Staff are called whatever becomes of the service's own rows.
+  await (tellService === undefined ? alone() : together().catch((error: unknown) => {
+    if (error instanceof LeaseLost) throw error;
+    log.error({ err: error }, 'the service was not told that it waits for staff');
+    return alone();
+  }));
   workflowParked(claim.kind);
   logWith(log, { alarm: 'needs_attention' }).error({ step, code: problem.code, internal: problem.internal }, 'workflow needs attention');
   runner.changed(claim.id);

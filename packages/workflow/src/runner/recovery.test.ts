@@ -85,6 +85,7 @@ describe('recovery', () => {
     let isBroken = true;
     const calls: string[] = [];
     const failed: string[] = [];
+    const parked: string[] = [];
     const oneWay: Definition = workflow({ kind: 'one_way', input: z.object({}) })
       .step('before', { run: async () => void calls.push('before'), undo: async () => void calls.push('undo before') })
       .pointOfNoReturn()
@@ -95,7 +96,14 @@ describe('recovery', () => {
         },
         attemptsMax: 1,
       })
-      .onEnd({ failed: async (_tx, run, { code }) => void failed.push(`${run.workflowId} ${code}`) })
+      .onEnd({
+        parked: async (_tx, run) => {
+          parked.push(run.workflowId);
+          // Staff are called the second time as well.
+          if (parked.length > 1) throw new Error('the hook is broken');
+        },
+        failed: async (_tx, run, { code }) => void failed.push(`${run.workflowId} ${code}`),
+      })
       .build();
     world.engine([oneWay]);
     const first = await world.start({ kind: 'one_way', resourceKey: 'box:1' });
@@ -117,6 +125,7 @@ describe('recovery', () => {
     await abandonWorkflow(world.database.sql(), second.workflowId);
     await reaches(second.workflowId, 'failed');
     expect(failed).toEqual([`${second.workflowId} abandoned`]);
+    expect(parked).toEqual([first.workflowId, second.workflowId]);
     expect(calls).not.toContain('undo before');
   });
 

@@ -2,6 +2,7 @@ import type { DatabaseFilter, DatabaseStatus } from '@drydock/contracts/database
 import { type Metadata, metadataSchema } from '@drydock/contracts/platform/values';
 import { createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
 import { lockRow } from '@drydock/service/database/prisma-database';
+import type { Sql } from '@drydock/service/database/sql';
 import type { Reader, Tx } from '../database.store';
 import { type ManagedDatabase as DatabaseRow, Prisma } from '../generated/prisma/client';
 import type { ManagedDatabase, Owner } from './database.types';
@@ -60,6 +61,16 @@ export async function listDatabases(
 
 export async function changeStatus(tx: Tx, databaseId: string, status: DatabaseStatus, statusDetail = ''): Promise<void> {
   await tx.managedDatabase.update({ where: { id: databaseId }, data: { status, statusDetail } });
+}
+
+/** A move of it waits for staff. Where the move has switched over, the database serves and takes writes, and its customer is shown so. */
+export async function showServing(sql: Sql, databaseId: string, workflowId: string): Promise<void> {
+  const detail = 'It serves. Our staff bring its last change to an end, and nothing else can be done to it until then.';
+  await sql.query(
+    `UPDATE managed_databases SET status = 'available', status_detail = $3 WHERE id = $1::uuid AND status = 'provisioning'
+      AND EXISTS (SELECT FROM workflow_step WHERE workflow_id = $2::uuid AND name = 'cutover' AND status = 'succeeded')`,
+    [databaseId, workflowId, detail],
+  );
 }
 
 /** It is served there from now on. */

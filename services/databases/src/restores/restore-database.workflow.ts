@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, recordProof } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';
 import { completeBackup, discardPacked, findWritten, movingLimits, packBackup, verifyPacked, verifyStored } from '../backups/pack-backup';
-import { changeStatus, findDatabase } from '../databases/database.store';
+import { changeStatus, findDatabase, showServing } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';
 import { sandboxBehaviour } from '../databases/sandbox.rules';
 import { defineWorkflow, refOf, type WorkContext } from '../databases/work';
@@ -148,6 +148,7 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
     commit: (tx, step, _output, context) => retireLater(context, tx, step, step.workflowId),
   })
   .onEnd({
+    parked: (tx, run, context) => showServing(context.database.sql(tx), run.subject.id, run.workflowId),
     succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
     failed: async (tx, run, { code }, context) => {
       await markFailed(tx, run.input.safetyCopyId, code);

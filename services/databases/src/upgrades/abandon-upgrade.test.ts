@@ -72,6 +72,24 @@ it('an offline upgrade that staff abandon in its copy gives the database its wri
   expect([await majorOf(made.url), (await query(made.url, 'SELECT * FROM notes')).length]).toEqual(['18', 4]);
 });
 
+it('an upgrade that waits for staff behind its switch shows a database that serves, and ends when it is tried again', async () => {
+  world.spawnWorker();
+  const made = await makeDatabase(world);
+  const location = await parkedUpgrade(made, 'upgrade_database.compare.after_effect');
+  // As a workflow over which worker after worker has died.
+  await world.api.rows("UPDATE workflow SET status = 'queued', consecutive_crashes = 99 WHERE status = 'needs_attention'");
+  world.spawnWorker();
+  expect(await ended(world, location)).toMatchObject({ status: 'needs_attention' });
+  expect(await read(made.id)).toMatchObject({ status: 'available', status_detail: expect.stringMatching(/^It serves\./), engine_version: '18' });
+  await query(made.url, "INSERT INTO notes (text) VALUES ('written')");
+  expect(await world.api.call('POST', `/v1/databases/${made.id}/backups`, { body: {} })).toMatchObject({
+    status: 422,
+    json: { code: 'needs_attention' },
+  });
+  await succeed(world, 'POST', `${location}/retry`);
+  expect(await read(made.id)).toMatchObject({ status: 'available', status_detail: '', engine_version: '18' });
+});
+
 it('an upgrade that staff abandon behind its switch is ended with the new version: writes are taken, the old instance rests for its day', async () => {
   world.spawnWorker();
   const made = await makeDatabase(world);

@@ -51,7 +51,7 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .build();
 
 /**
- * In the transaction that ends an abandoned upgrade: the database goes from one workflow's hold into the next one's, and stays `provisioning` until it is
+ * In the transaction that ends an abandoned upgrade: the database goes from one workflow's hold into the next one's, and keeps its status until it is
  * whole again.
  */
 export async function beginEndOfUpgrade(sql: Sql, { workflowId, ...run }: WorkflowRun<unknown>): Promise<void> {

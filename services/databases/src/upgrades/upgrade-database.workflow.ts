@@ -14,7 +14,7 @@ import {
   recordLoad,
   verifyPacked,
 } from '../backups/pack-backup';
-import { changeStatus, findDatabase, recordVersion } from '../databases/database.store';
+import { changeStatus, findDatabase, recordVersion, showServing } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';
 import { sandboxBehaviour } from '../databases/sandbox.rules';
 import { defineWorkflow, refOf } from '../databases/work';
@@ -182,6 +182,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
     commit: (tx, step, { at }) => completeBackup(tx, step.subject.id, step.input.newBackupId, step.outputs.back_up_new, new Date(at)),
   })
   .onEnd({
+    parked: (tx, run, context) => showServing(context.database.sql(tx), run.subject.id, run.workflowId),
     succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
     failed: async (tx, run, { code }, context) => {
       for (const backupId of [run.input.backupId, run.input.newBackupId]) await markFailed(tx, backupId, code);
