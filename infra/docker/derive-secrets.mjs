@@ -64,10 +64,7 @@ for (const [name, template] of Object.entries(templates)) {
   const file = path.join(folder, name);
   if (template === '' && fs.existsSync(file)) continue;
   fs.rmSync(file, { force: true });
-  fs.writeFileSync(
-    file,
-    brought[name] || placed(template).replace(/<([^>]+)>/g, (_match, label) => derive(label)),
-  );
+  fs.writeFileSync(file, brought[name] || placed(template).replace(/<([^>]+)>/g, (_match, label) => derive(label)));
   fs.chmodSync(file, template === '' ? 0o644 : 0o444);
 }
 console.log(`Written to ${folder}`);

@@ -3,7 +3,7 @@ import { faultpoint } from '@drydock/process/faultpoint';
 import { classifyDatabaseError } from '@drydock/service/database/database-error';
 import { enginePoints, type Log, logWith } from '../definition/definition';
 import { isFenceRefused, LeaseLost, messageOf, type WorkflowProblem } from '../definition/step-error';
-import type { Claim, ClaimKey, Release } from '../store/claim.types';
+import type { Claim, Release } from '../store/claim.types';
 import { raiseFences } from '../store/fences';
 import { workflowFinished, workflowParked } from '../store/telemetry';
 import { failWorkflow, parkWorkflow, releaseClaim, succeedWorkflow } from '../store/workflow-states';
@@ -39,11 +39,13 @@ export async function park<Context, Tx>(
       await tellService?.(tx, runOf(claim, claim.input), runner.context);
     });
   // Staff are called whatever becomes of the service's own rows.
-  await (tellService === undefined ? alone() : together().catch((error: unknown) => {
-    if (error instanceof LeaseLost) throw error;
-    log.error({ err: error }, 'the service was not told that it waits for staff');
-    return alone();
-  }));
+  await (tellService === undefined
+    ? alone()
+    : together().catch((error: unknown) => {
+        if (error instanceof LeaseLost) throw error;
+        log.error({ err: error }, 'the service was not told that it waits for staff');
+        return alone();
+      }));
   workflowParked(claim.kind);
   logWith(log, { alarm: 'needs_attention' }).error({ step, code: problem.code, internal: problem.internal }, 'workflow needs attention');
   runner.changed(claim.id);

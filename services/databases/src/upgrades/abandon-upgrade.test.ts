@@ -80,7 +80,11 @@ it('an upgrade that waits for staff behind its switch shows a database that serv
   await world.api.rows("UPDATE workflow SET status = 'queued', consecutive_crashes = 99 WHERE status = 'needs_attention'");
   world.spawnWorker();
   expect(await ended(world, location)).toMatchObject({ status: 'needs_attention' });
-  expect(await read(made.id)).toMatchObject({ status: 'available', status_detail: expect.stringMatching(/^It serves\./), engine_version: '18' });
+  expect(await read(made.id)).toMatchObject({
+    status: 'available',
+    status_detail: expect.stringMatching(/^It serves\./),
+    engine_version: '18',
+  });
   await query(made.url, "INSERT INTO notes (text) VALUES ('written')");
   expect(await world.api.call('POST', `/v1/databases/${made.id}/backups`, { body: {} })).toMatchObject({
     status: 422,

@@ -163,7 +163,7 @@ function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged & Pr
 }
 
 /** How every restore ends: the site is what it was before, and a safety copy that came to nothing says why. */
-export const restoreEnd: Required<EndHooks<WorkContext, Tx, SwitchOverInput>> = {
+export const restoreEnd: Required<Omit<EndHooks<WorkContext, Tx, SwitchOverInput>, 'parked'>> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, run.input.statusBefore),
   failed: async (tx, run, { code }) => {
     await changeStatus(tx, run.subject.id, run.input.statusBefore);
