@@ -18,10 +18,22 @@ export interface DatabaseFingerprint {
   digest: string;
 }
 
-/** Rows of one table and a hash over them, whatever their order. `name` is quoted and qualified; `columns` are all of them when left out. */
-export async function hashTable(client: pg.ClientBase, name: string, columns?: readonly string[]): Promise<{ rows: number; hash: string }> {
+export interface TableToHash {
+  /** Quoted and qualified. */
+  name: string;
+  /** All of them when left out. */
+  columns?: readonly string[] | undefined;
+  /** The rows of its partitions count too. */
+  isRoot?: boolean;
+}
+
+/** Rows of one table and a hash over them, whatever their order. */
+export async function hashTable(
+  client: pg.ClientBase,
+  { name, columns, isRoot = false }: TableToHash,
+): Promise<{ rows: number; hash: string }> {
   const row = columns === undefined ? 't.*' : `row(${columns.map((column) => `t.${quoteName(column)}`).join(', ')})`;
-  return contentsSchema.parse((await client.query(contentsSql(name, row))).rows[0]);
+  return contentsSchema.parse((await client.query(contentsSql(isRoot ? name : `only ${name}`, row))).rows[0]);
 }
 
 const contentsSchema = z.object({ rows: z.coerce.number(), hash: z.string() });
@@ -33,11 +45,11 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
  */
 const contentsSql = (table: string, row: string): string => `select count(*) as rows,
   coalesce(sum(pg_catalog.hashtextextended(r.line, 0)), 0)::text || ':' || coalesce(sum(pg_catalog.hashtextextended(r.line, 7)), 0)::text as hash
-  from (select pg_catalog.textin(pg_catalog.record_out(${row})) as line from only ${table} as t) as r`;
+  from (select pg_catalog.textin(pg_catalog.record_out(${row})) as line from ${table} as t) as r`;
 
 async function hashTables(client: pg.Client, names: string[]): Promise<DatabaseFingerprint['tables']> {
   const tables: DatabaseFingerprint['tables'] = {};
-  for (const name of names) tables[name] = await hashTable(client, name);
+  for (const name of names) tables[name] = await hashTable(client, { name });
   return tables;
 }
 

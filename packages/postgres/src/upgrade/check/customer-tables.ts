@@ -1,27 +1,31 @@
 import type pg from 'pg';
 import { z } from 'zod';
-import { listTables } from '../../dump/list-tables';
+import { hashRoots, listTables, qualify } from '../../dump/list-tables';
 import type { TableEntry } from '../../dump/manifest';
 import type { OwnObjects } from '../copy/own-objects';
 import { readRows } from '../session';
 
 export interface CustomerTable extends TableEntry {
   owner: string;
+  /** The table that is partitioned by a hash above this one, qualified: see {@link hashRoots}. */
+  root?: { name: string; owner: string };
   /** Not UNLOGGED. */
   isLogged: boolean;
 }
 
 const ownerSchema = z.object({ schema: z.string(), name: z.string(), owner: z.string(), is_logged: z.boolean() });
 const ownersSql = `select n.nspname as schema, c.relname as name, pg_catalog.pg_get_userbyid(c.relowner) as owner, c.relpersistence <> 'u' as is_logged
-  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and c.relpersistence <> 't'`;
-
-const keyOf = ({ schema, name }: { schema: string; name: string }): string => JSON.stringify([schema, name]);
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'p') and c.relpersistence <> 't'`;
 
 /** The customer's tables that have rows of their own, largest first. */
 export async function customerTables(client: pg.ClientBase, { schema: own }: OwnObjects): Promise<CustomerTable[]> {
-  const known = new Map((await readRows(client, ownerSchema, ownersSql)).map((row) => [keyOf(row), row]));
+  const known = new Map((await readRows(client, ownerSchema, ownersSql)).map((row) => [qualify(row), row]));
+  const roots = await hashRoots(client);
   return (await listTables(client)).flatMap((table) => {
-    const row = known.get(keyOf(table));
-    return table.schema === own || row === undefined ? [] : [{ ...table, owner: row.owner, isLogged: row.is_logged }];
+    const row = known.get(qualify(table));
+    if (table.schema === own || row === undefined) return [];
+    const name = roots.get(qualify(table));
+    const root = name === undefined ? {} : { root: { name, owner: known.get(name)?.owner ?? row.owner } };
+    return [{ ...table, owner: row.owner, isLogged: row.is_logged, ...root }];
   });
 }

@@ -14,6 +14,7 @@ const quiet: Facts = {
   extensionsOfTarget: ['pg_trgm'],
   extensionTables: [],
   keyless: [],
+  movingHashes: [],
   unlogged: { count: 0, bytes: 0 },
   largeObjects: { count: 0, bytes: 0 },
   sequences: 0,

@@ -17,6 +17,8 @@ export interface Facts {
   extensionTables: readonly string[];
   /** Tables without a usable key. `cannotCompare`: a column of a type without equality. */
   keyless: readonly { table: string; rows: number; changes: number; cannotCompare: boolean }[];
+  /** Tables partitioned by a hash that the new database may compute otherwise. */
+  movingHashes: readonly string[];
   unlogged: { count: number; bytes: number };
   largeObjects: { count: number; bytes: number };
   sequences: number;
@@ -99,6 +101,12 @@ function offlineReasons(facts: Facts): Finding[] {
     findings.push(
       offline(
         `Large tables without a primary key whose rows are changed: ${namesOf(slow)}. Reads and writes wait while the data is copied; a primary key avoids that.`,
+      ),
+    );
+  if (facts.movingHashes.length > 0)
+    findings.push(
+      offline(
+        `Partitioned by a hash that the new database computes anew, such as that of an enum: ${namesOf(facts.movingHashes)}. Reads and writes wait while the data is copied, so that each row finds its partition; partitions by list avoid that.`,
       ),
     );
   return findings;

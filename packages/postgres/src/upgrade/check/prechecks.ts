@@ -58,6 +58,20 @@ const keylessSql = `select w.table, coalesce(s.n_live_tup, 0) as rows, coalesce(
   from (${withoutIdentitySql}) w left join pg_catalog.pg_stat_all_tables s on s.relid = w.oid order by 1`;
 const keylessSchema = z.object({ table: z.string(), rows: number, changes: number, cannot_compare: z.boolean() });
 
+/**
+ * Tables partitioned by a hash that the new database may compute otherwise, so that a row belongs to another partition there: of the number of an enum or of an
+ * object, which each database gives anew, alone or within an array, a range or a row; and of a function of the customer's own. `k.place` counts key columns from 0.
+ */
+const movingHashesSql = `select c.oid::regclass::text as name from pg_catalog.pg_partitioned_table p join pg_catalog.pg_class c on c.oid = p.partrelid
+    join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where p.partstrat = 'h' and ${own} and exists (select from pg_catalog.generate_series(0, p.partnatts - 1) k (place)
+    join pg_catalog.pg_opclass o on o.oid = p.partclass[k.place]
+    left join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = p.partattrs[k.place]
+    where o.opcintype in ('anyenum'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'record'::regtype)
+      or o.opcintype = 'oid'::regtype and a.atttypid is distinct from 'oid'::regtype
+      or o.oid >= 16384 and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_opclass'::regclass and d.objid = o.oid and d.deptype = 'e'))
+  order by 1`;
+
 const extensionsSql = "select extname as name from pg_catalog.pg_extension where extname <> 'plpgsql' order by 1";
 const extensionTablesSql = `select c.oid::regclass::text as name from pg_catalog.pg_class c join pg_catalog.pg_depend d
   on d.classid = 'pg_catalog.pg_class'::regclass and d.objid = c.oid and d.deptype = 'e' where c.relkind = 'r' order by 1`;
@@ -161,6 +175,7 @@ async function gatherFacts(server: pg.ClientBase, client: pg.ClientBase, request
       ...table,
       cannotCompare,
     })),
+    movingHashes: (await readRows(client, namedSchema, movingHashesSql)).map(({ name }) => name),
     unlogged,
     largeObjects: { count: counts.objects, bytes: counts.object_bytes },
     sequences: counts.sequences,

@@ -2,10 +2,10 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { computedColumns } from '../../dump/computed-columns';
 import { qualify } from '../../dump/list-tables';
-import { customerTables } from '../check/customer-tables';
+import { type CustomerTable, customerTables } from '../check/customer-tables';
 import { type Move, readRows, withStage } from '../session';
 import { hashLargeObject, listLargeObjects } from './large-objects';
-import { emptyViews, holdTheSame, type Recomputed, recomputedColumns, recomputedViews } from './recomputed';
+import { emptyViews, holdTheSame, type Recomputed, recomputedColumns, recomputedViews, type WholeTable } from './recomputed';
 import { readPositions, sequenceNames } from './sequences';
 
 export interface Comparison {
@@ -27,13 +27,13 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
     await old.query('begin isolation level repeatable read read only');
     await snapshot.query('begin isolation level repeatable read read only');
     if (snapshotId !== null) await snapshot.query(`set transaction snapshot ${snapshot.escapeLiteral(snapshotId)}`);
-    const tables = await customerTables(old, stage.own);
+    const tables = wholeTables(await customerTables(old, stage.own));
     const computed = await computedColumns(old);
     const recomputed: Recomputed[] = [];
     for (const [index, table] of tables.entries()) {
-      const name = qualify(table);
-      const columns = computed.get(name);
-      if (!(await holdTheSame(old, snapshot, name, columns && table.columns))) differing.push(name);
+      const { name } = table;
+      const columns = computed.get(table.leaf);
+      if (!(await holdTheSame(old, snapshot, { ...table, columns: columns && table.columns }))) differing.push(name);
       else if (columns) recomputed.push(...(await recomputedColumns(old, snapshot, table, columns)));
       move.progress?.((index + 1) / tables.length);
     }
@@ -46,6 +46,17 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
     const names = [...differing, ...behind];
     return { outcome: names.length === 0 ? 'equal' : isUndecided ? 'undecided' : 'different', tables: tables.length, names, recomputed };
   });
+}
+
+/** The partitions of a hash together: a row may belong to another one of them in the new database. */
+function wholeTables(tables: readonly CustomerTable[]): WholeTable[] {
+  const whole = new Map<string, WholeTable>();
+  for (const { root, columns, ...table } of tables) {
+    const leaf = qualify(table);
+    const name = root?.name ?? leaf;
+    whole.set(name, whole.get(name) ?? { name, columns, leaf, isRoot: root !== undefined });
+  }
+  return [...whole.values()];
 }
 
 async function differingObjects(old: pg.ClientBase, target: pg.ClientBase): Promise<string[]> {

@@ -22,9 +22,11 @@ export async function copyOffline(stage: Stage, onProgress: (fraction: number) =
   };
   const work = async (lane: number): Promise<void> => {
     for (let table = left.shift(); table !== undefined; table = left.shift()) {
-      const into = await stage.rowsLoader(table.owner, lane);
+      const { root } = table;
+      const into = await stage.rowsLoader((root ?? table).owner, lane);
       const token = tokens.get(qualify(table)) ?? '';
-      await copyRows({ from: await stage.reader('old', lane), into }, table, { note: () => noteDone(stage, into, token), onBytes });
+      const note = () => noteDone(stage, into, token);
+      await copyRows({ from: await stage.reader('old', lane), into }, table, { note, onBytes, root: root?.name });
     }
   };
   const outcomes = await Promise.allSettled([0, 1].map(work));

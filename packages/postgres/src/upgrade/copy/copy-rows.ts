@@ -12,20 +12,27 @@ export interface CopyEnds {
   into: pg.Client;
 }
 
+interface CopyOptions {
+  note?: () => Promise<unknown>;
+  onBytes?: (bytes: number) => void;
+  /** Finds each row's partition, qualified. It may hold rows of other tables, so nothing of it is removed first. */
+  root?: string | undefined;
+}
+
 /** One table's rows in place of what the target has, in the transaction that `note` closes. Throws `copy_failed`. */
 export async function copyRows(
   { from, into }: CopyEnds,
   table: CustomerTable,
-  { note, onBytes }: { note?: () => Promise<unknown>; onBytes?: (bytes: number) => void } = {},
+  { note, onBytes = () => undefined, root }: CopyOptions = {},
 ): Promise<void> {
   await into.query(cleanBegin);
   try {
-    await into.query(`truncate only ${qualify(table)}`);
+    if (root === undefined) await into.query(`truncate only ${qualify(table)}`);
     let sent = -1;
     const content = copyOut(from, table, ({ rows }) => {
       sent = rows;
     });
-    const { rows } = await copyIn(into, table, { path: qualify(table), content }, { onBytes: onBytes ?? (() => undefined) });
+    const { rows } = await copyIn(into, table, { path: qualify(table), content }, { onBytes, root });
     if (rows !== sent) throw new UpgradeError('copy_failed', `${qualify(table)}: ${sent} rows went, ${rows} came`);
     await note?.();
     await into.query('commit');

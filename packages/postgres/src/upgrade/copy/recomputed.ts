@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import { z } from 'zod';
-import { hashTable } from '../../dump/fingerprint-database';
+import { hashTable, type TableToHash } from '../../dump/fingerprint-database';
 import { qualify, quoteName } from '../../dump/list-tables';
-import type { CustomerTable } from '../check/customer-tables';
 import { readRows } from '../session';
 
 /** A value that Postgres computes from what the customer wrote, and that the new version computes otherwise than the old one has stored it. */
@@ -15,6 +14,18 @@ export interface Recomputed {
   isEmpty?: true;
 }
 
+/** A table that is compared as one. */
+export interface WholeTable {
+  /** Quoted and qualified. */
+  name: string;
+  /** Those that were written. */
+  columns: readonly string[];
+  /** The table itself, or one of its partitions: they have the same generated columns. */
+  leaf: string;
+  /** Its rows are those of its partitions. */
+  isRoot: boolean;
+}
+
 const own = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
 const namedSchema = z.object({ schema: z.string(), name: z.string() });
 
@@ -25,19 +36,19 @@ const dependentsSql = `select distinct n.nspname as schema, c.relname as name, c
   left join pg_catalog.pg_rewrite r on d.classid = 'pg_catalog.pg_rewrite'::regclass and r.oid = d.objid
   join pg_catalog.pg_class c on c.oid = case when d.classid = 'pg_catalog.pg_class'::regclass then d.objid else r.ev_class end
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  where a.attrelid = pg_catalog.to_regclass($1)::oid and a.attname = $2 and c.relkind in ('i', 'm') order by 3, 1, 2`;
+  where a.attrelid in (select pg_catalog.to_regclass($1)::oid union select relid from pg_catalog.pg_partition_tree(pg_catalog.to_regclass($1))) and a.attname = $2 and c.relkind in ('i', 'm') order by 3, 1, 2`;
 
 /** The generated columns of one table whose written columns are equal. A value counts together with the row that it belongs to. */
 export async function recomputedColumns(
   old: pg.ClientBase,
   target: pg.ClientBase,
-  table: CustomerTable,
+  table: WholeTable,
   columns: readonly string[],
 ): Promise<Recomputed[]> {
-  const name = qualify(table);
+  const { name } = table;
   const recomputed: Recomputed[] = [];
   for (const column of columns) {
-    if (await holdTheSame(old, target, name, [...table.columns, column])) continue;
+    if (await holdTheSame(old, target, { ...table, columns: [...table.columns, column] })) continue;
     const dependents = await readRows(target, namedSchema.extend({ is_view: z.boolean() }), dependentsSql, [name, column]);
     recomputed.push({
       object: `column ${name}.${quoteName(column)}`,
@@ -57,7 +68,7 @@ export async function recomputedViews(old: pg.ClientBase, target: pg.ClientBase)
   const filled = new Set((await readRows(target, namedSchema, viewsSql)).map(qualify));
   const recomputed: Recomputed[] = [];
   for (const name of (await readRows(old, namedSchema, viewsSql)).map(qualify))
-    if (filled.has(name) && !(await holdTheSame(old, target, name)))
+    if (filled.has(name) && !(await holdTheSame(old, target, { name })))
       recomputed.push({ object: `materialized view ${name}`, statements: [`REFRESH MATERIALIZED VIEW ${name};`] });
   return recomputed;
 }
@@ -70,7 +81,7 @@ export async function emptyViews(old: pg.ClientBase, target: pg.ClientBase): Pro
 }
 
 /** By a hash over the rows. */
-export async function holdTheSame(old: pg.ClientBase, target: pg.ClientBase, name: string, columns?: readonly string[]): Promise<boolean> {
-  const [before, after] = await Promise.all([hashTable(old, name, columns), hashTable(target, name, columns)]);
+export async function holdTheSame(old: pg.ClientBase, target: pg.ClientBase, table: TableToHash): Promise<boolean> {
+  const [before, after] = await Promise.all([hashTable(old, table), hashTable(target, table)]);
   return before.rows === after.rows && before.hash === after.hash;
 }
