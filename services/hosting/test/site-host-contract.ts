@@ -88,6 +88,32 @@ export function siteHostContract(open: (archiveKey: Buffer) => Promise<SiteHostR
     expect(await driver.describe(site)).toMatchObject({ currentRelease: 'next', releases: ['next'] });
   });
 
+  it('stages the files alone beside the database that is served, which stays whichever of the two releases goes', async () => {
+    const { site, hosted } = await newSite();
+    await rig.fill(site, 1);
+    const files = { ...(await packOf(site, hosted.currentRelease)), contents: 'files' as const };
+    await rig.fill(site, 2);
+    const goLive = async (from: string, to: string): Promise<void> => {
+      await driver.freeze(site, 5_000, call());
+      await driver.switchRelease(site, { from, to }, call());
+      await driver.thaw(site, call());
+      for (let time = 0; time < 2; time += 1) await driver.retire(site, from, call());
+    };
+    for (let time = 0; time < 2; time += 1) await driver.stage(site, 'gone', files, call());
+    await driver.retire(site, 'gone', call());
+    expect((await rig.stateOf(site)).page).toBe('200 file=2 row=2');
+    await driver.stage(site, 'files', files, call());
+    await goLive(hosted.currentRelease, 'files');
+    expect((await rig.stateOf(site)).page).toBe('200 file=1 row=2');
+    expect(await driver.probe(site, call())).toMatchObject({ httpStatus: 200, isSqlOk: true });
+    const whole = await packOf(site, 'files');
+    await rig.fill(site, 3);
+    await driver.stage(site, 'whole', whole, call());
+    await goLive('files', 'whole');
+    expect((await rig.stateOf(site)).page).toBe('200 file=1 row=2');
+    expect(await driver.describe(site)).toMatchObject({ releases: ['whole'] });
+  });
+
   it('refuses what no repetition can mend, by name', async () => {
     const { site, hosted } = await newSite();
     const archive = await packOf(site, hosted.currentRelease);

@@ -1,12 +1,12 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type LedgerEntry, readLedger } from '@drydock/testing/ledger';
 import { sshSiteHost } from '../src/providers/site-host.ssh';
 import { parseSshHost, type SshHostConfig } from '../src/providers/ssh/ssh-config';
 import { SshConnection } from '../src/providers/ssh/ssh-connection';
-import { databaseOf, roleOf, urlOf } from '../src/providers/ssh/ssh-site';
+import { roleOf, urlOf } from '../src/providers/ssh/ssh-site';
 import type { HostDatabase, Login } from './host-database';
 import { missingForMariadb, startHostMariadb } from './host-mariadb';
 import { findPostgresDir, startHostPostgres } from './host-postgres';
@@ -66,9 +66,9 @@ async function openRig(
   const folderOf = ({ mode, siteId }: { mode: string; siteId: string }): string => path.join(sitesDir, mode, siteId);
   const loginOf: SshRig['loginOf'] = ({ mode, siteId }) => {
     const site = { mode: mode === 'live' ? 'live' : 'sandbox', siteId, orgId: '' } as const;
-    const release = path.basename(readlinkSync(path.join(folderOf(site), 'current')));
+    const { database: name } = JSON.parse(readFileSync(path.join(folderOf(site), 'current/release.json'), 'utf8')) as { database: string };
     const password = readFileSync(path.join(folderOf(site), 'database-password'), 'utf8');
-    return { user: roleOf(site), password, database: databaseOf(site, release) };
+    return { user: roleOf(site), password, database: name };
   };
   const web = await serveSites(sitesDir, (site) => (sql) => database.ask(loginOf(site), sql));
   const settings = JSON.stringify({

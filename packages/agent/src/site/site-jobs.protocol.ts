@@ -35,6 +35,8 @@ export const stageSpecSchema = z.strictObject({
   origin: originSchema,
   /** Full one first, at least one. */
   chain: z.array(expectedArchiveSchema).min(1),
+  /** `files`: the release has the files of the archives, and the database of the release that is served. */
+  contents: z.enum(['all', 'files']).optional(),
 });
 export type StageSpec = z.infer<typeof stageSpecSchema>;
 
@@ -82,7 +84,8 @@ export const programSetupSchema = z.discriminatedUnion('work', [
     work: z.literal('stage'),
     spec: stageSpecSchema,
     files_dir: z.string(),
-    database: z.strictObject({ url: z.string(), role: z.string() }),
+    /** Null where the files alone are staged. */
+    database: z.strictObject({ url: z.string(), role: z.string() }).nullable(),
   }),
   z.strictObject({ work: z.literal('count_rows'), spec: countRowsSpecSchema, database: z.strictObject({ url: z.string() }) }),
 ]);

@@ -122,6 +122,17 @@ export const siteBackupSurfaceSchema = z
   .meta({ id: 'SiteBackupSurface' });
 export type SiteBackupSurface = z.infer<typeof siteBackupSurfaceSchema>;
 
+/** What of a backup or copy a restore brings back. Ours: the specification knows only all of it. */
+export const restoreContentsSchema = z.enum(['all', 'files']);
+export type RestoreContents = z.infer<typeof restoreContentsSchema>;
+
+export const restoreQuerySchema = z.strictObject({
+  contents: restoreContentsSchema.optional().meta({
+    description:
+      'files: the files alone come back, and the database stays as it is; for where that of the backup or copy cannot be loaded. Else all.',
+  }),
+});
+
 const restoreBody = z.strictObject({ backup_id: idSchema.describe('A backup of this site, of status completed.') });
 const restoreProblems = [
   'operation_in_progress',
@@ -210,9 +221,11 @@ export const restoreSiteBackup = endpoint({
   about:
     'All files and the whole database are overwritten. What they were becomes a backup of kind `pre_restore` first, which can be restored in ' +
     'turn. The site serves its old content until the new one is in place; requests and sessions wait at the moment of the switch. When it then ' +
-    'answers worse than when the backup was taken, the old content comes back. The preflight tells all of it beforehand.',
+    'answers worse than when the backup was taken, the old content comes back. The preflight tells all of it beforehand. With `contents=files` ' +
+    'the files alone are overwritten, and the database stays as it is.',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
+  query: restoreQuerySchema,
   body: restoreBody,
   example: { backup_id: exampleId },
   response: { status: 202, schema: siteBackupSurfaceSchema },
@@ -229,6 +242,7 @@ export const preflightSiteBackupRestore = endpoint({
   summary: 'What a restore would overwrite, and the refusal it would give; changes nothing',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
+  query: restoreQuerySchema,
   body: restoreBody,
   example: { backup_id: exampleId },
   response: { status: 200, schema: preflightSchema },

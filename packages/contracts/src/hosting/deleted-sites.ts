@@ -4,6 +4,7 @@ import { textFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
 import { idSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
 import { nothingWaits, workflowListQuery, workflowSchema } from '../platform/workflows';
+import { restoreQuerySchema } from './backups';
 
 export const deleteReasonSchema = z.enum(['dunning', 'customer', 'staff', 'abuse']);
 export type DeleteReason = z.infer<typeof deleteReasonSchema>;
@@ -77,9 +78,12 @@ export const restoreDeletedSite = endpoint({
   method: 'POST',
   path: `${path}/restore`,
   summary: 'Bring a deleted site back out of its last backup; suspended until it serves',
-  about: 'Its files, its database, its id and its domain come back. A site that does not serve afterwards stays suspended, to be mended.',
+  about:
+    'Its files, its database, its id and its domain come back. A site that does not serve afterwards stays suspended, to be mended. ' +
+    'With `contents=files` its database is empty.',
   permissions: ['sites.create', 'sites.view'],
   params: { deletedSiteId },
+  query: restoreQuerySchema,
   response: { status: 202, schema: deletedSiteSchema },
   problems: [
     'already_restored',
@@ -102,6 +106,7 @@ export const preflightDeletedSiteRestore = endpoint({
   summary: 'What bringing it back would do, and the refusal it would give; changes nothing',
   permissions: ['sites.create', 'sites.view'],
   params: { deletedSiteId },
+  query: restoreQuerySchema,
   response: { status: 200, schema: preflightSchema },
   problems: [],
   tags,

@@ -3,6 +3,7 @@ import { endpoint } from '../platform/endpoint';
 import { preflightSchema } from '../platform/preflight';
 import { exampleId, idSchema, pageMetaSchema, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
 import { acceptedWork } from '../platform/workflows';
+import { restoreQuerySchema } from './backups';
 import { siteId } from './sites';
 
 export const offsiteCopyKindSchema = z.enum(['full', 'incremental']);
@@ -225,9 +226,10 @@ export const restoreSiteOffsite = endpoint({
   summary: "Overwrite the site's live files and database with the named copy and every copy that it depends on",
   about:
     'Every object of the chain is fetched and verified before anything is overwritten. From there on it goes as the restore of a backup does: ' +
-    'what is overwritten becomes a backup of kind `pre_restore`.',
+    'what is overwritten becomes a backup of kind `pre_restore`. With `contents=files` the files alone are overwritten.',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
+  query: restoreQuerySchema,
   body: restoreBody,
   example: { copy_id: exampleId },
   response: { status: 202, schema: offsiteRestoreResultSchema },
@@ -245,6 +247,7 @@ export const preflightSiteOffsiteRestore = endpoint({
   summary: 'What a restore would overwrite, and the refusal it would give; changes nothing',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
+  query: restoreQuerySchema,
   body: restoreBody,
   example: { copy_id: exampleId },
   response: { status: 200, schema: preflightSchema },

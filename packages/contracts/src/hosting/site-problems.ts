@@ -198,7 +198,7 @@ export const siteProblems = define({
     status: 422,
     title: 'Something in the backup or copy cannot be loaded',
     advice:
-      'Nothing was changed, and the archive is what was written. detail or findings name the object and the reason: choose another backup or copy, make a new database of the major that the backup was taken from, or ask support.',
+      'Nothing was changed, and the archive is what was written. detail or findings name the object and the reason: choose another backup or copy, restore the files of a site alone with contents=files, make a new database of the major that the backup was taken from, or ask support.',
   },
   restore_probe_failed: {
     status: 422,

@@ -56,6 +56,12 @@ export async function readProperties(client: pg.ClientBase, withOwners = false):
   return { ...properties, grants: properties.grants.filter(isCustomers), large_objects: objects };
 }
 
+/**
+ * Settings by which functions of the customer's compute, and how a value is written does not depend on: those of extensions and of nobody's, which have a point in
+ * their names, and the configuration of text search. They hold from the first row on, as in the database that the rows come from.
+ */
+export const decidesValues = (key: string): boolean => key.includes('.') || key === 'default_text_search_config';
+
 /** Settings that hold a list of names. */
 const listSettings = new Set(['search_path', 'temp_tablespaces', 'local_preload_libraries', 'session_preload_libraries']);
 

@@ -16,7 +16,7 @@ import { type DeferredCheck, describeCheck, putBackCheck, takeOffChecks, validat
 import { readStatements, type SqlStatement } from './dumped-statements';
 import { type LoadOwners, LoadSessions } from './load-sessions';
 import { compareCounts, type LoadProgress, loadTables } from './load-tables';
-import { isOwnRight, OwnerRoles, publicOwnerOf, relationOwners } from './owner-roles';
+import { isOwnRight, OwnerRoles, publicOwnerOf, relationOwners, unknownOwners } from './owner-roles';
 import { OwnerWork } from './owner-work';
 import { extensionOf, isOnSchema, isPrivilege, isPublication, isRefresh, orderOf, schemasLast } from './statement.rules';
 import { attachRunsNoCode, isDenied, runsNoCode } from './statement-owners';
@@ -130,6 +130,7 @@ class Load {
     const post = await readStatements(reader, sectionPaths.schemaPost, saysOwners);
     const properties = head.format_version === 1 ? null : await reader.expect(sectionPaths.properties);
     if (properties !== null) this.properties = await readJson(properties, propertiesSchema);
+    await this.sessions.use(this.properties);
     const all = [...pre, ...post];
     await checkExtensions(
       client,
@@ -147,8 +148,9 @@ class Load {
     await this.execute(made.filter((statement) => orderOf(statement) === 2));
     await this.restorePrivileges([...early].filter((statement) => !isOnSchema(statement)));
     await this.request.owners?.join();
-    const isLate = (statement: SqlStatement): boolean => isPrivilege(statement) && !early.has(statement);
-    return { head, post: post.filter((statement) => !isPrivilege(statement)), late: schemasLast(all.filter(isLate)) };
+    await this.sessions.use(this.properties);
+    const late = schemasLast(all.filter((statement) => isPrivilege(statement) && !early.has(statement)));
+    return { head, post: post.filter((statement) => !isPrivilege(statement)), late };
   }
 
   /** Any answer of Postgres: its time counts. */
@@ -157,7 +159,6 @@ class Load {
   }
 
   private async learnRoles(head: TablesFile, statements: SqlStatement[]): Promise<void> {
-    const { client } = this;
     const dumpedOwner = this.properties?.owner ?? null;
     const owners = new Set([...statements, ...(this.properties?.large_objects ?? [])].flatMap(({ owner }) => owner ?? []));
     const others = [...owners].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
@@ -170,17 +171,16 @@ class Load {
     const mentioned = new Set([...head.policy_roles, ...(here === undefined ? [...others, ...names] : [])]);
     const missing = [...mentioned].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
     if (missing.length > 0) await this.request.makeRoles?.(missing);
-    const { rows } = await client.query('select current_user as owner, pg_catalog.current_database() as database');
-    const current: { owner: string; database: string } = rows[0];
+    const whereSql = 'select current_user as owner, pg_catalog.current_database() as database';
+    const current: { owner: string; database: string } = (await this.client.query(whereSql)).rows[0];
     this.owner = current.owner;
     this.database = current.database;
     this.roles = new OwnerRoles((here ?? []).filter((role) => role !== current.owner));
     this.work = this.workOf(current.owner);
     if (here !== undefined && head.format_version !== 3) {
-      const reason = 'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
-      this.findings.push({ kind: 'owner_changed', object: 'Every object of the backup', reason });
+      this.findings.push({ kind: 'owner_changed', object: 'Every object of the backup', reason: unknownOwners });
     }
-    const known = await client.query('select rolname from pg_catalog.pg_roles where rolname = any ($1)', [[...names]]);
+    const known = await this.client.query('select rolname from pg_catalog.pg_roles where rolname = any ($1)', [[...names]]);
     this.existing = new Set(known.rows.map(({ rolname }: { rolname: string }) => rolname));
   }
 

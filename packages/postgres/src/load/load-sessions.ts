@@ -1,5 +1,7 @@
 import type pg from 'pg';
+import { type DatabaseProperties, decidesValues } from '../dump/database-properties';
 import { openSession, type Session } from '../session/session';
+import { isPermanentSqlState, sqlStateOf } from '../session/transfer-error';
 
 /** Who may own what a dump brings, besides the database's owner. The load makes each owner's objects in sessions that are that owner's alone. */
 export interface LoadOwners {
@@ -34,6 +36,7 @@ export class LoadSessions {
   private readonly signal: AbortSignal | undefined;
   private readonly opened = new Set<Opened>();
   private readonly first: Opened[] = [];
+  private settings: DatabaseProperties['settings'] = [];
   /** By lane and owner, the one that was used last at the end. */
   private readonly others: Map<string, Opened>[] = [];
 
@@ -102,10 +105,27 @@ export class LoadSessions {
     }
   }
 
+  /**
+   * What the dumped database has set holds for each session of this load, those that are open already too, but for what Postgres refuses. It refuses a configuration of
+   * text search that is yet to be made: again behind that.
+   */
+  async use(properties: DatabaseProperties | null): Promise<void> {
+    this.settings = (properties?.settings ?? []).filter(({ key }) => decidesValues(key));
+    for (const { session } of this.opened) await this.set(session);
+  }
+
+  private async set({ client }: Session): Promise<void> {
+    for (const { key, value } of this.settings)
+      await client.query('select pg_catalog.set_config($1, $2, false)', [key, value]).catch((error: unknown) => {
+        if (!isPermanentSqlState(sqlStateOf(error))) throw error;
+      });
+  }
+
   private async connect(login: Login): Promise<Opened> {
     const session = await openSession(login.url, { purpose: 'load', role: login.role, signal: this.signal });
     const opened = { ...login, session };
     this.opened.add(opened);
+    await this.set(session);
     return opened;
   }
 }

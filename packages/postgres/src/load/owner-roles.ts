@@ -71,6 +71,9 @@ const namedMax = 20;
 const list = (names: readonly string[]): string =>
   names.length <= namedMax ? names.join(', ') : `${names.slice(0, namedMax).join(', ')} and ${names.length - namedMax} more`;
 
+/** Why a load of a backup from before version 3 tells that owners have changed. */
+export const unknownOwners = 'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
+
 /** The owners of a load besides the database's: those who are here, and what was owned by those who have gone. */
 export class OwnerRoles {
   readonly others: ReadonlySet<string>;

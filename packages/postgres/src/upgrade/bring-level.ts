@@ -24,7 +24,8 @@ const finalMs = 5_000;
 
 async function levelServers(stage: Stage): Promise<void> {
   const [old, target] = [await stage.server('old'), await stage.server('target')];
-  await syncRoles(old, target, stage.move.databaseName, { dropsGone: stage.move.path !== 'restore' });
+  const isUpgrade = stage.move.path !== 'restore';
+  await syncRoles(old, target, stage.move.databaseName, { dropsGone: isUpgrade, withDatabase: isUpgrade });
   await checkRights(stage);
 }
 

@@ -24,7 +24,7 @@ export async function makeEmptyRestored(stage: Stage): Promise<string> {
   await target.query(`drop database if exists ${database} with (force)`);
   await target.query(`create database ${database} template template0 encoding 'UTF8'`);
   await target.query(`revoke connect, temporary on database ${database} from public`);
-  await syncRoles(old, target, databaseName, { withMemberships: false });
+  await syncRoles(old, target, databaseName, { withMemberships: false, withDatabase: false });
   await target.query(`alter database ${database} owner to ${name(owner)}`);
   await target.query(`alter role ${name(owner)} nocreaterole`);
   return owner;
@@ -52,7 +52,7 @@ export function ownersOf(stage: Stage): LoadOwners {
     async join() {
       const { databaseName } = stage.move;
       // A role that policies of the backup mention stays.
-      await syncRoles(await stage.server('old'), await stage.server('target'), databaseName, { dropsGone: false });
+      await syncRoles(await stage.server('old'), await stage.server('target'), databaseName, { dropsGone: false, withDatabase: false });
       const target = await stage.server('target');
       const [{ owner } = { owner: '' }] = await readRows(target, ownerSchema, ownerSql, [databaseName]);
       if (owner !== '') found.add(owner);

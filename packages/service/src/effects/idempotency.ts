@@ -38,7 +38,12 @@ interface Attempt {
   path: string;
   rawKey: string;
   body: unknown;
+  query: Readonly<Record<string, unknown>>;
 }
+
+/** What a repeat must ask for again. */
+const askedAs = ({ body, query }: Attempt): string =>
+  Object.keys(query).length === 0 ? canonicalJson(body) : `${canonicalJson(query)} ${canonicalJson(body)}`;
 
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
@@ -59,7 +64,7 @@ export async function claimOrReplay(
     id,
     token,
     callerKeyId,
-    fingerprint: sha256(canonicalJson(attempt.body)),
+    fingerprint: sha256(askedAs(attempt)),
     target: `${method} ${path}`,
     leaseSeconds: limits.leaseSeconds,
   };

@@ -38,6 +38,8 @@ export interface Asked {
   path: string;
   /** As it was sent, before defaults. */
   body: unknown;
+  /** Empty where none was sent. */
+  query: Readonly<Record<string, unknown>>;
 }
 
 /** Runs a route, once per Idempotency-Key where there is one. */

@@ -83,7 +83,8 @@ export function createHandler<Tx>(
       },
     } as HandlerRequest<EndpointDefinition>;
     try {
-      const answer = await run(exchange, request, afterwards, { path: pathWith(endpoint.path, parsed.params), body: sentBody });
+      const asked = { path: pathWith(endpoint.path, parsed.params), body: sentBody, query: parsed.query ?? {} };
+      const answer = await run(exchange, request, afterwards, asked);
       return answer === undefined ? undefined : tagged(endpoint, answer, headers['if-none-match']);
     } catch (error) {
       checks.refusal(error);

@@ -12,7 +12,10 @@ export async function readPlan(
   return { path, findings, sizeBytes: size_bytes, neededBytes: needed_bytes, freeBytes: free_bytes, pauseSeconds: pause_seconds };
 }
 
-/** The world may have moved since the plan was made. Throws `precheck_failed`. */
+/**
+ * The world may have moved since the plan was made. Throws `precheck_failed`. What the copy would stumble over by itself, schema and rows, is not tried again: the copy
+ * is the trial, it comes next, and what it is refused by ends the upgrade just as early.
+ */
 export async function createTarget(
   client: DatabaseHostClient,
   { databaseId }: DatabaseRef,

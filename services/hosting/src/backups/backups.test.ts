@@ -252,7 +252,7 @@ describe('its preflight', () => {
     ]);
     const { findings, point } = answer.json as { findings: Array<{ code: string }>; point: { age_seconds: number } };
     expect(point.age_seconds).toBeGreaterThanOrEqual(200 * 3_600 - 1);
-    expect(findings.map(({ code }) => code)).toEqual(['old_backup', 'host_unreachable', 'backup_data_missing']);
+    expect(findings.map(({ code }) => code)).toEqual(['old_backup', 'host_unreachable', 'backup_data_missing', 'files_may_do']);
     expect(await api.rows('SELECT 1 FROM workflow WHERE subject_id = $1', [siteId])).toHaveLength(0);
   });
 

@@ -14,7 +14,7 @@ import { viewPreflight } from './preflight-restore.view';
 export const preflightRestore = (context: HandlerContext) =>
   ({
     read: async (request) => {
-      const { now, body, requestId } = request;
+      const { now, body, query, requestId } = request;
       const { database, siteHosts, backupStorage } = context;
       const site = await readSite(context, request);
       const backup = await findBackup(database.pool, site, body.backup_id);
@@ -28,6 +28,7 @@ export const preflightRestore = (context: HandlerContext) =>
       const isMissing = archive !== null && !isStored;
       const facts = {
         site,
+        contents: query.contents,
         point: backup,
         rawBytes: archive?.rawBytes ?? null,
         freeBytes: hosted?.freeBytes ?? null,

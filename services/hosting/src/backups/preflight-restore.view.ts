@@ -1,3 +1,4 @@
+import type { RestoreContents } from '@drydock/contracts/hosting/backups';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { findingsOfRecord, type RecordedAnswer } from '../sites/probe.rules';
 import type { Site } from '../sites/site.types';
@@ -21,6 +22,8 @@ export interface PreflightFacts {
   answer?: RecordedAnswer;
   /** The archive should lie in our storage and does not. */
   isMissing: boolean;
+  /** What was asked for; left out: all. */
+  contents: RestoreContents | undefined;
 }
 
 /** Older than this a backup is worth a second thought, in seconds. */
@@ -31,7 +34,7 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   const ageSeconds = point === null ? 0 : Math.max(0, Math.floor((now.getTime() - point.createdAt.getTime()) / 1000));
   const needed = rawBytes === null ? null : neededBytes({ rawBytes });
   return {
-    would: `Overwrite the files and the database of ${site.primaryDomain}; a safety copy of what is replaced is kept as a backup`,
+    would: `Overwrite the files${facts.contents === 'files' ? '' : ' and the database'} of ${site.primaryDomain}; a safety copy of what is replaced is kept as a backup`,
     resource: sitePath(site.id),
     point: point === null ? null : { id: point.id, taken_at: point.createdAt.toISOString(), age_seconds: ageSeconds },
     space: needed === null || freeBytes === null ? null : { needed_bytes: needed, free_bytes: freeBytes },
@@ -41,8 +44,18 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   };
 }
 
+/** `left`: what becomes of the database where the files alone come back. */
+export const findingOfContents = (contents: RestoreContents | undefined, left: string): Finding =>
+  contents === 'files'
+    ? { level: 'WARNING', code: 'files_only', detail: `The files alone come back; the database ${left}.` }
+    : {
+        level: 'INFO',
+        code: 'files_may_do',
+        detail: `Where the database cannot be loaded, contents=files brings the files back alone; the database then ${left}.`,
+      };
+
 function findingsOf(
-  { site, point, freeBytes, isMissing, skipped, answer }: PreflightFacts,
+  { site, point, freeBytes, isMissing, skipped, answer, contents }: PreflightFacts,
   needed: number | null,
   ageSeconds: number,
 ): Finding[] {
@@ -63,6 +76,7 @@ function findingsOf(
     ...(skipped === undefined ? [] : findingsOfSkipped(skipped)),
     isMissing && { level: 'ERROR', code: 'backup_data_missing', detail: "The backup's data was not found in the storage." },
     ...(answer === undefined ? [] : findingsOfRecord(answer)),
+    point !== null && findingOfContents(contents, 'stays as it is'),
     site.status === 'suspended' && { level: 'INFO', code: 'site_suspended', detail: 'The site stays suspended.' },
   ];
   return findings.filter((finding) => finding !== false);

@@ -20,7 +20,7 @@ export const restoreBackup = (context: HandlerContext) =>
     execute: async (tx: Tx, request) => {
       const { now, body } = request;
       const site = await holdSite(tx, request);
-      const page = readListPage(context, backupList, request);
+      const page = readListPage(context, backupList, { ...request, query: {} });
       const [rows, unfinished] = await Promise.all([
         readSurfaceRows(tx, site, page),
         findUnfinished(context.database.sql(tx), siteResourceKey(site.id)),
@@ -33,6 +33,7 @@ export const restoreBackup = (context: HandlerContext) =>
         safetyCopyId: uuidv7(),
         platform: site.platform,
         statusBefore: site.status,
+        ...request.query,
       };
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onSite(site.id),

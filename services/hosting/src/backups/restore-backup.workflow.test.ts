@@ -14,6 +14,9 @@ import { until } from '@drydock/testing/wait';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, runSql, stateOf } from '../../test/site-state';
 
+/** What a preflight says of any restore of a site. */
+const filesMayDo = { level: 'INFO', code: 'files_may_do' };
+
 describe.each(serviceBackends())('a restore, with the queue on %s', (backend) => {
   let world: HostingWorld;
   beforeAll(async () => {
@@ -97,7 +100,7 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     const backupId = await makeBackup(world, siteId);
     await fillSite(world, siteId, 2);
     const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, { body: { backup_id: backupId } });
-    expect(preflight.json).toMatchObject({ refusal: null, findings: [{ level: 'WARNING', code: 'answer_on_record' }] });
+    expect(preflight.json).toMatchObject({ refusal: null, findings: [{ level: 'WARNING', code: 'answer_on_record' }, filesMayDo] });
     await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
     expect(await stateOf(world, siteId)).toEqual(broken);
     const recorded = await world.api.rows('SELECT kind, http_status, sql_works FROM backups WHERE site_id = $1 ORDER BY id', [siteId]);
@@ -153,7 +156,7 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, { body: { backup_id: backupId } });
     expect(preflight.json).toMatchObject({
       refusal: null,
-      findings: [{ code: 'storage_full' }, { level: 'INFO', code: 'answer_on_record' }],
+      findings: [{ code: 'storage_full' }, { level: 'INFO', code: 'answer_on_record' }, filesMayDo],
     });
     const view = await ended(world, (await restore(siteId, backupId)).headers['location']);
     expect(view).toMatchObject({ status: 'failed', error: { code: 'storage_full' } });

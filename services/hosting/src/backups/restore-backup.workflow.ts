@@ -58,7 +58,12 @@ const staged = defineWorkflow({ kind: 'restore_backup', input })
     run: (step, context) => {
       const { archive } = step.outputs.recheck;
       const { storageKey, manifestMac } = archive;
-      const toStage = { source: context.backupStorage.source(storageKey), archiveId: step.input.backupId, manifestMac };
+      const toStage = {
+        source: context.backupStorage.source(storageKey),
+        archiveId: step.input.backupId,
+        manifestMac,
+        contents: step.input.contents,
+      };
       return stageRelease(context, step, { ...step.outputs.recheck, platform: step.input.platform }, toStage);
     },
     undo: (step, context) => discardStaged(context, step, step.input.platform),

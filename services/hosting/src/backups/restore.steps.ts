@@ -88,8 +88,16 @@ export async function stageRelease(
   const releaseId = releaseOf(step);
   const call = { ...fencedCall(step), progress: step.progress };
   const { lost, database } = await definitely(hostOf(context.siteHosts, platform).stage(refOf(step), releaseId, toStage, call));
-  return { releaseId, findings: [...findingsOfLost(lost), ...describeLoadFindings(database)] };
+  const alone = toStage.contents === 'files' ? [filesAlone] : [];
+  return { releaseId, findings: [...alone, ...findingsOfLost(lost), ...describeLoadFindings(database)] };
 }
+
+/** A release that was never anything but empty has an empty database. */
+const filesAlone: Finding = {
+  level: 'WARNING',
+  code: 'files_only',
+  detail: 'The files alone come back. The database is the one that the site had before, which is an empty one for a site that was deleted.',
+};
 
 /** Removes whatever this workflow has staged and not made live; nobody else's releases. */
 export async function discardStaged(context: WorkContext, step: Step, platform: SitePlatform): Promise<void> {

@@ -54,7 +54,7 @@ it('a backup tells what it does not hold: itself, page by page, in the preflight
   const expected = ['index.html', ...Array.from({ length: 12 }, (_, at) => `sockets/${at + 10}`)];
   expect([...first.data, ...second.data].map((skipped) => skipped.path)).toEqual(expected);
   const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, { body: { backup_id: backup?.id } });
-  expect((preflight.json as Preflight).findings).toMatchObject([...findings, { code: 'answer_on_record' }]);
+  expect((preflight.json as Preflight).findings).toMatchObject([...findings, { code: 'answer_on_record' }, { code: 'files_may_do' }]);
 });
 
 it('an absolute link into a release is in the backup, which says that a restore leads it nowhere; one through current is not told of', async () => {

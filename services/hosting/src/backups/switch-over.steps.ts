@@ -1,5 +1,6 @@
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { ArchiveSink } from '@drydock/archive/format/archive-objects';
+import { type RestoreContents, restoreContentsSchema } from '@drydock/contracts/hosting/backups';
 import { type SitePlatform, type SiteStatus, sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { problems } from '@drydock/contracts/platform/problems';
@@ -10,7 +11,7 @@ import { StepFailure } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import type { Tx } from '../database.store';
 import { hostOf } from '../providers/site-host';
-import { noAnswer, type RecordedAnswer, recordOf } from '../sites/probe.rules';
+import { noAnswer, type RecordedAnswer, recordOf, withDatabaseOf } from '../sites/probe.rules';
 import { changeStatus } from '../sites/site.store';
 import { refOf, type WorkContext } from '../sites/work';
 import { findWritten, freezeTtlMs, frozenLimits, movingLimits, type PackedBackup, packBackup, verifyWritten } from './archive.steps';
@@ -21,7 +22,12 @@ import { definitely } from './definite-failure';
 import { assertServes, isOwnRelease, isRestored, standingOf, superseded } from './restore.steps';
 
 /** `safetyCopyId`: the backup that the replaced state becomes. `statusBefore`: what the site goes back to afterwards. */
-export const switchOverInput = { safetyCopyId: z.uuid(), platform: sitePlatformSchema, statusBefore: siteStatusSchema };
+export const switchOverInput = {
+  safetyCopyId: z.uuid(),
+  platform: sitePlatformSchema,
+  statusBefore: siteStatusSchema,
+  contents: restoreContentsSchema.optional(),
+};
 
 export interface SwitchOverInput {
   /** The backup that the replaced state becomes. */
@@ -29,6 +35,8 @@ export interface SwitchOverInput {
   platform: SitePlatform;
   /** What the site goes back to afterwards. */
   statusBefore: SiteStatus;
+  /** Left out: all. */
+  contents?: RestoreContents | undefined;
 }
 
 /** What the steps before must have found out and made. */
@@ -103,8 +111,10 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: W
       ...frozenLimits,
       weight: 0.2,
       run: async (step, context) => {
-        const { oldRelease, failsOnPurpose, answer = noAnswer } = step.outputs.recheck;
+        const { oldRelease, failsOnPurpose, answer: recorded = noAnswer } = step.outputs.recheck;
         await assertRestored(context, step, oldRelease);
+        const before = step.outputs.prove_safety_copy?.answer ?? noAnswer;
+        const answer = step.input.contents === 'files' ? withDatabaseOf(before, recorded) : recorded;
         await assertServes(context, step, step.input.platform, { answer, failsOnPurpose });
       },
     })

@@ -220,7 +220,7 @@ describe('its preflight', () => {
       resource: `/v1/sites/deleted/${id}`,
       point: { id: expect.any(String) },
       refusal: null,
-      findings: [{ code: 'purge_due_soon' }],
+      findings: [{ code: 'purge_due_soon' }, { code: 'files_may_do' }],
       undo: false,
     });
     expect(await read(id)).toMatchObject({ restorable: true });

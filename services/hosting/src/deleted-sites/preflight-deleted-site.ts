@@ -2,6 +2,7 @@ import type { preflightDeletedSiteRestore as endpoint } from '@drydock/contracts
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import type { ReadHandlers } from '@drydock/service/http/route';
 import { problemOf } from '@drydock/workflow/http/accept-workflow';
+import { findingOfContents } from '../backups/preflight-restore.view';
 import { findingsOfSkipped } from '../backups/skipped.view';
 import { neededBytes } from '../backups/space.rules';
 import type { HandlerContext } from '../context';
@@ -20,7 +21,7 @@ const soonMs = 3 * 86_400_000;
 export const preflightDeletedSite = (context: HandlerContext) =>
   ({
     read: async (request) => {
-      const { caller, now, requestId } = request;
+      const { caller, now, query, requestId } = request;
       const record = await readDeletedSite(context, request);
       const { backup, hasObject } = await lookForObject(context, record, request);
       const reason = await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now });
@@ -50,6 +51,7 @@ export const preflightDeletedSite = (context: HandlerContext) =>
             : [
                 ...findingsOfSkipped(backup.skipped),
                 ...findingsOfRecord(backup.answer, 'HTTP may answer anything (the site is suspended until it serves)'),
+                findingOfContents(query.contents, 'is empty'),
               ]),
         ],
         undo: false,

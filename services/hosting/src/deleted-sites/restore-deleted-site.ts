@@ -27,10 +27,11 @@ export const restoreDeletedSite = (context: HandlerContext) =>
       assertAllowed(await refuseRevival(context, tx, record, reason));
       if (!(await reviveSite(tx, record))) throw problem('domain_in_use', { extra: { reason_code: 'domain_in_use' } });
       const { siteId, backupId, platform, primaryDomain: domain } = record;
+      if (backupId === null) throw new Error('a restore was allowed without a backup');
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onRecord(record),
         definition: restoreDeletedSiteWorkflow,
-        input: { siteId, backupId, platform, domain },
+        input: { siteId, backupId, platform, domain, ...request.query },
         action: 'deleted_site.restore',
       });
       await setRestoredAt(tx, record.id, now);

@@ -1,3 +1,4 @@
+import { restoreContentsSchema } from '@drydock/contracts/hosting/backups';
 import { type SitePlatform, sitePlatformSchema } from '@drydock/contracts/hosting/sites';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
@@ -21,7 +22,13 @@ import { limitBackup, removeRevivedSite } from './revived-site.store';
 import { waitToServe } from './serve-check.store';
 
 /** `siteId`: what it was and will be again. */
-const input = z.strictObject({ siteId: z.uuid(), backupId: z.uuid(), platform: sitePlatformSchema, domain: z.string() });
+const input = z.strictObject({
+  siteId: z.uuid(),
+  backupId: z.uuid(),
+  platform: sitePlatformSchema,
+  domain: z.string(),
+  contents: restoreContentsSchema.optional(),
+});
 
 type RevivalInput = z.infer<typeof input>;
 
@@ -73,11 +80,11 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     run: async (step, context) => {
       const { archive, slowsOnPurpose } = step.outputs.recheck;
       const { emptyRelease: oldRelease } = step.outputs.provision;
-      const { platform, backupId: archiveId } = step.input;
+      const { platform, backupId: archiveId, contents } = step.input;
       const live = await findLive(context, asSite(step), platform);
       if (live !== null) return { releaseId: live, findings: [], isLive: true };
       await assertRoom(context, asSite(step), platform, archive.rawBytes);
-      const toStage = { source: context.backupStorage.source(archive.storageKey), archiveId, manifestMac: archive.manifestMac };
+      const toStage = { source: context.backupStorage.source(archive.storageKey), archiveId, manifestMac: archive.manifestMac, contents };
       return { ...(await stageRelease(context, asSite(step), { platform, slowsOnPurpose, oldRelease }, toStage)), isLive: false };
     },
   })

@@ -13,7 +13,7 @@ import { readOffsiteWorld } from './offsite-state';
 export const preflightOffsite = (context: HandlerContext) =>
   ({
     read: async (request) => {
-      const { now, body, requestId } = request;
+      const { now, body, query, requestId } = request;
       const site = await readSite(context, request);
       const [storageRefusal, hosted] = await Promise.all([
         lookAtStorage(context, site, body.copy_id, now),
@@ -26,6 +26,7 @@ export const preflightOffsite = (context: HandlerContext) =>
       const rawBytes = chain === null ? null : rawBytesOf(chain);
       const facts = {
         site,
+        contents: query.contents,
         point: copy,
         rawBytes,
         freeBytes: hosted?.freeBytes ?? null,

@@ -30,6 +30,7 @@ export const restoreOffsite = (context: HandlerContext) =>
         safetyCopyId: uuidv7(),
         platform: site.platform,
         statusBefore: site.status,
+        ...request.query,
       };
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onSite(site.id),
@@ -38,7 +39,7 @@ export const restoreOffsite = (context: HandlerContext) =>
         action: 'offsite.restore',
       });
       await changeStatus(tx, site.id, 'restoring');
-      const state = await readOffsiteState(context, tx, site, readListPage(context, copyList, request));
+      const state = await readOffsiteState(context, tx, site, readListPage(context, copyList, { ...request, query: {} }));
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: { workflow_id: workflowId, state } };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, Refusal | null>;

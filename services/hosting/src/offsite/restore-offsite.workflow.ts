@@ -86,7 +86,7 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
           const links = spooledChain(context, step, storage, chain, { isLastUse });
           const newest = links.at(-1);
           if (newest === undefined) throw new Error('a chain without archives');
-          const toStage = { ...newest, parents: links.slice(0, -1) };
+          const toStage = { ...newest, parents: links.slice(0, -1), contents: step.input.contents };
           return stageRelease(context, step, { ...plan, platform }, toStage);
         }),
       );

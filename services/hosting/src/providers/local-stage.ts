@@ -6,7 +6,7 @@ export async function stageArchive(
   { client, archiveKey }: LocalTools,
   site: SiteRef,
   releaseId: string,
-  { parents = [], origin = site, ...newest }: ArchiveToStage,
+  { parents = [], origin = site, contents = 'all', ...newest }: ArchiveToStage,
   { fence, workflowId, signal, progress }: FencedCallWithProgress,
 ): Promise<StagedRelease> {
   const links = linksOf(origin, [...parents, newest]);
@@ -14,6 +14,8 @@ export async function stageArchive(
     release_id: releaseId,
     origin: { site_id: origin.siteId, organisation_id: origin.orgId },
     chain: await Promise.all(links.map((link) => describeArchive(link, archiveKey))),
+    // An older agent does not know it, and stages all.
+    ...(contents === 'all' ? {} : { contents }),
   };
   const archives = { sources: links.map(({ source }) => source) };
   const { lost, database } = await client.stage(site.siteId, spec, archives, {

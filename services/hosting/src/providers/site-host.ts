@@ -2,6 +2,7 @@ import type { LoadFindings } from '@drydock/agent/database/load-findings';
 import type { Skipped } from '@drydock/agent/site/skipped-paths';
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
+import type { RestoreContents } from '@drydock/contracts/hosting/backups';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition/definition';
@@ -18,7 +19,7 @@ export interface SiteRef {
 /** A site as its host knows it. */
 export interface HostedSite {
   url: string;
-  /** Id of the release that is served, which names its own database too: the one pointer. */
+  /** Id of the release that is served, which names its database too: the one pointer. */
   currentRelease: string;
   /** Every release that is there, the current one included. */
   releases: readonly string[];
@@ -51,6 +52,8 @@ export interface ArchiveAtHand {
 /** With the archives that it depends on, full one first; left out: it is a full one itself. */
 export interface ArchiveToStage extends ArchiveAtHand {
   parents?: readonly ArchiveAtHand[];
+  /** Of `files` the release has the database of the release that is served. Left out: all. */
+  contents?: RestoreContents | undefined;
   /** The site that the archives are of, when it is not the one that they are staged on: a drill's. */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;
 }

@@ -39,6 +39,12 @@ export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer)
 
 const failedHttp = ({ httpStatus }: RecordedAnswer): boolean => httpStatus !== null && !isGoodPage(httpStatus);
 
+/** What may fail once the files alone are those of `recorded`: SQL as it did `before`, and the page as it did in either. */
+export const withDatabaseOf = (before: RecordedAnswer, recorded: RecordedAnswer): RecordedAnswer => ({
+  httpStatus: (failedHttp(before) ? before : recorded).httpStatus,
+  isSqlOk: before.isSqlOk,
+});
+
 /** For people, in the words of a probe's outcome. */
 export function textOfRecord({ httpStatus, isSqlOk }: RecordedAnswer): string {
   const sql = isSqlOk === null ? 'not on record' : isSqlOk ? 'works' : 'refused';

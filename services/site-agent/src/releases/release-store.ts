@@ -15,7 +15,7 @@ export interface UnfinishedRelease {
   discard(): Promise<void>;
 }
 
-/** A site's releases on disk and in the cluster: each is a folder and the one database that its release.json names. */
+/** A site's releases on disk and in the cluster: each is a folder and the one database that its release.json names, which two may share. */
 export class ReleaseStore {
   private readonly folder: SiteFolder;
   private readonly cluster: SitesCluster;
@@ -35,14 +35,14 @@ export class ReleaseStore {
     await release.publish();
   }
 
-  /** Makes folder and database of what is to be a release. Its folder appears by one rename, last of all, so that what a crash leaves is no release. */
-  async prepare(record: SiteRecord, releaseId: string): Promise<UnfinishedRelease> {
-    const database = `${record.role}_${randomBytes(6).toString('hex')}`;
+  /** Makes folder and database of what is to be a release, or its folder alone for a database that is `kept`. Its folder appears by one rename, last of all, so that what a crash leaves is no release. */
+  async prepare(record: SiteRecord, releaseId: string, kept: string | null = null): Promise<UnfinishedRelease> {
+    const database = kept ?? `${record.role}_${randomBytes(6).toString('hex')}`;
     const beside = `${this.folder.releaseDir(releaseId)}.next-${randomBytes(6).toString('hex')}`;
     this.unfinished.set(beside, database);
     try {
-      await this.cluster.createDatabase(database, record.role);
-      return await this.prepareFolder(record, releaseId, { beside, database });
+      if (kept === null) await this.cluster.createDatabase(database, record.role);
+      return await this.prepareFolder(record, releaseId, { beside, database, isKept: kept !== null });
     } catch (error) {
       this.unfinished.delete(beside);
       throw error;
@@ -52,7 +52,7 @@ export class ReleaseStore {
   private async prepareFolder(
     record: SiteRecord,
     releaseId: string,
-    { beside, database }: { beside: string; database: string },
+    { beside, database, isKept }: { beside: string; database: string; isKept: boolean },
   ): Promise<UnfinishedRelease> {
     const filesDir = path.join(beside, 'files');
     await mkdir(filesDir, { recursive: true });
@@ -72,7 +72,7 @@ export class ReleaseStore {
     };
     const discard = async (): Promise<void> => {
       await this.removal.moveAside(beside);
-      await this.cluster.dropDatabase(database);
+      if (!isKept) await this.cluster.dropDatabase(database);
       this.unfinished.delete(beside);
     };
     return { filesDir, database, publish, discard };

@@ -17,8 +17,8 @@ export interface ReleaseToStage {
   key: readonly DerivedKeys[];
   /** Empty. */
   filesDir: string;
-  /** Fresh and empty. */
-  database: { url: string; role: string };
+  /** Fresh and empty. Null: the files alone are staged. */
+  database: { url: string; role: string } | null;
   progress(share: number): void;
 }
 
@@ -43,6 +43,7 @@ export async function stageRelease({ chain, key, filesDir, database, progress }:
     if (described !== null) restoreFolder(filesDir, described, (reason) => lost.add({ path: '.', reason }));
   };
   const load = async (): Promise<StageResult['database']> => {
+    if (database === null) return [];
     const sections = sectionsInTurn(openEntries({ chain, key, root: archiveRoots.database, signal }));
     const { findings } = await loadDatabase({ ...database, sections, signal });
     await flushDatabase(database);
@@ -69,7 +70,7 @@ async function describedFolder(chain: readonly ArchiveLink[], key: readonly Deri
 }
 
 /** The load commits without waiting for the disk; one commit that does wait has everything before it on disk too. */
-async function flushDatabase({ url, role }: { url: string; role: string }): Promise<void> {
+async function flushDatabase({ url, role }: NonNullable<ReleaseToStage['database']>): Promise<void> {
   const { client, close } = await openSession(url, { purpose: 'load', role });
   try {
     await client.query('set synchronous_commit = on');

@@ -66,10 +66,11 @@ async function pack(site: Site, context: JobContext<PackSpec>): Promise<z.infer<
 
 async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infer<typeof stageResultSchema>> {
   const { spec } = context;
-  const release = await site.prepareRelease(spec.release_id);
+  const release = await site.prepareRelease(spec.release_id, spec.contents);
   try {
     const { isolation, postgres } = site;
-    const database = { ...release.loader, url: databaseUrlIn(isolation, release.loader.url, postgres) };
+    const { loader } = release;
+    const database = loader && { ...loader, url: databaseUrlIn(isolation, loader.url, postgres) };
     const setup: ProgramSetup = { work: 'stage', spec, files_dir: filesPathIn(isolation, release.filesDir), database };
     const result = await runIn(site, { setup, files: { dir: release.filesDir, writable: true }, result: stageResultSchema }, context);
     context.signal.throwIfAborted();

@@ -69,8 +69,8 @@ export interface SiteSurroundings {
 /** A release to be filled by a job, and how its database is reached for that. */
 export interface PreparedRelease {
   filesDir: string;
-  /** Acts as the site's role, in this database, until the release is published or discarded. */
-  loader: LoaderAccess;
+  /** Acts as the site's role, in this database, until the release is published or discarded. Null for a release with the database that is served. */
+  loader: LoaderAccess | null;
   publish(): Promise<void>;
   discard(): Promise<void>;
 }
@@ -226,18 +226,24 @@ export class Site {
 
   /** The current release's database, as the site's own role, by the site's address: what asks is in a box. */
   currentUrl(): string {
-    if (this.current === null) throw new SiteHostError('site_unfinished', 'the site has no release yet');
-    return this.endpointUrl(this.current.database);
+    return this.endpointUrl(this.servedDatabase());
   }
 
-  /** An empty release that is none yet; one of this name that is there goes first. */
-  async prepareRelease(releaseId: string): Promise<PreparedRelease> {
+  private servedDatabase(): string {
+    if (this.current === null) throw new SiteHostError('site_unfinished', 'the site has no release yet');
+    return this.current.database;
+  }
+
+  /** An empty release that is none yet; one of this name that is there goes first. Of `files` its database is that of the release that is served. */
+  async prepareRelease(releaseId: string, contents: 'all' | 'files' = 'all'): Promise<PreparedRelease> {
     const inTurn = <T>(work: () => Promise<T>): Promise<T> => this.around.inTurn(this.record.site_id, work);
     const release = await inTurn(async () => {
       this.requireNotCurrent(releaseId);
       await this.releases.remove(this.record, releaseId);
-      return this.releases.prepare(this.record, releaseId);
+      return this.releases.prepare(this.record, releaseId, contents === 'files' ? this.servedDatabase() : null);
     });
+    const discard = (): Promise<void> => inTurn(() => release.discard());
+    if (contents === 'files') return { filesDir: release.filesDir, loader: null, publish: () => inTurn(() => release.publish()), discard };
     const { transfer } = this.around.cluster;
     const loader = await transfer.openLoader(release.database, this.record.role).catch(async (error: unknown) => {
       await release.discard();
@@ -250,7 +256,7 @@ export class Site {
         await transfer.dropLoader(release.database);
         await inTurn(() => release.publish());
       },
-      discard: () => inTurn(() => release.discard()),
+      discard,
     };
   }
 
@@ -294,8 +300,11 @@ export class Site {
     const hasMoved = failure === null || (await this.folder.readCurrent()) === releaseId;
     const [kept, left] = hasMoved ? [next, old] : [old, next];
     this.current = kept;
-    if (hasMoved) this.endpoint.endSessions();
-    await this.around.cluster.endSessions(left.database);
+    // Files alone were restored where both have one database: its sessions go on.
+    if (left.database !== kept.database) {
+      if (hasMoved) this.endpoint.endSessions();
+      await this.around.cluster.endSessions(left.database);
+    }
     this.retire(left);
     if (failure !== null) throw failure.error;
   }

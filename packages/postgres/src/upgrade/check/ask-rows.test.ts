@@ -163,6 +163,40 @@ test('what could not be asked is told by its name: behind a lock, a policy, a ri
   for (const name of ['locked', 'policed', 'taken']) expect(details[0]).toContain(`index public.by_${name}`);
 });
 
+test('a question has the memory of one process, whatever is set for the database', async () => {
+  const move = await createCustomer(
+    servers,
+    'wide_rows',
+    'alter database wide_rows set parallel_setup_cost = 0; alter database wide_rows set parallel_tuple_cost = 0; alter database wide_rows set min_parallel_table_scan_size = 0',
+    "alter database wide_rows set max_parallel_workers_per_gather = 4; alter database wide_rows set debug_parallel_query = on; alter database wide_rows set work_mem = '1GB'",
+    define('$1'),
+    'create table t (a int primary key); create unique index by_f on t (f(a)); insert into t select generate_series(1, 20000); analyze t',
+    `create function leader() returns int language sql stable parallel safe as 'select leader_pid from pg_catalog.pg_stat_activity where pid = pg_catalog.pg_backend_pid()'`,
+    `create or replace function f(int) returns int language plpgsql immutable parallel safe as
+      $code$ begin if public.leader() is not null or current_setting('work_mem') <> '16MB' then raise exception 'with more'; end if; return $1; end $code$`,
+  );
+  expect(await ask(move)).toEqual([]);
+});
+
+test('an exclusion that compares pair by pair is asked where the rows are few, and is not checked where they are many', async () => {
+  const move = await createCustomer(
+    servers,
+    'pairs',
+    define('$1'),
+    'create table few (a int, constraint few_apart exclude using gist (box(point(f(a), 0), point(f(a), 1)) with &&)); insert into few select generate_series(1, 100)',
+    'create table many (a int, constraint many_apart exclude using gist (box(point(f(a), 0), point(f(a), 1)) with &&))',
+    'insert into many select generate_series(1, 40000)',
+    define('case $1 when 100 then 99 else $1 end'),
+    'update many set a = 50000 where a = 100',
+  );
+  expect(detailsOf(await ask(move, { statementMs: 2_000 }))).toEqual([
+    expect.stringMatching(
+      /^ERROR rows_refused constraint few_apart of table public\.few cannot go over: .* REINDEX INDEX public\.few_apart;$/,
+    ),
+    expect.stringMatching(/^WARNING not_checked .* known of constraint many_apart of table public\.many: it took longer than 2 s\. /),
+  ]);
+});
+
 test('each object is asked as its owner: a table of pg_database_owner as the owner of the database, one of the superuser as nobody', async () => {
   const whoSql = "raise exception 'as %', current_user";
   const move = await createCustomer(

@@ -79,6 +79,12 @@ async function questionsOf(reader: pg.Client, { statementMs }: RowLimits): Promi
   }
 }
 
+/**
+ * The instance that serves gives each process its memory, and ends a statement that wants more. A question has one process, whatever the customer has set, and sorts and
+ * joins on disk, within `tempFileKb`.
+ */
+const oneProcess = { max_parallel_workers_per_gather: '0', work_mem: '16MB', hash_mem_multiplier: '1' };
+
 const snapshotSchema = z.object({ snapshot: z.string() });
 const tagOf = (databaseName: string, toMajor: number): string => `rows ${databaseName} ${toMajor}`;
 
@@ -149,6 +155,7 @@ class Asker {
       purpose: 'load',
       role,
       limits: { statementMs: ms, lockMs },
+      settings: oneProcess,
       signal: signal === undefined ? late : AbortSignal.any([signal, late]),
     });
     try {

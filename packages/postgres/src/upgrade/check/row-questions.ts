@@ -178,6 +178,8 @@ function collisionSql(index: Index): string {
     return `${computed} select from (select ${only.name} as r, pg_catalog.lag(${only.name}) over (${within}) as before from k
       where ${isWhole} and not pg_catalog.isempty(${only.name})) w where r ${only.operator} before limit 1`;
   }
+  // Pair by pair, which no time suffices for where the rows are many: then it is not checked. An index over a copy of the rows would tell, and needs a transaction that
+  // writes, in which the customer's functions could write too.
   const collide = keys.map(({ operator }, number) => `a.k${number} ${operator} b.k${number}`).join(' and ');
   return `${computed}, r as materialized (select pg_catalog.row_number() over () as n, k.* from k where ${isWhole})
     select from r as a join r as b on a.n < b.n and ${collide} limit 1`;

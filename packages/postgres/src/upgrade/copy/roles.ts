@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { z } from 'zod';
+import { decidesValues } from '../../dump/database-properties';
 import { setRolePassword } from '../../load/transfer-roles';
 import { runStatement } from '../../session/session';
 import { readRows } from '../session';
@@ -141,17 +142,24 @@ export async function databaseSettingStatements(client: pg.ClientBase, databaseN
   return settings.filter(({ role }) => role === null).map((entry) => setStatement(entry, databaseName));
 }
 
+interface Levelling {
+  withMemberships?: boolean;
+  dropsGone?: boolean;
+  /** Whether what is set for the whole database is the old one's; that of a restored one is its backup's. */
+  withDatabase?: boolean;
+}
+
 /**
  * Roles with their SCRAM verifiers and comments, memberships with their options, and settings, until both servers have the same: what differs is changed on the
- * target, roles that have gone are dropped. What is set for the whole database waits until customers are let in: it would hold for the subscriber too, which is no session
- * whose settings we could pin. `databaseName` must exist on both. Without memberships, none of two owners is a member of the other, so that either may be lent the rights of the
+ * target, roles that have gone are dropped. What is set for the whole database waits until customers are let in, but for what {@link decidesValues}: it would hold for the
+ * subscriber too, which is no session whose settings we could pin. `databaseName` must exist on both. Without memberships, none of two owners is a member of the other, so that either may be lent the rights of the
  * other while the schema is made. Without dropping, a role that has gone stays without login, password, rights and memberships: policies of a backup mention it. Returns how many statements it took; 0 when nothing differed.
  */
 export async function syncRoles(
   old: pg.ClientBase,
   target: pg.ClientBase,
   databaseName: string,
-  { withMemberships = true, dropsGone = true }: { withMemberships?: boolean; dropsGone?: boolean } = {},
+  { withMemberships = true, dropsGone = true, withDatabase = true }: Levelling = {},
 ): Promise<number> {
   const [wanted, there] = await Promise.all([readRoles(old, databaseName), readRoles(target, databaseName)]);
   const names = new Set(wanted.roles.map((role) => role.rolname));
@@ -159,6 +167,7 @@ export async function syncRoles(
   // A role that has gone takes its memberships along.
   const isKept = ({ role, member, grantor }: z.infer<typeof membershipSchema>): boolean =>
     !dropsGone || gone.every(({ rolname }) => ![role, member, grantor].includes(rolname));
+  const isLevelled = ({ role, key }: Setting): boolean => (role === null ? withDatabase && decidesValues(key) : names.has(role));
   const plain = [
     ...gone.map(({ rolname }) =>
       dropsGone
@@ -167,11 +176,7 @@ export async function syncRoles(
     ),
     ...commentStatements(wanted.roles, there.roles),
     ...membershipStatements(withMemberships ? wanted.memberships : [], there.memberships.filter(isKept)),
-    ...settingStatements(
-      wanted.settings.filter(({ role }) => role !== null),
-      there.settings.filter(({ role }) => role !== null && names.has(role)),
-      databaseName,
-    ),
+    ...settingStatements(wanted.settings.filter(isLevelled), there.settings.filter(isLevelled), databaseName),
   ];
   const steps = [...roleSteps(wanted.roles, there.roles), ...plain.map((sql): Step => ({ sql }))];
   for (const { sql, password } of steps) await (password === undefined ? runStatement(target, sql) : setRolePassword(target, password));

@@ -46,6 +46,11 @@ finish_release() {
   mv "$site/releases/$release/release.json.new" "$site/releases/$release/release.json"
   sync "$site/releases/$release" "$site/releases"
 }
+# $1 release, $2 what its database is called where it does not say.
+database_of() {
+  [ -e "$site/releases/$1/release.json" ] || { echo "$2"; return 0; }
+  sed -n 's/.*"database":"\([^"]*\)".*/\1/p' "$site/releases/$1/release.json"
+}
 point() {
   ln -sfn "releases/$1" "$site/current.new"
   mv -T "$site/current.new" "$site/current"

@@ -57,16 +57,16 @@ devices | sed -z 's/[][*?\\]/\\&/g; s/^/--exclude=/' | xargs -0 -x sh -c 'tar "$
 `,
   /** $1 database. */
   readDatabase: `
-dump_database "$1"
+dump_database "$(database_of "$release" "$1")"
 `,
-  /** $1 database, $2 bytes that must be free. */
+  /** $1 database, $2 bytes that must be free, $3 `all`, or `files` for a release with the database of the current one. */
   beginStage: `
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release cannot be staged' >&2; exit 92; fi
 free=$(free_bytes)
 if [ "$free" -lt "$2" ]; then echo 'No space left on device' >&2; exit 1; fi
 discard "$site/releases/$release"
-make_database "$1"
+[ "$3" = files ] || make_database "$1"
 mkdir "$site/releases/$release" "$site/releases/$release/files"
 `,
   /**
@@ -89,10 +89,10 @@ claim
 exec 9>&-
 load_database "$1"
 `,
-  /** $1 database. */
+  /** $1 database, $2 `all` or `files`. */
   endStage: `
 claim
-finish_release "$1"
+if [ "$2" = files ]; then finish_release "$(database_of "$(pointer)")"; else finish_release "$1"; fi
 `,
   /** $1 milliseconds. The flag: first line when it ends by itself (seconds since 1970), second line for how long it was asked (seconds). */
   freeze: String.raw`
@@ -126,7 +126,7 @@ end_sessions
 `,
   /** $1 database. */
   probe: `
-ask_database "$1"
+ask_database "$(database_of "$release" "$1")"
 `,
   /** By Passenger's contract: a later mtime of tmp/restart.txt, read back. A new file takes the old one's place, so that no link is followed. */
   restartApp: `
@@ -145,12 +145,14 @@ mv -fT "$fresh" tmp/restart.txt || { rm -f "$fresh"; exit 94; }
 if [ "$(restart_seconds)" != "$now" ]; then echo 'tmp/restart.txt kept its mtime' >&2; exit 1; fi
 echo "$before $now"
 `,
-  /** $1 database. */
+  /** $1 database. One that another release has too stays. */
   retire: `
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release stays' >&2; exit 92; fi
+database=$(database_of "$release" "$1")
+# The folder says which database is its own, so it goes last.
+grep -lsF '"database":"'"$database"'"' "$site"/releases/*/release.json | grep -qvF "/releases/$release/release.json" || drop_database "$database"
 discard "$site/releases/$release"
-drop_database "$1"
 `,
 } as const;
 

@@ -58,7 +58,10 @@ export async function probeOverSsh(
   signal: AbortSignal,
 ): Promise<Probe> {
   const args = [databaseOf(site, currentRelease)];
-  const [page, sql] = await Promise.allSettled([askPage(tools, site, signal), runOnSite(tools, { script: 'probe', site, args, signal })]);
+  const [page, sql] = await Promise.allSettled([
+    askPage(tools, site, signal),
+    runOnSite(tools, { script: 'probe', site, releaseId: currentRelease, args, signal }),
+  ]);
   signal.throwIfAborted();
   const faults = [page, sql].flatMap((asked) => (asked.status === 'rejected' ? [String(asked.reason)] : []));
   const httpStatus = page.status === 'fulfilled' ? page.value : 0;

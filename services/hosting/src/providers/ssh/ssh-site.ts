@@ -23,7 +23,7 @@ const hashOf = (...parts: readonly string[]): string => createHash('sha256').upd
 /** The site's own role: it may connect to its own databases and nothing else. */
 export const roleOf = ({ mode, siteId }: SiteRef): string => `s_${hashOf(mode, siteId)}`;
 
-/** Each release has a database of its own, whose name follows from it. */
+/** A release that is staged whole has a database of its own, whose name follows from it. What it has in fact is in its release.json. */
 export const databaseOf = ({ mode, siteId }: SiteRef, releaseId: string): string => `d_${hashOf(mode, siteId)}_${hashOf(releaseId)}`;
 
 export const urlOf = ({ public_url_template: template }: SshConfig, { mode, siteId }: SiteRef): string =>

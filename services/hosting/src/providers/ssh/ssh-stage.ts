@@ -54,7 +54,7 @@ export async function stageOverSsh(
   tools: SshArchiveTools,
   site: SiteRef,
   releaseId: string,
-  { parents = [], origin = site, ...newest }: ArchiveToStage,
+  { parents = [], origin = site, contents = 'all', ...newest }: ArchiveToStage,
   { fence, signal, progress }: FencedCallWithProgress,
 ): Promise<StagedRelease> {
   signal.throwIfAborted();
@@ -63,7 +63,7 @@ export async function stageOverSsh(
   const rawBytes = await verifyAll(chain, key, signal);
   const args = [databaseOf(site, releaseId)];
   const call = { site, releaseId, fence, signal };
-  const beginStage = () => runOnSite(tools, { ...call, script: 'beginStage', args: [...args, String(rawBytes)] });
+  const beginStage = () => runOnSite(tools, { ...call, script: 'beginStage', args: [...args, String(rawBytes), contents] });
   await beginStage();
   let sent = 0;
   const onBytes = (count: number): void => {
@@ -94,7 +94,7 @@ export async function stageOverSsh(
     await beginStage();
     lost = await writeFiles('owner');
   }
-  await runOnSite(tools, { ...call, script: 'writeDatabase', args, input: contentOf(database, content) });
-  await runOnSite(tools, { ...call, script: 'endStage', args });
+  if (contents === 'all') await runOnSite(tools, { ...call, script: 'writeDatabase', args, input: contentOf(database, content) });
+  await runOnSite(tools, { ...call, script: 'endStage', args: [...args, contents] });
   return { lost: lost?.result ?? { count: 0, paths: [] }, database: [] };
 }
