@@ -4,7 +4,7 @@ import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { z } from 'zod';
-import { sharedAttacks, sharedSetupSchema } from './shared-attacks';
+import { greedyAttacks, greedySetupSchema } from './greedy-attacks';
 
 const worstSetupSchema = z.object({
   kind: z.literal('worst'),
@@ -19,7 +19,7 @@ const worstSetupSchema = z.object({
   /** The path of a workflow's events that does not end soon. */
   events: z.string(),
 });
-const setupSchema = z.discriminatedUnion('kind', [worstSetupSchema, sharedSetupSchema]);
+const setupSchema = z.discriminatedUnion('kind', [worstSetupSchema, greedySetupSchema]);
 export type AttackerSetup = z.infer<typeof setupSchema>;
 type WorstSetup = z.infer<typeof worstSetupSchema>;
 
@@ -108,7 +108,7 @@ process.on('message', (message) => {
   const setup = setupSchema.parse(message);
   if (setup.kind === 'worst') for (const begin of Object.values(attacks)) begin(setup);
   else
-    for (const [attack, { times, once }] of Object.entries(sharedAttacks))
+    for (const [attack, { times, once }] of Object.entries(greedyAttacks))
       for (let n = 0; n < times; n += 1) void repeat(attack, () => once(setup, n));
 });
 // The test that started this process is gone.

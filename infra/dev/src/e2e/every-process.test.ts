@@ -95,7 +95,8 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
 
   /** Everything that one round works on, made while all is well. */
   async function prepare(round: number) {
-    const [restored, broughtBack, upgraded, restoredDatabase] = await Promise.all([
+    const [kept, restored, broughtBack, upgraded, restoredDatabase] = await Promise.all([
+      tenant.makeSite(`kept-${round}.example.com`),
       makeChangedSite(`restored-${round}.example.com`),
       makeChangedSite(`deleted-${round}.example.com`),
       makeChangedDatabase(`upgraded-${round}`),
@@ -120,6 +121,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
     const vendor = `/v1/sites/${demo.vendor_site_id}/vendor-snapshots`;
     const { web } = vendorSnapshotSurfaceSchema.parse((await customer.insist('GET', vendor)).body);
     return {
+      kept,
       restored,
       deleted,
       upgraded,
@@ -132,7 +134,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   }
 
   function begin(round: number, world: Awaited<ReturnType<typeof prepare>>): Record<string, Promise<Ended>> {
-    const { restored, deleted, upgraded, restoredDatabase } = world;
+    const { kept, restored, deleted, upgraded, restoredDatabase } = world;
     const server = demo.servers?.[0];
     return {
       mint: carryOut('POST', '/v1/api-keys', { name: `round ${round}`, scopes: ['sites.view'] }),
@@ -145,7 +147,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
       card: carryOut('POST', `${world.card}/restore`),
       upgrade: carryOut('POST', `/v1/databases/${upgraded.database.id}/upgrade`, { engine_version: '17' }),
       database: carryOut('POST', `/v1/databases/${restoredDatabase.database.id}/backups/${restoredDatabase.backupId}/restore`, {}),
-      backup: carryOut('POST', `/v1/sites/${demo.sites[1]?.id}/backups`, {}),
+      backup: carryOut('POST', `/v1/sites/${kept.id}/backups`, {}),
     };
   }
 

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestStack } from '@drydock/testing/stack';
 import type { AttackerSetup, Tally } from './attacker.program';
-import { slowApp } from './shared-attacks';
+import { slowApp } from './greedy-attacks';
 import { put, sql, type Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
 /** The compiled one, from src/ and dist/ alike. */
@@ -84,7 +84,7 @@ export async function prepareTaker(tenant: Tenant, others: TenantDatabase): Prom
   return {
     start: async () =>
       begin({
-        kind: 'shared',
+        kind: 'greedy',
         appUrls: [slow.url],
         databaseUrls: sites.map(({ databaseUrl }) => databaseUrl),
         ownDatabaseUrl: own.url,

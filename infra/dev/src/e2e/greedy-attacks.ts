@@ -5,8 +5,8 @@ import { writeStartup } from '@drydock/agent/host/startup-packet';
 import pg from 'pg';
 import { z } from 'zod';
 
-export const sharedSetupSchema = z.object({
-  kind: z.literal('shared'),
+export const greedySetupSchema = z.object({
+  kind: z.literal('greedy'),
   /** Sites whose application is {@link slowApp}. */
   appUrls: z.array(z.string()),
   /** Databases of sites. */
@@ -16,7 +16,7 @@ export const sharedSetupSchema = z.object({
   /** Somebody else's managed database: its address is anybody's to call. */
   othersAddress: z.object({ host: z.string(), port: z.int() }),
 });
-export type SharedSetup = z.infer<typeof sharedSetupSchema>;
+export type GreedySetup = z.infer<typeof greedySetupSchema>;
 
 /** Another address than that of the ones who are measured: places are shared by address too. */
 const from = '127.0.0.9';
@@ -70,7 +70,7 @@ async function inSession(connectionString: string, statements: readonly string[]
 const spendIds = `DO $$ BEGIN FOR i IN 1..200000 LOOP BEGIN PERFORM pg_current_xact_id(); EXCEPTION WHEN OTHERS THEN NULL; END; COMMIT; END LOOP; END $$`;
 
 /** Each begins its attack `times` times; every one is begun again when it is over. */
-export const sharedAttacks: Readonly<Record<string, { times: number; once(setup: SharedSetup, n: number): Promise<string> }>> = {
+export const greedyAttacks: Readonly<Record<string, { times: number; once(setup: GreedySetup, n: number): Promise<string> }>> = {
   'visitors of a slow application': {
     times: visitors,
     once: async ({ appUrls }, n) => {
