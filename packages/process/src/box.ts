@@ -54,8 +54,7 @@ export interface BoxOptions {
    */
   ownNetwork?: { ports: readonly number[] };
   /**
-   * The command can make no user namespace, in which it would have rights over more of the kernel. As root it then sees files of other accounts as those of `nobody`. Always so
-   * by an ordinary user.
+   * The command can make no user namespace, in which it would have rights over more of the kernel. As root it then sees files of other accounts as those of `nobody`.
    */
   isLastNamespace?: boolean;
   /** As for `spawn`, eight descriptors at most; the command has no others. A descriptor that the command closes is seen as closed when the command ends. */
@@ -174,7 +173,7 @@ function commandLineOf(options: BoxOptions): string[] {
     ...['--mount', '--pid', '--ipc', '--fork', '--kill-child', '--propagation', 'private', '--'],
     ...['/bin/sh', '-c', boxScript, 'drydock-box', String(limits.tmpBytes ?? tmpBytesUsual), String(uid), String(gid), workdir],
     // Without root the command's own namespace is the only one below the box's.
-    ...[isRoot ? '' : '1', String(givenStdio(options).length)],
+    ...[isRoot || !isLastNamespace ? '' : '1', String(givenStdio(options).length)],
     ...[process.execPath, handOverSource, (ownNetwork?.ports ?? []).join(' ')],
     ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],
     // Postgres and others refuse to run as root, and this also takes the last right over the namespaces that show the box.
