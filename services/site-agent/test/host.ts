@@ -34,6 +34,7 @@ export async function hostConfig(): Promise<SiteHostConfig> {
     SITES_DIR: sitesDir,
     SITES_DATABASE_URL: readSharedCluster().adminUrl,
     SITES_DATABASE_SOCKET: undefined,
+    SITES_DATABASE_FOR: 'all_sites',
     SITE_DISK_GB: 20,
     SITES_OUTGOING_ALLOW: undefined,
     DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: undefined,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Change } from '@drydock/agent/control/control-protocol';
-import { Accounts, firstAccounts } from '@drydock/agent/host/accounts';
+import type { Accounts } from '@drydock/agent/host/accounts';
 import { PortAllocator } from '@drydock/agent/host/ports';
 import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
 import { admitFence } from '@drydock/agent/jobs/fence';
@@ -34,13 +34,13 @@ export class HostedSites {
   private readonly unreadable = new Set<string>();
   private isClosing = false;
 
-  constructor(sitesDir: string, ledger: Ledger, around: Omit<SiteSurroundings, 'inTurn'>) {
+  constructor(sitesDir: string, ledger: Ledger, accounts: Accounts, around: Omit<SiteSurroundings, 'inTurn'>) {
     this.sitesDir = sitesDir;
     this.changes = new Changes(ledger);
     this.around = { ...around, inTurn: (siteId, work) => this.changes.inTurn(siteId, work) };
     this.jobs = new Jobs({ folder: sitesDir, kinds: siteJobKinds((siteId) => this.read(siteId)), log: around.log });
     this.ports = new PortAllocator(around.host);
-    this.accounts = new Accounts(sitesDir, firstAccounts.sites);
+    this.accounts = accounts;
     this.destroyed = new DestroyedFences(sitesDir);
   }
 
