@@ -131,7 +131,7 @@ export class OwnCluster {
 }
 
 /** Names the socket only. Clusters in boxes are told apart by it, since each of them knows itself by the same few process ids. */
-const socketNumber = (account: number): number => 10_000 + (account % 50_000);
+export const socketNumber = (account: number): number => 10_000 + (account % 50_000);
 
 async function settleRecord({ folder, accounts }: OwnClusterOptions): Promise<z.infer<typeof recordSchema>> {
   const file = path.join(folder, 'cluster.json');
