@@ -125,6 +125,7 @@ test('a server that is killed is started again, and its sites are served', async
   if (server === null) throw new Error('no server was found');
   process.kill(server.pid, 'SIGKILL');
   await until(async () => (await readPage(sites.sister.url)) === 'file=1 row=1', { what: 'the page' });
+  expect(await runSql(sites.sister.database_url, 'select v from version')).toEqual([{ v: 1 }]);
 });
 
 test('the cluster of an organisation goes with its last site, and comes anew with the next', async () => {
@@ -142,7 +143,12 @@ test('the cluster of an organisation goes with its last site, and comes anew wit
 });
 
 test('a cluster that nobody has used for a while is stopped, unless somebody has a session; the next use starts it', async () => {
-  const options = { folder: path.join(folder, 'idle'), name: 'host', accounts: new Accounts(folder, 290_910), log: createLog({ service: 'test', level: 'error' }) };
+  const options = {
+    folder: path.join(folder, 'idle'),
+    name: 'host',
+    accounts: new Accounts(folder, 290_910),
+    log: createLog({ service: 'test', level: 'error' }),
+  };
   const own = await OwnCluster.open(options);
   const dataDir = await dataDirOf(options.folder);
   const role = newSiteRole();
@@ -178,7 +184,12 @@ describe('an installation with one Postgres for all sites', () => {
     old = await startHost({ ...config, SITES_DATABASE_FOR: 'older_releases' });
     expect(await readPage(site.url)).toBe('file=1 row=1');
     expect(existsSync(path.join(config.SITES_DIR, 'clusters'))).toBe(false);
-    const archive = await packSite(old, siteId, { releaseId: 'initial', folder: path.join(folder, 'old'), fence: 10, organisation: 'org-1' });
+    const archive = await packSite(old, siteId, {
+      releaseId: 'initial',
+      folder: path.join(folder, 'old'),
+      fence: 10,
+      organisation: 'org-1',
+    });
     await stageSite(old, siteId, archive, { releaseId: 'restored', fence: 11 });
     await old.client.switchRelease(siteId, { releaseId: 'restored', expectedRelease: 'initial' }, claim(12));
     await old.client.thawSite(siteId, claim(12));

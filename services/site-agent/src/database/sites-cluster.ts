@@ -195,9 +195,7 @@ export class SitesCluster {
 
   /** Ends every session in a database; a customer's client then reconnects through the site's endpoint. */
   async endSessions(database: string): Promise<void> {
-    await this.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()', [
-      database,
-    ]);
+    await this.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()', [database]);
   }
 
   /** Ends these sessions, if they are the role's own in that database. */

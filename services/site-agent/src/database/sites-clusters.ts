@@ -90,7 +90,7 @@ export class SitesClusters {
   async close(): Promise<void> {
     const { shared } = this.options;
     const opened = await Promise.allSettled(this.own.values());
-    await Promise.all(opened.map((found) => (found.status === 'fulfilled' ? found.value.close() : undefined)));
+    await Promise.all(opened.flatMap((found) => (found.status === 'fulfilled' ? [found.value.close()] : [])));
     await shared?.close();
   }
 

@@ -48,7 +48,7 @@ export class ReleaseStore {
     this.unfinished.set(beside, database);
     try {
       await cluster.createDatabase(database, record.role);
-      return await this.prepareFolder(record, releaseId, { beside, database, cluster, clusterName });
+      return await this.prepareFolder(record, { release_id: releaseId, database, cluster: clusterName }, { beside, cluster });
     } catch (error) {
       this.unfinished.delete(beside);
       throw error;
@@ -57,9 +57,10 @@ export class ReleaseStore {
 
   private async prepareFolder(
     record: SiteRecord,
-    releaseId: string,
-    { beside, database, cluster, clusterName }: { beside: string; database: string; cluster: SitesCluster; clusterName: string | undefined },
+    release: ReleaseRecord,
+    { beside, cluster }: { beside: string; cluster: SitesCluster },
   ): Promise<UnfinishedRelease> {
+    const { database } = release;
     const filesDir = path.join(beside, 'files');
     await mkdir(filesDir, { recursive: true });
     // The release itself stays ours, so that no customer can plant a pointer in it.
@@ -67,10 +68,9 @@ export class ReleaseStore {
     if (record.uid !== null) await chown(filesDir, record.uid, record.uid);
     await closeToOthers(beside, record.uid);
     const publish = async (): Promise<void> => {
-      const release: ReleaseRecord = { release_id: releaseId, database, cluster: clusterName };
       await writeFile(path.join(beside, 'release.json'), `${JSON.stringify(release)}\n`, { mode: 0o600, flush: true });
       await syncFolder(beside);
-      await rename(beside, this.folder.releaseDir(releaseId));
+      await rename(beside, this.folder.releaseDir(release.release_id));
       await syncFolder(this.folder.releasesDir);
       this.unfinished.delete(beside);
     };
