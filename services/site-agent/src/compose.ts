@@ -52,7 +52,7 @@ export async function composeSiteHost(
   else log.info('applications have a network of their own');
   const outgoing = new OutgoingPolicy(config.SITES_OUTGOING_ALLOW?.split(',') ?? []);
   const cpu = new CpuShares({
-    clusters: async () => (await clusters.running()).flatMap(({ place }) => place ?? []),
+    clusters: () => clusters.running().flatMap(({ place }) => place ?? []),
     organisationOf: (role) => sites.organisationOf(role),
     cores: availableParallelism(),
     onError: (error) => log.warn({ err: error }, 'the CPU time of sites could not be sampled'),

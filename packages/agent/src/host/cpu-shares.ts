@@ -56,7 +56,7 @@ export interface SitesServer {
 
 export interface CpuSharesOptions {
   /** Those that run now. Which session is whose is told by its role: sites of several organisations may share one. */
-  clusters: () => Promise<readonly SitesServer[]>;
+  clusters: () => readonly SitesServer[];
   /** The organisation whose site has this role; null for an unknown one. */
   organisationOf: (role: string) => string | null;
   cores: number;
@@ -145,7 +145,7 @@ export class CpuShares {
   /** Adds up what every organisation has used since the last sample, and sets the priority of each of its processes. */
   async sample(): Promise<void> {
     const processes = await this.thread.read();
-    const rootOf = this.findRoots(processes, await this.options.clusters());
+    const rootOf = this.findRoots(processes, this.options.clusters());
     const used = new Map<Root, number>();
     const found = [...processes.values()].flatMap((use) => {
       const root = rootOf(use.pid);

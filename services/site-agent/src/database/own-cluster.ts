@@ -23,6 +23,8 @@ const settings: Readonly<Record<string, string>> = {
   max_locks_per_transaction: String(locksMax / connectionsMax),
   shared_buffers: '32MB',
   min_wal_size: '32MB',
+  // 128 MB on a disk that all share, where the server's own limit is 8 GB.
+  max_notify_queue_pages: '16384',
   // Nobody replicates it.
   wal_level: 'replica',
   max_wal_senders: '0',

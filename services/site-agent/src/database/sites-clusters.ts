@@ -30,6 +30,8 @@ type Clustered = Pick<SiteRecord, 'cluster'>;
 export class SitesClusters {
   private readonly options: SitesClustersOptions;
   private readonly own = new Map<string, Promise<OwnCluster>>();
+  /** Those of them that have been opened. */
+  private readonly opened = new Set<OwnCluster>();
   private readonly removals = new Map<string, Promise<void>>();
 
   constructor(options: SitesClustersOptions) {
@@ -63,10 +65,9 @@ export class SitesClusters {
   }
 
   /** Those that are open now. */
-  async running(): Promise<SitesCluster[]> {
+  running(): SitesCluster[] {
     const { shared } = this.options;
-    const opened = await Promise.allSettled(this.own.values());
-    const own = opened.flatMap((found) => (found.status === 'fulfilled' ? [found.value.cluster] : []));
+    const own = [...this.opened].map(({ cluster }) => cluster);
     return shared === null ? own : [shared, ...own];
   }
 
@@ -77,6 +78,7 @@ export class SitesClusters {
     const own = await opening?.catch(() => undefined);
     if (own === undefined || !(await own.cluster.isEmpty()) || this.own.get(name) !== opening) return;
     this.own.delete(name);
+    this.opened.delete(own);
     const removal = own.remove().finally(() => this.removals.delete(name));
     this.removals.set(name, removal);
     await removal;
@@ -104,7 +106,10 @@ export class SitesClusters {
     };
     const opening = open();
     this.own.set(name, opening);
-    opening.catch(() => this.own.delete(name));
+    opening.then(
+      (own) => this.opened.add(own),
+      () => this.own.delete(name),
+    );
     return opening;
   }
 

@@ -20,7 +20,7 @@ class Machine {
   private readonly nices = new Map<number, number>();
   private nowMs = 0;
   readonly shares = new CpuShares({
-    clusters: () => Promise.resolve([]),
+    clusters: () => [],
     organisationOf: () => null,
     cores,
     now: () => this.nowMs,
