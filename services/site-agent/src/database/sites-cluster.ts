@@ -108,8 +108,9 @@ export class SitesCluster {
     return this.admin.query(sql, values);
   }
 
-  /** Whether nobody but this host has a session. */
+  /** Whether nobody but this host has a session, or is about to. */
   async isUnused(): Promise<boolean> {
+    if (this.transfer.isLoading) return false;
     return (await this.admin.query(othersSql, [this.name])).rowCount === 0;
   }
 

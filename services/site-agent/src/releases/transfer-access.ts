@@ -54,6 +54,11 @@ export class TransferAccess {
     return { url: loginUrl(this.serverUrl, login, database), role: owner };
   }
 
+  /** Whether a load is under way, which may not have a session all the time. */
+  get isLoading(): boolean {
+    return this.loaders.size > 0;
+  }
+
   /** Ends the load's sessions too. */
   async dropLoader(database: string): Promise<void> {
     const login = await this.loaders.get(database)?.catch(() => null);
