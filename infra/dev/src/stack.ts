@@ -60,8 +60,8 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
   const logsDir = path.join(dataDir, 'logs');
   const queue = chooseQueue(config);
   const hasOlderSites = existsSync(path.join(dataDir, 'sites-postgres'));
-  const isThere = ({ name }: ProcessPlan): boolean =>
-    name === 'redis' ? queue.kind === 'redis-child' : name !== 'sites-postgres' || hasOlderSites;
+  const isThere = ({ name, isForOldData }: ProcessPlan): boolean =>
+    name === 'redis' ? queue.kind === 'redis-child' : isForOldData !== true || existsSync(path.join(dataDir, name));
   const wanted = withNeeds(options.names ?? topology.map(({ name }) => name));
   const plans = wanted.filter(isThere).filter(({ name }) => !(options.without ?? []).includes(name));
   const services = [...new Set(wanted.flatMap(({ database }) => database ?? []))];
