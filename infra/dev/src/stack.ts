@@ -19,9 +19,9 @@ import {
   openChildLog,
   readLastLines,
 } from './managed-process';
-import { databaseUrl, type SecretPlace, type ServiceWithDatabase } from './place';
+import { databaseUrl, readinessPath, type SecretPlace, type ServiceWithDatabase } from './place';
 import { createSupervisor, type Supervisor } from './supervisor';
-import { findPlan, type ProcessPlan, readinessPath, topology, withNeeds } from './topology';
+import { findPlan, type ProcessPlan, topology, withNeeds } from './topology';
 
 /** Processes of the topology on this machine, with what they need. */
 export interface Stack {

@@ -55,9 +55,6 @@ export interface ProcessPlan {
   secrets?(place: SecretPlace): Variables;
 }
 
-/** The path that says whether a process of ours can do its work; `/healthz` says only that it runs. */
-export const readinessPath = '/readyz';
-
 const dataStores: readonly ProcessPlan[] = [
   {
     name: 'postgres',
@@ -68,7 +65,6 @@ const dataStores: readonly ProcessPlan[] = [
     secrets: (place) => ({ POSTGRES_PASSWORD: place.derive('postgres:admin') }),
   },
   {
-    // Sites' databases from before each organisation had a server of its own at the site host.
     name: 'sites-postgres',
     run: { store: 'postgres' },
     needs: [],
