@@ -75,7 +75,7 @@ it('a deleted site comes back with its files and an empty database', async () =>
   expect((await stateOf(world, siteId)).tree).toBe(tree);
   const { databaseUrl } = await world.placeOf(siteId);
   await runSql(databaseUrl, "DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace); END $$");
-  // It is a site as any other: its database takes tables, and its backup has them.
+  // It is an ordinary site: its database takes tables, and its backup has them.
   await runSql(databaseUrl, 'CREATE TABLE version AS SELECT 3 AS v');
   const made = await stateOf(world, siteId);
   const backupId = await makeBackup(world, siteId);

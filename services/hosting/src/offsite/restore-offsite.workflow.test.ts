@@ -97,7 +97,11 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
     }
     for (const { id } of (await world.stateOf(siteId)).copies) {
       const preflight = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore/preflight`, { body: { copy_id: id } });
-      expect(preflight.json).toMatchObject({ refusal: null, point: { id }, findings: [...findings, { code: 'answer_on_record' }, { code: 'files_may_do' }] });
+      expect(preflight.json).toMatchObject({
+        refusal: null,
+        point: { id },
+        findings: [...findings, { code: 'answer_on_record' }, { code: 'files_may_do' }],
+      });
     }
   });
 
