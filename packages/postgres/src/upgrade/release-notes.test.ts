@@ -8,7 +8,7 @@ import { randomBytes } from 'node:crypto';
 import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
 import { runSql } from '../testing/run-sql';
 import { catchUp } from './catch-up';
-import { askRows } from './check/ask-rows';
+import { askRows, type RowLimits } from './check/ask-rows';
 import { checkUpgrade } from './check/prechecks';
 import { trySchema } from './check/try-schema';
 import { compareDatabases } from './copy/compare';
@@ -20,6 +20,9 @@ beforeAll(async () => {
   servers = await startTwoServers();
 });
 afterAll(() => servers.stop());
+
+/** Nothing here is told apart by its time. */
+const unhurried: RowLimits = { statementMs: 600_000, totalMs: 3_600_000, tempFileKb: 1_048_576 };
 
 /** One value or more of each type, written as text. */
 const values: Record<string, string[]> = {
@@ -249,7 +252,11 @@ test('an ordinary database of many kinds goes from 16 to 18 while it is written 
     freeBytes: 1e12,
   });
   const trial = { ...move, secret: randomBytes(32).toString('hex'), fence: '0' };
-  const told = [...findings, ...(await askRows({ url: move.oldUrl, databaseName, toMajor: 18 })), ...(await trySchema(trial))];
+  const told = [
+    ...findings,
+    ...(await askRows({ url: move.oldUrl, databaseName, toMajor: 18, limits: unhurried })),
+    ...(await trySchema(trial)),
+  ];
   expect(told.filter(({ level, code }) => level === 'ERROR' || code === 'not_checked')).toEqual([]);
   expect(path).toBe('logical');
   for (const stage of [copySchema, copyData]) await stage(move);
