@@ -2,6 +2,7 @@
 import { createOwnedDatabase, dumpedStatements } from '../../test/databases';
 import { dumpDatabase } from '../dump/dump-database';
 import { fingerprintDatabase } from '../dump/fingerprint-database';
+import { fillTables } from '../testing/fill-tables';
 import { withClient } from '../testing/run-sql';
 import { asReadAgain, listRealSchemas, missingSchema } from '../testing/schema-corpus';
 import { loadDatabase } from './load-database';
@@ -12,9 +13,13 @@ const isHere = schemas.length > 0;
 (isHere ? describe : describe.skip)('dump and load', () => {
   test.each(isHere ? schemas : [missingSchema])(
     'the schema of $name comes out as it went in, with its privileges and rows',
-    async ({ sql }) => {
+    async ({ name, sql }) => {
       const source = await createOwnedDatabase();
-      await withClient(source.url, (client) => client.query(sql));
+      const { empty, ...filled } = await withClient(source.url, async (client) => {
+        await client.query(sql);
+        return fillTables(client, 8);
+      });
+      process.stderr.write(`${name}: ${JSON.stringify(filled)}${empty.length === 0 ? '' : ` without rows: ${empty.join(', ')}`}\n`);
       const target = await createOwnedDatabase();
       const { findings } = await loadDatabase({ ...target.loader, sections: dumpDatabase({ url: source.readerUrl }) });
       expect(findings).toEqual([]);

@@ -7,7 +7,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { isChaos } from '@drydock/testing/scope';
@@ -20,6 +20,7 @@ import { buildTree, type PathToMake } from '../../test/trees/build-tree';
 import { generatedTrees } from '../../test/trees/generated-tree';
 import { nastyTree } from '../../test/trees/nasty-tree';
 import { differences, missingForTrees, readTree, type Tree } from '../../test/trees/read-tree';
+import { copyTree, missingTree, realTrees } from '../../test/trees/real-trees';
 import { type Account, throughHost } from '../../test/trees/through-host';
 import { localBackupStorage } from './backup-storage.local';
 
@@ -39,11 +40,6 @@ const hosts: [name: string, open: (archiveKey: Buffer) => Promise<SiteHostRig>][
 ];
 if (onPostgres.missing !== '') skipTests('the site host ssh', onPostgres.missing);
 
-/** The trees of `.ci/fetch-trees`, of which CI takes a small one. */
-const corpus = process.env['DRYDOCK_TREES'] ?? '/var/cache/drydock-trees';
-const fetched = existsSync(corpus) ? readdirSync(corpus).sort() : [];
-const trees = isChaos ? fetched : fetched.filter((tree) => tree === 'locales');
-
 const perSite = 15;
 const { seed, count } = sampleOf('generated trees', { inCi: 30, inChaos: 1_000 });
 
@@ -59,13 +55,6 @@ function kept(before: Tree, { uid, gid }: Account, host: string): Tree {
       { ...facts, owner: `${uid}:${gid}`, sameAs: host === 'ssh' && facts.type === 'p' ? '' : facts.sameAs },
     ]),
   );
-}
-
-function copyTree(from: string, to: string, { uid, gid }: Account): void {
-  const { status, stderr } = spawnSync('cp', ['-a', `${from}/.`, to]);
-  // An ordinary user may not read all of it.
-  if (status !== 0 && isRoot) throw new Error(stderr.toString());
-  spawnSync('chown', ['-hR', `${uid}:${gid}`, to]);
 }
 
 const missing = missingForTrees();
@@ -117,12 +106,10 @@ suite(`the site host %s${missing}`, (name, open) => {
   });
 
   // Without any a table of tests is an error.
-  if (trees.length === 0) skipTests('brings back the files of Debian’s packages', `${corpus}, which .ci/fetch-trees fills`);
+  if (realTrees.length === 0) skipTests('brings back the files of Debian’s packages', missingTree);
   else
-    it.each(trees)('brings back the files of Debian’s package %s', async (tree) => {
-      const { before, after, packed, account } = await throughHost(rig, storage, (directory, owner) =>
-        copyTree(path.join(corpus, tree), directory, owner),
-      );
+    it.each(realTrees)('brings back the files of Debian’s package %s', async (tree) => {
+      const { before, after, packed, account } = await throughHost(rig, storage, (directory, owner) => copyTree(tree, directory, owner));
       expect(before.size).toBeGreaterThan(100);
       expect(differences(kept(before, account, name), after)).toEqual([]);
       expect(packed.skipped.count).toBe(0);
