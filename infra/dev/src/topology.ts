@@ -66,6 +66,7 @@ const dataStores: readonly ProcessPlan[] = [
     secrets: (place) => ({ POSTGRES_PASSWORD: place.derive('postgres:admin') }),
   },
   {
+    // It serves sites' databases from before each organisation had a server of its own at the site host.
     name: 'sites-postgres',
     run: { store: 'postgres' },
     needs: [],
@@ -165,8 +166,12 @@ const hosts: readonly ProcessPlan[] = [
     network: 'sites',
     volumes: ['sites'],
     makesBoxes: true,
-    memoryMb: 2_048,
-    environment: (place) => ({ SITES_DIR: place.folderOf('sites'), SITES_DATABASE_SOCKET: place.sitesSocketFolder() }),
+    memoryMb: 4_096,
+    environment: (place) => ({
+      SITES_DIR: place.folderOf('sites'),
+      SITES_DATABASE_SOCKET: place.sitesSocketFolder(),
+      SITES_DATABASE_FOR: 'older_releases',
+    }),
     secrets: (place) => ({
       SITE_HOST_SECRET: place.derive('site-host'),
       SITE_HOST_READER_SECRET: place.derive('site-host:reader'),
