@@ -32,6 +32,9 @@ export interface SecretPlace extends Place {
   redisUrl(): string | undefined;
 }
 
+/** The path that says whether a process of ours can do its work; `/healthz` says only that it runs. */
+export const readinessPath = '/readyz';
+
 export const urlOf = (place: Place, name: string): string => `http://${place.addressOf(name)}`;
 
 /** The URL by which a service enters its database. */

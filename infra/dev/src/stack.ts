@@ -19,9 +19,9 @@ import {
   openChildLog,
   readLastLines,
 } from './managed-process';
-import { databaseUrl, type SecretPlace, type ServiceWithDatabase } from './place';
+import { databaseUrl, readinessPath, type SecretPlace, type ServiceWithDatabase } from './place';
 import { createSupervisor, type Supervisor } from './supervisor';
-import { findPlan, type ProcessPlan, readinessPath, topology, withNeeds } from './topology';
+import { findPlan, type ProcessPlan, topology, withNeeds } from './topology';
 
 /** Processes of the topology on this machine, with what they need. */
 export interface Stack {
@@ -60,8 +60,8 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
   const logsDir = path.join(dataDir, 'logs');
   const queue = chooseQueue(config);
   const hasOlderSites = existsSync(path.join(dataDir, 'sites-postgres'));
-  const isThere = ({ name }: ProcessPlan): boolean =>
-    name === 'redis' ? queue.kind === 'redis-child' : name !== 'sites-postgres' || hasOlderSites;
+  const isThere = ({ name, isForOldData }: ProcessPlan): boolean =>
+    name === 'redis' ? queue.kind === 'redis-child' : isForOldData !== true || existsSync(path.join(dataDir, name));
   const wanted = withNeeds(options.names ?? topology.map(({ name }) => name));
   const plans = wanted.filter(isThere).filter(({ name }) => !(options.without ?? []).includes(name));
   const services = [...new Set(wanted.flatMap(({ database }) => database ?? []))];

@@ -41,6 +41,8 @@ export interface ProcessPlan {
   database?: ServiceWithDatabase;
   /** Only `npm start` runs it: it stands in for something that an operator has. */
   isEmbeddedOnly?: true;
+  /** It serves what earlier versions have made: `npm start` runs it where the data folder has its folder. */
+  isForOldData?: true;
   network: Network;
   /** Volumes that it writes, or, with `:ro`, only reads. Each is a folder in the data folder of `npm start`. */
   volumes?: readonly string[];
@@ -53,9 +55,6 @@ export interface ProcessPlan {
   secrets?(place: SecretPlace): Variables;
 }
 
-/** The path that says whether a process of ours can do its work; `/healthz` says only that it runs. */
-export const readinessPath = '/readyz';
-
 const dataStores: readonly ProcessPlan[] = [
   {
     name: 'postgres',
@@ -66,10 +65,10 @@ const dataStores: readonly ProcessPlan[] = [
     secrets: (place) => ({ POSTGRES_PASSWORD: place.derive('postgres:admin') }),
   },
   {
-    // It serves sites' databases from before each organisation had a server of its own at the site host.
     name: 'sites-postgres',
     run: { store: 'postgres' },
     needs: [],
+    isForOldData: true,
     network: 'sites',
     memoryMb: 2_048,
     secrets: (place) => ({ POSTGRES_PASSWORD: place.derive('postgres:sites') }),

@@ -118,12 +118,13 @@ test('what an application says in between comes at once, and its visitor’s lea
     await until(() => visitor.text().endsWith(`event ${number}\n`), { what: 'the event' });
   }
   const { left } = await seen();
+  expect(visitor.text()).toBe('event 1\nevent 2\nevent 3\n');
   visitor.leave();
   await until(async () => (await seen()).left === left + 1, { what: 'the application hears of it' });
 });
 
 test('an answer that the application breaks off is seen to be cut, and the next one comes', async () => {
-  await expect(fetch(url('cut')).then((response) => response.text())).rejects.toThrow();
+  await expect(fetch(url('cut')).then((response) => response.text())).rejects.toThrow('terminated');
   expect(await (await fetch(url('none'))).text()).toBe('');
 });
 

@@ -97,5 +97,9 @@ test.each([64, 300])('while an application answers %i visitors in chunks of one 
   await visitVictim(50);
   const quiet = await visitVictim(200);
   const visitors = await attack(visitorsSource, [new URL(attacker.url).port, String(count)]);
-  await expectAsEver(quiet).finally(() => visitors.end());
+  try {
+    await expectAsEver(quiet);
+  } finally {
+    await visitors.end();
+  }
 });
