@@ -17,6 +17,7 @@ const rows = 1_000;
 const here = path.resolve(__dirname, '../../..');
 const peerScript = path.join(__dirname, 'pages-peer.js');
 const styleSheet = `${'.entry { color: #123456; margin: 0 auto; }\n'.repeat(240)}`;
+const app = "require('node:http').createServer((_, answer) => answer.end('It is said and written. '.repeat(40))).listen(1)";
 const page = `<!doctype html><title>Posts</title><ul><?each ${query} ?><li><b>{{title}}</b> {{body}}</li>\n<?end?></ul>`;
 const recordSchema = z.object({ role: z.string(), password: z.string(), database_port: z.int(), http_port: z.int() });
 
@@ -29,25 +30,32 @@ interface SiteHost {
 
 interface ServedSite {
   url: string;
+  appUrl: string;
   filesDir: string;
   databaseUrl: string;
 }
 
-/** A site of the site host in `tree`, a built checkout of this repository, with one style sheet and one page of rows. */
+/** Two sites of the site host in `tree`, a built checkout of this repository: one style sheet and one page of rows, and an application. */
 async function makeSite(tree: string, host: Child, { sitesDir, secret }: { sitesDir: string; secret: string }): Promise<ServedSite> {
   const { createSiteHostClient }: SiteHost = require(path.join(tree, 'packages/agent/dist/site/client.js'));
   const client = createSiteHostClient({ url: host.url, secret });
-  const siteId = randomUUID();
-  await client.ensureSite(siteId, { domain: 'bench.example' }, { fence: '1', workflowId: randomUUID() });
+  const open = async (): Promise<{ record: z.infer<typeof recordSchema>; filesDir: string }> => {
+    const siteId = randomUUID();
+    await client.ensureSite(siteId, { domain: 'bench.example' }, { fence: '1', workflowId: randomUUID() });
+    const folder = path.join(sitesDir, 'live', siteId);
+    const record = recordSchema.parse(JSON.parse(fs.readFileSync(path.join(folder, 'site.json'), 'utf8')));
+    return { record, filesDir: fs.realpathSync(path.join(folder, 'current', 'files')) };
+  };
+  const { record, filesDir } = await open();
+  const withApp = await open();
   await client.close();
-  const folder = path.join(sitesDir, 'live', siteId);
-  const record = recordSchema.parse(JSON.parse(fs.readFileSync(path.join(folder, 'site.json'), 'utf8')));
-  const filesDir = fs.realpathSync(path.join(folder, 'current', 'files'));
+  fs.writeFileSync(path.join(withApp.filesDir, 'app.js'), app);
   fs.writeFileSync(path.join(filesDir, 'style.css'), styleSheet);
   fs.writeFileSync(path.join(filesDir, 'index.html'), page);
   const databaseUrl = `postgresql://${record.role}:${record.password}@127.0.0.1:${record.database_port}/site`;
   await fillDatabase(databaseUrl);
-  return { url: `http://127.0.0.1:${record.http_port}`, filesDir, databaseUrl };
+  const [url, appUrl] = [record, withApp.record].map(({ http_port: port }) => `http://127.0.0.1:${port}`);
+  return { url: url ?? '', appUrl: appUrl ?? '', filesDir, databaseUrl };
 }
 
 async function fillDatabase(connectionString: string): Promise<void> {
@@ -62,8 +70,8 @@ async function fillDatabase(connectionString: string): Promise<void> {
 }
 
 /**
- * A static file and a page of rows from a site host, each beside a bare peer with the same bytes and the same query. DRYDOCK_BENCH_TREE names
- * another built checkout, whose site host is measured in the same minutes.
+ * A static file, a page of rows and an application from a site host, the first two beside a bare peer with the same bytes and the same query.
+ * DRYDOCK_BENCH_TREE names another built checkout, whose site host is measured in the same minutes.
  */
 export async function benchPages(): Promise<void> {
   await withWorkspace('pages', async (folder) => {
@@ -98,6 +106,8 @@ export async function benchPages(): Promise<void> {
         ['express and pg', `${bare.url}/`],
         ...others.map(([name, site]): [string, string] => [name, `${site.url}/`]),
       ]);
+      const apps: [string, string][] = [['site host', ours] as const, ...others].map(([name, site]) => [name, `${site.appUrl}/`]);
+      for (const connections of [32, 1]) await compare('an application', 0.5, apps, connections);
     } finally {
       await Promise.all(started.map((child) => child.stop()));
       await postgres.stop();
@@ -116,11 +126,16 @@ async function directUrlOf(adminUrl: string, site: URL): Promise<string> {
 }
 
 /** Each in turn, five rounds; the first one named is ours. */
-async function compare(what: string, bar: number, contestants: ReadonlyArray<readonly [name: string, url: string]>): Promise<void> {
+async function compare(
+  what: string,
+  bar: number,
+  contestants: ReadonlyArray<readonly [name: string, url: string]>,
+  connections = 32,
+): Promise<void> {
   const results = new Map<string, LoadResult[]>(contestants.map(([name]) => [name, []]));
   for (let round = 0; round < rounds; round += 1) {
     for (const [name, url] of contestants) {
-      const result = await runLoad({ url, seconds });
+      const result = await runLoad({ url, seconds, connections });
       results.get(name)?.push(result);
       say(`round ${round + 1}: ${name}, ${what}: ${shown(result)}`);
     }
@@ -129,7 +144,7 @@ async function compare(what: string, bar: number, contestants: ReadonlyArray<rea
   if (ours === undefined) throw new Error('nothing was measured');
   const rows = peers.map(
     ({ name, result }): Row => ({
-      what: `${what}, 32 connections`,
+      what: `${what}, ${connections} connections`,
       ours: shown(ours.result),
       peer: name,
       peerValue: shown(result),

@@ -1,6 +1,6 @@
 import { constants, mkdtempSync, rmSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { Agent } from 'node:http';
+import { Socket } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
@@ -38,10 +38,9 @@ export interface AppSettings {
 /** One process of a site's application: started once, never restarted. A fresh one takes its place. */
 export class AppProcess {
   readonly generation: number;
-  /** Leads to the very socket that this process listens at: whatever is put in its place later is another. */
-  readonly socketPath: string;
   readonly pid: number;
-  readonly agent = new Agent({ keepAlive: true });
+  /** Leads to the very socket that this process listens at: whatever is put in its place later is another. */
+  private readonly socketPath: string;
   private readonly child: GuardedChild;
   private inFlight = 0;
   private hasEnded = false;
@@ -54,7 +53,6 @@ export class AppProcess {
     this.child = child;
     void child.exited.then(async () => {
       this.hasEnded = true;
-      this.agent.destroy();
       if (typeof socket !== 'string') await socket.close();
     });
   }
@@ -81,6 +79,14 @@ export class AppProcess {
 
   get isRunning(): boolean {
     return !this.hasEnded;
+  }
+
+  /** A connection to be handed on: nothing has been read from it. */
+  connect(): Promise<Socket> {
+    return new Promise((resolve, reject) => {
+      const socket = new Socket().pause().once('error', reject);
+      socket.connect(this.socketPath, () => resolve(socket));
+    });
   }
 
   async use<T>(work: () => Promise<T>): Promise<T> {

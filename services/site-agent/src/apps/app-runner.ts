@@ -58,6 +58,12 @@ export class AppRunner {
     return this.current?.isRunning === true ? this.current : null;
   }
 
+  /** The process that answers as long as the restart file is as it was; null where one has to be begun, or has been. */
+  get due(): { process: AppProcess; restart_seconds: number } | null {
+    const { running: process } = this;
+    return process === null || this.booting !== null ? null : { process, restart_seconds: this.currentSeconds };
+  }
+
   /** Whether code of the application may be running, also before it listens. */
   get isActive(): boolean {
     return this.booting !== null || this.running !== null;

@@ -1,58 +1,25 @@
-import path from 'node:path';
-import { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { spawnInBox } from '@drydock/process/box';
-import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
-import type { Isolation } from '@drydock/process/isolation';
-import { programInBox, programMounts } from '@drydock/process/programs';
-import type { Log } from '@drydock/service/telemetry/log';
-import { encodeFrame, FrameReader, sendFrame } from './frames';
+import { ContentChild, type ContentChildSettings, ContentError, type Listener, type Talk, type Told } from './content-child';
 import { type PagePlaces, PagesBusy } from './page-places';
 import {
   chunkBytes,
   describedSchema,
+  type Forwarded,
   failureSchema,
   type Question,
-  sessionSchema,
   touchedSchema,
   type Visit,
   visitSchema,
 } from './protocol';
 
-/** The same for src/ and dist/: the child is always the compiled one. */
-const program = path.join(__dirname, '../../dist/content/server.js');
 const idleMs = 60_000;
 const lastDownloadMs = 600_000;
 const busyMs = 50;
-/** Longer than a page may take by the child's own watch. */
-const answerMs = 15_000;
-const askedMax = 1_000;
-const memoryBytes = 512 * 2 ** 20;
 
-export interface ContentSettings {
-  isolation: Isolation;
-  filesDir: string;
-  /** The site's account; null: our own. */
-  uid: number | null;
-  /** For pages: straight to the release's database, as the site's role. */
-  databaseUrl: string;
-  log: Log;
+export interface ContentSettings extends ContentChildSettings {
   places: PagePlaces;
   /** Whose share of the host it uses. */
   organisation(): string;
-  onStart(child: GuardedChild): void;
-  /** Ends sessions of the site's role at the server. */
-  endSessions(backendPids: number[]): Promise<void>;
-}
-
-/** The site's files could not be asked. The next request finds a fresh child. */
-export class ContentError extends Error {
-  override readonly name = 'ContentError';
-}
-
-interface Told {
-  value: unknown;
-  body: Buffer;
 }
 
 export interface Visited {
@@ -63,7 +30,18 @@ export interface Visited {
   leave(): void;
 }
 
-type VisitQuestion = Omit<Extract<Question, { ask: 'visit' }>, 'ask' | 'may_render'>;
+type VisitQuestion = Omit<Extract<Question, { ask: 'visit' }>, 'ask' | 'may_render' | 'forward'>;
+
+/** A visitor whom the application may answer. */
+export interface AppVisitor extends Listener {
+  readonly forwarded: Forwarded;
+  /** What the child says where it does not forward the request; null where it does. */
+  readonly refusal: Promise<Told | null>;
+  /** Resolves when the visitor has the answer, or has left. */
+  readonly over: Promise<void>;
+  /** `inTurn` calls back when the organisation may have another piece passed on. */
+  begin(talk: Talk, inTurn: (go: () => void) => void): void;
+}
 
 /**
  * What one release's files say, through a child in the site's box: this process follows no path inside of a site. The child is started by the
@@ -92,17 +70,57 @@ export class Content {
   private async visitWith(question: VisitQuestion, place: (() => void) | null): Promise<Visited> {
     try {
       const child = await this.take();
-      const { value, body } = await child.ask({ ask: 'visit', ...question, may_render: place !== null });
-      const visit = visitSchema.parse(value);
-      const handle = visit.found.kind === 'file' ? visit.found.handle : null;
-      const isRendered = visit.found.kind === 'page';
-      if (!isRendered) place?.();
-      const leave = isRendered && place !== null ? place : () => undefined;
-      return { visit, body, rest: handle === null ? null : new RestOfFile(child, handle), leave };
+      const visited = visitedOf(child, await child.ask({ ask: 'visit', ...question, may_render: place !== null, forward: null }));
+      if (visited.visit.found.kind === 'page' && place !== null) return { ...visited, leave: place };
+      place?.();
+      return visited;
     } catch (error) {
       place?.();
       throw error;
     }
+  }
+
+  /**
+   * The same where a process of the application runs that began with this restart file. Null where the application has answered the visitor. Throws {@link PagesBusy} where
+   * the organisation has as many visitors as it may.
+   */
+  async visitApp(question: VisitQuestion, visitor: AppVisitor, restartSeconds: number): Promise<Visited | null> {
+    const { places, organisation } = this.settings;
+    const forward = { request: visitor.forwarded, restart_seconds: restartSeconds };
+    const visited = await this.inPlace(async (child) => {
+      const told = await this.begin(child, { ask: 'visit', ...question, may_render: false, forward }, visitor);
+      return told === null ? null : visitedOf(child, told);
+    });
+    if (visited?.visit.found.kind !== 'page_waits') return visited;
+    return this.visitWith(question, await places.render(organisation()));
+  }
+
+  /** Has the application answer the visitor. Throws {@link PagesBusy} where the organisation has as many visitors as it may. */
+  async forward(visitor: AppVisitor): Promise<void> {
+    await this.inPlace(async (child) => {
+      const told = await this.begin(child, { ask: 'forward', request: visitor.forwarded }, visitor);
+      if (told !== null) throwFailure(told);
+    });
+  }
+
+  private async inPlace<T>(work: (child: ContentChild) => Promise<T>): Promise<T> {
+    const { places, organisation } = this.settings;
+    const leave = places.visitNow(organisation());
+    if (leave === null) throw new PagesBusy('applications of its organisation have as many visitors as they may');
+    try {
+      return await work(await this.take());
+    } finally {
+      leave();
+    }
+  }
+
+  /** What the child says where it does not forward the request; null once the visitor has the answer. */
+  private async begin(child: ContentChild, question: Question, visitor: AppVisitor): Promise<Told | null> {
+    const { places, organisation } = this.settings;
+    visitor.begin(child.talk(question, visitor), (go) => places.pieces.take(organisation(), go));
+    const told = await visitor.refusal;
+    if (told === null) await visitor.over;
+    return told;
   }
 
   /** Starts the child before anybody waits for it. Never throws: the first request tries again. */
@@ -188,6 +206,18 @@ export class Content {
   }
 }
 
+function throwFailure({ value }: Told): void {
+  const failed = failureSchema.safeParse(value);
+  if (failed.success) throw new ContentError(failed.data.failure);
+}
+
+function visitedOf(child: ContentChild, told: Told): Visited {
+  throwFailure(told);
+  const visit = visitSchema.parse(told.value);
+  const handle = visit.found.kind === 'file' ? visit.found.handle : null;
+  return { visit, body: told.body, rest: handle === null ? null : new RestOfFile(child, handle), leave: () => undefined };
+}
+
 /** A file that is longer than one answer. */
 export class RestOfFile {
   private readonly child: ContentChild;
@@ -221,145 +251,4 @@ export class RestOfFile {
     this.child.openHandles -= 1;
     await this.child.ask({ ask: 'close', handle: this.handle }).catch(() => undefined);
   }
-}
-
-interface Waiting {
-  resolve(told: Told): void;
-  reject(error: Error): void;
-}
-
-class ContentChild {
-  private readonly child: GuardedChild;
-  private readonly way: Duplex;
-  private readonly settings: ContentSettings;
-  private readonly asked = new Map<number, Waiting>();
-  private readonly sessions = new Set<number>();
-  private lastId = 0;
-  private sweep: NodeJS.Timeout | undefined;
-  private answeredMs = performance.now();
-  private isEnding = false;
-  openHandles = 0;
-  /** When it was last asked. */
-  usedMs = performance.now();
-
-  private constructor(child: GuardedChild, settings: ContentSettings) {
-    this.child = child;
-    this.settings = settings;
-    this.way = wayOf(child.process);
-    const frames = new FrameReader();
-    this.way.on('data', (piece: Buffer) => {
-      try {
-        for (const frame of frames.read(piece)) this.hear(frame.id, { value: frame.value, body: frame.body });
-      } catch (error) {
-        settings.log.error({ err: error }, 'the process of a site said what is no answer');
-        void this.kill();
-      }
-    });
-    this.way.on('error', () => undefined); // its end is told below
-    void child.exited.then((exit) => {
-      this.leave(`the process of the site ended with ${exit.signal ?? `code ${exit.code}`}`);
-    });
-  }
-
-  static async start(settings: ContentSettings): Promise<ContentChild> {
-    const { isolation, filesDir, uid, databaseUrl } = settings;
-    const env = { PAGES_DATABASE_URL: databaseUrl, NODE_ENV: 'production' };
-    const stdio: ['ignore', 'ignore', 'ignore', 'pipe'] = ['ignore', 'ignore', 'ignore', 'pipe'];
-    const node = [process.execPath, '--max-old-space-size=128'] as const;
-    const child =
-      isolation.kind === 'none'
-        ? await spawnGuarded(node[0], [node[1], program, filesDir], { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL' })
-        : await spawnInBox({
-            isolation,
-            command: [...node, programInBox(program), '/site'],
-            env,
-            account: uid,
-            mounts: [...programMounts(), { from: filesDir, to: '/site', writable: true }],
-            workdir: '/',
-            limits: { memoryBytes, openFiles: 4_096, tmpBytes: 2 ** 20 },
-            stdio,
-            onOrphan: 'SIGKILL',
-          });
-    settings.onStart(child);
-    return new ContentChild(child, settings);
-  }
-
-  get exited(): Promise<unknown> {
-    return this.child.exited;
-  }
-
-  get isBusy(): boolean {
-    return !this.isEnding && (this.asked.size > 0 || this.openHandles > 0);
-  }
-
-  ask(question: Question): Promise<Told> {
-    if (this.isEnding || this.asked.size >= askedMax) return Promise.reject(new ContentError('the process of the site is busy'));
-    this.lastId = (this.lastId % 0xffff_fff0) + 1;
-    const id = this.lastId;
-    this.usedMs = performance.now();
-    if (this.asked.size === 0) this.watch();
-    return new Promise((resolve, reject) => {
-      this.asked.set(id, { resolve, reject });
-      sendFrame(this.way, encodeFrame(id, question));
-    });
-  }
-
-  /** Lets it go when it has nothing left to do. */
-  async end(): Promise<void> {
-    this.isEnding = true;
-    this.way.end();
-    await this.child.stop('SIGTERM', 1_000);
-  }
-
-  private hear(id: number, told: Told): void {
-    if (id === 0) {
-      const { backend_pid: pid, is_overrun: isOverrun } = sessionSchema.parse(told.value);
-      this.sessions.add(pid);
-      if (isOverrun) this.endSessions([pid]);
-      return;
-    }
-    const waiting = this.asked.get(id);
-    if (waiting === undefined) return;
-    this.asked.delete(id);
-    this.answeredMs = performance.now();
-    if (this.asked.size === 0) clearInterval(this.sweep);
-    const failed = failureSchema.safeParse(told.value);
-    if (failed.success) waiting.reject(new ContentError(failed.data.failure));
-    else waiting.resolve(told);
-  }
-
-  /** One that answers nobody for so long is in a loop, or waits for what never comes. */
-  private watch(): void {
-    this.answeredMs = performance.now();
-    clearInterval(this.sweep);
-    this.sweep = setInterval(() => {
-      if (performance.now() - this.answeredMs > answerMs) void this.kill();
-    }, 1_000).unref();
-  }
-
-  private async kill(): Promise<void> {
-    this.isEnding = true;
-    await this.child.stop('SIGKILL', 0);
-  }
-
-  private leave(why: string): void {
-    this.isEnding = true;
-    clearInterval(this.sweep);
-    const wasBusy = this.asked.size > 0;
-    if (wasBusy) this.settings.log.warn({ asked: this.asked.size }, why);
-    for (const { reject } of this.asked.values()) reject(new ContentError(why));
-    this.asked.clear();
-    // A server goes on with a statement whose client has gone.
-    if (wasBusy) this.endSessions([...this.sessions]);
-  }
-
-  private endSessions(pids: number[]): void {
-    this.settings.endSessions(pids).catch((error: unknown) => this.settings.log.warn({ err: error }, 'sessions of a page did not end'));
-  }
-}
-
-function wayOf({ stdio }: { stdio: readonly unknown[] }): Duplex {
-  const way = stdio[3];
-  if (!(way instanceof Duplex)) throw new ContentError('the process of the site has no way to us');
-  return way;
 }

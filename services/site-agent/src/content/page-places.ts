@@ -1,11 +1,14 @@
 import os from 'node:os';
 import { FairPlaces } from '@drydock/agent/jobs/fair-places';
+import { FairPace } from './fair-pace';
 
 /** What a process for a site's files may need in the end; the machine's memory is counted in these. */
 const processBytes = 64 * 2 ** 20;
 const processesMin = 16;
 /** Pages being rendered or sent. Each is 8 MB at most, in our memory too, until its visitor has taken it. */
 const rendersMax = 64;
+/** Visitors whom applications answer. Of each, one piece of 64 kB is in our memory. */
+const visitsMax = 4_096;
 /** Visitors of an organisation that wait for a place of its share. */
 const waitingMax = 256;
 const waitMs = 5_000;
@@ -26,6 +29,13 @@ export class PagesBusy extends Error {
   override readonly name = 'PagesBusy';
 }
 
+interface PlaceNumbers {
+  processes?: number;
+  renders?: number;
+  visits?: number;
+  pieces?: FairPace;
+}
+
 /** A process for the files of one site. */
 export interface PlacedProcess {
   organisation: string;
@@ -37,17 +47,28 @@ export interface PlacedProcess {
 }
 
 /**
- * What sites' pages take of this host, shared between organisations: processes for files and pages, and pages that are being rendered
- * or sent. One organisation gets half of each at most, and another one finds its own at once.
+ * What sites' pages and applications take of this host, shared between organisations: processes for files and pages, pages that are being
+ * rendered or sent, visitors of applications and the pieces in which those are answered. One organisation gets half of each at most, and
+ * another one finds its own at once.
  */
 export class PagePlaces {
   private readonly processes: FairPlaces;
   private readonly renders: FairPlaces;
+  private readonly visits: FairPlaces;
+  /** Pieces of applications' answers after the first one: each costs the event loop that all sites share. */
+  readonly pieces: FairPace;
   private readonly running = new Set<PlacedProcess>();
 
-  constructor({ processes = processesFor(usableBytes()), renders = rendersMax }: { processes?: number; renders?: number } = {}) {
+  constructor({
+    processes = processesFor(usableBytes()),
+    renders = rendersMax,
+    visits = visitsMax,
+    pieces = new FairPace(),
+  }: PlaceNumbers = {}) {
     this.processes = new FairPlaces(processes);
     this.renders = new FairPlaces(renders);
+    this.visits = new FairPlaces(visits);
+    this.pieces = pieces;
   }
 
   /** Idle processes make room: those of the same organisation, or for its first one those of any. Throws {@link PagesBusy}. */
@@ -72,6 +93,11 @@ export class PagePlaces {
   /** Throws {@link PagesBusy}: refused at once where too many of the organisation's wait, and otherwise after five seconds. */
   render(organisation: string): Promise<() => void> {
     return waitFor(this.renders, organisation);
+  }
+
+  /** A place for a visitor of an application; null where the organisation has its share. */
+  visitNow(organisation: string): (() => void) | null {
+    return this.visits.takeNow(organisation);
   }
 
   private makeRoom(organisation: string): void {

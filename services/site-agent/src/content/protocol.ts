@@ -1,5 +1,17 @@
 import { z } from 'zod';
 
+/** A visitor's request, as the application is to get it. */
+const forwardedSchema = z.object({
+  /** The number of the application's process. */
+  process: z.int(),
+  method: z.string(),
+  url: z.string(),
+  /** Names and values by turns. */
+  headers: z.array(z.string()),
+  has_body: z.boolean(),
+});
+export type Forwarded = z.infer<typeof forwardedSchema>;
+
 /**
  * What the host asks the child that has a release's files. One question for a visit: what the application's files say and what lies at the
  * path are wanted together, and each question costs a turn of two processes.
@@ -16,13 +28,51 @@ export const questionSchema = z.discriminatedUnion('ask', [
     app_runs: z.boolean(),
     /** A page with queries may be rendered; otherwise the answer is that one waits. */
     may_render: z.boolean(),
+    /** Where no file answers, the running process does at once, if its application's files ask for no other one. */
+    forward: z.object({ request: forwardedSchema, restart_seconds: z.number() }).nullable(),
   }),
+  z.object({ ask: z.literal('forward'), request: forwardedSchema }),
   z.object({ ask: z.literal('bytes'), handle: z.int(), start: z.int(), length: z.int() }),
   z.object({ ask: z.literal('close'), handle: z.int() }),
   z.object({ ask: z.literal('describe') }),
   z.object({ ask: z.literal('touch_restart'), now_ms: z.number() }),
 ]);
 export type Question = z.infer<typeof questionSchema>;
+
+/** What the host says on about a request that is forwarded, by the number of its question. */
+export const hostSaysSchema = z.object({
+  /**
+   * `more`: another piece of the answer may come. `body`: a piece of the request's body, which `want` asked for; `body_end`: it has ended.
+   * `leave`: the visitor has gone. `no_connection`: the application took none.
+   */
+  say: z.enum(['more', 'body', 'body_end', 'leave', 'no_connection']),
+});
+export type HostSays = z.infer<typeof hostSaysSchema>;
+
+/** What the child says about a request that is forwarded. */
+export const childSaysSchema = z.discriminatedUnion('say', [
+  /** A piece of the answer, the body of the frame. After each but the last the child waits for `more`. */
+  z.object({
+    say: z.literal('answer'),
+    /** With the first piece. */
+    head: z.object({ status: z.int(), message: z.string(), headers: z.array(z.string()) }).nullable(),
+    /** `broken`: the application has not said all of it. */
+    end: z.enum(['whole', 'broken']).nullable(),
+  }),
+  /** Another piece of the request's body. */
+  z.object({ say: z.literal('want') }),
+  /** A connection to the application, which comes with the number of the question. */
+  z.object({ say: z.literal('connect') }),
+  /** Nothing of an answer came. */
+  z.object({ say: z.literal('failed'), reason: z.string() }),
+]);
+export type ChildSays = z.infer<typeof childSaysSchema>;
+
+/** Tells what is said about a request that is forwarded from questions and their answers, of which there are more. */
+export const isSaid = (value: unknown): boolean => typeof value === 'object' && value !== null && 'say' in value;
+
+/** Goes with a connection to the application: the question that it was asked for in. */
+export const connectionSchema = z.object({ id: z.int() });
 
 const fileSchema = z.object({
   kind: z.literal('file'),
@@ -65,3 +115,5 @@ export const sessionSchema = z.object({ backend_pid: z.int(), is_overrun: z.bool
 export const firstBytes = 65_536;
 /** As much as is asked for at once afterwards. */
 export const chunkBytes = 262_144;
+/** As much of an application's answer as one piece carries. */
+export const pieceBytes = 65_536;

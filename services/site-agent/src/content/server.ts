@@ -1,15 +1,28 @@
 /**
  * The child that has one release's files, in the site's box and account. Everything that follows a path of the customer's, reads a page of
- * theirs or runs their queries happens here: what goes wrong costs this child, and what it can be led to is the site's own.
+ * theirs, runs their queries or speaks to their application happens here: what goes wrong costs this child, and what it can be led to is the
+ * site's own.
  *
- * `node server.js ROOT`, with descriptor 3 as the way to the host, and PAGES_DATABASE_URL. It ends when the host closes that.
+ * `node server.js ROOT`, with descriptor 3 as the way to the host, and PAGES_DATABASE_URL. It ends when the host closes that. By Node's own
+ * channel the host hands over connections to the application.
  */
 import { closeSync, readSync, statSync } from 'node:fs';
 import { Socket } from 'node:net';
 import path from 'node:path';
-import { encodeFrame, FrameReader, sendFrame } from './frames';
+import { AppRelay } from './app-relay';
+import { encodeFrame, type Frame, FrameReader, sendFrame } from './frames';
 import { isTemplate } from './page-template';
-import { chunkBytes, type Found, firstBytes, type Question, questionSchema, type Visit } from './protocol';
+import {
+  chunkBytes,
+  connectionSchema,
+  type Found,
+  firstBytes,
+  hostSaysSchema,
+  isSaid,
+  type Question,
+  questionSchema,
+  type Visit,
+} from './protocol';
 import { PageRenderer } from './render-page';
 import { type Resolved, resolveFile } from './resolve-file';
 import { readRestartSeconds, restartsAlways, touchRestartFile } from './restart-file';
@@ -27,18 +40,24 @@ interface Answer {
 class ContentServer {
   private readonly root: string;
   private readonly pages: PageRenderer;
+  private readonly apps: AppRelay;
   private readonly open = new Map<number, number>();
   private lastHandle = 0;
 
-  constructor(root: string, pages: PageRenderer) {
+  constructor(root: string, pages: PageRenderer, apps: AppRelay) {
     this.root = root;
     this.pages = pages;
+    this.apps = apps;
   }
 
-  async answer(question: Question): Promise<Answer> {
+  /** Null where the application answers. */
+  async answer(id: number, question: Question): Promise<Answer | null> {
     switch (question.ask) {
       case 'visit':
-        return this.visit(question);
+        return this.visit(id, question);
+      case 'forward':
+        this.apps.forward(id, question.request);
+        return null;
       case 'bytes':
         return { value: {}, body: this.read(question.handle, question.start, question.length) };
       case 'close': {
@@ -62,12 +81,19 @@ class ContentServer {
     }
   }
 
-  private async visit(asked: Extract<Question, { ask: 'visit' }>): Promise<Answer> {
+  private async visit(id: number, asked: Extract<Question, { ask: 'visit' }>): Promise<Answer | null> {
     const isApp = asked.app_runs || this.hasApp();
     const app = isApp ? { restart_seconds: readRestartSeconds(this.root), restarts_always: restartsAlways(this.root) } : null;
     // What lies in public/ is sent as it is; the rest of an application, its code above all, is its own to answer for.
     const root = isApp ? path.join(this.root, 'public') : this.root;
     const resolved: Resolved = asked.is_read ? resolveFile(root, asked.path) : { kind: 'none' };
+    if (asked.forward !== null && app !== null && resolved.kind !== 'file') {
+      const isDue = app.restarts_always || app.restart_seconds !== asked.forward.restart_seconds;
+      if (!isDue) {
+        this.apps.forward(id, asked.forward.request);
+        return null;
+      }
+    }
     const { found, body } = resolved.kind === 'file' ? await this.present(resolved, asked) : { found: resolved, body: undefined };
     const visit: Visit = { app, found };
     return body === undefined ? { value: visit } : { value: visit, body };
@@ -121,17 +147,25 @@ function main(root: string, databaseUrl: string): void {
     host.write(encodeFrame(0, { backend_pid: backendPid, is_overrun: isOverrun }));
   };
   const pages = new PageRenderer(databaseUrl, { onOpen: (pid) => tell(pid, false), onOverrun: (pid) => tell(pid, true) });
-  const server = new ContentServer(root, pages);
-  const reply = async (id: number, value: unknown): Promise<void> => {
+  const apps = new AppRelay((id, says, body) => sendFrame(host, encodeFrame(id, says, body)));
+  const server = new ContentServer(root, pages, apps);
+  const hear = async ({ id, value, body }: Frame): Promise<void> => {
+    if (isSaid(value)) {
+      apps.hear(id, hostSaysSchema.parse(value), body);
+      return;
+    }
     try {
-      const { value: told, body } = await server.answer(questionSchema.parse(value));
-      sendFrame(host, encodeFrame(id, told, body));
+      const answer = await server.answer(id, questionSchema.parse(value));
+      if (answer !== null) sendFrame(host, encodeFrame(id, answer.value, answer.body));
     } catch (error) {
       sendFrame(host, encodeFrame(id, { failure: error instanceof Error ? error.message : String(error) }));
     }
   };
   host.on('data', (piece: Buffer) => {
-    for (const { id, value } of frames.read(piece)) void reply(id, value);
+    for (const frame of frames.read(piece)) void hear(frame);
+  });
+  process.on('message', (message, connection) => {
+    if (connection instanceof Socket) apps.give(connectionSchema.parse(message).id, connection);
   });
   host.on('error', () => process.exit(0)).on('close', () => process.exit(0));
 }

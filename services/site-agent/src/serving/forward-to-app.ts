@@ -1,7 +1,9 @@
-import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
-import { pipeline } from 'node:stream/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AppProcess } from '../apps/app-process';
 import { AppDown, type AppRunner, type RestartWish } from '../apps/app-runner';
+import type { AppVisitor } from '../content/content';
+import { ContentError, type Talk, type Told } from '../content/content-child';
+import { type ChildSays, childSaysSchema, type Forwarded, isSaid } from '../content/protocol';
 import { generationHeader } from './probe-site';
 
 /** Between two hops only (RFC 9110, 7.6.1), and the header that lets a probe in, which is nobody else's business. */
@@ -19,7 +21,7 @@ const notForwarded = new Set([
 ]);
 
 /** Names and values by turns. */
-function forwarded(raw: readonly string[]): string[] {
+function withoutHops(raw: readonly string[]): string[] {
   const kept: string[] = [];
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const [name = '', value = ''] = raw.slice(at, at + 2);
@@ -33,43 +35,190 @@ export async function announceGeneration(response: ServerResponse, app: AppRunne
   response.setHeader(generationHeader, String((await app.take(wish)).generation));
 }
 
-/** Answers a request by the application. Throws {@link AppDown} when nothing of an answer came. */
-export async function forwardToApp(request: IncomingMessage, response: ServerResponse, running: AppProcess): Promise<void> {
-  await running.use(() => relay(request, response, running));
-}
+/**
+ * A visitor whom the application may answer. What it answers comes from the child that has the site's files, in pieces: each is written to the
+ * visitor before the child may send the next.
+ */
+export class AppVisit implements AppVisitor {
+  readonly forwarded: Forwarded;
+  readonly refusal: Promise<Told | null>;
+  readonly over: Promise<void>;
+  private readonly incoming: IncomingMessage;
+  private readonly response: ServerResponse;
+  private readonly process: AppProcess;
+  private readonly refuse: { resolve(told: Told | null): void; reject(error: Error): void };
+  private readonly finish: { resolve(): void; reject(error: Error): void };
+  private talk: Talk | null = null;
+  private inTurn: (go: () => void) => void = (go) => go();
+  private mayHear = true;
+  private isAnswered = false;
+  private isSending = false;
+  private wanted = 0;
+  private onWanted: () => void = () => undefined;
 
-function relay(request: IncomingMessage, response: ServerResponse, { agent, socketPath }: AppProcess): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const headers = [...forwarded(request.rawHeaders), 'X-Forwarded-For', request.socket.remoteAddress ?? ''];
-    const upstream = httpRequest({ agent, socketPath, method: request.method, path: request.url, headers });
-    response.once('close', () => upstream.destroy());
-    upstream.once('error', (error) => reject(new AppDown('the application did not answer', { cause: error })));
-    upstream.once('response', (answer) => {
-      try {
-        passHead(answer, response);
-      } catch (error) {
-        upstream.destroy();
-        reject(new AppDown('the application answered what is no HTTP', { cause: error }));
+  constructor(incoming: IncomingMessage, response: ServerResponse, process: AppProcess) {
+    this.incoming = incoming;
+    this.response = response;
+    this.process = process;
+    const { method = 'GET', url = '/', headers, rawHeaders, socket } = incoming;
+    const isChunked = headers['transfer-encoding'] !== undefined;
+    this.forwarded = {
+      process: process.generation,
+      method,
+      url,
+      // Without a length the body has to be chunked here too, whatever the method.
+      headers: [
+        ...withoutHops(rawHeaders),
+        'X-Forwarded-For',
+        socket.remoteAddress ?? '',
+        ...(isChunked ? ['Transfer-Encoding', 'chunked'] : []),
+      ],
+      has_body: isChunked || Number(headers['content-length'] ?? 0) > 0,
+    };
+    [this.refusal, this.refuse] = deferred<Told | null>();
+    [this.over, this.finish] = deferred<void>();
+  }
+
+  begin(talk: Talk, inTurn: (go: () => void) => void): void {
+    this.talk = talk;
+    this.inTurn = inTurn;
+    if (this.response.destroyed) this.leave();
+    else this.response.once('close', this.leave);
+  }
+
+  hear(told: Told): void {
+    if (!isSaid(told.value)) {
+      this.response.off('close', this.leave);
+      this.talk?.leave();
+      this.refuse.resolve(told);
+      return;
+    }
+    this.refuse.resolve(null);
+    const says = childSaysSchema.parse(told.value);
+    switch (says.say) {
+      case 'answer':
+        this.passOn(says, told.body);
         return;
-      }
-      pipeline(answer, response).then(resolve, reject);
-    });
-    // A body that breaks off ends the request to the application, whose error says so.
-    pipeline(request, upstream).catch(() => undefined);
-  });
-}
+      case 'want':
+        this.want();
+        return;
+      case 'connect':
+        void this.connect();
+        return;
+      case 'failed':
+        this.fail(new AppDown('the application did not answer', { cause: new Error(says.reason) }));
+    }
+  }
 
-/** Throws where Node can read an answer and not write it, as one with the status 000. Nothing of it is sent then. */
-function passHead(answer: IncomingMessage, response: ServerResponse): void {
-  const headers = pairsOf(forwarded(answer.rawHeaders));
-  try {
-    for (const [name, value] of headers) response.appendHeader(name, value);
-    response.writeHead(answer.statusCode ?? 502, answer.statusMessage);
-  } catch (error) {
-    for (const [name] of headers) response.removeHeader(name);
-    throw error;
+  lose(error: Error): void {
+    this.refuse.reject(error);
+    this.finish.reject(error);
+  }
+
+  private passOn({ head, end }: Extract<ChildSays, { say: 'answer' }>, body: Buffer): void {
+    const { response } = this;
+    if (!this.mayHear) throw new ContentError('a piece of an answer came before it was asked for');
+    if (head !== null && !this.passHead(head)) return;
+    if (end === 'whole') {
+      this.isAnswered = true;
+      response.end(body);
+    } else if (end === 'broken') this.fail(new Error('the application broke its answer off'));
+    else {
+      this.mayHear = false;
+      const go = (): void => this.inTurn(() => this.more());
+      if (body.length === 0) response.flushHeaders();
+      if (body.length === 0 || response.write(body)) go();
+      else response.once('drain', go);
+    }
+  }
+
+  private more(): void {
+    this.mayHear = true;
+    this.talk?.say({ say: 'more' });
+  }
+
+  /** Node can read an answer and not write it, as one with the status 000. Nothing of it is sent then. */
+  private passHead({ status, message, headers }: { status: number; message: string; headers: string[] }): boolean {
+    const { response } = this;
+    const pairs = pairsOf(withoutHops(headers));
+    try {
+      for (const [name, value] of pairs) response.appendHeader(name, value);
+      response.writeHead(status, message);
+      return true;
+    } catch (error) {
+      for (const [name] of pairs) response.removeHeader(name);
+      this.fail(new AppDown('the application answered what is no HTTP', { cause: error }));
+      return false;
+    }
+  }
+
+  private async connect(): Promise<void> {
+    try {
+      const connection = await this.process.connect();
+      if (this.talk === null) connection.destroy();
+      else this.talk.hand(connection);
+    } catch {
+      this.talk?.say({ say: 'no_connection' });
+    }
+  }
+
+  private want(): void {
+    this.wanted += 1;
+    this.onWanted();
+    if (this.isSending) return;
+    this.isSending = true;
+    void this.sendBody();
+  }
+
+  /** One piece for each that the child wants: what comes meanwhile is read together. */
+  private async sendBody(): Promise<void> {
+    const { incoming, response } = this;
+    response.once('close', () => {
+      if (!incoming.complete) incoming.destroy();
+    });
+    try {
+      for await (const piece of incoming as AsyncIterable<Buffer>) {
+        if (this.wanted === 0) await new Promise<void>((resolve) => (this.onWanted = resolve));
+        this.wanted -= 1;
+        this.talk?.say({ say: 'body' }, piece);
+      }
+      this.talk?.say({ say: 'body_end' });
+    } catch {
+      this.leave(); // a body that breaks off ends the request
+    }
+  }
+
+  private readonly leave = (): void => {
+    this.end();
+    this.finish.resolve();
+  };
+
+  private fail(error: Error): void {
+    this.end();
+    this.finish.reject(error);
+  }
+
+  private end(): void {
+    const { talk } = this;
+    if (talk === null) return;
+    this.talk = null;
+    // The child knows of the end of its own answer, and waits for the end of the request.
+    if (!this.isAnswered || !this.incoming.complete) talk.say({ say: 'leave' });
+    talk.leave();
+    this.refuse.resolve(null);
   }
 }
 
 const pairsOf = (raw: readonly string[]): [string, string][] =>
   raw.flatMap((name, at): [string, string][] => (at % 2 === 0 ? [[name, raw[at + 1] ?? '']] : []));
+
+/** Nobody may be waiting for it when it rejects. */
+function deferred<T>(): [Promise<T>, { resolve(value: T): void; reject(error: Error): void }] {
+  let handle: { resolve(value: T): void; reject(error: Error): void } | undefined;
+  const promise = new Promise<T>((resolve, reject) => {
+    handle = { resolve, reject };
+  });
+  promise.catch(() => undefined);
+  if (handle === undefined) throw new Error('a promise calls its executor at once');
+  return [promise, handle];
+}

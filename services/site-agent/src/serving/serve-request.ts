@@ -5,7 +5,7 @@ import type { Found, FoundFile } from '../content/protocol';
 import type { Release } from '../releases/release';
 import { readRange } from './byte-range';
 import { contentTypeOf } from './content-types';
-import { announceGeneration, forwardToApp } from './forward-to-app';
+import { AppVisit, announceGeneration } from './forward-to-app';
 
 /** A page whose queries failed; the message is for the site's owner, in the log. */
 export class PageFailed extends Error {
@@ -85,13 +85,24 @@ const pathOf = ({ url = '/' }: IncomingMessage): string => url.split('?')[0] ?? 
 export async function serveRequest(request: IncomingMessage, response: ServerResponse, release: Release, isProbe: boolean): Promise<void> {
   const isWhole = request.method === 'GET' && request.headers.range === undefined && request.headers['if-none-match'] === undefined;
   const question = { path: pathOf(request), is_read: isRead(request), is_whole: isWhole, app_runs: release.app.running !== null };
-  const { visit, body, rest, leave } = await release.content.visit(question);
+  const { content } = release;
+  // A probe is told of the process before it is asked anything.
+  const due = isProbe ? null : release.app.due;
+  const visited =
+    due === null
+      ? await content.visit(question)
+      : await due.process.use(() => content.visitApp(question, new AppVisit(request, response, due.process), due.restart_seconds));
+  if (visited === null) return;
+  const { visit, body, rest, leave } = visited;
   const { app, found } = visit;
   try {
     if (app !== null) {
       // Asked whether the application runs, it has to run, whoever the page is from.
       if (isProbe) await announceGeneration(response, release.app, app);
-      if (found.kind === 'none' || found.kind === 'folder') return await forwardToApp(request, response, await release.app.take(app));
+      if (found.kind === 'none' || found.kind === 'folder') {
+        const process = await release.app.take(app);
+        return await process.use(() => content.forward(new AppVisit(request, response, process)));
+      }
     } else {
       response.setHeader('x-content-type-options', 'nosniff');
       if (!isRead(request)) return sendText(response, 405, 'Method not allowed\n', { allow: 'GET, HEAD' });

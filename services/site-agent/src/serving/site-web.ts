@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createHttpServer } from '@drydock/service/http/http-server';
 import type { Log } from '@drydock/service/telemetry/log';
 import { AppDown, DiskFull, SandboxUnavailable } from '../apps/app-runner';
-import { ContentError } from '../content/content';
+import { ContentError } from '../content/content-child';
 import { PagesBusy } from '../content/page-places';
 import type { Release } from '../releases/release';
 import { type Gate, GateError } from './gate';

@@ -1,0 +1,171 @@
+/**
+ * @processes
+ * @root
+ */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import http from 'node:http';
+import { connect } from 'node:net';
+import { until } from '@drydock/testing/wait';
+import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+import { PagePlaces } from '../content/page-places';
+
+/** How an application's answers reach its visitors, in whatever pieces they come. */
+let host: TestHost;
+let site: FilledSite;
+let neighbour: FilledSite;
+const [siteId, neighbourId] = [newSiteId(), newSiteId()];
+const visitsOfAll = 8;
+
+const source = `
+const http = require('node:http');
+const seen = { connections: 0, left: 0 };
+const waiting = [];
+const pages = {
+  '/seen': (request, response) => response.end(JSON.stringify(seen)),
+  '/head': (request, response) => response.writeHead(200, 'Fine', { 'Content-Length': '7', 'X-Twice': ['a', 'b'] }).end(),
+  '/none': (request, response) => response.writeHead(204).end(),
+  '/echo': (request, response) => request.pipe(response),
+  '/early': (request, response) => response.writeHead(413, { Connection: 'close' }).end('too much'),
+  '/large': (request, response) => response.end(Buffer.alloc(3_000_001, 'x')),
+  '/bytes': (request, response) => { for (let n = 0; n < 20_000; n += 1) response.write('x'); response.end('.'); },
+  '/lone': (request, response) => response.setHeader('Connection', 'close').end('alone'),
+  '/cut': (request, response) => { response.write('half'); setTimeout(() => response.destroy(), 50); },
+  '/quiet': (request, response) => { response.flushHeaders(); waiting.push(response); response.once('close', () => { seen.left += 1; }); },
+  '/event': (request, response) => { for (const one of waiting) one.write('event ' + request.headers['x-number'] + '\\n'); response.end(); },
+  '/method': (request, response) => request.on('data', () => undefined).on('end', () => response.end(request.method + request.url)),
+};
+http.createServer((request, response) => pages[request.url](request, response)).on('connection', () => { seen.connections += 1; }).listen(1);
+`;
+
+beforeAll(async () => {
+  host = await startHost(await hostConfig(), new PagePlaces({ visits: visitsOfAll }));
+  site = await host.client.ensureSite(siteId, { domain: 'a.org', organisation_id: 'org-1' }, claim(1));
+  neighbour = await host.client.ensureSite(neighbourId, { domain: 'b.org', organisation_id: 'org-2' }, claim(1));
+  for (const { files_dir: folder } of [site, neighbour]) await writeFile(`${folder}/app.js`, source);
+});
+afterAll(() => clearHost(host, [siteId, neighbourId]));
+
+const url = (page: string, of = site): URL => new URL(page, of.url);
+const seen = async (): Promise<{ connections: number; left: number }> =>
+  (await (await fetch(url('seen'))).json()) as { connections: number; left: number };
+
+/** What comes back for these very bytes, until the other side closes. */
+async function sayRaw(text: string): Promise<string> {
+  const socket = connect(Number(url('').port), '127.0.0.1', () => socket.write(text));
+  let said = '';
+  socket.on('data', (part: Buffer) => {
+    said += part.toString('latin1');
+  });
+  await once(socket, 'close');
+  return said;
+}
+
+/** A visitor of /quiet: what it has got until now. */
+async function stay(of = site): Promise<{ status: number | undefined; text(): string; leave(): void }> {
+  const request = http.get(url('quiet', of), { agent: false }).on('error', () => undefined);
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+  let text = '';
+  response
+    .on('error', () => undefined)
+    .on('data', (part: Buffer) => {
+      text += part.toString();
+    });
+  return { status: response.statusCode, text: () => text, leave: () => request.destroy() };
+}
+
+test('heads pass as they are: with a length and no body, with values of one name, without a body at all', async () => {
+  const head = await fetch(url('head'), { method: 'HEAD' });
+  expect([head.status, head.statusText, head.headers.get('content-length'), head.headers.get('x-twice')]).toEqual([
+    200,
+    'Fine',
+    '7',
+    'a, b',
+  ]);
+  const none = await fetch(url('none'));
+  expect([none.status, await none.text()]).toEqual([204, '']);
+});
+
+test('bodies of any size pass whole, both ways', async () => {
+  const sent = randomBytes(3_000_001);
+  const echoed = await fetch(url('echo'), { method: 'POST', body: sent });
+  expect(Buffer.from(await echoed.arrayBuffer()).equals(sent)).toBe(true);
+  expect(await (await fetch(url('large'))).text()).toBe('x'.repeat(3_000_001));
+  expect(await (await fetch(url('bytes'))).text()).toBe(`${'x'.repeat(20_000)}.`);
+});
+
+test('a body in chunks is no request of its own, whatever its method', async () => {
+  const inner = 'GET /large HTTP/1.1\r\nHost: a\r\n\r\n';
+  const chunk = `${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`;
+  const said = await sayRaw(`GET /method HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`);
+  expect(said).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*GET\/method/);
+  expect(await (await fetch(url('method'))).text()).toBe('GET/method');
+});
+
+test('a client that waits for 100 Continue gets it, and one that is refused before its body has come gets the answer', async () => {
+  const head = 'Host: a\r\nConnection: close\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n';
+  expect(await sayRaw(`POST /echo HTTP/1.1\r\n${head}mast`)).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK[\s\S]*mast/);
+  const early = await sayRaw('POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nthe beginning');
+  expect(early).toMatch(/^HTTP\/1\.1 413 [\s\S]*too much/);
+});
+
+test('what an application says in between comes at once, and its visitor’s leaving reaches it', async () => {
+  const visitor = await stay();
+  for (const number of [1, 2, 3]) {
+    await fetch(url('event'), { headers: { 'x-number': String(number) } });
+    await until(() => visitor.text().endsWith(`event ${number}\n`), { what: 'the event' });
+  }
+  const { left } = await seen();
+  expect(visitor.text()).toBe('event 1\nevent 2\nevent 3\n');
+  visitor.leave();
+  await until(async () => (await seen()).left === left + 1, { what: 'the application hears of it' });
+});
+
+test('an answer that the application breaks off is seen to be cut, and the next one comes', async () => {
+  await expect(fetch(url('cut')).then((response) => response.text())).rejects.toThrow('terminated');
+  expect(await (await fetch(url('none'))).text()).toBe('');
+});
+
+test('connections to the application are used again, and made anew where it closes them', async () => {
+  const before = await seen();
+  for (let number = 0; number < 5; number += 1) await fetch(url('none')).then((response) => response.text());
+  expect((await seen()).connections).toBe(before.connections);
+  for (let number = 0; number < 5; number += 1) expect(await (await fetch(url('lone'))).text()).toBe('alone');
+  expect((await seen()).connections).toBeGreaterThanOrEqual(before.connections + 5);
+});
+
+test('visitors of one organisation’s applications are as many as its share; one more gets 503, and other organisations’ are answered', async () => {
+  const visitors = [];
+  for (let number = 0; number < visitsOfAll / 2; number += 1) visitors.push(await stay());
+  expect(visitors.map(({ status }) => status)).toEqual(visitors.map(() => 200));
+  const refused = await fetch(url('none'));
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2']);
+  expect((await fetch(url('none', neighbour))).status).toBe(204);
+  for (const { leave } of visitors) leave();
+  await until(async () => (await fetch(url('none'))).status === 204, { what: 'a place again' });
+});
+
+test('the end of the process between costs its own visitors; the application runs on, the next one is answered, and a neighbour notices nothing', async () => {
+  const { pid } = await host.client.readApp(siteId);
+  const own = await stay();
+  const other = await stay(neighbour);
+  for (const child of contentChildren(site)) process.kill(child, 'SIGKILL');
+  await until(async () => (await fetch(url('none'))).status === 204, { what: 'a fresh process between' });
+  expect((await host.client.readApp(siteId)).pid).toBe(pid);
+  await fetch(url('event', neighbour), { headers: { 'x-number': '4' } });
+  await until(() => other.text() === 'event 4\n', { what: 'the neighbour’s event' });
+  expect(own.text()).toBe('');
+  other.leave();
+});
+
+/** The processes that this one has started for the site's files, as far as the wrapper that begins a box. */
+function contentChildren({ files_dir: folder }: FilledSite): number[] {
+  const all = readdirSync('/proc/self/task').flatMap((task) => readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' '));
+  const pids = all.filter((text) => text !== '').map(Number);
+  return pids.filter((pid) => {
+    const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+    return line.includes('content/server.js') && line.includes(folder);
+  });
+}

@@ -1,0 +1,105 @@
+/**
+ * @processes
+ * @tier long
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { until } from '@drydock/testing/wait';
+import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+
+/** One site's application against the pages of another. Each of these once cost the other one seconds. */
+let host: TestHost;
+let attacker: FilledSite;
+let victim: FilledSite;
+const ids: [string, string] = [newSiteId(), newSiteId()];
+
+/** Answers for ever, in chunks of one byte. */
+const endless = `
+const chunks = Buffer.from('1\\r\\nx\\r\\n'.repeat(1_000));
+require('node:net').createServer((socket) => {
+  const write = () => { while (!socket.destroyed && socket.write(chunks)); };
+  socket.on('error', () => undefined).on('drain', write).once('data', () => {
+    socket.write('HTTP/1.1 200 OK\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n');
+    write();
+  });
+}).listen(1);
+`;
+
+/** Opens its visitors, says so when all are answered, and reads what comes until it is ended. */
+const visitorsSource = `
+const [port, count] = process.argv.slice(1).map(Number);
+let answered = 0;
+for (let number = 0; number < count; number += 1) {
+  const socket = require('node:net').connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n'));
+  socket.on('error', () => undefined).once('data', () => {
+    answered += 1;
+    if (answered === count) console.log('all');
+  }).on('data', () => undefined);
+}
+`;
+
+beforeAll(async () => {
+  host = await startHost(await hostConfig());
+  attacker = await host.client.ensureSite(ids[0], { domain: 'attacker.org', organisation_id: 'org-1' }, claim(1));
+  victim = await host.client.ensureSite(ids[1], { domain: 'victim.org', organisation_id: 'org-2' }, claim(1));
+  await writeFile(`${victim.files_dir}/index.html`, '<?sql select 7 ?>');
+});
+afterAll(() => clearHost(host, ids));
+
+interface Measured {
+  statuses: Set<number>;
+  medianMs: number;
+  highMs: number;
+}
+
+async function visitVictim(times: number): Promise<Measured> {
+  const statuses = new Set<number>();
+  const tookMs: number[] = [];
+  for (let number = 0; number < times; number += 1) {
+    const startedMs = performance.now();
+    const response = await fetch(victim.url);
+    await response.text();
+    tookMs.push(performance.now() - startedMs);
+    statuses.add(response.status);
+  }
+  tookMs.sort((left, right) => left - right);
+  return { statuses, medianMs: tookMs[Math.floor(tookMs.length / 2)] ?? 0, highMs: tookMs[Math.floor(tookMs.length * 0.9)] ?? 0 };
+}
+
+/** A program of the attacker's, with least priority: what it takes of the processor is not what this is about. */
+async function attack(source: string, args: readonly string[]): Promise<{ firstLine: string; end(): Promise<void> }> {
+  const child = spawn('nice', ['-n', '19', process.execPath, '-e', source, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    cwd: __dirname,
+  });
+  let said = '';
+  child.stdout.on('data', (part: Buffer) => {
+    said += part.toString();
+  });
+  await until(() => said.includes('\n'), { timeoutMs: 120_000, what: 'the attack has begun' });
+  const end = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  };
+  return { firstLine: said.trim(), end };
+}
+
+async function expectAsEver(quiet: Measured): Promise<void> {
+  const attacked = await visitVictim(200);
+  expect(attacked.statuses).toEqual(new Set([200]));
+  expect(attacked.medianMs).toBeLessThan(10 * quiet.medianMs);
+  expect(attacked.highMs).toBeLessThan(10 * quiet.highMs);
+}
+
+test.each([64, 300])('while an application answers %i visitors in chunks of one byte, other sites’ pages come as ever', async (count) => {
+  await writeFile(`${attacker.files_dir}/app.js`, endless);
+  await visitVictim(50);
+  const quiet = await visitVictim(200);
+  const visitors = await attack(visitorsSource, [new URL(attacker.url).port, String(count)]);
+  try {
+    await expectAsEver(quiet);
+  } finally {
+    await visitors.end();
+  }
+});
