@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type PostgresServer, startPostgres } from '@drydock/postgres/server/postgres';
 import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
-import { serverAccount } from '@drydock/postgres/server/unprivileged';
+import { serverAccount } from '@drydock/process/unprivileged';
 import type { Log } from '@drydock/service/telemetry/log';
 import { instanceSettings, type Tuning } from './instance-settings';
 import type { TlsMaterial } from './tls-authority';
