@@ -2,7 +2,7 @@ import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { customerSessionBytes, KeptPostgres } from '@drydock/postgres/server/kept-postgres';
 import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
-import { serverAccount } from '@drydock/postgres/server/unprivileged';
+import { serverAccount } from '@drydock/process/unprivileged';
 import type { Log } from '@drydock/service/telemetry/log';
 import { instanceSettings, type Tuning } from './instance-settings';
 import type { TlsMaterial } from './tls-authority';
