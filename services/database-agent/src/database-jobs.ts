@@ -19,11 +19,13 @@ import {
 } from '@drydock/agent/database/protocol';
 import { type ChildJob, runChildJob, type StartedChild } from '@drydock/agent/jobs/child-job';
 import { type AnyJobKind, jobKind } from '@drydock/agent/jobs/jobs';
+import type { Major } from '@drydock/contracts/databases/major';
 import { spawnInBox } from '@drydock/process/box';
 import { spawnGuarded } from '@drydock/process/guarded-child';
 import { detectIsolation } from '@drydock/process/isolation';
 import { programInBox, programMounts } from '@drydock/process/programs';
 import { z } from 'zod';
+import { requirePostgres } from './engines';
 import type { HostedDatabase } from './hosted-database';
 import type { HostedDatabases } from './hosted-databases';
 import type { Setup } from './job-setup';
@@ -174,7 +176,7 @@ async function verifyDump<Result>(
 const prechecks = new Map<string, Promise<UpgradeJudgement>>();
 
 /** What a move would meet, looked up now; with a trial, the schema is made in an empty instance of the new major, which is then removed. */
-export function precheck(databases: HostedDatabases, databaseId: string, toMajor: number, withTrial: boolean): Promise<UpgradeJudgement> {
+export function precheck(databases: HostedDatabases, databaseId: string, toMajor: Major, withTrial: boolean): Promise<UpgradeJudgement> {
   const key = `${databaseId} ${toMajor} ${withTrial}`;
   const running = prechecks.get(key);
   if (running !== undefined) return running;
@@ -183,13 +185,13 @@ export function precheck(databases: HostedDatabases, databaseId: string, toMajor
   return started;
 }
 
-async function lookAhead(databases: HostedDatabases, databaseId: string, toMajor: number, withTrial: boolean): Promise<UpgradeJudgement> {
+async function lookAhead(databases: HostedDatabases, databaseId: string, toMajor: Major, withTrial: boolean): Promise<UpgradeJudgement> {
   const { database, scratches } = databases.known(databaseId);
   const { serving, database_name: databaseName } = database.record;
   const request = {
     kind: 'precheck' as const,
     database: { url: database.requireUrl(serving), databaseName },
-    to_major: toMajor,
+    to_major: requirePostgres(toMajor),
     extensions_of_target: extensionsOf(toMajor),
     free_bytes: (await database.describe()).free_bytes,
   };

@@ -8,6 +8,7 @@ import { ownObjects } from '@drydock/postgres/upgrade/copy/own-objects';
 import type { Log } from '@drydock/service/telemetry/log';
 import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } from './database-folder';
 import { Endpoint } from './endpoint';
+import { requirePostgres } from './engines';
 import { HeldSnapshot } from './held-snapshot';
 import { Instance } from './instance';
 import { customerRules, placesOf, tuningOf } from './instance-settings';
@@ -198,7 +199,7 @@ export class HostedDatabase {
     const { tls, log } = this.around;
     return new Instance({
       folder: this.folder.instanceFolder(id),
-      major,
+      major: requirePostgres(major),
       port,
       account,
       tls,

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import type { Major } from '@drydock/contracts/databases/major';
 import type { Move } from '@drydock/postgres/upgrade/session';
 import type { DatabaseFolder } from './database-folder';
+import { requirePostgres } from './engines';
 import type { Surroundings } from './hosted-database';
 import { Instance } from './instance';
 import { scratchRules, tuningOf } from './instance-settings';
@@ -30,7 +32,7 @@ export class Scratches {
   }
 
   /** An empty database of an ordinary role, on a server of that major. The same id again begins again from empty. */
-  async make(scratchId: string, major: number): Promise<ScratchAccess> {
+  async make(scratchId: string, major: Major): Promise<ScratchAccess> {
     const { adminUrl, port } = await this.start(scratchId, major);
     const password = randomBytes(24).toString('base64url');
     const wanted = { databaseName: scratchDatabase, username: scratchRole, password, mayMakeRoles: false };
@@ -40,18 +42,18 @@ export class Scratches {
   }
 
   /** A server of that major with nothing in it, and the move to it that is tried. */
-  async makeTrial(scratchId: string, major: number, { url, databaseName }: { url: string; databaseName: string }): Promise<Move> {
+  async makeTrial(scratchId: string, major: Major, { url, databaseName }: { url: string; databaseName: string }): Promise<Move> {
     const { adminUrl } = await this.start(scratchId, major);
     const secret = randomBytes(32).toString('hex');
     return { oldUrl: url, targetUrl: adminUrl, databaseName, path: 'logical', secret, fence: '0' };
   }
 
-  private async start(scratchId: string, major: number): Promise<{ adminUrl: string; port: number }> {
+  private async start(scratchId: string, major: Major): Promise<{ adminUrl: string; port: number }> {
     await this.drop(scratchId);
     const { tls, log, ports, accounts } = this.around;
     const instance = new Instance({
       folder: this.folder.instanceFolder(`scratch-${scratchId}`),
-      major,
+      major: requirePostgres(major),
       port: await ports.allocate(),
       account: await accounts.allocate(),
       tls,

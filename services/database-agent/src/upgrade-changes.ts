@@ -1,17 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import type { PrepareTarget, UpgradeComparison } from '@drydock/agent/database/protocol';
+import type { Major } from '@drydock/contracts/databases/major';
 import { listExtensions } from '@drydock/postgres/server/native-postgres';
 import { abandonMove } from '@drydock/postgres/upgrade/abandon';
 import { type Move, Stage } from '@drydock/postgres/upgrade/session';
 import { openingStatements } from '@drydock/postgres/upgrade/target-database';
+import { requirePostgres } from './engines';
 import type { HostedDatabase } from './hosted-database';
 import { readLimit, restoreLimit, settleAccess } from './own-database';
 
 /** Throws `major_not_installed`. */
-export function extensionsOf(major: number): string[] {
+export function extensionsOf(major: Major): string[] {
+  const postgres = requirePostgres(major);
   try {
-    return listExtensions(major);
+    return listExtensions(postgres);
   } catch (error) {
     throw new DatabaseHostError('major_not_installed', `Postgres ${major} is not installed here`, { cause: error });
   }

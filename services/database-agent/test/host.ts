@@ -12,6 +12,7 @@ import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
 import { until } from '@drydock/testing/wait';
 import type pg from 'pg';
 import { DatabaseFolder, type DatabaseRecord } from '../src/database-folder';
+import { requirePostgres } from '../src/engines';
 
 export const claim = (fence: number): Claim => ({ fence: String(fence), workflowId: `workflow-${fence}` });
 export const newDatabaseId = (): string => randomUUID();
@@ -123,7 +124,7 @@ export function findInstance(host: Pick<TestHost, 'folder'>, databaseId: string,
   const instance = record.instances.find(({ instance_id }) => instance_id === id);
   if (instance === undefined) throw new Error('there is no such instance');
   const folder = new DatabaseFolder(host.folder.databasesDir, 'live', databaseId).instanceFolder(instance.instance_id);
-  const { dataDir, passwordFile } = settlePostgresFolder(folder, instance.major);
+  const { dataDir, passwordFile } = settlePostgresFolder(folder, requirePostgres(instance.major));
   const password = readFileSync(passwordFile, 'utf8').trim();
   return { port: instance.port, dataDir, adminUrl: `postgresql://postgres:${password}@127.0.0.1:${instance.port}/postgres` };
 }
