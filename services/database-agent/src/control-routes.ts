@@ -23,7 +23,7 @@ export function controlRoutes(databases: HostedDatabases): ControlRoute[] {
   const upgrade = (rest: string, work: (known: Known, body: z.infer<typeof upgradeSchema>) => Promise<unknown>): ControlRoute =>
     change(`POST /upgrade/${rest}`, { op: `post_upgrade_${rest}`, body: upgradeSchema }, work);
   return [
-    hostRoute('GET /engines', async () => ok({ majors: installedMajors() }), hostMajorsSchema),
+    hostRoute('GET /engines', async () => ok({ majors: await installedMajors() }), hostMajorsSchema),
     route('PUT', async (id, body) => ok(await databases.ensure(id, ensureDatabaseSchema.parse(body)))),
     route('GET', async (id) => ok(await databases.describe(id)), databaseDescriptionSchema),
     route('DELETE', async (id, body) => {

@@ -25,11 +25,13 @@ import { spawnGuarded } from '@drydock/process/guarded-child';
 import { detectIsolation } from '@drydock/process/isolation';
 import { programInBox, programMounts } from '@drydock/process/programs';
 import { z } from 'zod';
-import { requirePostgres } from './engines';
+import { engineOf } from './engines';
 import type { HostedDatabase } from './hosted-database';
 import type { HostedDatabases } from './hosted-databases';
 import type { Setup } from './job-setup';
-import { extensionsOf, moveOf, remembering } from './upgrade-changes';
+import { postgresMove } from './postgres-cutover';
+import { extensionsOf, requirePostgres } from './postgres-engine';
+import { movingOf, remembering } from './upgrade-changes';
 
 /** From the build output, also when this file itself runs from its source. */
 const programFile = path.resolve(__dirname, '../dist/job.program.js');
@@ -83,7 +85,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         // Compared before, or never to be: who asks again has lost the record of it.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
         if (phase === 'prepared' && isBehind) throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
-        const move = await moveOf(database, spec.upgrade_id, fence);
+        const move = postgresMove(await movingOf(database, spec.upgrade_id, fence));
         const setup = { kind: 'stage' as const, stage: spec.stage, move, snapshot_id: null };
         const running = { channel: null, signal, progress };
         if (spec.stage !== 'compare') return runSetup(setup, { ...running, result: anything });
@@ -152,7 +154,7 @@ async function loadDump<Result>(
   const { phase, path: way } = database.requireUpgrade(spec.upgrade_id);
   if (way !== 'restore') throw new DatabaseHostError('upgrade_mismatch', `the target is filled by the ${way} path`);
   if (phase !== 'prepared') return null;
-  const move = await moveOf(database, spec.upgrade_id, fence);
+  const move = postgresMove(await movingOf(database, spec.upgrade_id, fence));
   return runSetup({ kind: 'load_dump', move, archive: spec }, running);
 }
 
@@ -163,7 +165,7 @@ async function verifyDump<Result>(
   running: Running<Result>,
 ): Promise<Result> {
   const { scratches } = databases.known(thingId);
-  extensionsOf(spec.major);
+  await engineOf(spec.major).assertInstalled(spec.major);
   const scratch = await scratches.make(jobId, spec.major);
   try {
     return await runSetup({ kind, database_id: thingId, scratch, archive: spec }, running);

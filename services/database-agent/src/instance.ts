@@ -1,43 +1,38 @@
-import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type PostgresServer, startPostgres } from '@drydock/postgres/server/postgres';
-import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
-import { serverAccount } from '@drydock/postgres/server/unprivileged';
+import type { Major } from '@drydock/contracts/databases/major';
 import type { Log } from '@drydock/service/telemetry/log';
-import { instanceSettings, type Tuning } from './instance-settings';
+import type { Engine, Purpose, RunningServer } from './engine';
+import { engineOf } from './engines';
 import type { TlsMaterial } from './tls-authority';
 
 const restartMs = [50, 200, 1_000, 5_000];
-/** The most private memory of one session, as in the sites' Postgres: a value of a gigabyte costs its statement, not the machine. */
-const sessionBytes = 512 * 2 ** 20;
-
 export interface InstanceOptions {
   folder: string;
-  major: number;
+  major: Major;
   /** Kept for ever: the other instance of an upgrade knows it. */
   port: number;
   /** Its own: as root its server runs under it, an ordinary user's server runs in a box. */
   account: number;
   tls: TlsMaterial;
   /** Asked at each start: what an instance is for changes at a cutover. */
-  tuning: () => Tuning;
+  purpose: () => Purpose;
   log: Log;
-  /** Before anybody is told that it is up, each time. The URL is of database `postgres`, by the platform's role. */
+  /** Before anybody is told that it is up, each time. The URL is the administrator's. */
   onUp: (adminUrl: string) => Promise<void>;
   onDown: () => void;
 }
 
 /**
- * One Postgres server of a customer, restarted whenever it ends by itself. It does not outlive us: a guard beside it passes our end on, and a start finds what was left,
+ * One server of a customer, restarted whenever it ends by itself. It does not outlive us: a guard beside it passes our end on, and a start finds what was left,
  * proves that it is a server on this very folder, and ends it first. So no two ever run on one folder.
  */
 export class Instance {
-  readonly major: number;
+  readonly major: Major;
   readonly port: number;
   private readonly options: InstanceOptions;
-  private server: PostgresServer | null = null;
+  private readonly engine: Engine;
+  private server: RunningServer | null = null;
   private running: Promise<void> | null = null;
   private isStopping = false;
   private adminUrlKnown: string | null = null;
@@ -46,6 +41,7 @@ export class Instance {
   constructor(options: InstanceOptions) {
     this.options = options;
     this.major = options.major;
+    this.engine = engineOf(options.major);
     this.port = options.port;
   }
 
@@ -53,7 +49,7 @@ export class Instance {
     return this.isUpNow;
   }
 
-  /** By the platform's role, database `postgres`; null before the first start. */
+  /** The administrator's; null before the first start. */
   get adminUrl(): string | null {
     return this.adminUrlKnown;
   }
@@ -83,23 +79,13 @@ export class Instance {
   /** Stopped, and its data removed. */
   async remove(): Promise<void> {
     await this.stop();
-    const { home } = settlePostgresFolder(this.options.folder, this.major);
-    await rm(home, { recursive: true, force: true });
+    await rm(this.engine.homeOf(this.options.folder), { recursive: true, force: true });
     await rm(this.options.folder, { recursive: true, force: true });
   }
 
   private async startOnce(): Promise<void> {
-    const { folder, major, port, account, onUp } = this.options;
-    const tuning = this.options.tuning();
-    const server = await startPostgres({
-      folder,
-      major,
-      port,
-      account,
-      sessionBytes,
-      settings: instanceSettings(tuning),
-      files: this.writeFiles(tuning),
-    });
+    const { purpose, onUp, onDown: _down, log: _log, ...start } = this.options;
+    const server = await this.engine.start({ ...start, purpose: purpose() });
     this.server = server;
     this.adminUrlKnown = server.adminUrl;
     await onUp(server.adminUrl);
@@ -125,24 +111,5 @@ export class Instance {
         if (this.isStopping) return;
       }
     }
-  }
-
-  /** Certificate and rules of who may enter lie where the server's account can read them, for every start afresh; by the setting that names them. */
-  private writeFiles(tuning: Tuning): Record<string, string> {
-    const { home } = settlePostgresFolder(this.options.folder, this.major);
-    const folder = path.join(home, 'tls');
-    const { uid } = serverAccount(this.options.account);
-    mkdirSync(folder, { recursive: true, mode: 0o711 });
-    const write = (name: string, text: string): string => {
-      const file = path.join(folder, name);
-      writeFileSync(file, text, { mode: 0o600 });
-      if (uid !== undefined) chownSync(file, uid, uid);
-      return file;
-    };
-    return {
-      hba_file: write('pg_hba.conf', tuning.accessRules),
-      ssl_cert_file: write('server.crt', this.options.tls.certificate),
-      ssl_key_file: write('server.key', this.options.tls.key),
-    };
   }
 }

@@ -2,11 +2,9 @@ import { randomBytes } from 'node:crypto';
 import type { Major } from '@drydock/contracts/databases/major';
 import type { Move } from '@drydock/postgres/upgrade/session';
 import type { DatabaseFolder } from './database-folder';
-import { requirePostgres } from './engines';
+import { engineOf } from './engines';
 import type { Surroundings } from './hosted-database';
 import { Instance } from './instance';
-import { scratchRules, tuningOf } from './instance-settings';
-import { makeOwnDatabase } from './own-database';
 
 const scratchDatabase = 'restored';
 const scratchRole = 'restorer';
@@ -35,8 +33,8 @@ export class Scratches {
   async make(scratchId: string, major: Major): Promise<ScratchAccess> {
     const { adminUrl, port } = await this.start(scratchId, major);
     const password = randomBytes(24).toString('base64url');
-    const wanted = { databaseName: scratchDatabase, username: scratchRole, password, mayMakeRoles: false };
-    await makeOwnDatabase(adminUrl, wanted);
+    const wanted = { databaseName: scratchDatabase, username: scratchRole, password, size: scratchSize, isTrial: true };
+    await engineOf(major).makeOwnDatabase(adminUrl, wanted);
     const url = `postgresql://${scratchRole}:${password}@127.0.0.1:${port}/${scratchDatabase}`;
     return { url, admin_url: adminUrl, ca_certificate: this.around.tls.authority };
   }
@@ -53,12 +51,12 @@ export class Scratches {
     const { tls, log, ports, accounts } = this.around;
     const instance = new Instance({
       folder: this.folder.instanceFolder(`scratch-${scratchId}`),
-      major: requirePostgres(major),
+      major,
       port: await ports.allocate(),
       account: await accounts.allocate(),
       tls,
       log,
-      tuning: () => tuningOf(scratchSize, scratchRules, false),
+      purpose: () => ({ size: scratchSize, databaseName: null, isFrozen: false }),
       onUp: async () => undefined,
       onDown: () => undefined,
     });

@@ -12,7 +12,7 @@ import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
 import { until } from '@drydock/testing/wait';
 import type pg from 'pg';
 import { DatabaseFolder, type DatabaseRecord } from '../src/database-folder';
-import { requirePostgres } from '../src/engines';
+import { requirePostgres } from '../src/postgres-engine';
 
 export const claim = (fence: number): Claim => ({ fence: String(fence), workflowId: `workflow-${fence}` });
 export const newDatabaseId = (): string => randomUUID();

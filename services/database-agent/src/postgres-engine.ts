@@ -1,0 +1,69 @@
+import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
+import { type Major, programsOf } from '@drydock/contracts/databases/major';
+import { listExtensions } from '@drydock/postgres/server/native-postgres';
+import { startPostgres } from '@drydock/postgres/server/postgres';
+import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
+import { abandonMove } from '@drydock/postgres/upgrade/abandon';
+import { ownObjects } from '@drydock/postgres/upgrade/copy/own-objects';
+import type { Engine, Moving, Purpose, Start } from './engine';
+import { customerRules, instanceSettings, scratchRules, tuningOf } from './instance-settings';
+import { endBackend, makeOwnDatabase, readKnownPorts, readLimit, readSize, restoreLimit, settleAccess } from './own-database';
+import { openPostgresCutover } from './postgres-cutover';
+import { writeServerFiles } from './server-files';
+import { postgresWire } from './wire';
+
+/** The most private memory of one session, as in the sites' Postgres: a value of a gigabyte costs its statement, not the machine. */
+const sessionBytes = 512 * 2 ** 20;
+
+/** The major, where it is one of Postgres'. Throws `major_not_installed`. */
+export function requirePostgres(major: Major): number {
+  if (typeof major === 'number') return major;
+  throw new DatabaseHostError('major_not_installed', `${programsOf(major)} is no Postgres`);
+}
+
+/** Throws `major_not_installed`. */
+export function extensionsOf(major: Major): string[] {
+  const postgres = requirePostgres(major);
+  try {
+    return listExtensions(postgres);
+  } catch (error) {
+    throw new DatabaseHostError('major_not_installed', `Postgres ${major} is not installed here`, { cause: error });
+  }
+}
+
+export const postgresEngine: Engine = {
+  wire: postgresWire,
+  assertInstalled: async (major) => void extensionsOf(major),
+  start: ({ purpose, tls, ...start }: Start) => {
+    const major = requirePostgres(start.major);
+    const tuning = tuningOf(purpose.size, rulesOf(purpose), purpose.isFrozen);
+    const { home } = settlePostgresFolder(start.folder, major);
+    const files = writeServerFiles(home, start.account, {
+      hba_file: ['pg_hba.conf', tuning.accessRules],
+      ssl_cert_file: ['server.crt', tls.certificate],
+      ssl_key_file: ['server.key', tls.key],
+    });
+    return startPostgres({ ...start, major, sessionBytes, settings: instanceSettings(tuning), files });
+  },
+  homeOf: (folder) => settlePostgresFolder(folder, 0).home,
+  makeOwnDatabase: (adminUrl, { isTrial, size: _size, ...wanted }) => makeOwnDatabase(adminUrl, { ...wanted, mayMakeRoles: !isTrial }),
+  readSize,
+  readKnownPorts,
+  endBackend,
+  settleAccess: (adminUrl, { databaseName, isOpen, upgrade }) => {
+    const { publisher, replicator } = ownObjects(upgrade?.secret ?? '');
+    const kept = upgrade === null ? [] : [publisher.role, replicator.role];
+    return settleAccess(adminUrl, databaseName, { isOpen, opening: upgrade?.opening ?? [], kept });
+  },
+  readLimit,
+  openCutover: openPostgresCutover,
+  takeBack: async ({ oldUrl, databaseName, upgrade, fence }: Omit<Moving, 'targetUrl'>) => {
+    const { secret, path, opening, connection_limit: connectionLimit } = upgrade;
+    await abandonMove({ oldUrl, targetUrl: '', databaseName, path, secret, fence });
+    // While the record still knows how: a crash from here on finds the old one open by the record.
+    await settleAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
+    await restoreLimit(oldUrl, databaseName, connectionLimit);
+  },
+};
+
+const rulesOf = ({ databaseName }: Purpose): string => (databaseName === null ? scratchRules : customerRules(databaseName));
