@@ -26,6 +26,7 @@ const commands = {
   'migrate:new': { program: 'infra/dev/dist/migrate-new.js', needs: ['install', 'build'] },
   compose: { program: 'infra/dev/dist/compose.js', needs: ['install', 'build'] },
   helm: { program: 'infra/dev/dist/helm.js', needs: ['install', 'build'] },
+  engines: { program: 'infra/dev/dist/engines.js', needs: ['install', 'build'] },
   // The command of a clone is built once: a customer's call does not wait for a build.
   drydock: { program: 'packages/cli/dist/drydock.js', needs: fs.existsSync('packages/cli/dist/drydock.js') ? [] : ['install', 'build'] },
   // The client and the command are made of docs/openapi.json, so that neither can be built before it is written.

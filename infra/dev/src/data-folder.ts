@@ -3,10 +3,10 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { makePassableFolder } from '@drydock/postgres/server/unprivileged';
 import { endProcess } from '@drydock/process/end-process';
 import { isPortFree } from '@drydock/process/free-port';
 import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
+import { makePassableFolder } from '@drydock/process/unprivileged';
 import { z } from 'zod';
 
 /** Replaces a file in one step: a reader sees the old content or the new, also after a kill -9. Readable by us alone. */

@@ -1,6 +1,6 @@
 import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { serverAccount } from '@drydock/postgres/server/unprivileged';
+import { serverAccount } from '@drydock/process/unprivileged';
 
 /**
  * Writes the files that a server reads beside its data, such as its certificate, where its account can read them. They are written for every start afresh. Resolves with the path

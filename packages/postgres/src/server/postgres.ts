@@ -8,15 +8,15 @@ import { startOnFreePort } from '@drydock/process/free-port';
 import { type ChildExit, type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
 import { detectIsolation } from '@drydock/process/isolation';
 import type { ProcessProof } from '@drydock/process/process-proof';
+import { settlePassword, settleSocketFolder } from '@drydock/process/server-folder';
+import { handOver, serverAccount } from '@drydock/process/unprivileged';
 import pg from 'pg';
 import { ScramClient } from '../session/scram-client';
 import { bySocket } from '../session/session';
 import { initCluster, postgresEnvironment } from './init-cluster';
 import { defaultMajor, findPostgresPrograms } from './native-postgres';
-import { settlePassword, settlePostgresFolder } from './postgres-folder';
+import { settlePostgresFolder } from './postgres-folder';
 import { clearLeftoverPostgres } from './postgres-leftover';
-import { settleSocketFolder, socketOnlyRules } from './socket-folder';
-import { handOver, serverAccount } from './unprivileged';
 
 export interface PostgresOptions {
   /** Holds `<major>/` (the data) and `password` (0600). Made when missing. */
@@ -90,7 +90,7 @@ async function startOn(port: number, options: PostgresOptions): Promise<Postgres
   } else await initCluster(programs.initdb, folder.dataDir, password);
   await handOver(folder.dataDir, account);
   const { sessionBytes } = options;
-  const socketFolder = options.isSocketOnly === true ? settleSocketFolder(folder.home, account) : null;
+  const socketFolder = options.isSocketOnly === true ? settleSocketFolder(folder.home, account, socketNames) : null;
   const byPort = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
   const adminUrl = socketFolder === null ? byPort : bySocket(byPort, socketFolder);
   const files = { ...options.files, ...(socketFolder !== null && { hba_file: writeRules(folder.home) }) };
@@ -114,6 +114,20 @@ async function startOn(port: number, options: PostgresOptions): Promise<Postgres
   const { dataDir, isElsewhere } = folder;
   return { port, adminUrl, socketFolder, proof: child.proof, dataDir, isElsewhere, exited: child.exited, stop };
 }
+
+const socketNames = { longest: '.s.PGSQL.65535', prefix: '.s.PGSQL.' };
+
+/**
+ * Rules of who may enter a cluster that is reached by its Unix socket only, in the form of pg_hba.conf: everybody proves a password there. A server that listens on a port all
+ * the same, because somebody else configured it, turns everybody away at it.
+ */
+const socketOnlyRules = [
+  '# type  database     user  address  method',
+  'host    all          all   all      reject',
+  'local   replication  all            reject',
+  'local   all          all            scram-sha-256',
+  '',
+].join('\n');
 
 /** The rules lie outside of the server's data, where its account can read them and not change them. */
 function writeRules(home: string): string {

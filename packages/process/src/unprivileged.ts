@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Postgres refuses to run as root. As root a server that belongs to no tenant, such as a test's, runs as nobody. */
+/** Database servers refuse to run as root. As root one that belongs to no tenant, such as a test's, runs as nobody. */
 const nobody = 65_534;
 
 /** The accounts of the clusters that an installation has one of each. Those of tenants are allocated. */

@@ -1,0 +1,37 @@
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { endProcess } from '@drydock/process/end-process';
+import { listProcessesIn, type ProcessProof, proveProcess, readCommandLine } from '@drydock/process/process-proof';
+
+/** How long a leftover server gets for each of: shutdown, kill. */
+const graceMs = 20_000;
+
+/**
+ * Makes a data folder free to start on: a server of an earlier run that still works in it is ended, since two at once would destroy the data. Its working directory and its
+ * command line prove that it is one.
+ */
+export async function clearLeftoverMysql(data: string): Promise<void> {
+  for (const proof of findServers(data)) {
+    if (!(await endProcess(proof, ['SIGTERM', 'SIGKILL'], graceMs))) {
+      throw new Error(`The server (pid ${proof.pid}) of an earlier run on ${data} cannot be ended`);
+    }
+  }
+  const until = performance.now() + graceMs;
+  for (;;) {
+    const left = listProcessesIn(data).filter((pid) => pid !== process.pid);
+    if (left.length === 0) return;
+    if (performance.now() > until) throw new Error(`Processes ${left.join(', ')} still work in ${data}`);
+    await sleep(50);
+  }
+}
+
+function findServers(data: string): ProcessProof[] {
+  const isServer = (pid: number): boolean =>
+    readCommandLine(pid)
+      .split(' ')
+      .some((word) => ['mariadbd', 'mysqld'].includes(path.basename(word)));
+  return listProcessesIn(data)
+    .filter(isServer)
+    .map(proveProcess)
+    .filter((proof) => proof !== null);
+}

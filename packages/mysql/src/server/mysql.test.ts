@@ -1,0 +1,8 @@
+/**
+ * @processes
+ * @root
+ */
+import { describeEngines, gateEngine } from '../../test/engines';
+import { durabilityCases } from '../../test/server-cases';
+
+describeEngines([gateEngine], durabilityCases);

@@ -1,0 +1,183 @@
+import type { StdioOptions } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type BoxMount, spawnInBox } from '@drydock/process/box';
+import { type ChildExit, type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
+import { detectIsolation } from '@drydock/process/isolation';
+import type { ProcessProof } from '@drydock/process/process-proof';
+import { settleHome, settlePassword, settleSocketFolder } from '@drydock/process/server-folder';
+import { handOver, serverAccount } from '@drydock/process/unprivileged';
+import mysql from 'mysql2/promise';
+import type { Engine } from '../engines/list-engines';
+import { isEveryServerEphemeral } from './config';
+import { initDataFolder, placeOf, type ServerPlace, serverEnvironment } from './data-folder';
+import { clearLeftoverMysql } from './mysql-leftover';
+import { type ServerPaths, type SettingsChoice, serverSettings, settingsArguments } from './server-settings';
+
+export interface MysqlOptions {
+  engine: Engine;
+  /** Holds `<flavour>-<version>/` (the data), `password` (0600) and `socket/`. Made when missing. */
+  folder: string;
+  /**
+   * The uid of a server that strangers work in. As root the server runs under it, and nothing else does; an ordinary user's server runs in
+   * a box instead. Left out or null: no box, and as root the account is nobody's.
+   */
+  account?: number | null;
+  /** A TCP address beside the Unix socket, by TLS only. Without it the server listens on no port. */
+  listen?: { address: string; port: number; tls: { certificate: string; key: string } };
+  /** Whether events run. Off unless said; `SET GLOBAL event_scheduler` changes it while the server runs. */
+  isEventSchedulerOn?: boolean;
+  /** Differs between two servers that replicate. */
+  serverId?: number;
+  bufferPoolBytes?: number;
+  /** A server for tests: a power cut loses what it has, a kill -9 loses nothing. DRYDOCK_EPHEMERAL=1, which tests set, makes every server one. */
+  isEphemeral?: boolean;
+  /** Further settings, by the names of the command line. They win over ours. */
+  settings?: Readonly<Record<string, string>>;
+  /** Gets what the server writes to its log. */
+  onLog?: (text: string) => void;
+}
+
+/** Who connects, and where: options of mysql2. */
+export interface MysqlLogin {
+  socketPath: string;
+  user: string;
+  password: string;
+}
+
+export interface MysqlServer {
+  engine: Engine;
+  /** `root@localhost`, by the Unix socket. It may everything: no statement of a customer runs by it. */
+  admin: MysqlLogin;
+  socketPath: string;
+  proof: ProcessProof;
+  /** Where the data really is; tell the user when `isElsewhere`. */
+  dataDir: string;
+  isElsewhere: boolean;
+  exited: Promise<ChildExit>;
+  /** Shutdown in order: open transactions are rolled back, data is written. */
+  stop(): Promise<void>;
+}
+
+/** Recovery after a kill -9 of a busy server takes seconds, so far longer than that. */
+const startTimeoutMs = 120_000;
+const stopTimeoutMs = 60_000;
+const socketName = 'mysql.sock';
+/** The smallest that all versions serve a schema of some hundred tables with. */
+const defaultBufferPoolBytes = 64 * 2 ** 20;
+
+/**
+ * Starts MariaDB or MySQL on a Unix socket, with a binary log and GTIDs, durable; makes its data folder at first. A leftover server of an earlier run on the same data is ended
+ * first, after proof that it is one. Resolves when it answers a query.
+ * @throws with the server's last words when it does not start
+ */
+export async function startMysql(options: MysqlOptions): Promise<MysqlServer> {
+  const { engine, folder, account = null } = options;
+  const { home, isElsewhere } = settleHome(folder);
+  const password = settlePassword(path.join(home, 'password'));
+  const place = placeOf(home, engine);
+  if (fs.existsSync(place.data)) await clearLeftoverMysql(place.data);
+  else await initDataFolder(engine, place, password);
+  await handOver(path.dirname(place.data), account);
+  const socketFolder = settleSocketFolder(home, account, { longest: `${socketName}.lock`, prefix: socketName });
+  const child = await spawnServer(options, place, socketFolder);
+  const socketPath = path.join(socketFolder, socketName);
+  const admin = { socketPath, user: 'root', password };
+  const stop = (): Promise<void> => child.stop('SIGTERM', stopTimeoutMs);
+  try {
+    await waitUntilAnswering(engine, child, admin, options.onLog);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { engine, admin, socketPath, proof: child.proof, dataDir: place.data, isElsewhere, exited: child.exited, stop };
+}
+
+/** Where the things of a server lie in its box. */
+const inBox = {
+  data: '/mysql/data',
+  tmp: '/mysql/tmp',
+  socket: `/mysql/socket/${socketName}`,
+  certificate: '/mysql/certificate.pem',
+  key: '/mysql/key.pem',
+};
+
+/** A server with customers in it runs under its own account as root, else in a box: a shell in it reaches nothing but its own data. */
+async function spawnServer(options: MysqlOptions, place: ServerPlace, socketFolder: string): Promise<GuardedChild> {
+  const { engine, account = null, listen } = options;
+  const stdio = ['ignore', 'ignore', 'pipe'] satisfies StdioOptions;
+  const isolation = account === null ? null : await detectIsolation();
+  const [program = '', ...first] = engine.programs.server;
+  if (isolation?.kind !== 'user_namespaces') {
+    const paths = { ...place, socket: path.join(socketFolder, socketName) };
+    const args = [...first, ...settingsArguments(serverSettings(engine, paths, choiceOf(options, listen?.tls ?? null)))];
+    const spawning = { ...serverAccount(account), env: serverEnvironment, cwd: '/', stdio, signalOnOrphan: 'SIGTERM' as const };
+    return spawnGuarded(program, args, spawning);
+  }
+  const paths: ServerPaths = inBox;
+  const args = settingsArguments(serverSettings(engine, paths, choiceOf(options, listen === undefined ? null : inBox)));
+  const readOnly = (from: string, to: string): BoxMount => ({ from, to, writable: false });
+  return spawnInBox({
+    isolation,
+    command: [program, ...first, ...args],
+    env: serverEnvironment,
+    account: null,
+    mounts: [
+      { from: place.data, to: inBox.data, writable: true },
+      { from: place.tmp, to: inBox.tmp, writable: true },
+      { from: socketFolder, to: path.dirname(inBox.socket), writable: true },
+      ...(engine.root === '/' ? [] : [readOnly(engine.root, engine.root)]),
+      ...(listen === undefined ? [] : [readOnly(listen.tls.certificate, inBox.certificate), readOnly(listen.tls.key, inBox.key)]),
+    ],
+    workdir: '/',
+    stdio,
+    onOrphan: 'SIGKILL',
+  });
+}
+
+function choiceOf(options: MysqlOptions, tls: SettingsChoice['tls']): SettingsChoice {
+  return {
+    listen: options.listen ?? null,
+    tls,
+    isEventSchedulerOn: options.isEventSchedulerOn ?? false,
+    serverId: options.serverId ?? 1,
+    bufferPoolBytes: options.bufferPoolBytes ?? defaultBufferPoolBytes,
+    isEphemeral: options.isEphemeral === true || isEveryServerEphemeral(),
+    further: options.settings ?? {},
+  };
+}
+
+async function waitUntilAnswering(engine: Engine, child: GuardedChild, admin: MysqlLogin, onLog?: (text: string) => void): Promise<void> {
+  let lastWords = '';
+  child.process.stderr?.on('data', (chunk: Buffer) => {
+    lastWords = (lastWords + chunk.toString()).slice(-4000);
+    onLog?.(chunk.toString());
+  });
+  const until = performance.now() + startTimeoutMs;
+  const allSaid = once(child.process, 'close');
+  const isOver = (): boolean => child.process.exitCode !== null || child.process.signalCode !== null;
+  for (;;) {
+    const answer = await ask(admin);
+    if (isOver()) {
+      await Promise.race([allSaid, sleep(1_000)]);
+      throw new Error(`${engine.label} did not start:\n${lastWords}`);
+    }
+    if (answer === 'ready') return;
+    if (answer === 'wrong password') throw new Error('The data folder has another password than the password file beside it');
+    if (performance.now() > until) throw new Error(`${engine.label} did not answer within ${startTimeoutMs / 1000} s:\n${lastWords}`);
+    await sleep(25);
+  }
+}
+
+async function ask(admin: MysqlLogin): Promise<'ready' | 'not yet' | 'wrong password'> {
+  try {
+    const connection = await mysql.createConnection({ ...admin, connectTimeout: 2_000 });
+    await connection.query('SELECT 1');
+    await connection.end();
+    return 'ready';
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ER_ACCESS_DENIED_ERROR' ? 'wrong password' : 'not yet';
+  }
+}

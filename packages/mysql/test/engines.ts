@@ -1,0 +1,20 @@
+import { fetchableEngines } from '../src/engines/fetch-engine';
+import { type Engine, listFetched } from '../src/engines/list-engines';
+
+const fetched = listFetched();
+
+/** What is there of what can be fetched, by name: `mariadb@10.11`. */
+export const engineOf = (name: string): Engine | null => fetched.find(({ flavour, version }) => `${flavour}@${version}` === name) ?? null;
+
+/** Runs the body with each of these engines. One that is not there is a skipped test, which says how to get it. */
+export function describeEngines(names: readonly string[], body: (engine: Engine) => void): void {
+  for (const name of names) {
+    const engine = engineOf(name);
+    if (engine === null) test.skip(`${name} (needs npm run engines -- ${name})`, () => undefined);
+    else describe(name, () => body(engine));
+  }
+}
+
+export const allEngines = fetchableEngines;
+/** The one that the gate has. */
+export const gateEngine = 'mariadb@10.11';

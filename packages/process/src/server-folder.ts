@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { isReachable, makePassableFolder, reachableHome, serverAccount } from './unprivileged';
+
+/** Where a database server keeps its things. */
+export interface ServerHome {
+  home: string;
+  /** True when the asked-for folder cannot be reached by the server's account and `home` had to be elsewhere. */
+  isElsewhere: boolean;
+}
+
+/**
+ * Settles where the data of `folder` lives. Below a folder that the server's account cannot walk through (a clone in /root), the home
+ * is a folder of its own under /var/lib/drydock, whose path is noted in `<folder>/where.txt`: removing `folder` starts afresh.
+ */
+export function settleHome(folder: string): ServerHome {
+  makePassableFolder(folder);
+  const isElsewhere = !isReachable(folder);
+  return { home: isElsewhere ? findElsewhere(folder) : fs.realpathSync(folder), isElsewhere };
+}
+
+function findElsewhere(folder: string): string {
+  const note = path.join(folder, 'where.txt');
+  if (fs.existsSync(note)) {
+    const home = fs.readFileSync(note, 'utf8').trim();
+    if (fs.existsSync(home)) return home;
+  }
+  makePassableFolder(reachableHome);
+  const home = fs.mkdtempSync(path.join(reachableHome, `${path.basename(folder)}-`));
+  fs.chmodSync(home, 0o711);
+  fs.writeFileSync(note, `${home}\n`, { mode: 0o600 });
+  return home;
+}
+
+/** The password of the server's own superuser: made once, readable by us alone. */
+export function settlePassword(passwordFile: string): string {
+  if (!fs.existsSync(passwordFile)) {
+    const unfinished = `${passwordFile}.${process.pid}`;
+    fs.writeFileSync(unfinished, randomBytes(24).toString('base64url'), { mode: 0o600 });
+    fs.renameSync(unfinished, passwordFile);
+  }
+  return fs.readFileSync(passwordFile, 'utf8').trim();
+}
+
+/** A socket's path is limited by the kernel: 107 bytes on Linux, 103 on macOS. */
+const socketPathBytesMax = 103;
+
+/**
+ * Settles the folder of a server's Unix socket: `<home>/socket`, or where that path is too long a short one, which `<home>/socket.txt` names. It is the same at every start. It
+ * belongs to the server's account. Others on this machine may use the socket in it, which jobs need that have an account of a site; the boxes of applications do not show it.
+ * @param names the longest name of a socket in it, and what all names begin with. No server runs: what a killed one has left would keep the next from listening.
+ */
+export function settleSocketFolder(home: string, account: number | null, names: { longest: string; prefix: string }): string {
+  const near = path.join(home, 'socket');
+  const isShort = Buffer.byteLength(near) + names.longest.length < socketPathBytesMax;
+  const folder = isShort ? near : findShort(path.join(home, 'socket.txt'));
+  fs.mkdirSync(folder, { recursive: true, mode: 0o711 });
+  fs.chmodSync(folder, 0o711);
+  const { uid } = serverAccount(account);
+  if (uid !== undefined) fs.chownSync(folder, uid, uid);
+  for (const name of fs.readdirSync(folder)) if (name.startsWith(names.prefix)) fs.unlinkSync(path.join(folder, name));
+  return folder;
+}
+
+function findShort(note: string): string {
+  if (fs.existsSync(note)) {
+    const noted = fs.readFileSync(note, 'utf8').trim();
+    if (isPrivateFolder(noted)) return noted;
+  }
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot) makePassableFolder(reachableHome);
+  const made = fs.mkdtempSync(path.join(isRoot ? reachableHome : os.tmpdir(), 'socket-'));
+  fs.writeFileSync(note, `${made}\n`, { mode: 0o600 });
+  return made;
+}
+
+/** In a folder for everybody, as /tmp is, anybody can have taken the name of one that was cleared away. */
+function isPrivateFolder(folder: string): boolean {
+  const stats = fs.lstatSync(folder, { throwIfNoEntry: false });
+  const isOurs = process.getuid?.() === 0 || stats?.uid === process.getuid?.();
+  return stats?.isDirectory() === true && isOurs && (stats.mode & 0o022) === 0;
+}
