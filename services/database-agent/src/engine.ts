@@ -71,8 +71,6 @@ export interface Engine {
   /** Throws `major_not_installed`. */
   assertInstalled(major: Major): Promise<void>;
   start(start: Start): Promise<RunningServer>;
-  /** The folder of an instance's data, which is elsewhere where its account could not reach it. */
-  homeOf(folder: string): string;
   /** The customer's role and empty database, from nothing or from what an interrupted attempt has left. */
   makeOwnDatabase(adminUrl: string, wanted: Owner & { password: string; size: DatabaseRecord['size']; isTrial: boolean }): Promise<void>;
   /** Bytes on disk; null when it does not answer. */

@@ -5,7 +5,7 @@ import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import type { DatabaseDescription, EnsureDatabase } from '@drydock/agent/database/protocol';
 import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
 import type { Ledger } from '@drydock/agent/jobs/ledger';
-import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
+import { settleHome } from '@drydock/process/server-folder';
 import { DatabaseFolder, type DatabaseRecord } from './database-folder';
 import { engineOf } from './engines';
 import { Fences } from './fences';
@@ -162,7 +162,7 @@ async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string
   for (const entry of await readdir(folder.root, { withFileTypes: true })) {
     if (!entry.isDirectory() || instanceIds.includes(entry.name)) continue;
     const unnamed = folder.instanceFolder(entry.name);
-    await rm(settlePostgresFolder(unnamed, 0).home, { recursive: true, force: true });
+    await rm(settleHome(unnamed).home, { recursive: true, force: true });
     await rm(unnamed, { recursive: true, force: true });
   }
 }

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Major } from '@drydock/contracts/databases/major';
+import { settleHome } from '@drydock/process/server-folder';
 import type { Log } from '@drydock/service/telemetry/log';
 import type { Engine, Purpose, RunningServer } from './engine';
 import { engineOf } from './engines';
@@ -79,7 +80,7 @@ export class Instance {
   /** Stopped, and its data removed. */
   async remove(): Promise<void> {
     await this.stop();
-    await rm(this.engine.homeOf(this.options.folder), { recursive: true, force: true });
+    await rm(settleHome(this.options.folder).home, { recursive: true, force: true });
     await rm(this.options.folder, { recursive: true, force: true });
   }
 

@@ -2,9 +2,9 @@ import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import { type Major, programsOf } from '@drydock/contracts/databases/major';
 import { listExtensions } from '@drydock/postgres/server/native-postgres';
 import { startPostgres } from '@drydock/postgres/server/postgres';
-import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
 import { abandonMove } from '@drydock/postgres/upgrade/abandon';
 import { ownObjects } from '@drydock/postgres/upgrade/copy/own-objects';
+import { settleHome } from '@drydock/process/server-folder';
 import type { Engine, Moving, Purpose, Start } from './engine';
 import { customerRules, instanceSettings, scratchRules, tuningOf } from './instance-settings';
 import { endBackend, makeOwnDatabase, readKnownPorts, readLimit, readSize, restoreLimit, settleAccess } from './own-database';
@@ -31,21 +31,29 @@ export function extensionsOf(major: Major): string[] {
   }
 }
 
+/** They come along as packages. */
+export const installedPostgresMajors = (): Major[] =>
+  [16, 17, 18].filter((major) => {
+    try {
+      return extensionsOf(major).length > 0;
+    } catch {
+      return false;
+    }
+  });
+
 export const postgresEngine: Engine = {
   wire: postgresWire,
   assertInstalled: async (major) => void extensionsOf(major),
   start: ({ purpose, tls, ...start }: Start) => {
     const major = requirePostgres(start.major);
     const tuning = tuningOf(purpose.size, rulesOf(purpose), purpose.isFrozen);
-    const { home } = settlePostgresFolder(start.folder, major);
-    const files = writeServerFiles(home, start.account, {
+    const files = writeServerFiles(settleHome(start.folder).home, start.account, {
       hba_file: ['pg_hba.conf', tuning.accessRules],
       ssl_cert_file: ['server.crt', tls.certificate],
       ssl_key_file: ['server.key', tls.key],
     });
     return startPostgres({ ...start, major, sessionBytes, settings: instanceSettings(tuning), files });
   },
-  homeOf: (folder) => settlePostgresFolder(folder, 0).home,
   makeOwnDatabase: (adminUrl, { isTrial, size: _size, ...wanted }) => makeOwnDatabase(adminUrl, { ...wanted, mayMakeRoles: !isTrial }),
   readSize,
   readKnownPorts,
