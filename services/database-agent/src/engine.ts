@@ -1,6 +1,9 @@
+import type { DumpJob, LoadDumpJob, UpgradeStage, VerifyDumpJob } from '@drydock/agent/database/protocol';
 import type { Major } from '@drydock/contracts/databases/major';
 import type { DatabaseRecord, UpgradeRecord } from './database-folder';
 import type { SnapshotSession } from './held-snapshot';
+import type { JobWork } from './job-child';
+import type { ScratchAccess } from './scratch';
 import type { TlsMaterial } from './tls-authority';
 import type { Wire } from './wire';
 
@@ -64,15 +67,42 @@ export interface Cutover {
   close(): Promise<void>;
 }
 
+/** Where a dump is read. */
+export interface DumpSource {
+  databaseId: string;
+  databaseName: string;
+  adminUrl: string;
+  major: Major;
+  expectedBytes: number;
+}
+
+/** How the processes that meet customers' content are begun. */
+export interface EngineJobs {
+  /** The program that carries all of them out. */
+  program: string;
+  dump(source: DumpSource, archive: DumpJob): Promise<JobWork>;
+  /** Into the target of a restore, from empty. */
+  load(moving: Moving, archive: LoadDumpJob): Promise<JobWork>;
+  /** Into an instance that lives for this alone. */
+  loadOnTrial(
+    kind: 'verify_dump' | 'try_dump',
+    target: { databaseId: string; scratch: ScratchAccess },
+    archive: VerifyDumpJob,
+  ): Promise<JobWork>;
+  /** Null: there is nothing to be done. */
+  stage(moving: Moving, stage: UpgradeStage, snapshotId: string | null): JobWork | null;
+}
+
 /** What Postgres and MySQL do in ways of their own. The record and the callers decide everything, for both alike. */
 export interface Engine {
   /** How its clients begin, and how one is refused. */
   wire: Wire;
+  jobs: EngineJobs;
   /** Throws `major_not_installed`. */
   assertInstalled(major: Major): Promise<void>;
   start(start: Start): Promise<RunningServer>;
   /** The customer's role and empty database, from nothing or from what an interrupted attempt has left. */
-  makeOwnDatabase(adminUrl: string, wanted: Owner & { password: string; size: DatabaseRecord['size']; isTrial: boolean }): Promise<void>;
+  makeOwnDatabase(adminUrl: string, wanted: Owner & { password: string; size: DatabaseRecord['size'] }): Promise<void>;
   /** Bytes on disk; null when it does not answer. */
   readSize(adminUrl: string, databaseName: string): Promise<number | null>;
   /** The ports of the sessions that the server has let in. */

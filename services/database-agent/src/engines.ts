@@ -1,7 +1,9 @@
 import { flavourOf, type Major } from '@drydock/contracts/databases/major';
 import type { Engine } from './engine';
-import { installedMysqlMajors, mysqlEngine } from './mysql-engine';
-import { installedPostgresMajors, postgresEngine } from './postgres-engine';
+import { mysqlEngine } from './mysql-engine';
+import { installedMysqlMajors } from './mysql-majors';
+import { postgresEngine } from './postgres-engine';
+import { installedPostgresMajors } from './postgres-majors';
 
 /** Of every engine those whose programs are here. */
 export const installedMajors = async (): Promise<Major[]> => [...installedPostgresMajors(), ...(await installedMysqlMajors())];

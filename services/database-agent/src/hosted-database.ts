@@ -122,7 +122,7 @@ export class HostedDatabase {
   async makeReady(password: string): Promise<void> {
     if (this.record.is_ready) return;
     const { database_name: databaseName, username, serving, size } = this.record;
-    await this.engine.makeOwnDatabase(this.requireUrl(serving), { databaseName, username, password, size, isTrial: false });
+    await this.engine.makeOwnDatabase(this.requireUrl(serving), { databaseName, username, password, size });
     await this.save({ is_ready: true });
     this.endpoint.release();
   }

@@ -1,16 +1,16 @@
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Change } from '@drydock/agent/control/control-protocol';
 import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import type { DatabaseDescription, EnsureDatabase } from '@drydock/agent/database/protocol';
 import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
 import type { Ledger } from '@drydock/agent/jobs/ledger';
-import { settleHome } from '@drydock/process/server-folder';
 import { DatabaseFolder, type DatabaseRecord } from './database-folder';
 import { engineOf } from './engines';
 import { Fences } from './fences';
 import { HostedDatabase, newInstance, type Surroundings } from './hosted-database';
 import { Scratches } from './scratch';
+import { removeServerFolders } from './server-files';
 
 /** While something else holds its port, or it does not start. */
 const reopenMs = 5_000;
@@ -161,8 +161,6 @@ export class HostedDatabases {
 async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string[]): Promise<void> {
   for (const entry of await readdir(folder.root, { withFileTypes: true })) {
     if (!entry.isDirectory() || instanceIds.includes(entry.name)) continue;
-    const unnamed = folder.instanceFolder(entry.name);
-    await rm(settleHome(unnamed).home, { recursive: true, force: true });
-    await rm(unnamed, { recursive: true, force: true });
+    await removeServerFolders(folder.instanceFolder(entry.name));
   }
 }

@@ -1,10 +1,9 @@
-import { rm } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Major } from '@drydock/contracts/databases/major';
-import { settleHome } from '@drydock/process/server-folder';
 import type { Log } from '@drydock/service/telemetry/log';
 import type { Engine, Purpose, RunningServer } from './engine';
 import { engineOf } from './engines';
+import { removeServerFolders } from './server-files';
 import type { TlsMaterial } from './tls-authority';
 
 const restartMs = [50, 200, 1_000, 5_000];
@@ -80,8 +79,7 @@ export class Instance {
   /** Stopped, and its data removed. */
   async remove(): Promise<void> {
     await this.stop();
-    await rm(settleHome(this.options.folder).home, { recursive: true, force: true });
-    await rm(this.options.folder, { recursive: true, force: true });
+    await removeServerFolders(this.options.folder);
   }
 
   private async startOnce(): Promise<void> {

@@ -5,7 +5,6 @@ import {
   upgradeStageSchema,
   verifyDumpJobSchema,
 } from '@drydock/agent/database/protocol';
-import { majorSchema } from '@drydock/contracts/databases/major';
 import { z } from 'zod';
 
 /** What a job's program is told, by its input. The URLs are the superuser's, of `postgres`. */
@@ -42,7 +41,7 @@ export const dumpSetupSchema = z.strictObject({
   kind: z.literal('dump'),
   database_id: z.string(),
   database: databaseSchema,
-  major: majorSchema,
+  major: z.int(),
   expected_bytes: z.number(),
   archive: dumpJobSchema,
 });

@@ -1,6 +1,3 @@
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
-import { flavourOf, type Major, programsOf } from '@drydock/contracts/databases/major';
-import { findEngine, listEngines, type Engine as Programs } from '@drydock/mysql/engines/list-engines';
 import { startMysql } from '@drydock/mysql/server/mysql';
 import { settleHome } from '@drydock/process/server-folder';
 import { scaled } from '@drydock/process/time-out-scale';
@@ -16,23 +13,11 @@ import {
   readMysqlSize,
   settleMysqlAccess,
 } from './mysql-access';
+import { mysqlJobs } from './mysql-jobs';
+import { findPrograms } from './mysql-majors';
 import { mysqlUrl, openMysql } from './mysql-session';
 import { writeServerFiles } from './server-files';
 import { mysqlWire } from './wire';
-
-/** The majors whose programs are here. */
-export const installedMysqlMajors = async (): Promise<Major[]> => (await listEngines()).map(({ version }) => version);
-
-/** Throws `major_not_installed`. */
-async function findPrograms(major: Major): Promise<Programs> {
-  const flavour = flavourOf(major);
-  if (flavour === 'postgres') throw new Error(`${major} is no major of MySQL's`);
-  try {
-    return await findEngine(flavour, String(major));
-  } catch (error) {
-    throw new DatabaseHostError('major_not_installed', `the programs of ${programsOf(major)} are not installed here`, { cause: error });
-  }
-}
 
 /** The most that a session may ask for in one go: memory of the server is memory of the machine. */
 const sessionMaxima = {
@@ -91,6 +76,7 @@ async function openCutover({ oldUrl, targetUrl, username }: Moving): Promise<Cut
 
 export const mysqlEngine: Engine = {
   wire: mysqlWire,
+  jobs: mysqlJobs,
   assertInstalled: async (major) => void (await findPrograms(major)),
   start,
   makeOwnDatabase: (adminUrl, { size, ...wanted }) => makeMysqlDatabase(adminUrl, { ...wanted, sessionsMax: placesOf(size) }),

@@ -16,7 +16,7 @@ export interface MysqlSession {
 
 /** A session of the administrator, by the Unix socket that the URL names. */
 export async function openMysql(adminUrl: string): Promise<MysqlSession> {
-  const connection = await mysql.createConnection({ uri: adminUrl, connectTimeout: connectMs });
+  const connection = await mysql.createConnection({ ...loginOf(adminUrl), connectTimeout: connectMs });
   connection.on('error', () => undefined);
   return {
     run: async (statement) => void (await connection.query(statement)),
@@ -37,6 +37,18 @@ export async function withMysql<T>(adminUrl: string, work: (session: MysqlSessio
   }
 }
 
+/** Who connects, and where. */
+export interface MysqlLogin {
+  socketPath: string;
+  user: string;
+  password: string;
+}
+
+export function loginOf(adminUrl: string): MysqlLogin {
+  const { searchParams, username, password } = new URL(adminUrl);
+  return { socketPath: searchParams.get('socketPath') ?? '', user: decodeURIComponent(username), password: decodeURIComponent(password) };
+}
+
 /** The URL of `root@localhost` at a socket, as {@link openMysql} takes it. */
-export const mysqlUrl = ({ socketPath, user, password }: { socketPath: string; user: string; password: string }): string =>
+export const mysqlUrl = ({ socketPath, user, password }: MysqlLogin): string =>
   `mysql://${encodeURIComponent(user)}:${encodeURIComponent(password)}@localhost/?socketPath=${encodeURIComponent(socketPath)}`;

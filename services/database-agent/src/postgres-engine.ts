@@ -1,6 +1,3 @@
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
-import { type Major, programsOf } from '@drydock/contracts/databases/major';
-import { listExtensions } from '@drydock/postgres/server/native-postgres';
 import { startPostgres } from '@drydock/postgres/server/postgres';
 import { abandonMove } from '@drydock/postgres/upgrade/abandon';
 import { ownObjects } from '@drydock/postgres/upgrade/copy/own-objects';
@@ -9,40 +6,17 @@ import type { Engine, Moving, Purpose, Start } from './engine';
 import { customerRules, instanceSettings, scratchRules, tuningOf } from './instance-settings';
 import { endBackend, makeOwnDatabase, readKnownPorts, readLimit, readSize, restoreLimit, settleAccess } from './own-database';
 import { openPostgresCutover } from './postgres-cutover';
+import { postgresJobs } from './postgres-jobs';
+import { extensionsOf, requirePostgres } from './postgres-majors';
 import { writeServerFiles } from './server-files';
 import { postgresWire } from './wire';
 
 /** The most private memory of one session, as in the sites' Postgres: a value of a gigabyte costs its statement, not the machine. */
 const sessionBytes = 512 * 2 ** 20;
 
-/** The major, where it is one of Postgres'. Throws `major_not_installed`. */
-export function requirePostgres(major: Major): number {
-  if (typeof major === 'number') return major;
-  throw new DatabaseHostError('major_not_installed', `${programsOf(major)} is no Postgres`);
-}
-
-/** Throws `major_not_installed`. */
-export function extensionsOf(major: Major): string[] {
-  const postgres = requirePostgres(major);
-  try {
-    return listExtensions(postgres);
-  } catch (error) {
-    throw new DatabaseHostError('major_not_installed', `Postgres ${major} is not installed here`, { cause: error });
-  }
-}
-
-/** They come along as packages. */
-export const installedPostgresMajors = (): Major[] =>
-  [16, 17, 18].filter((major) => {
-    try {
-      return extensionsOf(major).length > 0;
-    } catch {
-      return false;
-    }
-  });
-
 export const postgresEngine: Engine = {
   wire: postgresWire,
+  jobs: postgresJobs,
   assertInstalled: async (major) => void extensionsOf(major),
   start: ({ purpose, tls, ...start }: Start) => {
     const major = requirePostgres(start.major);
@@ -54,7 +28,7 @@ export const postgresEngine: Engine = {
     });
     return startPostgres({ ...start, major, sessionBytes, settings: instanceSettings(tuning), files });
   },
-  makeOwnDatabase: (adminUrl, { isTrial, size: _size, ...wanted }) => makeOwnDatabase(adminUrl, { ...wanted, mayMakeRoles: !isTrial }),
+  makeOwnDatabase: (adminUrl, { size: _size, ...wanted }) => makeOwnDatabase(adminUrl, { ...wanted, mayMakeRoles: true }),
   readSize,
   readKnownPorts,
   endBackend,

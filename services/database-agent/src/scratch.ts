@@ -2,20 +2,17 @@ import { randomBytes } from 'node:crypto';
 import type { Major } from '@drydock/contracts/databases/major';
 import type { Move } from '@drydock/postgres/upgrade/session';
 import type { DatabaseFolder } from './database-folder';
-import { engineOf } from './engines';
 import type { Surroundings } from './hosted-database';
 import { Instance } from './instance';
 
-const scratchDatabase = 'restored';
-const scratchRole = 'restorer';
 const scratchSize = { vcpu: 1, ram_gb: 1, storage_gb: 1 };
 
-/** Both URLs are secret. */
+/** A server with nothing in it. */
 export interface ScratchAccess {
-  /** By an ordinary role that owns the empty database: without TLS, for filling it. The same role is let in by TLS too. */
-  url: string;
-  admin_url: string;
-  ca_certificate: string;
+  adminUrl: string;
+  /** On loopback. */
+  port: number;
+  caCertificate: string;
 }
 
 /** Instances that live for one proof of a backup. The record does not know them: what a crash leaves is cleared at the next start. */
@@ -29,14 +26,9 @@ export class Scratches {
     this.around = around;
   }
 
-  /** An empty database of an ordinary role, on a server of that major. The same id again begins again from empty. */
+  /** The same id again begins again from empty. */
   async make(scratchId: string, major: Major): Promise<ScratchAccess> {
-    const { adminUrl, port } = await this.start(scratchId, major);
-    const password = randomBytes(24).toString('base64url');
-    const wanted = { databaseName: scratchDatabase, username: scratchRole, password, size: scratchSize, isTrial: true };
-    await engineOf(major).makeOwnDatabase(adminUrl, wanted);
-    const url = `postgresql://${scratchRole}:${password}@127.0.0.1:${port}/${scratchDatabase}`;
-    return { url, admin_url: adminUrl, ca_certificate: this.around.tls.authority };
+    return { ...(await this.start(scratchId, major)), caCertificate: this.around.tls.authority };
   }
 
   /** A server of that major with nothing in it, and the move to it that is tried. */

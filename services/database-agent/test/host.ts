@@ -13,7 +13,7 @@ import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
 import { until } from '@drydock/testing/wait';
 import type pg from 'pg';
 import { DatabaseFolder, type DatabaseRecord, type InstanceRecord } from '../src/database-folder';
-import { requirePostgres } from '../src/postgres-engine';
+import { requirePostgres } from '../src/postgres-majors';
 
 export const claim = (fence: number): Claim => ({ fence: String(fence), workflowId: `workflow-${fence}` });
 export const newDatabaseId = (): string => randomUUID();

@@ -65,7 +65,7 @@ export const databaseProblems = define({
   },
   database_content_refused: {
     status: 422,
-    title: 'Postgres refuses something in the database',
+    title: 'The engine refuses something in the database',
     advice: 'The database serves on as it was. findings names the object and the reason: change or drop it, and try again.',
     transient: true,
   },

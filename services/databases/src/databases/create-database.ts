@@ -16,9 +16,12 @@ import type { Tx } from '../database.store';
 import { createFromBackupWorkflow } from '../restores/create-from-backup.workflow';
 import { refuseOrigin } from '../restores/restore.rules';
 import { createDatabaseWorkflow } from './create-database.workflow';
-import { insertDatabase } from './database.store';
+import { findDatabase, insertDatabase } from './database.store';
+import type { ManagedDatabase } from './database.types';
 import { viewDatabase } from './database.view';
 import { databasePath, onDatabase } from './database-names';
+
+type Names = Pick<ManagedDatabase, 'databaseName' | 'username'>;
 
 /** What a version without metadata has stored has none. */
 const storedSchema = managedDatabaseSchema.extend({ metadata: metadataSchema.default({}) });
@@ -30,10 +33,12 @@ export const createDatabase = (context: HandlerContext) =>
       const { body, caller, now } = request;
       assertAllowed(refuseOrder(body, majors));
       const from = body.from?.backup_id;
-      if (from !== undefined) assertAllowed(refuseOrigin(await findBackupOf(tx, ownerOf(caller), from), body.engine_version));
+      const origin = from === undefined ? null : await findBackupOf(tx, ownerOf(caller), from);
+      if (from !== undefined) assertAllowed(refuseOrigin(origin, body.engine_version));
       await assertWithinQuota(context.database.sql(tx), context.quota, ownerOf(caller));
       const id = uuidv7();
-      const names = namesOf(id);
+      const source = origin === null || body.engine === 'postgres' ? null : await findDatabase(tx, ownerOf(caller), origin.databaseId);
+      const names = namesOf(id, source);
       const managed = await insertDatabase(tx, {
         id,
         ...ownerOf(caller),
@@ -88,8 +93,9 @@ export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, major
   return high_availability ? { code: 'high_availability_unavailable' } : null;
 }
 
-/** The end of the id, which is random: no two databases of a customer have the same. */
-function namesOf(id: string): { databaseName: string; username: string } {
+/** The end of the id, which is random. Code in a backup of MySQL's names its database and its user, so a database that begins with one has their names. */
+function namesOf(id: string, source: Names | null): Names {
+  if (source !== null) return { databaseName: source.databaseName, username: source.username };
   const tail = id.replaceAll('-', '').slice(-12);
   return { databaseName: `db_${tail}`, username: `u_${tail}` };
 }

@@ -252,7 +252,7 @@ export type DatabaseRefusal =
   | 'moved'
   | 'switched'
   | 'archive_refused'
-  /** Postgres refuses an object or a row of the customer's, and will again. The message names the object and the reason, for the customer. */
+  /** The engine refuses an object or a row of the customer's, and will again. The message names the object and the reason, for the customer. */
   | 'content_refused'
   | 'major_not_installed';
 

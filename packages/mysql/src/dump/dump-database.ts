@@ -1,0 +1,131 @@
+import type { Flavour } from '../engines/version';
+import { quoteName, quoteText } from '../session/quote';
+import { type Login, type RawRow, Session } from '../session/session';
+import { asTransferError, TransferError } from '../session/transfer-error';
+import { listAccounts } from './list-accounts';
+import { beginSnapshot, type ListedTable, listContent } from './list-content';
+import type { Content, Finding, Manifest, Section, TableSum } from './manifest';
+import { encodeRow, RowSum } from './row-format';
+import { dropAccount, listSchemas, makeReader, openAdmin } from './transfer-account';
+
+export interface DumpOptions {
+  /** `root@localhost` of the instance: makes the reader, reads accounts and rights, and sees no content. */
+  admin: Login;
+  flavour: Flavour;
+  release: string;
+  signal?: AbortSignal;
+}
+
+const chunkBytes = 64 * 1024;
+
+/**
+ * Dumps all schemas of an instance's customer, with accounts and rights, as a stream of sections that are taken in their order. All InnoDB tables are of one moment. Rows are
+ * read by an account that can only read, and no code of the customer runs. A definition that changes meanwhile ends the dump, and another try may pass.
+ * @throws TransferError
+ */
+export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Section> {
+  const { flavour, signal } = options;
+  const admin = await openAdmin(options.admin, flavour, signal);
+  let reader: { login: Login; session: Session } | null = null;
+  try {
+    const schemas = await listSchemas(admin);
+    const login = await makeReader(
+      admin,
+      options.admin,
+      schemas.map(({ name }) => name),
+    );
+    reader = { login, session: await Session.open(login, { flavour, signal }) };
+    const gtid = await beginSnapshot(reader.session, options.release);
+    const content: Content = {
+      format: 1,
+      flavour,
+      release: options.release,
+      gtid,
+      schemas,
+      sequences: [],
+      tables: [],
+      programs: [],
+      accounts: [],
+      grants: [],
+    };
+    const findings: Finding[] = [];
+    const tables: ListedTable[] = [];
+    for (const { name } of schemas) {
+      const found = await listContent(reader.session, name);
+      content.sequences.push(...found.sequences);
+      content.programs.push(...found.programs);
+      tables.push(...found.tables);
+      findings.push(...found.findings);
+    }
+    content.tables = tables.map(({ selects: _, ...table }) => table);
+    Object.assign(
+      content,
+      await listAccounts(
+        admin,
+        schemas.map(({ name }) => name),
+      ),
+    );
+    yield { path: 'content.json', content: one(content) };
+    const manifest: Manifest = { format: 1, tables: [], findings };
+    for (const [at, table] of tables.entries()) {
+      const sum = new RowSum();
+      yield { path: `data/${at}.rows`, content: readRows(reader.session, table, sum) };
+      manifest.tables.push(sumOf(table, sum));
+    }
+    yield { path: 'manifest.json', content: one(manifest) };
+  } catch (error) {
+    throw asTransferError('dump_failed', error);
+  } finally {
+    reader?.session.destroy();
+    if (reader !== null) await dropAccount(admin, reader.login.user).catch(() => undefined);
+    await admin.close();
+  }
+}
+
+const sumOf = ({ schema, name }: { schema: string; name: string }, { rows, bytes, sum }: RowSum): TableSum => ({
+  schema,
+  name,
+  rows,
+  bytes,
+  sum,
+});
+
+async function* one(value: unknown): AsyncGenerator<Buffer> {
+  yield Buffer.from(JSON.stringify(value));
+}
+
+/**
+ * The rows of a table. Its definition is locked from the first statement on; only then it is asked whether it still is a table, since a view that has taken its name would run code.
+ */
+export async function* readRows(
+  session: Session,
+  table: Pick<ListedTable, 'schema' | 'name' | 'selects'>,
+  sum: RowSum,
+): AsyncGenerator<Buffer> {
+  const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;
+  try {
+    await session.run('SAVEPOINT drydock');
+    await session.run(`SELECT 1 FROM ${name} LIMIT 0`);
+    const [[type] = []] = await session.texts(
+      `SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ${quoteText(table.schema)} AND TABLE_NAME = ${quoteText(table.name)}`,
+    );
+    if (type !== 'BASE TABLE' && type !== 'SYSTEM VERSIONED') throw new TransferError('dump_failed', `table ${name} is no table any more`);
+    let chunk: Buffer[] = [];
+    let held = 0;
+    // A table may have no column of its own.
+    for await (const row of session.stream(`SELECT ${table.selects.length === 0 ? '1' : table.selects.join(', ')} FROM ${name}`)) {
+      const encoded = encodeRow(row as RawRow);
+      sum.add(encoded);
+      chunk.push(encoded);
+      held += encoded.length;
+      if (held < chunkBytes) continue;
+      yield Buffer.concat(chunk);
+      chunk = [];
+      held = 0;
+    }
+    if (held > 0) yield Buffer.concat(chunk);
+    await session.run('ROLLBACK TO SAVEPOINT drydock');
+  } catch (error) {
+    throw asTransferError('dump_failed', error, `table ${name}`);
+  }
+}

@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto';
+import type { Flavour } from '../engines/version';
+import { quoteAccount, quoteLiteral, quoteName } from '../session/quote';
+import { type Login, Session } from '../session/session';
+
+/** What the names of our own accounts begin with. No customer may make an account, so nobody else has one. */
+export const transferPrefix = 'drydock_';
+
+const systemSchemas = new Set(['information_schema', 'mysql', 'performance_schema', 'sys']);
+
+/** The schemas of the customer, in the order of their names. */
+export async function listSchemas(session: Session): Promise<{ name: string; charset: string; collation: string }[]> {
+  const rows = await session.texts(
+    'SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME',
+  );
+  const all = rows.map(([name, charset, collation]) => ({ name: name ?? '', charset: charset ?? '', collation: collation ?? '' }));
+  return all.filter(({ name }) => !systemSchemas.has(name.toLowerCase()));
+}
+
+/** A pattern of GRANT that means this schema and no other. */
+export const asPattern = (schema: string): string => schema.replaceAll(/[\\_%]/g, '\\$&');
+
+/**
+ * Opens the platform's own session. What it makes is not replicated: the accounts of a transfer are this server's alone.
+ */
+export async function openAdmin(login: Login, flavour: Flavour, signal?: AbortSignal): Promise<Session> {
+  const admin = await Session.open(login, { flavour, statementMs: 60_000, lockMs: 20_000, signal });
+  await admin.run('SET SESSION sql_log_bin = 0');
+  return admin;
+}
+
+/** The rights of an account of ours: on everything, on each schema, and on single system tables. */
+interface Rights {
+  everywhere: readonly string[];
+  schemas: readonly string[];
+  onSchema: string;
+  tables?: readonly string[];
+}
+
+/** Makes an account with a random name and password, that may do this and nothing else. */
+async function makeAccount(admin: Session, login: Login, { everywhere, schemas, onSchema, tables = [] }: Rights): Promise<Login> {
+  const user = `${transferPrefix}${randomBytes(8).toString('hex')}`;
+  const password = randomBytes(24).toString('base64url');
+  const account = quoteAccount({ user, host: 'localhost' });
+  await admin.run(`CREATE USER ${account} IDENTIFIED BY ${quoteLiteral(password)}`);
+  for (const right of everywhere) await admin.run(`GRANT ${right} ON *.* TO ${account}`);
+  for (const schema of schemas) await admin.run(`GRANT ${onSchema} ON ${quoteName(asPattern(schema))}.* TO ${account}`);
+  for (const table of tables) await admin.run(`GRANT SELECT ON ${table} TO ${account}`);
+  return { socketPath: login.socketPath, user, password };
+}
+
+/** A reader may read these schemas and their definitions, and change nothing. Should code of a customer run in its session, it may no more. */
+export const makeReader = (admin: Session, login: Login, schemas: readonly string[]): Promise<Login> =>
+  makeAccount(admin, login, {
+    everywhere: admin.flavour === 'mariadb' ? ['BINLOG MONITOR'] : ['FLUSH_TABLES', 'SHOW_ROUTINE', 'REPLICATION CLIENT'],
+    schemas,
+    onSchema: 'SELECT, SHOW VIEW, TRIGGER, EVENT',
+    tables: admin.flavour === 'mariadb' ? ['mysql.proc'] : [],
+  });
+
+/** A loader may do everything in these schemas, and name another account as the definer. */
+export const makeLoader = (admin: Session, login: Login, schemas: readonly string[]): Promise<Login> =>
+  makeAccount(admin, login, {
+    everywhere: admin.flavour === 'mariadb' ? ['SET USER'] : ['SET_ANY_DEFINER', 'ALLOW_NONEXISTENT_DEFINER'],
+    schemas,
+    onSchema: 'ALL PRIVILEGES',
+  });
+
+export async function dropAccount(admin: Session, user: string): Promise<void> {
+  await admin.run(`DROP USER IF EXISTS ${quoteAccount({ user, host: 'localhost' })}`);
+}
+
+/** Drops the accounts that a crash left behind. Nobody dumps or loads meanwhile. */
+export async function sweepTransferAccounts(login: Login, flavour: Flavour): Promise<void> {
+  const admin = await openAdmin(login, flavour);
+  try {
+    const rows = await admin.texts(
+      `SELECT User FROM mysql.user WHERE Host = 'localhost' AND User LIKE '${transferPrefix.replaceAll('_', '\\_')}%'`,
+    );
+    for (const [user] of rows) if (user) await dropAccount(admin, user);
+  } finally {
+    await admin.close();
+  }
+}

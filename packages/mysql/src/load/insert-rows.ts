@@ -1,0 +1,50 @@
+import type { ColumnKind, DumpedTable } from '../dump/manifest';
+import { decodeRows } from '../dump/row-format';
+import { quoteName } from '../session/quote';
+import type { Session } from '../session/session';
+import { asTransferError, TransferError } from '../session/transfer-error';
+
+/** The size of a statement; a single row may be larger. */
+const statementBytes = 512 * 1024;
+const numberText = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?$/i;
+const asciiText = /^[\w:.\- ]*$/;
+
+/** Inserts the rows of a section into a table that has no trigger yet. */
+export async function insertRows(session: Session, table: DumpedTable, content: AsyncIterable<Buffer>): Promise<void> {
+  const object = `table ${quoteName(table.schema)}.${quoteName(table.name)}`;
+  const kinds = table.columns.map(({ kind }) => kind);
+  const columns = table.columns.map(({ name }) => quoteName(name)).join(',');
+  const head = `INSERT INTO ${quoteName(table.schema)}.${quoteName(table.name)} (${columns}) VALUES `;
+  let values: string[] = [];
+  let held = 0;
+  const flush = async (): Promise<void> => {
+    if (values.length > 0) await session.run(head + values.join(','));
+    values = [];
+    held = 0;
+  };
+  try {
+    await session.run('SET SESSION autocommit = 0');
+    for await (const row of decodeRows(content, Math.max(1, kinds.length))) {
+      const literal = `(${kinds.map((kind, at) => literalOf(kind, row[at] ?? null)).join(',')})`;
+      values.push(literal);
+      held += literal.length;
+      if (held >= statementBytes) await flush();
+    }
+    await flush();
+    await session.run('COMMIT');
+    await session.run('SET SESSION autocommit = 1');
+  } catch (error) {
+    throw asTransferError('load_failed', error, object);
+  }
+}
+
+/** A value as a statement says it. Numbers and times are looked at, since they stand there as they are; all others are hexadecimal. */
+function literalOf(kind: ColumnKind, value: Buffer | null): string {
+  if (value === null) return 'NULL';
+  if (kind === 'bytes') return value.length === 0 ? "''" : `X'${value.toString('hex')}'`;
+  if (kind === 'json') return `CONVERT(X'${value.toString('hex')}' USING utf8mb4)`;
+  const text = value.toString('latin1');
+  if (!(kind === 'number' ? numberText : asciiText).test(text))
+    throw new TransferError('dump_malformed', `${kind} ${JSON.stringify(text.slice(0, 40))}`);
+  return kind === 'number' ? text : `'${text}'`;
+}

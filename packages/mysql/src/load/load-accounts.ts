@@ -1,0 +1,108 @@
+import { isOwnUser } from '../dump/list-accounts';
+import type { Content, DumpedAccount, DumpedGrant, Finding } from '../dump/manifest';
+import { quoteAccount, quoteName } from '../session/quote';
+import type { Session } from '../session/session';
+
+/** Ways to prove a password that both sides keep as a verifier. What asks the machine who somebody is (a socket, PAM) is not the customer's to choose. */
+const plugins = new Set(['mysql_native_password', 'caching_sha2_password', 'sha256_password', 'ed25519', 'parsec']);
+
+/** Rights that end at the schema they are on. Every other one is the platform's. */
+const rights = new Set([
+  ...[
+    'SELECT',
+    'INSERT',
+    'UPDATE',
+    'DELETE',
+    'CREATE',
+    'DROP',
+    'REFERENCES',
+    'INDEX',
+    'ALTER',
+    'CREATE TEMPORARY TABLES',
+    'LOCK TABLES',
+    'EXECUTE',
+  ],
+  ...[
+    'CREATE VIEW',
+    'SHOW VIEW',
+    'CREATE ROUTINE',
+    'ALTER ROUTINE',
+    'EVENT',
+    'TRIGGER',
+    'DELETE HISTORY',
+    'SHOW CREATE ROUTINE',
+    'DELETE VERSIONING ROWS',
+  ],
+]);
+
+const nameOf = ({ user, host }: { user: string; host: string }): string => (host === '' ? quoteName(user) : quoteAccount({ user, host }));
+
+/** Makes the customer's accounts with the verifiers of their passwords. The statements are built here: none of them is a text of the dump. */
+export async function loadAccounts(admin: Session, accounts: Content['accounts'], findings: Finding[]): Promise<void> {
+  for (const account of accounts.filter(({ user }) => !isOwnUser(user))) {
+    const tell = (error: unknown): void =>
+      void findings.push({
+        code: 'login_not_restored',
+        object: `account ${nameOf(account)}`,
+        reason: error instanceof Error ? error.message : String(error),
+      });
+    await makeAccount(admin, account).catch(async (error: unknown) => {
+      tell(error);
+      // It stays as the definer of what is there, and nobody enters by it.
+      await admin.run(`CREATE USER IF NOT EXISTS ${quoteAccount(account)} ACCOUNT LOCK`).catch(() => undefined);
+    });
+  }
+}
+
+async function makeAccount(admin: Session, account: DumpedAccount): Promise<void> {
+  if (account.isRole) return admin.run(`CREATE ROLE ${quoteName(account.user)}`);
+  const plugin = account.plugin === '' ? 'mysql_native_password' : account.plugin;
+  if (!plugins.has(plugin)) throw new Error(`there is no login by ${plugin} here`);
+  if (!/^[0-9a-f]*$/.test(account.verifier)) throw new Error('its password cannot be read');
+  const verifier = Buffer.from(account.verifier, 'hex');
+  const means = admin.flavour === 'mariadb' ? viaPlugin(plugin, verifier) : withPlugin(plugin, account.verifier);
+  const tls = account.needsTls ? ' REQUIRE SSL' : '';
+  await admin.run(`CREATE USER ${quoteAccount(account)} IDENTIFIED ${means}${tls}${account.isLocked ? ' ACCOUNT LOCK' : ''}`);
+}
+
+function viaPlugin(plugin: string, verifier: Buffer): string {
+  const text = verifier.toString('latin1');
+  if (!/^[\w+/=*$:]*$/.test(text)) throw new Error('its password cannot be read');
+  return text === '' ? `VIA ${plugin}` : `VIA ${plugin} USING '${text}'`;
+}
+
+const withPlugin = (plugin: string, hex: string): string => `WITH '${plugin}'${hex === '' ? '' : ` AS 0x${hex}`}`;
+
+/** Gives the rights that end at the customer's schemas; tells the others. */
+export async function loadGrants(admin: Session, grants: Content['grants'], findings: Finding[]): Promise<void> {
+  for (const grant of grants.filter(({ user }) => !isOwnUser(user))) {
+    const object = `right of ${nameOf(grant)} on ${grant.schema}${grant.name === null ? '' : `.${grant.name}`}`;
+    for (const statement of statementsOf(grant, (right) =>
+      findings.push({ code: 'right_not_restored', object, reason: `${right} is the platform’s` }),
+    )) {
+      await admin.run(statement).catch((error: unknown) => {
+        findings.push({ code: 'right_not_restored', object, reason: error instanceof Error ? error.message : String(error) });
+      });
+    }
+  }
+}
+
+function statementsOf(grant: DumpedGrant, refuse: (right: string) => void): string[] {
+  const { on, schema, name, isGrantable } = grant;
+  const to = `TO ${nameOf(grant)}`;
+  if (on === 'role') {
+    if (isOwnUser(schema)) return [];
+    const role = name === null ? quoteName(schema) : quoteAccount({ user: schema, host: name });
+    return [`GRANT ${role} ${to}${isGrantable ? ' WITH ADMIN OPTION' : ''}`];
+  }
+  const allowed = (list: readonly string[]): string[] => {
+    for (const right of list.filter((one) => !rights.has(one))) refuse(right);
+    return list.filter((one) => rights.has(one));
+  };
+  const columns = grant.columns.flatMap((column) => allowed(column.privileges).map((right) => `${right} (${quoteName(column.name)})`));
+  const list = [...allowed(grant.privileges), ...columns];
+  if (list.length === 0 && !isGrantable) return [];
+  const thing =
+    on === 'schema' ? `${quoteName(schema)}.*` : `${on === 'table' ? '' : `${on} `}${quoteName(schema)}.${quoteName(name ?? '')}`;
+  return [`GRANT ${list.length === 0 ? 'USAGE' : list.join(', ')} ON ${thing} ${to}${isGrantable ? ' WITH GRANT OPTION' : ''}`];
+}

@@ -1,0 +1,203 @@
+import { readRows } from '../dump/dump-database';
+import { selectOf } from '../dump/list-content';
+import {
+  type Content,
+  contentSchema,
+  type DumpedProgram,
+  type DumpedTable,
+  type Finding,
+  manifestSchema,
+  type Section,
+} from '../dump/manifest';
+import { RowSum } from '../dump/row-format';
+import { dropAccount, listSchemas, makeLoader, openAdmin } from '../dump/transfer-account';
+import type { Flavour } from '../engines/version';
+import { quoteLiteral, quoteName } from '../session/quote';
+import { type Login, Session } from '../session/session';
+import { asTransferError, TransferError } from '../session/transfer-error';
+import { checkDefinition } from './check-definition';
+import { insertRows } from './insert-rows';
+import { loadAccounts, loadGrants } from './load-accounts';
+
+export interface LoadOptions {
+  /** `root@localhost` of an instance that has nothing of a customer's. It makes schemas, accounts, rights and the loader. */
+  admin: Login;
+  flavour: Flavour;
+  sections: AsyncIterable<Section>;
+  signal?: AbortSignal;
+}
+
+export interface LoadResult {
+  content: Content;
+  /** What is not as it was, those of the dump too. */
+  findings: Finding[];
+}
+
+/** A definition may hold zero dates; a 0 in a numbered column is a 0. Rows were checked when they were first written. */
+const loadMode = "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', foreign_key_checks = 0, unique_checks = 0";
+
+/**
+ * Loads a dump into an instance that is empty. Definitions and rows go by the loader, which may do nothing outside of the customer's schemas; triggers, views and events come
+ * behind the rows, so that none of the customer's code runs, and the event scheduler is off meanwhile. All rows are read back and compared. A load that failed leaves a part:
+ * remove the instance.
+ * @throws TransferError
+ */
+export async function loadDatabase({ admin: login, flavour, sections, signal }: LoadOptions): Promise<LoadResult> {
+  const admin = await openAdmin(login, flavour, signal);
+  try {
+    if ((await listSchemas(admin)).length > 0) throw new TransferError('database_not_empty', 'there are schemas of a customer already');
+    const [[scheduler] = []] = await admin.texts('SELECT @@GLOBAL.event_scheduler');
+    if (scheduler === 'ON') await admin.run('SET GLOBAL event_scheduler = OFF');
+    try {
+      return await loadSections(admin, { login, flavour, sections, signal });
+    } finally {
+      if (scheduler === 'ON') await admin.run('SET GLOBAL event_scheduler = ON');
+    }
+  } catch (error) {
+    throw asTransferError('load_failed', error);
+  } finally {
+    await admin.close();
+  }
+}
+
+interface Loading {
+  login: Login;
+  flavour: Flavour;
+  sections: AsyncIterable<Section>;
+  signal: AbortSignal | undefined;
+}
+
+async function loadSections(admin: Session, { login, flavour, sections, signal }: Loading): Promise<LoadResult> {
+  const source = sections[Symbol.asyncIterator]();
+  const next = async (path: string): Promise<Section> => {
+    const { value } = await source.next();
+    if (value?.path !== path) throw new TransferError('dump_malformed', `${path} is missing`);
+    return value;
+  };
+  const content = contentSchema.parse(await readJson(await next('content.json')));
+  checkContent(content, flavour);
+  const findings: Finding[] = [];
+  const schemas = content.schemas.map(({ name }) => name);
+  for (const schema of content.schemas) {
+    const words = [schema.charset, schema.collation].map((word) => /^\w+$/.exec(word)?.[0] ?? 'utf8mb4');
+    await admin.run(`CREATE DATABASE ${quoteName(schema.name)} CHARACTER SET ${words[0]} COLLATE ${words[1]}`);
+  }
+  await loadAccounts(admin, content.accounts, findings);
+  const loader = await makeLoader(admin, login, schemas);
+  const session = await Session.open(loader, { flavour, signal });
+  try {
+    await session.run(loadMode);
+    for (const { schema, definition } of [...content.sequences, ...content.tables]) await define(session, schema, definition);
+    for (const [at, table] of content.tables.entries()) await insertRows(session, table, (await next(`data/${at}.rows`)).content);
+    for (const { schema, name, next: value } of content.sequences) {
+      if (!/^-?\d+$/.test(value)) throw new TransferError('dump_malformed', `sequence ${name}`);
+      await session.run(`SELECT SETVAL(${quoteName(schema)}.${quoteName(name)}, ${value}, 0)`);
+    }
+    const manifest = manifestSchema.parse(await readJson(await next('manifest.json')));
+    findings.unshift(...manifest.findings);
+    for (const [at, table] of content.tables.entries()) await compareRows(session, table, manifest.tables[at]?.sum ?? '');
+    await loadPrograms(session, content.programs, findings);
+  } finally {
+    session.destroy();
+    await dropAccount(admin, loader.user).catch(() => undefined);
+  }
+  // The rights on a table are kept by its name, and on a routine go with it.
+  await loadGrants(admin, content.grants, findings);
+  return { content, findings };
+}
+
+async function readJson({ content, path }: Section): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of content) chunks.push(chunk);
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
+  } catch (cause) {
+    throw new TransferError('dump_malformed', `${path} cannot be read`, { cause });
+  }
+}
+
+/** Everything is judged before the first statement. */
+function checkContent(content: Content, flavour: Flavour): void {
+  if (content.flavour !== flavour)
+    throw new TransferError('statement_refused', `a dump of ${content.flavour} cannot be loaded into ${flavour}`);
+  const known = new Set(content.schemas.map(({ name }) => name));
+  for (const { schema, name } of [...content.sequences, ...content.tables, ...content.programs]) {
+    if (!known.has(schema)) throw new TransferError('dump_malformed', `${schema}.${name} is in no schema of the dump`);
+  }
+  for (const { schema, name, definition } of content.sequences)
+    checkDefinition('SEQUENCE', definition, null, objectOf('sequence', schema, name));
+  for (const { schema, name, definition } of content.tables) checkDefinition('TABLE', definition, null, objectOf('table', schema, name));
+  for (const { kind, schema, name, definition, definer } of content.programs) {
+    checkDefinition(kind, definition, definer, objectOf(kind.toLowerCase(), schema, name));
+  }
+}
+
+const objectOf = (kind: string, schema: string, name: string): string => `${kind} ${quoteName(schema)}.${quoteName(name)}`;
+
+async function define(session: Session, schema: string, definition: string): Promise<void> {
+  await session.run(`USE ${quoteName(schema)}`);
+  await session.run(Buffer.from(definition, 'latin1'));
+}
+
+async function compareRows(session: Session, table: DumpedTable, wanted: string): Promise<void> {
+  const types = await columnTypes(session, table);
+  const sum = new RowSum();
+  const selects = table.columns.map(({ name }) => selectOf(name, types.get(name) ?? ''));
+  await session.run('START TRANSACTION');
+  for await (const _ of readRows(session, { ...table, selects }, sum));
+  await session.run('COMMIT');
+  const object = objectOf('table', table.schema, table.name);
+  if (sum.sum !== wanted) throw new TransferError('rows_differ', `${object} has other rows than the dump`, { object });
+}
+
+async function columnTypes(session: Session, { schema, name }: DumpedTable): Promise<Map<string, string>> {
+  const rows = await session.texts(
+    `SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ${quoteLiteral(schema)} AND TABLE_NAME = ${quoteLiteral(name)}`,
+  );
+  return new Map(rows.map(([column, type]) => [column ?? '', type ?? '']));
+}
+
+const order: readonly DumpedProgram['kind'][] = ['PACKAGE', 'PACKAGE BODY', 'FUNCTION', 'PROCEDURE', 'VIEW', 'TRIGGER', 'EVENT'];
+
+/** Views need views and functions, which need each other: what fails is tried again for as long as something else could be made. */
+async function loadPrograms(session: Session, programs: readonly DumpedProgram[], findings: Finding[]): Promise<void> {
+  let left = order.flatMap((kind) => programs.filter((program) => program.kind === kind));
+  for (;;) {
+    const failed: { program: DumpedProgram; error: unknown }[] = [];
+    for (const program of left) await loadProgram(session, program).catch((error: unknown) => failed.push({ program, error }));
+    if (failed.length === 0) return;
+    if (failed.length < left.length) {
+      left = failed.map(({ program }) => program);
+      continue;
+    }
+    for (const { program, error } of failed) {
+      const known = asTransferError('load_failed', error);
+      if (known.code === 'unavailable') throw known;
+      const code = program.kind === 'VIEW' ? 'view_broken' : 'not_restored';
+      findings.push({ code, object: objectOf(program.kind.toLowerCase(), program.schema, program.name), reason: known.reason });
+    }
+    return;
+  }
+}
+
+/** Makes a program in the settings of the session that had made it: they are part of it. */
+async function loadProgram(
+  session: Session,
+  { schema, definition, sqlMode, charset, collation, timeZone, kind }: DumpedProgram,
+): Promise<void> {
+  const word = (text: string): string => quoteLiteral(/^[\w ,+:/-]*$/.exec(text)?.[0] ?? '');
+  await session.run(`USE ${quoteName(schema)}`);
+  await session.run(`SET SESSION sql_mode = ${word(sqlMode)}`);
+  await session.run(`SET SESSION character_set_client = ${word(charset)}`);
+  const isFitting = collation !== '' && (kind !== 'VIEW' || collation.startsWith('utf8mb4'));
+  await session.run(`SET SESSION collation_connection = ${isFitting ? word(collation) : "'utf8mb4_general_ci'"}`);
+  if (timeZone !== null) await session.run(`SET SESSION time_zone = ${word(timeZone)}`);
+  try {
+    await session.run(Buffer.from(definition, 'latin1'));
+  } finally {
+    await session.run('SET NAMES utf8mb4');
+    await session.run('SET character_set_results = NULL');
+    await session.run(loadMode);
+    await session.run("SET SESSION time_zone = '+00:00'");
+  }
+}

@@ -1,0 +1,132 @@
+import type { Readable } from 'node:stream';
+import mysql, { type Connection } from 'mysql2';
+import type { Flavour } from '../engines/version';
+import { asTransferError, TransferError } from './transfer-error';
+
+/** Who connects, and where. Passwords go into no statement. */
+export interface Login {
+  socketPath: string;
+  user: string;
+  password: string;
+}
+
+export interface SessionOptions {
+  flavour: Flavour;
+  /** How long one statement may take. */
+  statementMs?: number;
+  /** How long a statement may wait for a lock, of a definition or a row. */
+  lockMs?: number;
+  /** When it aborts, the connection is destroyed, so that whatever runs on it fails at once. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Values as the server sends them, in their column's own character set. */
+export type RawRow = (Buffer | null)[];
+
+const hourMs = 3_600_000;
+const connectMs = 10_000;
+
+/**
+ * A session whose settings no customer can change. Statements and values are bytes: a JavaScript string of a statement is sent as UTF-8, a Buffer as it is. The server refuses
+ * a text that holds two statements, and its wish for a file of ours.
+ */
+export class Session {
+  private readonly connection: Connection;
+  readonly flavour: Flavour;
+  private readonly forget: () => void;
+
+  private constructor(connection: Connection, flavour: Flavour, forget: () => void) {
+    this.connection = connection;
+    this.flavour = flavour;
+    this.forget = forget;
+  }
+
+  static async open(login: Login, options: SessionOptions): Promise<Session> {
+    const { signal, flavour } = options;
+    signal?.throwIfAborted();
+    const connection = mysql.createConnection({
+      ...login,
+      charset: 'BINARY',
+      // mysql2 asks for IGNORE_SPACE, which would become the sql_mode of every routine.
+      flags: ['-IGNORE_SPACE', '-LOCAL_FILES', '-MULTI_STATEMENTS'],
+      connectTimeout: connectMs,
+      infileStreamFactory: () => {
+        throw new TransferError('refused', 'the server asks for a file of ours');
+      },
+    });
+    // Whoever uses the connection sees the error in its statement; without a listener it would end the process.
+    connection.on('error', () => undefined);
+    const abort = (): void => connection.destroy();
+    signal?.addEventListener('abort', abort, { once: true });
+    const session = new Session(connection, flavour, () => signal?.removeEventListener('abort', abort));
+    try {
+      await new Promise<void>((resolve, reject) => connection.connect((error) => (error ? reject(error) : resolve())));
+      for (const statement of pinnedSettings(options)) await session.run(statement);
+      return session;
+    } catch (error) {
+      await session.close();
+      throw asTransferError('unavailable', error);
+    }
+  }
+
+  /** Runs one statement and gives its rows. */
+  rows(statement: string | Buffer): Promise<RawRow[]> {
+    return new Promise((resolve, reject) => {
+      this.connection.query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false }, (error, result) =>
+        error ? reject(error) : resolve(Array.isArray(result) ? (result as unknown as RawRow[]) : []),
+      );
+    });
+  }
+
+  /** Runs one statement whose result does not matter. */
+  async run(statement: string | Buffer): Promise<void> {
+    await this.rows(statement);
+  }
+
+  /** The rows of one statement as text, for what the server says of itself. */
+  async texts(statement: string): Promise<(string | null)[][]> {
+    return (await this.rows(statement)).map((row) => row.map((value) => value?.toString('utf8') ?? null));
+  }
+
+  /** The rows of one statement as they come; a reader that is slow keeps the server waiting. */
+  stream(statement: string): Readable {
+    return this.connection.query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false }).stream({ highWaterMark: 64 });
+  }
+
+  /** Ends the session at once, whatever it does. */
+  destroy(): void {
+    this.forget();
+    this.connection.destroy();
+  }
+
+  async close(): Promise<void> {
+    this.forget();
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, 1_000);
+      this.connection.end(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+    this.connection.destroy();
+  }
+}
+
+/** A connection of the character set `binary` sends each character of a string as one byte. */
+const asBytes = (statement: string | Buffer): string =>
+  (typeof statement === 'string' ? Buffer.from(statement) : statement).toString('latin1');
+
+/** Texts go as UTF-8, results come as they are stored. */
+function pinnedSettings({ flavour, statementMs = 24 * hourMs, lockMs = 60_000 }: SessionOptions): string[] {
+  const lockSeconds = Math.max(1, Math.ceil(lockMs / 1000));
+  const limit = flavour === 'mariadb' ? `max_statement_time = ${statementMs / 1000}` : `max_execution_time = ${statementMs}`;
+  return [
+    'SET NAMES utf8mb4',
+    'SET character_set_results = NULL',
+    `SET SESSION sql_mode = '', time_zone = '+00:00', sql_quote_show_create = 1, sql_select_limit = DEFAULT`,
+    `SET SESSION lock_wait_timeout = ${lockSeconds}, innodb_lock_wait_timeout = ${lockSeconds}`,
+    `SET SESSION ${limit}`,
+    'SET SESSION net_write_timeout = 86400, net_read_timeout = 86400, wait_timeout = 86400',
+    'SET SESSION default_storage_engine = InnoDB, lc_messages = en_US, auto_increment_increment = 1, auto_increment_offset = 1',
+  ];
+}

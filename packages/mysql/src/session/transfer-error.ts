@@ -1,0 +1,79 @@
+export const transferCodes = [
+  'unavailable',
+  'refused',
+  'dump_failed',
+  'database_not_empty',
+  'statement_refused',
+  'load_failed',
+  'rows_differ',
+  'dump_malformed',
+] as const;
+export type TransferErrorCode = (typeof transferCodes)[number];
+
+/** Codes of a content that no repetition makes better. The others are as permanent as the error of the server that caused them. */
+const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
+  'refused',
+  'statement_refused',
+  'rows_differ',
+  'dump_malformed',
+]);
+
+const unavailableCodes = new Set([
+  ...['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'PROTOCOL_CONNECTION_LOST', 'PROTOCOL_SEQUENCE_TIMEOUT'],
+  ...['ER_CON_COUNT_ERROR', 'ER_SERVER_SHUTDOWN', 'ER_NORMAL_SHUTDOWN'],
+]);
+const refusedCodes = new Set([
+  'ER_ACCESS_DENIED_ERROR',
+  'ER_DBACCESS_DENIED_ERROR',
+  'ER_NOT_SUPPORTED_AUTH_MODE',
+  'ER_ACCOUNT_HAS_BEEN_LOCKED',
+]);
+/** The definition is newer than the snapshot, a lock was not had in time, a deadlock, a statement that was ended: another try may pass. */
+const passingCodes = new Set([
+  ...[
+    'ER_TABLE_DEF_CHANGED',
+    'ER_LOCK_WAIT_TIMEOUT',
+    'ER_LOCK_DEADLOCK',
+    'ER_QUERY_INTERRUPTED',
+    'ER_QUERY_TIMEOUT',
+    'ER_STATEMENT_TIMEOUT',
+  ],
+  // Dropped since it was listed.
+  ...['ER_NO_SUCH_TABLE', 'ER_BAD_DB_ERROR', 'ER_SP_DOES_NOT_EXIST', 'ER_TRG_DOES_NOT_EXIST', 'ER_EVENT_DOES_NOT_EXIST'],
+]);
+
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '');
+
+/**
+ * Why a session, a dump or a load stopped. `code` is stable. `message` may quote SQL of the customer, so it belongs in the log only; `object` and `reason` are for the
+ * customer whose content it is.
+ */
+export class TransferError extends Error {
+  override readonly name = 'TransferError';
+  readonly code: TransferErrorCode;
+  /** What the customer can look for: `` table `shop`.`orders` ``. */
+  readonly object: string | null;
+  /** The server's own words. */
+  readonly reason: string;
+  /** The same content fails again however often it is tried. */
+  readonly isPermanent: boolean;
+
+  constructor(code: TransferErrorCode, message: string, options: ErrorOptions & { object?: string | undefined } = {}) {
+    super(message, options);
+    const { cause, object } = options;
+    this.code = code;
+    this.object = object ?? null;
+    this.reason = cause instanceof Error ? cause.message : message;
+    this.isPermanent =
+      permanentCodes.has(code) || (codeOf(cause).startsWith('ER_') && !passingCodes.has(codeOf(cause)) && code !== 'unavailable');
+  }
+}
+
+/** Wraps an error of the server under a code, unless it says by itself that the server is not there or refuses us. One that is a TransferError stays. */
+export function asTransferError(code: TransferErrorCode, error: unknown, object?: string): TransferError {
+  if (error instanceof TransferError) return error;
+  const said = codeOf(error);
+  const actual = unavailableCodes.has(said) ? 'unavailable' : refusedCodes.has(said) ? 'refused' : code;
+  const message = error instanceof Error ? error.message : String(error);
+  return new TransferError(actual, object === undefined ? message : `${object}: ${message}`, { cause: error, object });
+}
