@@ -6,8 +6,8 @@ import { readCommandLine } from '@drydock/process/command-line';
 import { stringify } from 'yaml';
 import { migrateTool, programPort, secretFilesOf, volumesRoot } from './compose';
 import { inRepo } from './dev-config';
-import { type Place, servicesWithDatabase, type Variables } from './place';
-import { type ProcessPlan, readinessPath, topology } from './topology';
+import { type Place, readinessPath, servicesWithDatabase, type Variables } from './place';
+import { type ProcessPlan, topology } from './topology';
 
 /** The chart leaves out databases, the queue and the hosts that run customers' code. Their addresses are values. */
 const isOutside = ({ run, network }: ProcessPlan): boolean => 'store' in run || network === 'sites' || network === 'managed';

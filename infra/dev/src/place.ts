@@ -14,7 +14,7 @@ export interface Place {
   addressOf(name: string): string;
   /** Absolute path of a volume of that name. */
   folderOf(name: string): string;
-  /** Folder of the Unix socket of the sites' cluster; sites' roles are refused at its port. */
+  /** Folder of the Unix socket of the Postgres with older sites, whose roles are refused at its port; '' where there is none. */
   sitesSocketFolder(): string;
   /** A setting of the operator's that is no secret; '' when it is not set. */
   setting(variable: string, fallback?: string): string;
@@ -24,13 +24,16 @@ export interface Place {
 export interface SecretPlace extends Place {
   /** The secret derived from the master key for this label, as hex. */
   derive(label: string): string;
-  /** Superuser's URL of one of our two clusters. */
+  /** Superuser's URL of one of our two clusters; '' where there are no older sites. */
   adminUrl(cluster: 'postgres' | 'sites-postgres'): string;
   /** URL of the queue: Redis, or a database of our cluster. */
   queueUrl(): string;
   /** undefined where the queue is in Postgres. */
   redisUrl(): string | undefined;
 }
+
+/** The path that says whether a process of ours can do its work; `/healthz` says only that it runs. */
+export const readinessPath = '/readyz';
 
 export const urlOf = (place: Place, name: string): string => `http://${place.addressOf(name)}`;
 

@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runMigrations } from '@drydock/postgres/migrate/run-migrations';
 import { ensureServiceDatabases } from '@drydock/postgres/migrate/service-databases';
+import { customerSessionBytes } from '@drydock/postgres/server/kept-postgres';
 import { detectIsolation, type Isolation } from '@drydock/process/isolation';
 import { clusterAccounts } from '@drydock/process/unprivileged';
 import { prepareQueue } from '@drydock/workflow/dispatch/prepare-queue';
@@ -17,9 +19,9 @@ import {
   openChildLog,
   readLastLines,
 } from './managed-process';
-import { databaseUrl, type SecretPlace, type ServiceWithDatabase } from './place';
+import { databaseUrl, readinessPath, type SecretPlace, type ServiceWithDatabase } from './place';
 import { createSupervisor, type Supervisor } from './supervisor';
-import { findPlan, type ProcessPlan, readinessPath, topology, withNeeds } from './topology';
+import { findPlan, type ProcessPlan, topology, withNeeds } from './topology';
 
 /** Processes of the topology on this machine, with what they need. */
 export interface Stack {
@@ -45,8 +47,6 @@ interface StackOptions {
   onSpawned?: () => void;
 }
 
-/** Twice what building an index while a site is restored may take (`maintenance_work_mem`), and less than the largest value that Postgres can make. */
-const sitesSessionBytes = 512 * 2 ** 20;
 /** A backup locks every table of a site at once: 80,000 locks for the server's 200 connections. */
 const sitesLocks = '400';
 
@@ -59,7 +59,9 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
   const supervisor = createSupervisor(table, say);
   const logsDir = path.join(dataDir, 'logs');
   const queue = chooseQueue(config);
-  const isThere = ({ name }: ProcessPlan): boolean => name !== 'redis' || queue.kind === 'redis-child';
+  const hasOlderSites = existsSync(path.join(dataDir, 'sites-postgres'));
+  const isThere = ({ name, isForOldData }: ProcessPlan): boolean =>
+    name === 'redis' ? queue.kind === 'redis-child' : isForOldData !== true || existsSync(path.join(dataDir, name));
   const wanted = withNeeds(options.names ?? topology.map(({ name }) => name));
   const plans = wanted.filter(isThere).filter(({ name }) => !(options.without ?? []).includes(name));
   const services = [...new Set(wanted.flatMap(({ database }) => database ?? []))];
@@ -80,10 +82,10 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     isEmbedded: true,
     addressOf: (name) => `127.0.0.1:${portOf(name)}`,
     folderOf: (name) => path.join(dataDir, name),
-    sitesSocketFolder: () => clusterOf('sites-postgres').socketFolder ?? '',
+    sitesSocketFolder: () => (hasOlderSites ? (clusterOf('sites-postgres').socketFolder ?? '') : ''),
     setting: (variable, fallback = '') => config.settings[variable] ?? fallback,
     derive,
-    adminUrl: (name) => clusterOf(name).adminUrl,
+    adminUrl: (name) => (name === 'sites-postgres' && !hasOlderSites ? '' : clusterOf(name).adminUrl),
     queueUrl: () => redisUrl ?? databaseUrl(place, 'queue'),
     redisUrl: () => redisUrl,
   };
@@ -128,7 +130,7 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     const log = openChildLog(logsDir, name);
     const ofSites = {
       account: clusterAccounts.sites,
-      sessionBytes: sitesSessionBytes,
+      sessionBytes: customerSessionBytes,
       isSocketOnly: true,
       settings: { max_locks_per_transaction: sitesLocks },
     };

@@ -41,6 +41,8 @@ export interface ProcessPlan {
   database?: ServiceWithDatabase;
   /** Only `npm start` runs it: it stands in for something that an operator has. */
   isEmbeddedOnly?: true;
+  /** It serves what earlier versions have made: `npm start` runs it where the data folder has its folder. */
+  isForOldData?: true;
   network: Network;
   /** Volumes that it writes, or, with `:ro`, only reads. Each is a folder in the data folder of `npm start`. */
   volumes?: readonly string[];
@@ -52,9 +54,6 @@ export interface ProcessPlan {
   /** Variables whose value is a secret or holds one. '' stands for a secret that the operator brings. */
   secrets?(place: SecretPlace): Variables;
 }
-
-/** The path that says whether a process of ours can do its work; `/healthz` says only that it runs. */
-export const readinessPath = '/readyz';
 
 const dataStores: readonly ProcessPlan[] = [
   {
@@ -69,6 +68,7 @@ const dataStores: readonly ProcessPlan[] = [
     name: 'sites-postgres',
     run: { store: 'postgres' },
     needs: [],
+    isForOldData: true,
     network: 'sites',
     memoryMb: 2_048,
     secrets: (place) => ({ POSTGRES_PASSWORD: place.derive('postgres:sites') }),
@@ -165,8 +165,12 @@ const hosts: readonly ProcessPlan[] = [
     network: 'sites',
     volumes: ['sites'],
     makesBoxes: true,
-    memoryMb: 2_048,
-    environment: (place) => ({ SITES_DIR: place.folderOf('sites'), SITES_DATABASE_SOCKET: place.sitesSocketFolder() }),
+    memoryMb: 4_096,
+    environment: (place) => ({
+      SITES_DIR: place.folderOf('sites'),
+      SITES_DATABASE_SOCKET: place.sitesSocketFolder(),
+      SITES_DATABASE_FOR: 'older_releases',
+    }),
     secrets: (place) => ({
       SITE_HOST_SECRET: place.derive('site-host'),
       SITE_HOST_READER_SECRET: place.derive('site-host:reader'),

@@ -127,8 +127,9 @@ describe('a call', () => {
     expect(seen).toHaveLength(2);
   });
 
-  it('is sent again whatever it is when it was refused for its number only', async () => {
-    answers = [json(429, problemOf(429, 'rate_limited'), { 'retry-after': '0' }), json(202, { id: 'site-1' })];
+  it('is sent again whatever it is when it was refused for its number only, or did not arrive', async () => {
+    const unheard = json(408, problemOf(408, 'request_timeout'));
+    answers = [unheard, json(429, problemOf(429, 'rate_limited'), { 'retry-after': '0' }), json(202, { id: 'site-1' })];
     expect(await drydock.deleteSite({ path })).toEqual({ id: 'site-1' });
   });
 

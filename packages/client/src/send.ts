@@ -98,9 +98,9 @@ const retryAfterOf = ({ headers }: Response): number | null => {
   return Number.isFinite(seconds) ? seconds * 1_000 : null;
 };
 
-/** What was not carried out (429, 503) may always be sent again. What may have been is sent again where a repeat changes nothing. */
+/** What did not arrive whole (408) or was not let in (429) may always be sent again. What may have been carried out is sent again where a repeat changes nothing. */
 function isSafe({ method, idempotencyKey }: Request, error: ProblemError | ConnectionError): boolean {
-  if (error instanceof ProblemError && error.status === 429) return true;
+  if (error instanceof ProblemError && [408, 429].includes(error.status)) return true;
   const isRepeatable = method === 'GET' || method === 'PUT' || idempotencyKey !== undefined;
   if (error instanceof ProblemError) return isRepeatable && (error.status === 503 || error.code === 'idempotency_in_flight');
   return isRepeatable;

@@ -2,8 +2,10 @@
  * The script that makes a box. It runs as the first process of new mount and process namespaces and stays there as their init: when the command
  * ends it ends, and the kernel ends all that is left. No text of a caller is part of the script; everything comes as an argument:
  *
- *   SIZE_OF_TMP UID GID WORKDIR NODE HAND_OVER PORTS NUMBER_OF_MOUNTS (FROM TO ro|rw)… COMMAND…
+ *   SIZE_OF_TMP UID GID WORKDIR NAMESPACES FREE_FD NODE HAND_OVER PORTS NUMBER_OF_MOUNTS (FROM TO ro|rw)… COMMAND…
  *
+ * NAMESPACES is how many user namespaces can be made in that of the box; empty where the box has none of its own, since that of the machine is not ours to limit.
+ * Descriptors from FREE_FD on are not the command's.
  * PORTS is empty where the box shares the machine's network. In a network of its own Node runs HAND_OVER (`box-network.ts`) for them, on
  * descriptor 8. It begins before the mounts and has ended before the root changes, since it reads files of the machine.
  *
@@ -17,8 +19,10 @@ export const boxScript = `
 set -eu
 _box_path=\${PATH-}
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
-_box_tmp_bytes=$1 _box_uid=$2 _box_gid=$3 _box_workdir=$4 _box_node=$5 _box_hand_over=$6 _box_ports=$7 _box_mounts=$8
-shift 8
+_box_tmp_bytes=$1 _box_uid=$2 _box_gid=$3 _box_workdir=$4 _box_namespaces=$5 _box_free=$6
+shift 6
+_box_node=$1 _box_hand_over=$2 _box_ports=$3 _box_mounts=$4
+shift 4
 
 # The flag of an interface is a system call that no program of util-linux makes. Each system has one of these two.
 _box_loopback() {
@@ -59,6 +63,13 @@ _box_system() {
   ln -s /tmp dev/shm
   mount -t tmpfs -o "mode=1777,size=$_box_tmp_bytes,nr_inodes=16k,nosuid,nodev" tmp tmp
   mount -t proc -o hidepid=2,nosuid,nodev,noexec proc proc
+  # What these tell is of the whole machine, and no program of a customer needs it.
+  for _box_name in kallsyms key-users keys locks modules; do
+    if [ -e "proc/$_box_name" ]; then echo "/dev/null /sys/proc/$_box_name none bind,ro 0 0"; fi
+  done > hidden
+  if [ -s hidden ]; then mount --all --fstab hidden; fi
+  rm hidden
+  if [ -n "$_box_namespaces" ]; then echo "$_box_namespaces" > proc/sys/user/max_user_namespaces; fi
 }
 
 _box_mount() {
@@ -104,8 +115,23 @@ set +e
   read -r _box_answer <&9
   [ "$_box_answer" = go ] || exit 1
   exec 9>&-
+  while [ "$_box_free" -lt 8 ]; do eval "exec $_box_free>&-"; _box_free=$((_box_free + 1)); done
   unset PWD OLDPWD
   exec "$@"
 ) 2>&8 8>&-
 exit $?
+`;
+
+/**
+ * Run as the account of a box that root has made: puts the command into a user namespace in which no other one can be made. A kernel that keeps accounts from making
+ * namespaces needs nothing of the kind. Arguments: UNSHARE UID COMMAND…
+ */
+export const lastNamespaceScript = `
+_box_unshare=$1 _box_uid=$2
+shift 2
+unset PWD OLDPWD
+if "$_box_unshare" --user "--map-user=$_box_uid" "--map-group=$_box_uid" --keep-caps -- /bin/sh -c 'echo 0 > /proc/sys/user/max_user_namespaces' 2>/dev/null
+then exec "$_box_unshare" --user "--map-user=$_box_uid" "--map-group=$_box_uid" --keep-caps -- /bin/sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; unset PWD OLDPWD; exec "$@"' sh "$@"
+fi
+exec "$@"
 `;

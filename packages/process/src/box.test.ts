@@ -3,7 +3,18 @@
  * @root
  */
 import { once } from 'node:events';
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -78,6 +89,38 @@ describe.each(kinds)('a box by %s', (kind: Kind) => {
       listening: false,
       ports: [25000, 1023],
     });
+  });
+
+  test('has no descriptor that it was not given, whatever its parent was started with', async () => {
+    const file = path.join(folder, `inherited-${kind}`);
+    writeFileSync(file, 'canary');
+    const fd = openSync(file, 'r');
+    const look = 'for fd in /proc/self/fd/*; do [ -f "$fd" ] && echo "$fd"; done; exit 0';
+    const script = `const child = await box({ command: ['/bin/sh', '-c', ${JSON.stringify(look)}] });
+      let text = '';
+      child.process.stdout.on('data', (part) => { text += part; });
+      await new Promise((resolve) => child.process.once('close', resolve));
+      console.log(JSON.stringify({ text, here: fs.readFileSync(21, 'utf8') }));`;
+    const seen = await runAs(kind, `const fs = require('fs'); ${script}`, {}, { 3: fd, 21: fd });
+    closeSync(fd);
+    expect(seen).toEqual({ text: '', here: 'canary' });
+  });
+
+  test('tells nothing of the keys and locks of the machine', async () => {
+    const look = `const fs = require('fs'); console.log(JSON.stringify(['keys', 'key-users', 'locks', 'kallsyms'].map((name) => {
+      try { return fs.readFileSync('/proc/' + name, 'utf8'); } catch { return ''; } })))`;
+    const script = `console.log((await inBox(${JSON.stringify(look)})).text)`;
+    expect(await runAs(kind, script)).toEqual(['', '', '', '']);
+  });
+
+  test('makes no user namespace, in which it would be root of something', async () => {
+    const script = `const command = ['/bin/sh', '-c', 'unshare --user --map-root-user true 2>/dev/null && echo made; id -u'];
+      const child = await box({ command, env: { PATH: '/usr/bin:/bin' }, isLastNamespace: true });
+      let text = '';
+      child.process.stdout.on('data', (part) => { text += part; });
+      await new Promise((resolve) => child.process.once('close', resolve));
+      console.log(JSON.stringify(text));`;
+    expect(await runAs(kind, script)).toBe(`${accountIn(kind)}\n`);
   });
 
   test('a folder is writable or not as told, and so is nothing else', async () => {

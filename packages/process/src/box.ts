@@ -5,7 +5,7 @@ import path from 'node:path';
 import { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BoxListeners, handOverFd, handOverSource, takeListeners } from './box-network';
-import { boxScript } from './box-script';
+import { boxScript, lastNamespaceScript } from './box-script';
 import { sendSignal } from './end-process';
 import type { ChildExit, GuardedChild } from './guarded-child';
 import type { Isolation } from './isolation';
@@ -53,7 +53,11 @@ export interface BoxOptions {
    * ports. When not given, the box shares the machine's network.
    */
   ownNetwork?: { ports: readonly number[] };
-  /** As for `spawn`, eight descriptors at most. A descriptor that the command closes is seen as closed when the command ends. */
+  /**
+   * The command can make no user namespace, in which it would have rights over more of the kernel. As root it then sees files of other accounts as those of `nobody`.
+   */
+  isLastNamespace?: boolean;
+  /** As for `spawn`, eight descriptors at most; the command has no others. A descriptor that the command closes is seen as closed when the command ends. */
   stdio: StdioOptions;
   /** All processes of the box end when this process does, in whatever way. */
   onOrphan: 'SIGKILL';
@@ -156,7 +160,8 @@ function startScript(options: BoxOptions): ChildProcess {
 }
 
 /** setpriv (ends with us) → unshare → the script → [unshare, back to our uid] → prlimit → setpriv (only `rights`) → the command. */
-function commandLineOf({ isolation, account, rights = [], mounts, workdir, limits = {}, ownNetwork, command }: BoxOptions): string[] {
+function commandLineOf(options: BoxOptions): string[] {
+  const { isolation, account, rights = [], mounts, workdir, limits = {}, ownNetwork, isLastNamespace = false, command } = options;
   const isRoot = isolation.kind === 'accounts';
   const user = os.userInfo();
   const [uid, gid] = isRoot ? [account ?? 0, account ?? 0] : [user.uid, user.gid];
@@ -167,12 +172,17 @@ function commandLineOf({ isolation, account, rights = [], mounts, workdir, limit
     ...(ownNetwork === undefined ? [] : ['--net']),
     ...['--mount', '--pid', '--ipc', '--fork', '--kill-child', '--propagation', 'private', '--'],
     ...['/bin/sh', '-c', boxScript, 'drydock-box', String(limits.tmpBytes ?? tmpBytesUsual), String(uid), String(gid), workdir],
+    // Without root the command's own namespace is the only one below the box's.
+    ...[isRoot || !isLastNamespace ? '' : '1', String(givenStdio(options).length)],
     ...[process.execPath, handOverSource, (ownNetwork?.ports ?? []).join(' ')],
     ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],
     // Postgres and others refuse to run as root, and this also takes the last right over the namespaces that show the box.
     ...(isRoot ? [] : [toolPath('unshare'), '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps', '--']),
     ...[toolPath('prlimit'), '--core=0', ...limitOptions(limits, command), '--', toolPath('setpriv')],
     ...(isRoot ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : []),
+    ...(isRoot && isLastNamespace
+      ? ['--', '/bin/sh', '-c', lastNamespaceScript, 'sh', toolPath('unshare'), String(uid), toolPath('setpriv')]
+      : []),
     ...['--no-new-privs', `--bounding-set=${kept}`, `--inh-caps=${kept}`, `--ambient-caps=${kept}`, '--', ...command],
   ];
 }
@@ -208,11 +218,43 @@ function toolPath(name: string): string {
   return file;
 }
 
-function stdioOf({ stdio, ownNetwork }: BoxOptions): StdioOptions {
-  const given = typeof stdio === 'string' ? [stdio, stdio, stdio] : [...stdio];
+type Descriptors = Exclude<StdioOptions, string>;
+
+const givenStdio = ({ stdio }: BoxOptions): Descriptors => (typeof stdio === 'string' ? [stdio, stdio, stdio] : stdio);
+
+function stdioOf(options: BoxOptions): StdioOptions {
+  const given = givenStdio(options);
   if (given.length > stdioMax) throw new BoxError(`a box takes ${stdioMax} descriptors at most`);
   const padding = Array.from({ length: handOverFd - given.length }, (): IOType => 'ignore');
-  return [...given, ...padding, ownNetwork === undefined ? 'ignore' : 'ipc', 'pipe'];
+  const own: Descriptors = [...given, ...padding, options.ownNetwork === undefined ? 'ignore' : 'ipc', 'pipe'];
+  return [...own, ...overInherited(own.length)];
+}
+
+let inherited: readonly number[] | undefined;
+let nothingFd: number | undefined;
+
+/**
+ * What whoever started this process has left open is open in its children too: Node closes those of its own alone, and a shell closes descriptors of one digit alone. Each such
+ * descriptor from `first` on becomes one that leads nowhere.
+ */
+function overInherited(first: number): Descriptors {
+  inherited ??= fs.readdirSync('/proc/self/fd').map(Number).filter(isPassedOn);
+  nothingFd ??= fs.openSync('/dev/null', 'r');
+  const last = Math.max(first - 1, ...inherited);
+  return Array.from({ length: last - first + 1 }, (_, n) => (inherited?.includes(first + n) === true ? nothingFd : 'ignore'));
+}
+
+/** O_CLOEXEC, as Linux shows it in octal. */
+const closedOnExec = 0o2_000_000;
+
+function isPassedOn(fd: number): boolean {
+  try {
+    const flags = /^flags:\s*(\d+)$/m.exec(fs.readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? '';
+    return (Number.parseInt(flags, 8) & closedOnExec) === 0;
+  } catch {
+    // It was that of the listing itself.
+    return false;
+  }
 }
 
 function checkOptions({ isolation, account, rights = [], env, mounts, workdir, command }: BoxOptions): void {

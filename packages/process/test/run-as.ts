@@ -36,8 +36,13 @@ const inBox = async (source, options = {}) => {
 };
 `;
 
-/** Starts a script as the kind's owner; it has `box(options)` and `inBox(source, options)`. */
-export function startAs(kind: Kind, script: string, env: Record<string, string> = {}): ChildProcess {
+/** Starts a script as the kind's owner; it has `box(options)` and `inBox(source, options)`. `inherited`: descriptors that it has besides, by their number there. */
+export function startAs(
+  kind: Kind,
+  script: string,
+  env: Record<string, string> = {},
+  inherited: Readonly<Record<number, number>> = {},
+): ChildProcess {
   const command = [
     process.execPath,
     '-e',
@@ -45,12 +50,14 @@ export function startAs(kind: Kind, script: string, env: Record<string, string> 
   ];
   const asOther = ownerOf(kind) === process.getuid?.() ? [] : ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups', '--'];
   const [program = '', ...args] = [...asOther, ...command];
-  return spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { PATH: process.env['PATH'], ...env } });
+  const last = Math.max(2, ...Object.keys(inherited).map(Number));
+  const more = Array.from({ length: last - 2 }, (_, n) => inherited[n + 3] ?? ('ignore' as const));
+  return spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit', ...more], env: { PATH: process.env['PATH'], ...env } });
 }
 
 /** What the script has printed, as JSON. */
-export async function runAs(kind: Kind, script: string, env: Record<string, string> = {}): Promise<unknown> {
-  const child = startAs(kind, script, env);
+export async function runAs(...[kind, script, env, inherited]: Parameters<typeof startAs>): Promise<unknown> {
+  const child = startAs(kind, script, env, inherited);
   let text = '';
   child.stdout?.on('data', (part: Buffer) => {
     text += part.toString();

@@ -17,6 +17,8 @@ export interface StackOptions {
   faultsDir?: string;
   /** Base of an OTLP/HTTP collector. */
   otlpEndpoint?: string;
+  /** The built tree that is started, such as another release's; this one when missing. */
+  tree?: string;
   /** The Node that runs everything; our own when missing. */
   node?: string;
   /** An existing data folder, for a second start on the same data; it is then kept by `stop`. */
@@ -69,8 +71,9 @@ const startTimeoutMs = 400_000;
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const dataDir = options.dataDir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-stack-'));
   fs.chmodSync(dataDir, 0o711); // as root Postgres runs as nobody and must walk through
-  const supervisor = spawn(options.node ?? process.execPath, ['--enable-source-maps', path.join(root, 'infra/dev/dist/start.js')], {
-    cwd: root,
+  const tree = options.tree ?? root;
+  const supervisor = spawn(options.node ?? process.execPath, ['--enable-source-maps', path.join(tree, 'infra/dev/dist/start.js')], {
+    cwd: tree,
     env: { ...process.env, ...stackEnvironment(options, dataDir) },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });

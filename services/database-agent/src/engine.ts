@@ -1,5 +1,6 @@
 import type { DumpJob, LoadDumpJob, UpgradeStage, VerifyDumpJob } from '@drydock/agent/database/protocol';
 import type { Major } from '@drydock/contracts/databases/major';
+import type { RunningServer } from '@drydock/process/kept-server';
 import type { DatabaseRecord, UpgradeRecord } from './database-folder';
 import type { SnapshotSession } from './held-snapshot';
 import type { JobWork } from './job-child';
@@ -25,13 +26,6 @@ export interface Start {
   account: number;
   tls: TlsMaterial;
   purpose: Purpose;
-}
-
-export interface RunningServer {
-  /** The administrator's. It never leaves the host. */
-  adminUrl: string;
-  exited: Promise<unknown>;
-  stop(): Promise<void>;
 }
 
 export interface Owner {

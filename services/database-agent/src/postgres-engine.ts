@@ -1,3 +1,4 @@
+import { customerSessionBytes } from '@drydock/postgres/server/kept-postgres';
 import { startPostgres } from '@drydock/postgres/server/postgres';
 import { abandonMove } from '@drydock/postgres/upgrade/abandon';
 import { ownObjects } from '@drydock/postgres/upgrade/copy/own-objects';
@@ -11,9 +12,6 @@ import { extensionsOf, requirePostgres } from './postgres-majors';
 import { writeServerFiles } from './server-files';
 import { postgresWire } from './wire';
 
-/** The most private memory of one session, as in the sites' Postgres: a value of a gigabyte costs its statement, not the machine. */
-const sessionBytes = 512 * 2 ** 20;
-
 export const postgresEngine: Engine = {
   wire: postgresWire,
   jobs: postgresJobs,
@@ -26,7 +24,7 @@ export const postgresEngine: Engine = {
       ssl_cert_file: ['server.crt', tls.certificate],
       ssl_key_file: ['server.key', tls.key],
     });
-    return startPostgres({ ...start, major, sessionBytes, settings: instanceSettings(tuning), files });
+    return startPostgres({ ...start, major, sessionBytes: customerSessionBytes, settings: instanceSettings(tuning), files });
   },
   makeOwnDatabase: (adminUrl, { size: _size, ...wanted }) => makeOwnDatabase(adminUrl, { ...wanted, mayMakeRoles: true }),
   readSize,

@@ -51,6 +51,7 @@ export async function openWorld(backend: QueueBackend, caller: Caller, more: Rec
     SITES_DIR: sitesDir,
     SITES_DATABASE_URL: readSharedCluster().adminUrl,
     SITES_DATABASE_SOCKET: undefined,
+    SITES_DATABASE_FOR: 'all_sites',
     SITE_DISK_GB: 20,
     DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: undefined,
   });

@@ -3,21 +3,21 @@ import { mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { createControlServer } from '@drydock/agent/control/control-server';
+import { Accounts, firstAccounts } from '@drydock/agent/host/accounts';
 import { CpuShares } from '@drydock/agent/host/cpu-shares';
-import { Newcomers } from '@drydock/agent/host/newcomers';
 import { Ledger } from '@drydock/agent/jobs/ledger';
 import { siteHostProtocol } from '@drydock/agent/site/protocol';
 import { detectBoxNetwork, detectIsolation } from '@drydock/process/isolation';
 import { tokenKey } from '@drydock/service/access/internal-token';
 import { closeServer, listen } from '@drydock/service/http/http-server';
 import { createLifetime, type Lifetime } from '@drydock/service/process/shutdown';
-import { createLog } from '@drydock/service/telemetry/log';
+import { createLog, type Log } from '@drydock/service/telemetry/log';
 import { OutgoingPolicy } from './apps/outgoing';
 import type { SiteHostConfig } from './config';
 import { PagePlaces } from './content/page-places';
 import { controlRoutes } from './control-routes';
-import { ConnectionBudget } from './database/connection-budget';
 import { SitesCluster } from './database/sites-cluster';
+import { SitesClusters } from './database/sites-clusters';
 import { SlowRemoval } from './releases/slow-removal';
 import { DiskWatch } from './sites/disk-watch';
 import { HostedSites } from './sites/hosted-sites';
@@ -26,23 +26,15 @@ import { HostedSites } from './sites/hosted-sites';
 export async function composeSiteHost(
   config: SiteHostConfig,
   places = new PagePlaces(),
-): Promise<{ lifetime: Lifetime; log: ReturnType<typeof createLog>; url: string }> {
+): Promise<{ lifetime: Lifetime; log: Log; url: string }> {
   const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
   const lifetime = createLifetime(log);
   const sitesDir = path.resolve(config.SITES_DIR);
   await mkdir(sitesDir, { recursive: true, mode: 0o711 });
 
-  const cluster = new SitesCluster(
-    config.SITES_DATABASE_URL,
-    config.SITES_DATABASE_SOCKET ?? null,
-    `site-host ${createHash('sha256').update(sitesDir).digest('hex').slice(0, 16)}`,
-  );
-  lifetime.onClose('sites cluster', () => cluster.close());
-  await cluster.waitForServer();
-  await cluster.endPredecessors();
-  await cluster.closeCommonDatabases();
-  if (await cluster.hasPort())
-    log.warn("the sites' Postgres listens on a port, where applications take its places past their own addresses (listen_addresses)");
+  const accounts = new Accounts(sitesDir, firstAccounts.sites);
+  const clusters = await openClusters({ config, sitesDir, accounts, log });
+  lifetime.onClose('sites clusters', () => clusters.close(), 22_000);
 
   const isolation = await detectIsolation();
   const removal = new SlowRemoval(sitesDir, isolation, log);
@@ -59,22 +51,17 @@ export async function composeSiteHost(
     log.warn({ reason: network.reason }, "applications share this machine's network: they reach its loopback and its private network");
   else log.info('applications have a network of their own');
   const outgoing = new OutgoingPolicy(config.SITES_OUTGOING_ALLOW?.split(',') ?? []);
-  const sessions = await cluster.sessionsForSites();
-  const newcomersMax = Math.ceil(sessions / 4);
-  const newcomers = new Newcomers(newcomersMax);
-  const budget = new ConnectionBudget(sessions - newcomersMax);
   const cpu = new CpuShares({
-    cluster: cluster.place && { ...cluster.place, organisationOf: (role) => sites.organisationOf(role) },
+    clusters: () => clusters.running().flatMap(({ place }) => place ?? []),
+    organisationOf: (role) => sites.organisationOf(role),
     cores: availableParallelism(),
     onError: (error) => log.warn({ err: error }, 'the CPU time of sites could not be sampled'),
   });
   const diskBytes = config.SITE_DISK_GB * 1e9;
   const surroundings = {
     host: config.HOST,
-    cluster,
+    clusters,
     removal,
-    budget,
-    newcomers,
     cpu,
     places,
     diskBytes,
@@ -84,7 +71,7 @@ export async function composeSiteHost(
     isRiskTaken,
     log,
   };
-  const sites = new HostedSites(sitesDir, ledger, surroundings);
+  const sites = new HostedSites(sitesDir, ledger, accounts, surroundings);
   lifetime.onClose('sites', () => sites.close(), 12_000);
   await sites.open();
   cpu.start();
@@ -98,10 +85,34 @@ export async function composeSiteHost(
 
   const key = tokenKey(config.SITE_HOST_SECRET);
   const readerKey = config.SITE_HOST_READER_SECRET === undefined ? undefined : tokenKey(config.SITE_HOST_READER_SECRET);
-  const check = (): Promise<void> => cluster.check();
+  const check = (): Promise<void> => clusters.check();
   const server = createControlServer({ protocol: siteHostProtocol, ...controlRoutes(sites), key, readerKey, log, check });
   const { url } = await listen(server, config.PORT, config.HOST);
   lifetime.onClose('control server', () => closeServer(server));
   log.info({ url }, 'site host is up');
   return { lifetime, log, url };
+}
+
+interface ClustersToOpen {
+  config: SiteHostConfig;
+  sitesDir: string;
+  accounts: Accounts;
+  log: Log;
+}
+
+/** The shared Postgres, where there is one, is waited for; that of an organisation starts with its first site. */
+async function openClusters({ config, sitesDir, accounts, log }: ClustersToOpen): Promise<SitesClusters> {
+  const { SITES_DATABASE_URL: url, SITES_DATABASE_SOCKET: socketFolder = null, SITES_DATABASE_FOR: use } = config;
+  const name = `site-host ${createHash('sha256').update(sitesDir).digest('hex').slice(0, 16)}`;
+  const shared = url === undefined ? null : new SitesCluster(url, socketFolder, name);
+  const isSharedForAll = shared !== null && use === 'all_sites';
+  const clusters = new SitesClusters({ sitesDir, name, shared, isSharedForAll, accounts, log });
+  await shared?.open();
+  if (isSharedForAll)
+    log.warn(
+      "all sites share one Postgres: one that takes its locks, its transaction ids or its queue of NOTIFY takes everybody's (SITES_DATABASE_FOR)",
+    );
+  if (await shared?.hasPort())
+    log.warn("the sites' Postgres listens on a port, where applications take its places past their own addresses (listen_addresses)");
+  return clusters;
 }

@@ -9,8 +9,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { PortAllocator } from '@drydock/agent/host/ports';
 import { createSiteHostClient } from '@drydock/agent/site/client';
+import { defaultMajor } from '@drydock/postgres/server/native-postgres';
+import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
+import { findPostmaster } from '@drydock/postgres/server/postgres-leftover';
 import { runSql } from '@drydock/postgres/testing/run-sql';
-import { proveProcess } from '@drydock/process/process-proof';
+import { isSameProcess, proveProcess } from '@drydock/process/process-proof';
 import { until } from '@drydock/testing/wait';
 import { claim, clearHost, hostConfig, newSiteId, startHost, type TestClient, withPlaces } from '../test/host';
 import { fillVersion, readPage } from '../test/versions';
@@ -116,4 +119,26 @@ test('SIGTERM ends it in order with code 0', async () => {
   child.kill('SIGTERM');
   expect(await exited).toEqual([0, null]);
   await rm(config.SITES_DIR, { recursive: true });
+});
+
+test('killed with -9 the host takes its organisations’ servers along, and the next one serves what they had committed', async () => {
+  const config = { ...(await hostConfig()), SITES_DATABASE_URL: undefined };
+  const faults = await mkdtemp(path.join(os.tmpdir(), 'drydock-faults-'));
+  const siteId = newSiteId();
+  const { child, client } = await spawnHost(config, faults);
+  const site = await client.ensureSite(siteId, { domain: 'a.org', organisation_id: 'org-1' }, claim(1));
+  await fillVersion(site, 1);
+  const folder = settlePostgresFolder(path.join(config.SITES_DIR, 'clusters/org-1'), defaultMajor);
+  const server = findPostmaster(folder.dataDir);
+  if (server === null) throw new Error('no server was found');
+  await runSql(site.database_url, 'update version set v = 2');
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+  await client.close();
+  await until(() => !isSameProcess(server), { what: 'the end of the server' });
+
+  const restarted = await startHost(config);
+  expect(await readPage(site.url)).toBe('file=1 row=2');
+  await clearHost(restarted, [siteId]);
 });

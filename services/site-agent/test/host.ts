@@ -1,13 +1,19 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { type Claim, createSiteHostClient, type SiteHostClient } from '@drydock/agent/site/client';
 import type { ReleaseDescription, SiteDescription } from '@drydock/agent/site/protocol';
+import { defaultMajor } from '@drydock/postgres/server/native-postgres';
+import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
+import { bySocket } from '@drydock/postgres/session/session';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
+import { readIfThere } from '@drydock/process/durable-file';
+import { z } from 'zod';
 import { composeSiteHost } from '../src/compose';
 import type { SiteHostConfig } from '../src/config';
 import type { PagePlaces } from '../src/content/page-places';
+import { socketNumber } from '../src/database/own-cluster';
 import { SiteFolder } from '../src/sites/site-folder';
 import { readSiteOnDisk } from '../src/sites/site-on-disk';
 
@@ -34,6 +40,7 @@ export async function hostConfig(): Promise<SiteHostConfig> {
     SITES_DIR: sitesDir,
     SITES_DATABASE_URL: readSharedCluster().adminUrl,
     SITES_DATABASE_SOCKET: undefined,
+    SITES_DATABASE_FOR: 'all_sites',
     SITE_DISK_GB: 20,
     SITES_OUTGOING_ALLOW: undefined,
     DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: undefined,
@@ -64,12 +71,21 @@ export function withPlaces(client: SiteHostClient, { SITES_DIR: sitesDir, SITES_
     const { filesDir, databaseUrl, uid } = await readSiteOnDisk(sitesDir, siteId, HOST);
     return { files_dir: filesDir, database_url: databaseUrl, owner: uid === null ? null : { uid, gid: uid } };
   };
+  /** Of the server that has this release's database. */
+  const adminUrlOf = async (cluster: string | undefined): Promise<string> => {
+    if (cluster === undefined) return SITES_DATABASE_URL ?? '';
+    const folder = path.join(sitesDir, 'clusters', cluster);
+    const { home } = settlePostgresFolder(folder, defaultMajor);
+    const note = await readIfThere(path.join(home, 'socket.txt'));
+    const { account } = z.object({ account: z.int() }).parse(JSON.parse(await readFile(path.join(folder, 'cluster.json'), 'utf8')));
+    return bySocket(`postgresql://postgres@localhost:${socketNumber(account)}/postgres`, note?.trim() ?? path.join(home, 'socket'));
+  };
   const releasePlaceOf = async (siteId: string, releaseId: string): Promise<Filled> => {
     const folders = (['live', 'sandbox'] as const).map((mode) => new SiteFolder(sitesDir, mode, siteId));
     for (const folder of folders) {
       const [site, release] = [await folder.readRecord(), await folder.readRelease(releaseId)];
       if (site === null || release === null) continue;
-      const url = new URL(SITES_DATABASE_URL);
+      const url = new URL(await adminUrlOf(release.cluster));
       Object.assign(url, { username: site.role, password: site.password, pathname: `/${release.database}` });
       return {
         files_dir: folder.filesDir(releaseId),

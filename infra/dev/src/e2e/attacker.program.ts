@@ -4,8 +4,10 @@ import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { z } from 'zod';
+import { greedyAttacks, greedySetupSchema } from './greedy-attacks';
 
-const setupSchema = z.object({
+const worstSetupSchema = z.object({
+  kind: z.literal('worst'),
   gatewayPort: z.int(),
   /** Two keys of the same organisation. */
   keys: z.tuple([z.string(), z.string()]),
@@ -17,7 +19,9 @@ const setupSchema = z.object({
   /** The path of a workflow's events that does not end soon. */
   events: z.string(),
 });
+const setupSchema = z.discriminatedUnion('kind', [worstSetupSchema, greedySetupSchema]);
 export type AttackerSetup = z.infer<typeof setupSchema>;
+type WorstSetup = z.infer<typeof worstSetupSchema>;
 
 /** What it was answered, and how often. */
 export type Tally = Record<string, number>;
@@ -62,7 +66,7 @@ async function repeat(attack: string, once: () => Promise<string | number>): Pro
 const request = (line: string, token: string, more: string[] = []): string =>
   [`${line} HTTP/1.1`, 'Host: drydock', `Authorization: Bearer ${token}`, ...more, '', ''].join('\r\n');
 
-const attacks: Readonly<Record<string, (setup: AttackerSetup) => void>> = {
+const attacks: Readonly<Record<string, (setup: WorstSetup) => void>> = {
   pages: ({ siteUrls, pages }) => {
     for (const url of siteUrls)
       for (const [name, path] of Object.entries(pages)) {
@@ -102,7 +106,10 @@ process.on('message', (message) => {
     return;
   }
   const setup = setupSchema.parse(message);
-  for (const begin of Object.values(attacks)) begin(setup);
+  if (setup.kind === 'worst') for (const begin of Object.values(attacks)) begin(setup);
+  else
+    for (const [attack, { times, once }] of Object.entries(greedyAttacks))
+      for (let n = 0; n < times; n += 1) void repeat(attack, () => once(setup, n));
 });
 // The test that started this process is gone.
 process.on('disconnect', () => process.exit(0));

@@ -6,13 +6,12 @@
  * @processes
  */
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { isChaos } from '@drydock/testing/scope';
 import type { TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
-import { compare, failuresOf, type Measured, Neighbour, percentile, prepareAttacker } from './noisy-neighbour';
+import { compare, failuresOf, Neighbour, prepareAttacker, reportOf } from './noisy-neighbour';
 import { startStack } from './one-stack';
 import { put, Tenant, type TenantSite } from './tenant';
 
@@ -105,15 +104,3 @@ test('while one organisation does its worst it is refused, and no call of anothe
     await worst.stop();
   }
 });
-
-/** For docs/benchmarks.md. */
-function reportOf(quiet: Measured, attacked: Measured, tally: Record<string, number>): string {
-  const lines = compare(quiet, attacked).map(({ name, quietMs, worstMs, ratio }) => {
-    const [before, during] = [quiet[name]?.ms ?? [], attacked[name]?.ms ?? []];
-    const medians = `${percentile(before, 0.5).toFixed(1)} | ${percentile(during, 0.5).toFixed(1)}`;
-    return `| ${name} | ${before.length} | ${during.length} | ${medians} | ${quietMs.toFixed(1)} | ${worstMs.toFixed(1)} | ${ratio.toFixed(1)} |`;
-  });
-  const machine = `${os.cpus().length} × ${os.cpus()[0]?.model ?? ''}, ${Math.round(os.totalmem() / 2 ** 30)} GB, load ${os.loadavg()[0]?.toFixed(1)}`;
-  const head = '| call | quiet n | attacked n | quiet p50, ms | attacked p50 | quiet p99 | attacked p99 | times |';
-  return `\n${machine}\n${head}\n|---|---|---|---|---|---|---|---|\n${lines.join('\n')}\n${JSON.stringify(tally)}\n`;
-}

@@ -1,10 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestStack } from '@drydock/testing/stack';
 import type { AttackerSetup, Tally } from './attacker.program';
-import { put, sql, type Tenant, type TenantSite } from './tenant';
+import { slowApp } from './greedy-attacks';
+import { put, sql, type Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
 /** The compiled one, from src/ and dist/ alike. */
 const program = path.resolve(__dirname, '../../dist/e2e/attacker.program.js');
@@ -47,7 +49,7 @@ export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfA
   const [shown, restored] = [sites.slice(0, sitesOfAnAttack), sites.slice(sitesOfAnAttack)];
   const backups = await Promise.all(restored.map(async ({ id }) => (await tenant.takeBackup(id)).id));
   const keys: [string, string] = [await tenant.mintKey(['sites.view', 'sites.create']), await tenant.mintKey(['sites.create'])];
-  let child: ChildProcess | undefined;
+  const { begin, tally, stop } = attackerProcess();
   const restores: string[] = [];
   return {
     restores,
@@ -56,14 +58,48 @@ export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfA
         const { location } = await tenant.must('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backups[n] });
         restores.push(location);
       }
-      const setup: AttackerSetup = {
+      begin({
+        kind: 'worst',
         gatewayPort: Number(new URL(stack.demo.base_url).port),
         keys,
         siteUrls: shown.map(({ url }) => url),
         databaseUrls: restored.map(({ databaseUrl }) => databaseUrl),
         pages: Object.fromEntries(Object.entries(pages).map(([name, page]) => [name, page.path])),
         events: `${restores[0]}/events`,
-      };
+      });
+    },
+    tally,
+    stop,
+  };
+}
+
+/** The organisation that takes what all share. Its managed database and its sites, one of them with an application, are made ready; `others` is the managed database that it calls. */
+export async function prepareTaker(tenant: Tenant, others: TenantDatabase): Promise<Omit<Attacker, 'restores'>> {
+  const names = ['slow', 'locks', 'ids', 'gone'];
+  const [slow, ...sites] = await Promise.all(names.map((name) => tenant.makeSite(`taker-${name}.example.com`)));
+  if (slow === undefined) throw new Error('no site was made');
+  put(slow, 'app.js', slowApp);
+  const own = await tenant.makeDatabase('taker', '16');
+  const { begin, tally, stop } = attackerProcess();
+  return {
+    start: async () =>
+      begin({
+        kind: 'greedy',
+        appUrls: [slow.url],
+        databaseUrls: sites.map(({ databaseUrl }) => databaseUrl),
+        ownDatabaseUrl: own.url,
+        othersAddress: { host: others.host, port: others.port },
+      }),
+    tally,
+    stop,
+  };
+}
+
+/** A process of its own, so that its work is not the work of the program that measures the others. */
+function attackerProcess(): { begin(setup: AttackerSetup): void } & Pick<Attacker, 'tally' | 'stop'> {
+  let child: ChildProcess | undefined;
+  return {
+    begin: (setup) => {
       child = fork(program, { stdio: 'inherit' });
       child.send(setup);
     },
@@ -106,20 +142,32 @@ export class Neighbour {
   private readonly tenant: Tenant;
   private readonly site: TenantSite;
   private readonly backupSites: TenantSite[];
+  private readonly calls: Readonly<Record<string, () => Promise<{ ms: number; problem: string }>>>;
 
-  private constructor(tenant: Tenant, site: TenantSite, backupSites: TenantSite[]) {
+  private constructor(tenant: Tenant, site: TenantSite, backupSites: TenantSite[], database: TenantDatabase | undefined) {
     this.tenant = tenant;
     this.site = site;
     this.backupSites = backupSites;
+    this.calls = {
+      'list sites': () => this.ask('GET', '/v1/sites', 200),
+      'read a site': () => this.ask('GET', `/v1/sites/${site.id}`, 200),
+      'list keys': () => this.ask('GET', '/v1/api-keys?limit=10', 200),
+      'mint a key': () => this.ask('POST', '/v1/api-keys', 201, { name: 'one more', scopes: ['sites.view'] }),
+      'view a file': () => this.view('', 'open as usual'),
+      'view a page with a query': () => this.view('stock.html', '5050 in stock'),
+      "log in to the site's database": () => logIn(() => sql(site.databaseUrl, 'SELECT 1')),
+      ...(database === undefined ? {} : { 'log in to a managed database': () => logIn(() => database.query('SELECT 1')) }),
+    };
   }
 
-  static async prepare(tenant: Tenant, backupSiteCount: number): Promise<Neighbour> {
+  /** With a `database` that is managed it also logs in there. */
+  static async prepare(tenant: Tenant, backupSiteCount: number, database?: TenantDatabase): Promise<Neighbour> {
     const names = ['shop', ...Array.from({ length: backupSiteCount }, (_, n) => `quiet-${n}`)];
     const [site, ...backupSites] = await Promise.all(names.map((name) => tenant.makeSite(`${name}.example.org`)));
     if (site === undefined) throw new Error('no site was made');
     put(site, 'index.html', 'open as usual');
     put(site, 'stock.html', '<?sql select sum(n) from generate_series(1, 100) n ?> in stock');
-    return new Neighbour(tenant, site, backupSites);
+    return new Neighbour(tenant, site, backupSites, database);
   }
 
   /** Makes every call again and again until `isEnough` says so after a round, and beside them backups one after the other. */
@@ -136,15 +184,6 @@ export class Neighbour {
     await backups;
     return measured;
   }
-
-  private readonly calls: Record<string, () => Promise<{ ms: number; problem: string }>> = {
-    'list sites': () => this.ask('GET', '/v1/sites', 200),
-    'read a site': () => this.ask('GET', `/v1/sites/${this.site.id}`, 200),
-    'list keys': () => this.ask('GET', '/v1/api-keys?limit=10', 200),
-    'mint a key': () => this.ask('POST', '/v1/api-keys', 201, { name: 'one more', scopes: ['sites.view'] }),
-    'view a file': () => this.view('', 'open as usual'),
-    'view a page with a query': () => this.view('stock.html', '5050 in stock'),
-  };
 
   private async ask(method: string, route: string, expected: number, body?: unknown): Promise<{ ms: number; problem: string }> {
     const { status, text, ms } = await this.tenant.call(method, route, body);
@@ -174,6 +213,12 @@ export class Neighbour {
       }
     }
   }
+}
+
+async function logIn(work: () => Promise<unknown>): Promise<{ ms: number; problem: string }> {
+  const startedMs = performance.now();
+  await work();
+  return { ms: performance.now() - startedMs, problem: '' };
 }
 
 const roundPauseMs = 50;
@@ -212,3 +257,15 @@ export const compare = (quiet: Measured, attacked: Measured): Comparison[] =>
     const [quietMs, worstMs] = [percentile(ms, 0.99), percentile(attacked[name]?.ms ?? [], 0.99)];
     return { name, quietMs, worstMs, ratio: worstMs / quietMs };
   });
+
+/** For docs/benchmarks.md. */
+export function reportOf(quiet: Measured, attacked: Measured, tally: Tally): string {
+  const lines = compare(quiet, attacked).map(({ name, quietMs, worstMs, ratio }) => {
+    const [before, during] = [quiet[name]?.ms ?? [], attacked[name]?.ms ?? []];
+    const medians = `${percentile(before, 0.5).toFixed(1)} | ${percentile(during, 0.5).toFixed(1)}`;
+    return `| ${name} | ${before.length} | ${during.length} | ${medians} | ${quietMs.toFixed(1)} | ${worstMs.toFixed(1)} | ${ratio.toFixed(1)} |`;
+  });
+  const machine = `${os.cpus().length} × ${os.cpus()[0]?.model ?? ''}, ${Math.round(os.totalmem() / 2 ** 30)} GB, load ${os.loadavg()[0]?.toFixed(1)}`;
+  const head = '| call | quiet n | attacked n | quiet p50, ms | attacked p50 | quiet p99 | attacked p99 | times |';
+  return `\n${machine}\n${head}\n|---|---|---|---|---|---|---|---|\n${lines.join('\n')}\n${JSON.stringify(tally)}\n`;
+}

@@ -17,7 +17,11 @@ export interface Reply {
 /** A managed database, as its owner has it. */
 export interface TenantDatabase {
   id: string;
+  host: string;
+  port: number;
   username: string;
+  /** The owner's. It takes TLS only. */
+  url: string;
   /** A session of the owner's. */
   connect(): Promise<pg.Client>;
   /** One statement, or several, as psql sends them, once the database is available. */
@@ -135,7 +139,9 @@ export class Tenant {
         await client.end();
       }
     };
-    return { id, username: (await available()).username, connect, query };
+    const { host, port, username, database_name: name } = await available();
+    const url = `postgresql://${username}:${encodeURIComponent(password)}@${host}:${port}/${name}`;
+    return { id, host, port, username, url, connect, query };
   }
 
   async mintKey(scopes: string[]): Promise<string> {

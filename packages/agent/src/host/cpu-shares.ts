@@ -36,23 +36,29 @@ export function niceOf(share: number): number {
   return Math.round(niceMin + (niceMax - niceMin) * Math.min(1, share / fullShare));
 }
 
+interface Postmaster {
+  pid: number | null;
+  startedTicks: string;
+  samplesUntilSearch: number;
+}
+
 interface Root {
   organisation: string;
   kind: WorkKind;
   cpuMs: number | null;
 }
 
-/** The Postgres that all sites of a host have in common: which session is whose is told by its role. */
-export interface SharedCluster {
+/** Where a Postgres of sites can be found on this machine. */
+export interface SitesServer {
   socketFolder: string;
   port: number;
-  /** The organisation whose site has this role; null for an unknown one. */
-  organisationOf: (role: string) => string | null;
 }
 
 export interface CpuSharesOptions {
-  /** Where the sites' Postgres can be found on this machine; null where it is elsewhere. */
-  cluster: SharedCluster | null;
+  /** Those that run now. Which session is whose is told by its role: sites of several organisations may share one. */
+  clusters: () => readonly SitesServer[];
+  /** The organisation whose site has this role; null for an unknown one. */
+  organisationOf: (role: string) => string | null;
   cores: number;
   onError: (error: unknown) => void;
   /** Reads what processes use, and sets their priorities. This machine's when missing. */
@@ -65,9 +71,8 @@ export class CpuShares {
   private readonly options: CpuSharesOptions;
   /** By pid: first processes of boxes, which end before their number is given to another. */
   private readonly boxes = new Map<number, Root>();
-  private postmaster: { pid: number; startedTicks: string } | null = null;
-  /** While it is not found it is not looked for each time. */
-  private samplesUntilSearch = 0;
+  /** The server at each socket's folder. One that is not found is not looked for each time. */
+  private readonly postmasters = new Map<string, Postmaster>();
   /** By pid and start: sessions of the sites' Postgres. */
   private sessions = new Map<string, Root>();
   /** What each box consisted of at the last sample, by the pid of its first process. */
@@ -140,7 +145,7 @@ export class CpuShares {
   /** Adds up what every organisation has used since the last sample, and sets the priority of each of its processes. */
   async sample(): Promise<void> {
     const processes = await this.thread.read();
-    const rootOf = this.findRoots(processes);
+    const rootOf = this.findRoots(processes, this.options.clusters());
     const used = new Map<Root, number>();
     const found = [...processes.values()].flatMap((use) => {
       const root = rootOf(use.pid);
@@ -174,8 +179,8 @@ export class CpuShares {
   }
 
   /** Tells for each process what it works for, or null. */
-  private findRoots(processes: ReadonlyMap<number, ProcessUse>): (pid: number) => Root | null {
-    const sessions = this.findSessions(processes);
+  private findRoots(processes: ReadonlyMap<number, ProcessUse>, clusters: readonly SitesServer[]): (pid: number) => Root | null {
+    const sessions = this.findSessions(processes, clusters);
     const known = new Map<number, Root | null>([...this.boxes, ...sessions]);
     const rootOf = (pid: number): Root | null => {
       const before = known.get(pid);
@@ -190,33 +195,34 @@ export class CpuShares {
   }
 
   /** Sessions are told by the name that Postgres gives to its own children: `postgres: ROLE DATABASE …`. Others' processes may call themselves so; they are no children of it. */
-  private findSessions(processes: ReadonlyMap<number, ProcessUse>): Map<number, Root> {
+  private findSessions(processes: ReadonlyMap<number, ProcessUse>, clusters: readonly SitesServer[]): Map<number, Root> {
     const found = new Map<number, Root>();
-    const { cluster } = this.options;
-    if (cluster === null) return found;
-    const postmaster = this.currentPostmaster(cluster, processes);
+    const postmasters = new Set(clusters.map((cluster) => this.currentPostmaster(cluster, processes)));
     const kept = new Map<string, Root>();
     for (const { pid, parent, startedTicks } of processes.values()) {
-      if (parent !== postmaster) continue;
+      if (!postmasters.has(parent)) continue;
       const key = `${pid} ${startedTicks}`;
-      const root = this.sessions.get(key) ?? readSession(pid, cluster.organisationOf);
+      const root = this.sessions.get(key) ?? readSession(pid, this.options.organisationOf);
       if (root === null) continue;
       kept.set(key, root);
       found.set(pid, root);
     }
     this.sessions = kept;
+    const folders = new Set(clusters.map(({ socketFolder }) => socketFolder));
+    for (const folder of this.postmasters.keys()) if (!folders.has(folder)) this.postmasters.delete(folder);
     return found;
   }
 
-  private currentPostmaster(cluster: SharedCluster, processes: ReadonlyMap<number, ProcessUse>): number | null {
-    const known = this.postmaster;
-    if (known !== null && processes.get(known.pid)?.startedTicks === known.startedTicks) return known.pid;
-    this.postmaster = null;
-    if (this.samplesUntilSearch-- > 0) return null;
-    this.samplesUntilSearch = samplesBetweenSearches;
+  private currentPostmaster(cluster: SitesServer, processes: ReadonlyMap<number, ProcessUse>): number | null {
+    const known = this.postmasters.get(cluster.socketFolder) ?? { pid: null, startedTicks: '', samplesUntilSearch: 0 };
+    this.postmasters.set(cluster.socketFolder, known);
+    if (known.pid !== null && processes.get(known.pid)?.startedTicks === known.startedTicks) return known.pid;
+    known.pid = null;
+    if (known.samplesUntilSearch-- > 0) return null;
+    known.samplesUntilSearch = samplesBetweenSearches;
     const pid = findPostmaster(cluster, processes);
     const found = pid === null ? undefined : processes.get(pid);
-    if (found !== undefined) this.postmaster = { pid: found.pid, startedTicks: found.startedTicks };
+    if (found !== undefined) [known.pid, known.startedTicks] = [found.pid, found.startedTicks];
     return pid;
   }
 }
@@ -230,7 +236,7 @@ function readSession(pid: number, organisationOf: (role: string) => string | nul
 /**
  * The server's own process. It writes its pid beside its socket: as it is in its own pid namespace, where it runs in a box. There the process is found by that number and its port.
  */
-function findPostmaster(cluster: { socketFolder: string; port: number }, processes: ReadonlyMap<number, ProcessUse>): number | null {
+function findPostmaster(cluster: SitesServer, processes: ReadonlyMap<number, ProcessUse>): number | null {
   const own = Number(readText(path.join(cluster.socketFolder, `.s.PGSQL.${cluster.port}.lock`)).split('\n')[0]);
   if (!Number.isInteger(own) || own < 1) return null;
   if (isServer(own, own)) return own;

@@ -140,6 +140,7 @@ async function spawnApp({
     mounts: [{ from: filesDir, to: '/site', writable: true }],
     workdir: '/site',
     limits,
+    isLastNamespace: true,
     stdio,
     onOrphan: 'SIGKILL',
     ...(network !== null && { ownNetwork: { ports: network.ports } }),

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { writeStartup } from '@drydock/agent/host/startup-packet';
 import { runSql } from '@drydock/postgres/testing/run-sql';
+import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
@@ -126,7 +127,7 @@ test('a statement ends soon after its client has gone, however long it would tak
   const role = new URL(site.database_url).username;
   const sleeping = async (): Promise<number> => {
     const sql = "select 1 from pg_stat_activity where usename = $1 and wait_event = 'PgSleep'";
-    return (await runSql(host.config.SITES_DATABASE_URL, sql, [role])).length;
+    return (await runSql(readSharedCluster().adminUrl, sql, [role])).length;
   };
   await until(async () => (await sleeping()) === clients.length);
   for (const client of clients) client.connection.stream.destroy();

@@ -3,9 +3,8 @@ import { DatabaseAddress, type Verdict } from '@drydock/agent/host/database-addr
 import { Newcomers } from '@drydock/agent/host/newcomers';
 import { type FirstPacket, readFirstPacket, writeFatal, writeStartup } from '@drydock/agent/host/startup-packet';
 import { type Gate, GateError } from '../serving/gate';
-import type { ConnectionBudget } from './connection-budget';
 import { EndpointSession } from './endpoint-session';
-import type { SitesAddress } from './sites-cluster';
+import type { SitesCluster } from './sites-cluster';
 
 /** The name by which customers know their database, whichever release is current. */
 export const endpointDatabase = 'site';
@@ -17,23 +16,22 @@ type Startup = Extract<FirstPacket, { kind: 'startup' }> & { rest: Buffer };
 type Cancel = Extract<FirstPacket, { kind: 'cancel' }>;
 type Greeting = Startup | Cancel;
 
+/** A release's database, and where it is. */
+export interface PlacedDatabase {
+  readonly database: string;
+  readonly cluster: SitesCluster;
+}
+
 export interface EndpointOptions {
   gate: Gate;
   siteId: string;
   role: string;
-  /** That of all sites of the cluster. */
-  budget: ConnectionBudget;
-  /** Sessions of all sites of the cluster that Postgres has not let in yet, by site. */
-  newcomers: Newcomers;
-  /** Ends the backend of this number, if it is this site's in that database. */
-  endBackend: (pid: number, database: string) => Promise<void>;
-  cluster: SitesAddress;
-  /** The database of the current release, asked at the moment a session goes through; null while there is none. */
-  currentDatabase: () => string | null;
+  /** That of the current release, asked at the moment a session goes through; null while there is none. */
+  current: () => PlacedDatabase | null;
   /** Whether the database is so large that nobody may write to it any more. */
   isDiskFull: () => boolean;
-  /** Whether this is the database of a release that is being served: its pages and its application ask for it by its own name. */
-  isServed: (database: string) => boolean;
+  /** Those of the releases that are being served: pages and applications ask for them by their own names. */
+  served: () => Iterable<PlacedDatabase>;
 }
 
 /**
@@ -87,8 +85,8 @@ export class DatabaseEndpoint {
       client.end(refusal);
       return;
     }
-    const asked = startup.parameters.get('database') ?? '';
-    if (this.options.isServed(asked)) {
+    const asked = this.findServed(startup.parameters.get('database') ?? '');
+    if (asked !== null) {
       this.join(client, startup, asked, settle);
       return;
     }
@@ -100,10 +98,15 @@ export class DatabaseEndpoint {
       client.end(writeFatal('57P03', error instanceof GateError ? `the site is being restored (${error.message})` : 'not available'));
       return;
     }
-    const database = this.options.currentDatabase();
+    const current = this.options.current();
     if (client.destroyed) return;
-    if (database === null) client.end(writeFatal('57P03', 'the site has no database yet'));
-    else this.join(client, startup, database, settle);
+    if (current === null) client.end(writeFatal('57P03', 'the site has no database yet'));
+    else this.join(client, startup, current, settle);
+  }
+
+  private findServed(name: string): PlacedDatabase | null {
+    for (const served of this.options.served()) if (served.database === name) return served;
+    return null;
   }
 
   private refusalOf({ parameters }: Startup): Buffer | null {
@@ -112,18 +115,19 @@ export class DatabaseEndpoint {
     if (this.options.isDiskFull()) return writeFatal('53100', 'the site has used up its disk space');
     if (parameters.has('replication')) return writeFatal('28000', 'replication is not offered here');
     const database = parameters.get('database') ?? user;
-    if (database === endpointDatabase || this.options.isServed(database)) return null;
+    if (database === endpointDatabase || this.findServed(database) !== null) return null;
     return writeFatal('3D000', `the database is called "${endpointDatabase}" here`);
   }
 
-  private join(client: Socket, { protocol, parameters, rest }: Startup, database: string, settle: () => void): void {
+  private join(client: Socket, { protocol, parameters, rest }: Startup, { database, cluster }: PlacedDatabase, settle: () => void): void {
+    const { siteId, role } = this.options;
     // Before anything is awaited: a switch from now on must find this session.
     const session = new EndpointSession(client, {
-      cluster: this.options.cluster,
-      newcomers: [this.newcomers, this.options.newcomers],
-      siteId: this.options.siteId,
-      takePlace: (end) => this.options.budget.take(this.options.siteId, end),
-      endBackend: (pid) => this.options.endBackend(pid, database),
+      cluster,
+      newcomers: [this.newcomers, cluster.newcomers],
+      siteId,
+      takePlace: (end) => cluster.budget.take(siteId, end),
+      endBackend: (pid) => cluster.endSessionsOf(role, database, [pid]),
       onAuthenticated: settle,
     });
     this.sessions.add(session);
@@ -135,11 +139,12 @@ export class DatabaseEndpoint {
 
   /** Postgres would end a statement of any site for its number and key, so that somebody could try keys: only sessions of this site can be named. */
   private forwardCancel(client: Socket, { pid, packet }: Cancel): void {
-    if (![...this.sessions].some((session) => session.pid === pid)) {
+    const session = [...this.sessions].find((each) => each.pid === pid);
+    if (session === undefined) {
       client.destroy();
       return;
     }
-    const upstream = connect(this.options.cluster);
+    const upstream = connect(session.address);
     const end = (): void => {
       client.destroy();
       upstream.destroy();

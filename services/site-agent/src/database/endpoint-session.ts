@@ -3,7 +3,7 @@ import type { Newcomers } from '@drydock/agent/host/newcomers';
 import { writeFatal } from '@drydock/agent/host/startup-packet';
 import { scaled } from '@drydock/process/time-out-scale';
 import { SessionStart } from './session-start';
-import type { SitesAddress } from './sites-cluster';
+import type { SitesAddress, SitesCluster } from './sites-cluster';
 
 /** How long a client may take to prove itself. */
 const authenticationMs = 3_000;
@@ -13,7 +13,7 @@ const graceMs = 1_000;
 const lastWordsMs = 10_000;
 
 export interface EndpointSessionOptions {
-  cluster: SitesAddress;
+  cluster: SitesCluster;
   /** The site's own newcomers by their addresses, and those of all sites by site. */
   newcomers: [ofSite: Newcomers, ofCluster: Newcomers];
   siteId: string;
@@ -32,7 +32,7 @@ export class EndpointSession {
   private readonly options: EndpointSessionOptions;
   private readonly upstream = new Socket();
   private readonly beginning = new SessionStart();
-  private readonly late: NodeJS.Timeout;
+  private late: NodeJS.Timeout | undefined;
   private readonly leaveNewcomers: () => void;
   private giveBack: (() => void) | null = null;
   private ending: NodeJS.Timeout | undefined;
@@ -43,7 +43,6 @@ export class EndpointSession {
     const end = (): void => this.end();
     const [ofSite, ofCluster] = options.newcomers;
     const leaves = [ofSite.add(client.remoteAddress ?? '', end), ofCluster.add(options.siteId, end)];
-    this.late = setTimeout(end, scaled(authenticationMs));
     this.leaveNewcomers = () => {
       clearTimeout(this.late);
       for (const leave of leaves) leave();
@@ -53,7 +52,6 @@ export class EndpointSession {
   /** `onOver` is called when there is no backend any more. */
   start(startup: Buffer, onOver: () => void): void {
     const { client, upstream } = this;
-    upstream.setNoDelay(true).connect(this.options.cluster);
     upstream.on('error', () => undefined);
     upstream.once('close', () => {
       this.leaveNewcomers();
@@ -64,9 +62,27 @@ export class EndpointSession {
       onOver();
     });
     client.once('close', () => this.leave());
+    this.options.cluster.wake().then(
+      () => this.connect(startup),
+      () => {
+        client.end(writeFatal('57P03', 'the database does not start'));
+        upstream.destroy();
+      },
+    );
+  }
+
+  private connect(startup: Buffer): void {
+    const { client, upstream } = this;
+    if (this.ending !== undefined || upstream.destroyed) return;
+    this.late = setTimeout(() => this.end(), scaled(authenticationMs));
+    upstream.setNoDelay(true).connect(this.address);
     upstream.write(startup);
     client.pipe(upstream);
     upstream.on('data', this.passOn);
+  }
+
+  get address(): SitesAddress {
+    return this.options.cluster.address;
   }
 
   /** The process id of the backend. Null until the backend has sent it. */

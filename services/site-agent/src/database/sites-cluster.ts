@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Newcomers } from '@drydock/agent/host/newcomers';
 import { loginUrl, setRolePassword } from '@drydock/postgres/load/transfer-roles';
 import { ScramClient } from '@drydock/postgres/session/scram-client';
 import { bySocket, sessionStartupOptions } from '@drydock/postgres/session/session';
@@ -9,6 +10,7 @@ import { classifyDatabaseError } from '@drydock/service/database/database-error'
 import pg from 'pg';
 import { z } from 'zod';
 import { TransferAccess } from '../releases/transfer-access';
+import { ConnectionBudget } from './connection-budget';
 
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
@@ -26,27 +28,36 @@ const duplicateCode = '42710';
 const recoveryMs = 60_000;
 const lookMs = 2_000;
 
+/** Every database that is not the server's own, and every login of a site. */
+const contentSql = `select from pg_database where not datistemplate and datname <> 'postgres' union all select from pg_roles where rolname ~ '^site_' limit 1`;
+const othersSql = `select from pg_stat_activity where backend_type = 'client backend' and application_name <> $1 limit 1`;
+
 /** As `net.connect` takes it. */
 export type SitesAddress = { path: string } | { host: string; port: number };
 
 /**
- * The cluster of the sites' databases, by its superuser, whose URL only this process has. It works in the database `postgres` and enters no site's database:
+ * A cluster with databases of sites, by its superuser, whose URL only this process has. It works in the database `postgres` and enters no site's database:
  * what reads and fills those are the roles of `transfer`.
  */
 export class SitesCluster {
   readonly transfer: TransferAccess;
+  /** Resolves when the server runs. Everything but {@link isUnused} asks for that itself; whoever opens a session otherwise asks first. */
+  readonly wake: () => Promise<void>;
   private readonly admin: pg.Pool;
   private readonly url: URL;
-  private readonly socketFolder: string | null;
+  /** Folder of the socket by which everything reaches it; null where that goes by its port. */
+  readonly socketFolder: string | null;
   private readonly name: string;
+  private places: { budget: ConnectionBudget; newcomers: Newcomers } | null = null;
 
   /**
    * `name` is the host's own and the same at every start. With `socketFolder` everything goes by the socket there, whatever host the URL names: the port of a server that is
    * down could be anybody's. Null: by the port.
    */
-  constructor(adminUrl: string, socketFolder: string | null, name: string) {
+  constructor(adminUrl: string, socketFolder: string | null, name: string, wake = (): Promise<void> => Promise.resolve()) {
     this.name = name;
     this.socketFolder = socketFolder;
+    this.wake = wake;
     const url = socketFolder === null ? adminUrl : bySocket(adminUrl, socketFolder);
     this.url = new URL(url);
     this.admin = new pg.Pool({
@@ -59,7 +70,53 @@ export class SitesCluster {
     });
     // An idle connection that breaks is replaced at the next use.
     this.admin.on('error', () => undefined);
-    this.transfer = new TransferAccess(this.admin, url, name);
+    this.transfer = new TransferAccess(() => this.connect(), url, name);
+  }
+
+  /** To be called once, before any site uses it: ends what an earlier process of this host has left in it, and counts its places. */
+  async open(): Promise<void> {
+    await this.waitForServer();
+    await this.endPredecessors();
+    await this.closeCommonDatabases();
+    const sessions = await this.sessionsForSites();
+    const newcomersMax = Math.ceil(sessions / 4);
+    this.places = { budget: new ConnectionBudget(sessions - newcomersMax), newcomers: new Newcomers(newcomersMax) };
+  }
+
+  /** The sessions of all its sites. */
+  get budget(): ConnectionBudget {
+    return this.opened.budget;
+  }
+
+  /** Sessions of all its sites that Postgres has not let in yet, by site. */
+  get newcomers(): Newcomers {
+    return this.opened.newcomers;
+  }
+
+  private get opened(): { budget: ConnectionBudget; newcomers: Newcomers } {
+    if (this.places === null) throw new Error('the cluster has not been opened');
+    return this.places;
+  }
+
+  private async connect(): Promise<pg.PoolClient> {
+    await this.wake();
+    return this.admin.connect();
+  }
+
+  private async query(sql: string, values?: unknown[]): Promise<pg.QueryResult> {
+    await this.wake();
+    return this.admin.query(sql, values);
+  }
+
+  /** Whether nobody but this host has a session, or is about to. */
+  async isUnused(): Promise<boolean> {
+    if (this.transfer.isLoading) return false;
+    return (await this.admin.query(othersSql, [this.name])).rowCount === 0;
+  }
+
+  /** Whether no site has a database or a role in it. */
+  async isEmpty(): Promise<boolean> {
+    return (await this.query(contentSql)).rowCount === 0;
   }
 
   /** Where the server can be found on this machine; null where it is elsewhere. */
@@ -78,7 +135,7 @@ export class SitesCluster {
     const endsAtMs = performance.now() + recoveryMs;
     for (;;) {
       try {
-        await this.admin.query('select 1');
+        await this.query('select 1');
         return;
       } catch (error) {
         const isRefused = error instanceof pg.DatabaseError && error.code?.startsWith('28');
@@ -92,24 +149,24 @@ export class SitesCluster {
    * Ends what an earlier process of this host has left running: Postgres goes on with CREATE DATABASE though its client was killed, and the
    * database would appear after the clearing up.
    */
-  async endPredecessors(): Promise<void> {
+  private async endPredecessors(): Promise<void> {
     const sql =
       'select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid() and usename = current_user';
-    await this.admin.query(sql, [this.name]);
+    await this.query(sql, [this.name]);
     await this.transfer.sweep();
   }
 
   /** A site's role may enter its own databases only, so nobody may enter the common ones by default. */
-  async closeCommonDatabases(): Promise<void> {
+  private async closeCommonDatabases(): Promise<void> {
     // Two hosts that start at once would meet in the catalogue's rows ("tuple concurrently updated").
     const revokes = ['postgres', 'template1'].map((name) => `revoke connect, temporary on database ${quoteName(name)} from public`);
-    await this.admin.query(`begin; select pg_advisory_xact_lock(7033905); ${revokes.join('; ')}; commit`);
+    await this.query(`begin; select pg_advisory_xact_lock(7033905); ${revokes.join('; ')}; commit`);
   }
 
   /** Makes the login role, or gives it this password again after an interrupted attempt. */
   async ensureRole(role: string, password: string): Promise<void> {
     const options = 'login nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 25';
-    const admin = await this.admin.connect();
+    const admin = await this.connect();
     try {
       await setRolePassword(admin, { verb: 'create', role, options, password }).catch(async (error: unknown) => {
         if (!(error instanceof pg.DatabaseError) || error.code !== duplicateCode) throw error;
@@ -122,47 +179,45 @@ export class SitesCluster {
   }
 
   async dropRole(role: string): Promise<void> {
-    await this.admin.query(`drop role if exists ${quoteName(role)}`);
+    await this.query(`drop role if exists ${quoteName(role)}`);
   }
 
   /** An empty database owned by the role; nobody else may connect. */
   async createDatabase(name: string, owner: string): Promise<void> {
-    await this.admin.query(`create database ${quoteName(name)} owner ${quoteName(owner)} template template0 encoding 'UTF8'`);
-    await this.admin.query(`revoke connect, temporary on database ${quoteName(name)} from public`);
+    await this.query(`create database ${quoteName(name)} owner ${quoteName(owner)} template template0 encoding 'UTF8'`);
+    await this.query(`revoke connect, temporary on database ${quoteName(name)} from public`);
   }
 
   /** Ends whoever is in it. No error when it is gone already. */
   async dropDatabase(name: string): Promise<void> {
-    await this.admin.query(`drop database if exists ${quoteName(name)} with (force)`);
+    await this.query(`drop database if exists ${quoteName(name)} with (force)`);
     await this.transfer.forget(name);
   }
 
   /** Ends every session in a database; a customer's client then reconnects through the site's endpoint. */
   async endSessions(database: string): Promise<void> {
-    await this.admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()', [
-      database,
-    ]);
+    await this.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()', [database]);
   }
 
   /** Ends these sessions, if they are the role's own in that database. */
   async endSessionsOf(role: string, database: string, pids: number[]): Promise<void> {
     const sql = 'select pg_terminate_backend(pid) from pg_stat_activity where pid = any($1) and usename = $2 and datname = $3';
-    await this.admin.query(sql, [pids, role, database]);
+    await this.query(sql, [pids, role, database]);
   }
 
   /** Ends all sessions of the role in its database. What dumps and fills it has roles of its own and goes on. */
   async endAllSessionsOf(role: string, database: string): Promise<void> {
-    await this.admin.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1 and datname = $2', [role, database]);
+    await this.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1 and datname = $2', [role, database]);
   }
 
   async listDatabases(owner: string): Promise<string[]> {
     const sql = 'select datname from pg_database where pg_get_userbyid(datdba) = $1';
-    return nameSchema.parse((await this.admin.query(sql, [owner])).rows).map((row) => row.datname);
+    return nameSchema.parse((await this.query(sql, [owner])).rows).map((row) => row.datname);
   }
 
   /** What a database takes on disk, and whether {@link keepReadOnly} is in force for its role. Null when it has gone. */
   async look(role: string, database: string): Promise<{ bytes: number; isReadOnly: boolean } | null> {
-    const { rows } = await this.admin.query(lookSql, [role, database, [`${readOnlyMark}=on`, 'default_transaction_read_only=on']]);
+    const { rows } = await this.query(lookSql, [role, database, [`${readOnlyMark}=on`, 'default_transaction_read_only=on']]);
     return z.array(z.object({ bytes: z.number(), isReadOnly: z.boolean() })).parse(rows)[0] ?? null;
   }
 
@@ -174,7 +229,7 @@ export class SitesCluster {
     const alter = `alter role ${quoteName(role)} in database ${quoteName(database)}`;
     const names = ['default_transaction_read_only', readOnlyMark];
     const changes = names.map((name) => (isOn ? `${alter} set ${name} = on` : `${alter} reset ${name}`));
-    await this.admin.query(`begin; ${changes.join('; ')}; commit`);
+    await this.query(`begin; ${changes.join('; ')}; commit`);
   }
 
   /** Straight to a database as a site's role, past the site's endpoint: for this process, since no box shows the socket. */
@@ -185,7 +240,7 @@ export class SitesCluster {
   /** Whether the cluster has a port: applications reach that too, take its places, and take the port itself while the server is down. */
   async hasPort(): Promise<boolean> {
     if (this.socketFolder === null) return true;
-    const { rowCount } = await this.admin.query("select where current_setting('listen_addresses') = ''");
+    const { rowCount } = await this.query("select where current_setting('listen_addresses') = ''");
     if (rowCount === 1) return false;
     // In a container it may listen to itself.
     const socket = connect({ host: this.url.hostname, port: Number(this.url.port || 5432), timeout: lookMs });
@@ -199,14 +254,14 @@ export class SitesCluster {
   }
 
   /** How many sessions all sites together may have: some are kept for this host, for what restores and backs up, and for its superuser. */
-  async sessionsForSites(): Promise<number> {
-    const { rows } = await this.admin.query("select current_setting('max_connections')::int as max");
+  private async sessionsForSites(): Promise<number> {
+    const { rows } = await this.query("select current_setting('max_connections')::int as max");
     const [{ max }] = z.tuple([z.object({ max: z.int() })]).parse(rows);
     return Math.max(10, max - keptSessions);
   }
 
   async check(): Promise<void> {
-    await this.admin.query('select 1');
+    await this.query('select 1');
   }
 
   async close(): Promise<void> {

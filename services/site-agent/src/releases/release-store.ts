@@ -3,29 +3,31 @@ import { chmod, chown, mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { syncFolder } from '@drydock/process/durable-file';
 import type { SitesCluster } from '../database/sites-cluster';
-import type { SiteFolder, SiteRecord } from '../sites/site-folder';
+import type { SitesClusters } from '../database/sites-clusters';
+import type { ReleaseRecord, SiteFolder, SiteRecord } from '../sites/site-folder';
 import type { SlowRemoval } from './slow-removal';
 
 /** A release that is being filled: no release yet, and nothing at all once it was discarded or the host has died. */
 export interface UnfinishedRelease {
   filesDir: string;
   database: string;
+  cluster: SitesCluster;
   /** Makes it a release, by one rename. What is in it must be on disk. */
   publish(): Promise<void>;
   discard(): Promise<void>;
 }
 
-/** A site's releases on disk and in the cluster: each is a folder and the one database that its release.json names. */
+/** A site's releases on disk and in its clusters: each is a folder and the one database that its release.json names. */
 export class ReleaseStore {
   private readonly folder: SiteFolder;
-  private readonly cluster: SitesCluster;
+  private readonly clusters: SitesClusters;
   private readonly removal: SlowRemoval;
   /** Folders and databases of releases that are being filled. */
   private readonly unfinished = new Map<string, string>();
 
-  constructor(folder: SiteFolder, cluster: SitesCluster, removal: SlowRemoval) {
+  constructor(folder: SiteFolder, clusters: SitesClusters, removal: SlowRemoval) {
     this.folder = folder;
-    this.cluster = cluster;
+    this.clusters = clusters;
     this.removal = removal;
   }
 
@@ -38,11 +40,15 @@ export class ReleaseStore {
   /** Makes folder and database of what is to be a release. Its folder appears by one rename, last of all, so that what a crash leaves is no release. */
   async prepare(record: SiteRecord, releaseId: string): Promise<UnfinishedRelease> {
     const database = `${record.role}_${randomBytes(6).toString('hex')}`;
+    const clusterName = this.clusters.nameForNew(record);
+    const cluster = await this.clusters.of(clusterName);
+    // The site may never have had a database in this cluster.
+    await cluster.ensureRole(record.role, record.password);
     const beside = `${this.folder.releaseDir(releaseId)}.next-${randomBytes(6).toString('hex')}`;
     this.unfinished.set(beside, database);
     try {
-      await this.cluster.createDatabase(database, record.role);
-      return await this.prepareFolder(record, releaseId, { beside, database });
+      await cluster.createDatabase(database, record.role);
+      return await this.prepareFolder(record, { release_id: releaseId, database, cluster: clusterName }, { beside, cluster });
     } catch (error) {
       this.unfinished.delete(beside);
       throw error;
@@ -51,9 +57,10 @@ export class ReleaseStore {
 
   private async prepareFolder(
     record: SiteRecord,
-    releaseId: string,
-    { beside, database }: { beside: string; database: string },
+    release: ReleaseRecord,
+    { beside, cluster }: { beside: string; cluster: SitesCluster },
   ): Promise<UnfinishedRelease> {
+    const { database } = release;
     const filesDir = path.join(beside, 'files');
     await mkdir(filesDir, { recursive: true });
     // The release itself stays ours, so that no customer can plant a pointer in it.
@@ -61,21 +68,18 @@ export class ReleaseStore {
     if (record.uid !== null) await chown(filesDir, record.uid, record.uid);
     await closeToOthers(beside, record.uid);
     const publish = async (): Promise<void> => {
-      await writeFile(path.join(beside, 'release.json'), `${JSON.stringify({ release_id: releaseId, database })}\n`, {
-        mode: 0o600,
-        flush: true,
-      });
+      await writeFile(path.join(beside, 'release.json'), `${JSON.stringify(release)}\n`, { mode: 0o600, flush: true });
       await syncFolder(beside);
-      await rename(beside, this.folder.releaseDir(releaseId));
+      await rename(beside, this.folder.releaseDir(release.release_id));
       await syncFolder(this.folder.releasesDir);
       this.unfinished.delete(beside);
     };
     const discard = async (): Promise<void> => {
       await this.removal.moveAside(beside);
-      await this.cluster.dropDatabase(database);
+      await cluster.dropDatabase(database);
       this.unfinished.delete(beside);
     };
-    return { filesDir, database, publish, discard };
+    return { filesDir, database, cluster, publish, discard };
   }
 
   /** Moves the folder aside, and then drops the database, which no release names any more: a crash in between leaves no release without its own. */
@@ -92,13 +96,24 @@ export class ReleaseStore {
     await this.dropOrphans(record);
   }
 
+  /** Every database of the site, and its role. */
+  async dropAll(record: SiteRecord): Promise<void> {
+    for (const cluster of await this.clusters.allOf(record)) {
+      for (const database of await cluster.listDatabases(record.role)) await cluster.dropDatabase(database);
+      await cluster.dropRole(record.role);
+    }
+    await this.clusters.removeIfEmpty(record);
+  }
+
   private async dropOrphans(record: SiteRecord): Promise<void> {
     const releases = await Promise.all((await this.folder.listReleases()).map((releaseId) => this.folder.readRelease(releaseId)));
     // One that does not say which database is its own may own any of them.
     if (releases.includes(null)) return;
     const named = new Set([...releases.map((release) => release?.database), ...this.unfinished.values()]);
-    const orphans = (await this.cluster.listDatabases(record.role)).filter((database) => !named.has(database));
-    for (const database of orphans) await this.cluster.dropDatabase(database);
+    for (const cluster of await this.clusters.allOf(record)) {
+      const orphans = (await cluster.listDatabases(record.role)).filter((database) => !named.has(database));
+      for (const database of orphans) await cluster.dropDatabase(database);
+    }
   }
 }
 

@@ -1,12 +1,15 @@
 import { realpath } from 'node:fs/promises';
 import type { AppRunner } from '../apps/app-runner';
 import type { Content } from '../content/content';
+import type { SitesCluster } from '../database/sites-cluster';
 
 const retireMs = 10_000;
 
 export interface ReleaseOptions {
   releaseId: string;
   database: string;
+  /** Where the database is. */
+  cluster: SitesCluster;
   filesDir: string;
   openApp(filesDir: string): AppRunner;
   openContent(filesDir: string): Content;
@@ -19,15 +22,17 @@ export interface ReleaseOptions {
 export class Release {
   readonly releaseId: string;
   readonly database: string;
+  readonly cluster: SitesCluster;
   readonly filesDir: string;
   readonly app: AppRunner;
   readonly content: Content;
   private inFlight = 0;
   private readonly onIdle: (() => void)[] = [];
 
-  private constructor({ releaseId, database, filesDir, openApp, openContent }: ReleaseOptions) {
+  private constructor({ releaseId, database, cluster, filesDir, openApp, openContent }: ReleaseOptions) {
     this.releaseId = releaseId;
     this.database = database;
+    this.cluster = cluster;
     this.filesDir = filesDir;
     this.app = openApp(filesDir);
     this.content = openContent(filesDir);

@@ -5,6 +5,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { runSql } from '@drydock/postgres/testing/run-sql';
+import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
@@ -161,5 +162,5 @@ test('staging again starts from empty, and a removed release is gone at once', a
   await expect(host.client.readRelease(siteId, 'third')).rejects.toMatchObject({ code: 'unknown_release' });
   const { pathname } = new URL(again.database_url);
   const left = 'select datname from pg_database where datname = $1';
-  expect(await runSql(host.config.SITES_DATABASE_URL, left, [pathname.slice(1)])).toEqual([]);
+  expect(await runSql(readSharedCluster().adminUrl, left, [pathname.slice(1)])).toEqual([]);
 });

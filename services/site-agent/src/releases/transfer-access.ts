@@ -20,7 +20,7 @@ export interface LoaderAccess {
  * knows. Their passwords are in this process only; a host that starts again makes new ones.
  */
 export class TransferAccess {
-  private readonly pool: pg.Pool;
+  private readonly connect: () => Promise<pg.PoolClient>;
   private readonly serverUrl: string;
   private readonly tag: string;
   private readonly readers = new Map<string, Promise<TransferLogin>>();
@@ -28,9 +28,9 @@ export class TransferAccess {
   /** By database: those that may still be there. */
   private readonly roles = new Map<string, Set<string>>();
 
-  /** `tag` is the host's own and the same at every start. */
-  constructor(pool: pg.Pool, serverUrl: string, tag: string) {
-    this.pool = pool;
+  /** `connect` gives a superuser's session. `tag` is the host's own and the same at every start. */
+  constructor(connect: () => Promise<pg.PoolClient>, serverUrl: string, tag: string) {
+    this.connect = connect;
     this.serverUrl = serverUrl;
     this.tag = tag;
   }
@@ -52,6 +52,11 @@ export class TransferAccess {
   async openLoader(database: string, owner: string): Promise<LoaderAccess> {
     const login = await this.remember(this.loaders, database, (admin) => makeLoader({ admin, database, owner, tag: this.tag }));
     return { url: loginUrl(this.serverUrl, login, database), role: owner };
+  }
+
+  /** Whether a load is under way, which may not have a session all the time. */
+  get isLoading(): boolean {
+    return this.loaders.size > 0;
   }
 
   /** Ends the load's sessions too. */
@@ -92,7 +97,7 @@ export class TransferAccess {
   }
 
   private async withAdmin<T>(work: (admin: pg.PoolClient) => Promise<T>): Promise<T> {
-    const admin = await this.pool.connect();
+    const admin = await this.connect();
     try {
       return await work(admin);
     } finally {

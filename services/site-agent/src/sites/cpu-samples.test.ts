@@ -20,7 +20,8 @@ class Machine {
   private readonly nices = new Map<number, number>();
   private nowMs = 0;
   readonly shares = new CpuShares({
-    cluster: null,
+    clusters: () => [],
+    organisationOf: () => null,
     cores,
     now: () => this.nowMs,
     onError: (error) => {

@@ -5,41 +5,27 @@
  * @processes
  * @root long
  */
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import os from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { niceOf } from '@drydock/agent/host/cpu-shares';
-import { type PostgresServer, startPostgres } from '@drydock/postgres/server/postgres';
 import { readNice, readProcessUse } from '@drydock/process/priority';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
-let folder: string;
-let cluster: PostgresServer;
 let host: TestHost;
 /** Two sites of an organisation that wants all of the machine, and one of another. */
 const ids = { greedy: newSiteId(), sister: newSiteId(), other: newSiteId() };
 let sites: Record<keyof typeof ids, FilledSite>;
 
 beforeAll(async () => {
-  folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-cpu-'));
-  chmodSync(folder, 0o711);
-  cluster = await startPostgres({ folder, isEphemeral: true, account: 290_903, isSocketOnly: true });
-  const config = {
-    ...(await hostConfig()),
-    SITES_DATABASE_URL: cluster.adminUrl,
-    SITES_DATABASE_SOCKET: cluster.socketFolder ?? undefined,
-  };
-  host = await startHost(config);
+  host = await startHost({ ...(await hostConfig()), SITES_DATABASE_URL: undefined });
   const make = (name: keyof typeof ids, organisation_id: string) =>
     host.client.ensureSite(ids[name], { domain: `${name}.example.org`, organisation_id }, claim(1));
   sites = { greedy: await make('greedy', 'org-1'), sister: await make('sister', 'org-1'), other: await make('other', 'org-2') };
 });
 afterAll(async () => {
   await clearHost(host, Object.values(ids));
-  await cluster.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** Works without an end when it is asked for /burn, in a process of its own session as well, and ends that at /stop. */

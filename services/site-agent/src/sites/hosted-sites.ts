@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Change } from '@drydock/agent/control/control-protocol';
-import { Accounts, firstAccounts } from '@drydock/agent/host/accounts';
+import type { Accounts } from '@drydock/agent/host/accounts';
 import { PortAllocator } from '@drydock/agent/host/ports';
 import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
 import { admitFence } from '@drydock/agent/jobs/fence';
@@ -18,6 +19,8 @@ import { siteJobKinds } from './site-jobs';
 
 /** While something else holds its port, or its database cannot be reached. */
 const reopenMs = 5_000;
+/** How long a start waits for the sites that are there. */
+const openMs = 15_000;
 const modes: readonly Mode[] = ['live', 'sandbox'];
 
 /** All sites of this host. Every change of one site goes through here: one after the other, its fence admitted, a line in the ledger. */
@@ -34,17 +37,17 @@ export class HostedSites {
   private readonly unreadable = new Set<string>();
   private isClosing = false;
 
-  constructor(sitesDir: string, ledger: Ledger, around: Omit<SiteSurroundings, 'inTurn'>) {
+  constructor(sitesDir: string, ledger: Ledger, accounts: Accounts, around: Omit<SiteSurroundings, 'inTurn'>) {
     this.sitesDir = sitesDir;
     this.changes = new Changes(ledger);
     this.around = { ...around, inTurn: (siteId, work) => this.changes.inTurn(siteId, work) };
     this.jobs = new Jobs({ folder: sitesDir, kinds: siteJobKinds((siteId) => this.read(siteId)), log: around.log });
     this.ports = new PortAllocator(around.host);
-    this.accounts = new Accounts(sitesDir, firstAccounts.sites);
+    this.accounts = accounts;
     this.destroyed = new DestroyedFences(sitesDir);
   }
 
-  /** Serves every site that is on disk. One that cannot be opened is logged and does not keep the others from it. */
+  /** Serves every site that is on disk. One that cannot be opened, or whose database takes long to start, does not keep the others from it. */
   async open(): Promise<void> {
     const folders: SiteFolder[] = [];
     for (const mode of modes) {
@@ -55,7 +58,12 @@ export class HostedSites {
     // A folder without a record was never given out as a site.
     const known = found.flatMap(({ folder, record }) => (record === null ? [] : [{ folder, record }]));
     for (const { record } of known) for (const port of [record.http_port, record.database_port]) this.ports.reserve(port);
-    await Promise.all(known.map(({ folder, record }) => this.openKnown(new Site(folder, record, this.around))));
+    const opening = known.map(({ folder, record }) => {
+      const site = new Site(folder, record, this.around);
+      this.sites.set(record.site_id, site);
+      return this.openInTurn(site);
+    });
+    await Promise.race([Promise.all(opening), sleep(openMs, undefined, { ref: false })]);
     await this.jobs.open();
   }
 
@@ -131,22 +139,17 @@ export class HostedSites {
     }
   }
 
-  private async openKnown(site: Site): Promise<void> {
+  private openInTurn(site: Site): Promise<void> {
     const { site_id: siteId } = site.record;
-    this.sites.set(siteId, site);
-    try {
-      await site.open();
-    } catch (error) {
-      this.around.log.error({ err: error, site_id: siteId }, 'a site could not be opened; it is tried again');
-      setTimeout(() => this.reopen(site), reopenMs).unref();
-    }
-  }
-
-  private reopen(site: Site): void {
-    const { site_id: siteId } = site.record;
-    // Its turn may come after it was destroyed, or when all is being closed.
-    void this.changes.inTurn(siteId, async () => {
-      if (!this.isClosing && this.sites.get(siteId) === site) await this.openKnown(site);
+    return this.changes.inTurn(siteId, async () => {
+      // Its turn may come after it was destroyed, or when all is being closed.
+      if (this.isClosing || this.sites.get(siteId) !== site) return;
+      try {
+        await site.open();
+      } catch (error) {
+        this.around.log.error({ err: error, site_id: siteId }, 'a site could not be opened; it is tried again');
+        setTimeout(() => void this.openInTurn(site), reopenMs).unref();
+      }
     });
   }
 

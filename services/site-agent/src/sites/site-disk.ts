@@ -8,7 +8,6 @@ import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child'
 import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';
 import type { DatabaseEndpoint } from '../database/database-endpoint';
-import type { SitesCluster } from '../database/sites-cluster';
 import type { Release } from '../releases/release';
 import { asOwner } from './site-box';
 
@@ -26,7 +25,6 @@ export interface SiteDiskSettings {
   /** The site's account; null: our own. */
   uid: number | null;
   role: string;
-  cluster: SitesCluster;
   endpoint: DatabaseEndpoint;
   cpu: CpuShares;
   /** The child that counts. */
@@ -79,8 +77,8 @@ export class SiteDisk {
     if (this.areFilesFull) await app.end();
   }
 
-  private async checkDatabase({ database }: Release): Promise<void> {
-    const { endpoint, cluster, role } = this.settings;
+  private async checkDatabase({ database, cluster }: Release): Promise<void> {
+    const { endpoint, role } = this.settings;
     const { sessionsBegun } = endpoint;
     if (!endpoint.isInUse && this.sessions === sessionsBegun) return;
     const found = await cluster.look(role, database);

@@ -21,11 +21,13 @@ const siteRecordSchema = z.strictObject({
   uid: z.int().nullable(),
   /** Whose share of the machine it uses. Sites of earlier versions have none until the next backup tells. */
   organisation_id: z.string().optional(),
+  /** The cluster for its new databases. Settled with the first of them, and kept when the organisation is another: the site's role is in it. */
+  cluster: z.string().optional(),
 });
 export type SiteRecord = z.infer<typeof siteRecordSchema>;
 
-/** release.json: the database that belongs to the files beside it. */
-const releaseRecordSchema = z.strictObject({ release_id: z.string(), database: z.string() });
+/** release.json: the database that belongs to the files beside it, and its cluster; left out: the one that all sites share. */
+const releaseRecordSchema = z.strictObject({ release_id: z.string(), database: z.string(), cluster: z.string().optional() });
 export type ReleaseRecord = z.infer<typeof releaseRecordSchema>;
 
 /** app.json: what must go on counting when the host starts again. */

@@ -12,6 +12,7 @@ import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { exportTar } from '@drydock/archive/read/export-tar';
 import { runSql } from '@drydock/postgres/testing/run-sql';
+import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { isChaos } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { archiveKey, packSite, stageSite, type TestArchive } from '../../test/archives';
@@ -113,7 +114,7 @@ test('a release is packed, staged beside the live one by the site’s account, a
   expect(owner === null ? null : { uid, gid }).toEqual(owner);
   const logins = `select r.rolname from pg_roles r join pg_auth_members m on m.member = r.oid join pg_roles o on o.oid = m.roleid
     where r.rolname like 'ld\\_%' and r.rolcanlogin and o.rolname = $1`;
-  expect(await runSql(host.config.SITES_DATABASE_URL, logins, [new URL(site.database_url).username])).toEqual([]);
+  expect(await runSql(readSharedCluster().adminUrl, logins, [new URL(site.database_url).username])).toEqual([]);
   const move = { releaseId: 'copy', expectedRelease: 'initial' };
   await host.client.switchRelease(siteId, move, claim(nextFence()));
   await host.client.thawSite(siteId, claim(nextFence()));

@@ -47,7 +47,7 @@ export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, A
       run: (context) => {
         const site = siteOf(context.thingId);
         const setup: ProgramSetup = { work: 'count_rows', spec: context.spec, database: { url: site.currentUrl() } };
-        return runIn(site, { setup, files: null, result: countRowsResultSchema }, context);
+        return runIn(site, { setup, files: null, postgres: null, result: countRowsResultSchema }, context);
       },
     }),
   };
@@ -56,22 +56,24 @@ export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, A
 async function pack(site: Site, context: JobContext<PackSpec>): Promise<z.infer<typeof packResultSchema>> {
   const { spec } = context;
   await site.learnOrganisation(spec.origin.organisation_id);
-  const { filesDir, url } = await site.openForReading(spec.release_id);
-  const { isolation, postgres } = site;
+  const { filesDir, url, postgres } = await site.openForReading(spec.release_id);
+  const { isolation } = site;
   const database = { url: databaseUrlIn(isolation, url, postgres) };
   const releasesDir = await realpath(path.join(filesDir, '../..'));
   const setup: ProgramSetup = { work: 'pack', spec, files_dir: filesPathIn(isolation, filesDir), releases_dir: releasesDir, database };
-  return runIn(site, { setup, files: { dir: filesDir, writable: false }, result: packResultSchema }, context);
+  return runIn(site, { setup, files: { dir: filesDir, writable: false }, postgres, result: packResultSchema }, context);
 }
 
 async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infer<typeof stageResultSchema>> {
   const { spec } = context;
   const release = await site.prepareRelease(spec.release_id);
   try {
-    const { isolation, postgres } = site;
+    const { isolation } = site;
+    const { postgres } = release;
     const database = { ...release.loader, url: databaseUrlIn(isolation, release.loader.url, postgres) };
     const setup: ProgramSetup = { work: 'stage', spec, files_dir: filesPathIn(isolation, release.filesDir), database };
-    const result = await runIn(site, { setup, files: { dir: release.filesDir, writable: true }, result: stageResultSchema }, context);
+    const files = { dir: release.filesDir, writable: true };
+    const result = await runIn(site, { setup, files, postgres, result: stageResultSchema }, context);
     context.signal.throwIfAborted();
     if (result.lost.count > 0)
       site.log.warn(
@@ -89,14 +91,15 @@ async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infe
 interface SiteWork<Result> {
   setup: ProgramSetup;
   files: { dir: string; writable: boolean } | null;
+  /** Folder of the socket of Postgres that it is shown. */
+  postgres: string | null;
   result: z.ZodType<Result>;
 }
 
-function runIn<Result>(site: Site, { setup, files, result }: SiteWork<Result>, context: JobContext<unknown>): Promise<Result> {
+function runIn<Result>(site: Site, { setup, files, postgres, result }: SiteWork<Result>, context: JobContext<unknown>): Promise<Result> {
   const { channel, signal, progress } = context;
   const { isolation } = site;
   const { uid } = site.record;
-  const postgres = files === null ? null : site.postgres;
   return runChildJob({
     start: async (stdio) => {
       const child = await startSiteProgram({ isolation, uid, program, files, postgres }, stdio);

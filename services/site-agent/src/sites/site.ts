@@ -2,7 +2,6 @@ import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { CpuShares, WorkKind } from '@drydock/agent/host/cpu-shares';
 import { listenStubbornly } from '@drydock/agent/host/listen-stubbornly';
-import type { Newcomers } from '@drydock/agent/host/newcomers';
 import {
   type AppDescription,
   type FreezeAnswer,
@@ -23,9 +22,8 @@ import type { OutgoingPolicy } from '../apps/outgoing';
 import { SiteApp } from '../apps/site-app';
 import { Content } from '../content/content';
 import type { PagePlaces } from '../content/page-places';
-import type { ConnectionBudget } from '../database/connection-budget';
-import { DatabaseEndpoint } from '../database/database-endpoint';
-import type { SitesCluster } from '../database/sites-cluster';
+import { DatabaseEndpoint, type PlacedDatabase } from '../database/database-endpoint';
+import type { SitesClusters } from '../database/sites-clusters';
 import { Release } from '../releases/release';
 import { closeToOthers, ReleaseStore } from '../releases/release-store';
 import type { SlowRemoval } from '../releases/slow-removal';
@@ -44,10 +42,8 @@ const portLimitMs = 10_000;
 
 export interface SiteSurroundings {
   host: string;
-  cluster: SitesCluster;
+  clusters: SitesClusters;
   removal: SlowRemoval;
-  budget: ConnectionBudget;
-  newcomers: Newcomers;
   cpu: CpuShares;
   /** What pages take of this host, by organisation. */
   places: PagePlaces;
@@ -71,6 +67,8 @@ export interface PreparedRelease {
   filesDir: string;
   /** Acts as the site's role, in this database, until the release is published or discarded. */
   loader: LoaderAccess;
+  /** Folder of the socket by which jobs reach the database; null where they go by a port. */
+  postgres: string | null;
   publish(): Promise<void>;
   discard(): Promise<void>;
 }
@@ -94,22 +92,17 @@ export class Site {
     this.folder = folder;
     this.settings = record;
     this.around = { ...around, log: around.log.child({ site_id: record.site_id }) };
-    this.releases = new ReleaseStore(folder, around.cluster, around.removal);
+    this.releases = new ReleaseStore(folder, around.clusters, around.removal);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
     const isDiskFull = (): boolean => this.disk.areFilesFull;
     this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.around.log });
-    const { cluster, budget, newcomers } = around;
     this.endpoint = new DatabaseEndpoint({
       gate: this.gate,
       siteId: record.site_id,
       role: record.role,
-      budget,
-      newcomers,
-      endBackend: (pid, database) => cluster.endSessionsOf(record.role, database, [pid]),
-      cluster: cluster.address,
-      currentDatabase: () => this.current?.database ?? null,
+      current: () => this.current,
       isDiskFull: () => this.disk.isDatabaseClosed,
-      isServed: (database) => [...this.served].some((release) => release.database === database),
+      served: () => this.served,
     });
     const network =
       around.network.kind === 'machine'
@@ -169,11 +162,10 @@ export class Site {
 
   /** Makes what a crash may have kept from being made: role, first release, pointer. */
   async complete(): Promise<void> {
-    await this.around.cluster.ensureRole(this.record.role, this.record.password);
     await closeToOthers(this.folder.root, this.record.uid);
-    if (this.current !== null) return;
+    if (this.current !== null) return this.current.cluster.ensureRole(this.record.role, this.record.password);
     await this.releases.remove(this.record, firstReleaseId);
-    await this.releases.create(this.record, firstReleaseId);
+    await this.releases.create(await this.settleCluster(), firstReleaseId);
     await this.point(firstReleaseId);
     this.current = await this.openRelease(firstReleaseId);
   }
@@ -201,7 +193,7 @@ export class Site {
   async stageRelease(releaseId: string): Promise<ReleaseDescription> {
     this.requireNotCurrent(releaseId);
     await this.releases.remove(this.record, releaseId);
-    await this.releases.create(this.record, releaseId);
+    await this.releases.create(await this.settleCluster(), releaseId);
     return this.describeRelease(releaseId);
   }
 
@@ -213,15 +205,10 @@ export class Site {
     return this.around.isolation;
   }
 
-  /** Folder of the socket by which jobs reach the cluster; null where they go by its port. */
-  get postgres(): string | null {
-    return this.around.cluster.place?.socketFolder ?? null;
-  }
-
-  /** Where a job reads a release. */
-  async openForReading(releaseId: string): Promise<{ filesDir: string; url: string }> {
-    const { database } = await this.requireRelease(releaseId);
-    return { filesDir: this.folder.filesDir(releaseId), url: await this.around.cluster.transfer.readerUrl(database) };
+  /** Where a job reads a release. `postgres` as in {@link PreparedRelease}. */
+  async openForReading(releaseId: string): Promise<{ filesDir: string; url: string; postgres: string | null }> {
+    const { database, cluster } = await this.requireRelease(releaseId);
+    return { filesDir: this.folder.filesDir(releaseId), url: await cluster.transfer.readerUrl(database), postgres: cluster.socketFolder };
   }
 
   /** The current release's database, as the site's own role, by the site's address: what asks is in a box. */
@@ -236,9 +223,9 @@ export class Site {
     const release = await inTurn(async () => {
       this.requireNotCurrent(releaseId);
       await this.releases.remove(this.record, releaseId);
-      return this.releases.prepare(this.record, releaseId);
+      return this.releases.prepare(await this.settleCluster(), releaseId);
     });
-    const { transfer } = this.around.cluster;
+    const { transfer, socketFolder } = release.cluster;
     const loader = await transfer.openLoader(release.database, this.record.role).catch(async (error: unknown) => {
       await release.discard();
       throw error;
@@ -246,6 +233,7 @@ export class Site {
     return {
       filesDir: release.filesDir,
       loader,
+      postgres: socketFolder,
       publish: async () => {
         await transfer.dropLoader(release.database);
         await inTurn(() => release.publish());
@@ -295,7 +283,7 @@ export class Site {
     const [kept, left] = hasMoved ? [next, old] : [old, next];
     this.current = kept;
     if (hasMoved) this.endpoint.endSessions();
-    await this.around.cluster.endSessions(left.database);
+    await left.cluster.endSessions(left.database);
     this.retire(left);
     if (failure !== null) throw failure.error;
   }
@@ -311,7 +299,7 @@ export class Site {
     if (this.current === null)
       return { http_status: null, app_generation: null, sql_ok: false, sql_answered: true, detail: 'the site has no release yet' };
     const url = `http://${this.around.host}:${this.record.http_port}${requestPath}`;
-    return probeSite({ url, headers: this.web.probeHeaders, databaseUrl: this.directUrl(this.current.database) });
+    return probeSite({ url, headers: this.web.probeHeaders, databaseUrl: await this.directUrl(this.current) });
   }
 
   describeApp(): Promise<AppDescription> {
@@ -325,10 +313,8 @@ export class Site {
   /** Databases and role first, the folder last: interrupted anywhere, the site is still known and can be destroyed again. */
   async destroy(): Promise<void> {
     await this.close();
-    const { cluster, removal } = this.around;
-    for (const database of await cluster.listDatabases(this.record.role)) await cluster.dropDatabase(database);
-    await cluster.dropRole(this.record.role);
-    await removal.moveAside(this.folder.root);
+    await this.releases.dropAll(this.record);
+    await this.around.removal.moveAside(this.folder.root);
   }
 
   async close(): Promise<void> {
@@ -343,8 +329,17 @@ export class Site {
     faultpoint('site_host.switch.after_rename');
   }
 
-  private directUrl(database: string): string {
-    return this.around.cluster.directUrl(this.record.role, this.record.password, database);
+  /** Where new databases of the site go is settled with the first of them: its role will be there. */
+  private async settleCluster(): Promise<SiteRecord> {
+    const cluster = this.settings.cluster ?? this.around.clusters.nameFor(this.organisation);
+    if (cluster !== this.settings.cluster) await this.folder.writeRecord({ ...this.settings, cluster });
+    this.settings = { ...this.settings, cluster };
+    return this.settings;
+  }
+
+  private async directUrl({ cluster, database }: Release): Promise<string> {
+    await cluster.wake();
+    return cluster.directUrl(this.record.role, this.record.password, database);
   }
 
   /** Through the site's own address, where its connections are counted. */
@@ -361,21 +356,22 @@ export class Site {
   }
 
   private async openRelease(releaseId: string): Promise<Release> {
-    const { database } = await this.requireRelease(releaseId);
+    const { database, cluster } = await this.requireRelease(releaseId);
     const url = this.endpointUrl(database);
     const release = await Release.open({
       releaseId,
       database,
+      cluster,
       filesDir: this.folder.filesDir(releaseId),
       openApp: (filesDir) => this.app.openRunner(filesDir, this.appUrl(database)),
-      openContent: (filesDir) => this.openContent(filesDir, url, database),
+      openContent: (filesDir) => this.openContent(filesDir, url, { database, cluster }),
     });
     this.served.add(release);
     return release;
   }
 
-  private openContent(filesDir: string, databaseUrl: string, database: string): Content {
-    const { isolation, log, cluster, places } = this.around;
+  private openContent(filesDir: string, databaseUrl: string, { database, cluster }: PlacedDatabase): Content {
+    const { isolation, log, places } = this.around;
     const { uid, role } = this.record;
     const organisation = (): string => this.organisation;
     const endSessions = (pids: number[]): Promise<void> => cluster.endSessionsOf(role, database, pids);
@@ -383,10 +379,10 @@ export class Site {
     return new Content({ isolation, filesDir, uid, databaseUrl, log, places, organisation, endSessions, onStart });
   }
 
-  private async requireRelease(releaseId: string): Promise<{ database: string }> {
+  private async requireRelease(releaseId: string): Promise<PlacedDatabase> {
     const release = await this.folder.readRelease(releaseId);
     if (release === null) throw new SiteHostError('unknown_release', `there is no release ${releaseId}`);
-    return release;
+    return { database: release.database, cluster: await this.around.clusters.of(release.cluster) };
   }
 
   private requireNotCurrent(releaseId: string): void {

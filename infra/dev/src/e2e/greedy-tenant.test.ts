@@ -1,0 +1,45 @@
+/**
+ * One organisation takes all that tenants share, for a minute: docs/security.md has each attack by itself.
+ *
+ * @tier chaos
+ * @processes
+ */
+import { isChaos } from '@drydock/testing/scope';
+import { startStack, type TestStack } from '@drydock/testing/stack';
+import { compare, failuresOf, Neighbour, prepareTaker, reportOf } from './noisy-neighbour';
+import { Tenant } from './tenant';
+
+jest.setTimeout(900_000);
+const measuredMs = isChaos ? 60_000 : 20_000;
+/** By then it goes on without: an older version never answers. */
+const giveUpMs = 400_000;
+
+let stack: TestStack;
+beforeAll(async () => {
+  stack = await startStack({ environment: { DRYDOCK_DEMO: 'sites' } });
+});
+afterAll(() => stack?.stop());
+
+test('while one organisation takes ports, places, locks, ids and memory, no page, login or call of another one fails or takes three times as long', async () => {
+  const [taker, victim] = [new Tenant(stack, stack.demo.live_key), new Tenant(stack, stack.demo.other_org_key)];
+  const database = await victim.makeDatabase('kept', '16');
+  const neighbour = await Neighbour.prepare(victim, 10, database);
+  const { start, tally, stop } = await prepareTaker(taker, database);
+  const measure = () => {
+    const startedMs = performance.now();
+    return neighbour.measure((rounds) => {
+      const ms = performance.now() - startedMs;
+      return ms > giveUpMs || (rounds >= 10 && ms >= measuredMs);
+    }, 20);
+  };
+  try {
+    const quiet = await measure();
+    await start();
+    const attacked = await measure();
+    process.stdout.write(reportOf(quiet, attacked, await tally()));
+    expect(failuresOf(attacked)).toEqual([]);
+    expect(compare(quiet, attacked).filter(({ ratio }) => !(ratio <= 3))).toEqual([]);
+  } finally {
+    await stop();
+  }
+});

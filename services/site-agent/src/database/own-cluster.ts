@@ -1,0 +1,146 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { Accounts } from '@drydock/agent/host/accounts';
+import { SerialQueue } from '@drydock/agent/host/serial-queue';
+import { customerSessionBytes, KeptPostgres } from '@drydock/postgres/server/kept-postgres';
+import { defaultMajor } from '@drydock/postgres/server/native-postgres';
+import type { PostgresServer } from '@drydock/postgres/server/postgres';
+import { readIfThere, writeDurably } from '@drydock/process/durable-file';
+import type { Log } from '@drydock/service/telemetry/log';
+import { z } from 'zod';
+import { SitesCluster } from './sites-cluster';
+
+/** A cluster without a session for so long is stopped. */
+export const idleMs = 15 * 60_000;
+const lookMs = 60_000;
+const connectionsMax = 100;
+/** A backup locks every table of a site at once. The table of locks is 11 MB of the cluster's memory. */
+const locksMax = 80_000;
+
+/** What is used of the buffers is taken from the machine, so an organisation that does little takes little. */
+const settings: Readonly<Record<string, string>> = {
+  max_connections: String(connectionsMax),
+  max_locks_per_transaction: String(locksMax / connectionsMax),
+  shared_buffers: '32MB',
+  min_wal_size: '32MB',
+  // 128 MB on a disk that all share, where the server's own limit is 8 GB.
+  max_notify_queue_pages: '16384',
+  // Nobody replicates it.
+  wal_level: 'replica',
+  max_wal_senders: '0',
+  max_replication_slots: '0',
+  max_logical_replication_workers: '0',
+};
+
+/** cluster.json: the account is the cluster's own, also as the number of its socket. Only root runs the server under it. */
+const recordSchema = z.strictObject({ major: z.int(), account: z.int() });
+
+export interface OwnClusterOptions {
+  folder: string;
+  /** The host's own, and the same at every start. */
+  name: string;
+  accounts: Accounts;
+  log: Log;
+}
+
+/**
+ * A cluster that this host runs for the sites of one organisation: what a server's sessions share (locks, transaction ids, the queue of NOTIFY) is then that organisation's own.
+ * It ends with this process, since its sessions come through this process. It stops when nobody has used it for a while; the next use starts it.
+ */
+export class OwnCluster {
+  private readonly postgres: KeptPostgres;
+  private readonly turn = new SerialQueue();
+  private readonly timer: NodeJS.Timeout;
+  private server: PostgresServer | null = null;
+  private known: SitesCluster | null = null;
+  private state: 'started' | 'stopped' | 'closed' = 'stopped';
+  private usedMs = performance.now();
+
+  private constructor({ folder, log }: OwnClusterOptions, { major, account }: z.infer<typeof recordSchema>) {
+    this.postgres = new KeptPostgres({
+      folder,
+      major,
+      log,
+      serverOptions: () => ({ port: socketNumber(account), account, isSocketOnly: true, sessionBytes: customerSessionBytes, settings }),
+      onUp: async (server) => {
+        this.server = server;
+      },
+      onDown: () => undefined,
+    });
+    this.timer = setInterval(() => {
+      this.stopIfUnused().catch((err: unknown) => log.warn({ err, folder }, 'whether a cluster of sites is in use could not be asked'));
+    }, lookMs).unref();
+  }
+
+  /** Makes it when it is not there. */
+  static async open(options: OwnClusterOptions): Promise<OwnCluster> {
+    const own = new OwnCluster(options, await settleRecord(options));
+    try {
+      await own.wake();
+      if (own.server === null) throw new Error('a server that is up says where');
+      const { adminUrl, socketFolder } = own.server;
+      own.known = new SitesCluster(adminUrl, socketFolder, options.name, () => own.wake());
+      await own.known.open();
+      return own;
+    } catch (error) {
+      await own.close();
+      throw error;
+    }
+  }
+
+  get cluster(): SitesCluster {
+    if (this.known === null) throw new Error('the cluster has not been opened');
+    return this.known;
+  }
+
+  /** Stops the server if nobody has used it for {@link idleMs}. */
+  async stopIfUnused(nowMs = performance.now()): Promise<void> {
+    const isRecent = (): boolean => nowMs - this.usedMs < idleMs;
+    if (this.state !== 'started' || isRecent()) return;
+    if (!(await this.cluster.isUnused())) this.usedMs = nowMs;
+    // Somebody may have come meanwhile; whoever comes from here on waits for the end, and for another start.
+    if (isRecent() || this.state !== 'started') return;
+    await this.stop('stopped');
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.timer);
+    await this.stop('closed');
+    await this.known?.close();
+  }
+
+  /** With all that is in it. */
+  async remove(): Promise<void> {
+    await this.close();
+    await this.postgres.remove();
+  }
+
+  private async wake(): Promise<void> {
+    this.usedMs = performance.now();
+    if (this.state === 'started') return;
+    await this.turn.run(async () => {
+      if (this.state === 'closed') throw new Error('this cluster of sites is closed');
+      if (this.state === 'started') return;
+      await this.postgres.start();
+      this.state = 'started';
+    });
+  }
+
+  private stop(state: 'stopped' | 'closed'): Promise<void> {
+    this.state = state;
+    return this.turn.run(() => this.postgres.stop());
+  }
+}
+
+/** Names the socket only. Clusters in boxes are told apart by it, since each of them knows itself by the same few process ids. */
+export const socketNumber = (account: number): number => 10_000 + (account % 50_000);
+
+async function settleRecord({ folder, accounts }: OwnClusterOptions): Promise<z.infer<typeof recordSchema>> {
+  const file = path.join(folder, 'cluster.json');
+  const text = await readIfThere(file);
+  if (text !== null) return recordSchema.parse(JSON.parse(text));
+  await mkdir(folder, { recursive: true, mode: 0o711 });
+  const record = { major: defaultMajor, account: await accounts.allocate() };
+  await writeDurably(file, `${JSON.stringify(record)}\n`);
+  return record;
+}

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import type { Accounts } from '@drydock/agent/host/accounts';
+import { SiteHostError } from '@drydock/agent/site/site-host-error';
+import type { Log } from '@drydock/service/telemetry/log';
+import type { SiteRecord } from '../sites/site-folder';
+import { OwnCluster } from './own-cluster';
+import type { SitesCluster } from './sites-cluster';
+
+export interface SitesClustersOptions {
+  sitesDir: string;
+  /** The host's own, and the same at every start. */
+  name: string;
+  /** A server of somebody else's, open. Null: there is none. */
+  shared: SitesCluster | null;
+  /** Whether new databases go there too; otherwise it serves those that are in it. */
+  isSharedForAll: boolean;
+  accounts: Accounts;
+  log: Log;
+}
+
+/** The record of a site, as far as it says in which cluster the site is. */
+type Clustered = Pick<SiteRecord, 'cluster'>;
+
+/**
+ * All clusters with databases of this host's sites: one for each organisation, and one for all where an operator has named it. A release says which of them has its
+ * database; one that says nothing is in the shared one, as those of earlier versions are.
+ */
+export class SitesClusters {
+  private readonly options: SitesClustersOptions;
+  private readonly own = new Map<string, Promise<OwnCluster>>();
+  /** Those of them that have been opened. */
+  private readonly opened = new Set<OwnCluster>();
+  private readonly removals = new Map<string, Promise<void>>();
+
+  constructor(options: SitesClustersOptions) {
+    this.options = options;
+  }
+
+  /** The name of an organisation's cluster; undefined where all sites share one. */
+  nameFor(organisation: string): string | undefined {
+    if (this.options.isSharedForAll) return undefined;
+    return /^[\w-]{1,64}$/.test(organisation) ? organisation : createHash('sha256').update(organisation).digest('hex');
+  }
+
+  /** Where a site's new databases go. */
+  nameForNew({ cluster }: Clustered): string | undefined {
+    return this.options.isSharedForAll ? undefined : cluster;
+  }
+
+  /** The cluster of this name, made when it is not there; undefined: the shared one. */
+  async of(name: string | undefined): Promise<SitesCluster> {
+    if (name !== undefined) return (await this.openOwn(name)).cluster;
+    const { shared } = this.options;
+    if (shared === null) throw new SiteHostError('internal', 'the database is in a Postgres that SITES_DATABASE_URL does not name');
+    return shared;
+  }
+
+  /** Those in which a site may have something. */
+  async allOf({ cluster: name }: Clustered): Promise<SitesCluster[]> {
+    const { shared } = this.options;
+    const isThere = name !== undefined && (this.own.has(name) || existsSync(this.folderOf(name)));
+    return [...(shared === null ? [] : [shared]), ...(isThere ? [await this.of(name)] : [])];
+  }
+
+  /** Those that are open now. */
+  running(): SitesCluster[] {
+    const { shared } = this.options;
+    const own = [...this.opened].map(({ cluster }) => cluster);
+    return shared === null ? own : [shared, ...own];
+  }
+
+  /** To be called when a site has gone from it. */
+  async removeIfEmpty({ cluster: name }: Clustered): Promise<void> {
+    if (name === undefined) return;
+    const opening = this.own.get(name);
+    const own = await opening?.catch(() => undefined);
+    if (own === undefined || !(await own.cluster.isEmpty()) || this.own.get(name) !== opening) return;
+    this.own.delete(name);
+    this.opened.delete(own);
+    const removal = own.remove().finally(() => this.removals.delete(name));
+    this.removals.set(name, removal);
+    await removal;
+  }
+
+  /** One organisation's cluster that does not answer is no reason to keep the others from this host. */
+  async check(): Promise<void> {
+    await this.options.shared?.check();
+  }
+
+  async close(): Promise<void> {
+    const { shared } = this.options;
+    const opened = await Promise.allSettled(this.own.values());
+    await Promise.all(opened.flatMap((found) => (found.status === 'fulfilled' ? [found.value.close()] : [])));
+    await shared?.close();
+  }
+
+  private openOwn(name: string): Promise<OwnCluster> {
+    const known = this.own.get(name);
+    if (known !== undefined) return known;
+    const { name: hostName, accounts, log } = this.options;
+    const open = async (): Promise<OwnCluster> => {
+      await this.removals.get(name)?.catch(() => undefined);
+      return OwnCluster.open({ folder: this.folderOf(name), name: hostName, accounts, log: log.child({ cluster: name }) });
+    };
+    const opening = open();
+    this.own.set(name, opening);
+    opening.then(
+      (own) => this.opened.add(own),
+      () => this.own.delete(name),
+    );
+    return opening;
+  }
+
+  private folderOf(name: string): string {
+    return path.join(this.options.sitesDir, 'clusters', name);
+  }
+}
