@@ -82,65 +82,55 @@ const text = (value: Buffer | null | undefined): string => value?.toString('utf8
 
 async function readView(reader: Session, schema: string, name: string): Promise<DumpedProgram> {
   const [row] = await reader.rows(`SHOW CREATE VIEW ${quoteName(name)}`);
-  const [[definer, collation] = []] = await reader.texts(
-    `SELECT DEFINER, COLLATION_CONNECTION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = ${quoteText(schema)} AND TABLE_NAME = ${quoteText(name)}`,
+  const [[collation] = []] = await reader.texts(
+    `SELECT COLLATION_CONNECTION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = ${quoteText(schema)} AND TABLE_NAME = ${quoteText(name)}`,
   );
   const definition = bytesText(row?.[1]);
-  return {
-    kind: 'VIEW',
-    schema,
-    name,
-    definer: definer ?? '',
-    sqlMode: '',
-    charset: 'utf8mb4',
-    collation: collation ?? '',
-    timeZone: null,
-    definition,
-  };
+  return { kind: 'VIEW', schema, name, sqlMode: '', charset: 'utf8mb4', collation: collation ?? '', timeZone: null, definition };
 }
 
 async function readRoutines(reader: Session, schema: string): Promise<DumpedProgram[]> {
   const listed = await reader.texts(
-    `SELECT ROUTINE_TYPE, ROUTINE_NAME, DEFINER FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = ${quoteText(schema)}
+    `SELECT ROUTINE_TYPE, ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = ${quoteText(schema)}
       ORDER BY ROUTINE_TYPE, ROUTINE_NAME`,
   );
   const kinds = { FUNCTION: 'FUNCTION', PROCEDURE: 'PROCEDURE', PACKAGE: 'PACKAGE', 'PACKAGE BODY': 'PACKAGE BODY' } as const;
   const found: DumpedProgram[] = [];
-  for (const [type, name, definer] of listed) {
+  for (const [type, name] of listed) {
     const kind = kinds[type as keyof typeof kinds];
     const [row] = await reader.rows(`SHOW CREATE ${kind} ${quoteName(name ?? '')}`);
-    found.push(programOf({ kind, schema, name: name ?? '', definer: definer ?? '' }, row, [1, 2, 3, 4]));
+    found.push(programOf({ kind, schema, name: name ?? '' }, row, [1, 2, 3, 4]));
   }
   return found;
 }
 
 async function readTriggers(reader: Session, schema: string): Promise<DumpedProgram[]> {
   const listed = await reader.texts(
-    `SELECT TRIGGER_NAME, DEFINER FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = ${quoteText(schema)}
+    `SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = ${quoteText(schema)}
       ORDER BY EVENT_OBJECT_TABLE, ACTION_TIMING, EVENT_MANIPULATION, ACTION_ORDER`,
   );
   const found: DumpedProgram[] = [];
-  for (const [name, definer] of listed) {
+  for (const [name] of listed) {
     const [row] = await reader.rows(`SHOW CREATE TRIGGER ${quoteName(name ?? '')}`);
-    found.push(programOf({ kind: 'TRIGGER', schema, name: name ?? '', definer: definer ?? '' }, row, [1, 2, 3, 4]));
+    found.push(programOf({ kind: 'TRIGGER', schema, name: name ?? '' }, row, [1, 2, 3, 4]));
   }
   return found;
 }
 
 async function readEvents(reader: Session, schema: string): Promise<DumpedProgram[]> {
   const listed = await reader.texts(
-    `SELECT EVENT_NAME, DEFINER FROM information_schema.EVENTS WHERE EVENT_SCHEMA = ${quoteText(schema)} ORDER BY EVENT_NAME`,
+    `SELECT EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = ${quoteText(schema)} ORDER BY EVENT_NAME`,
   );
   const found: DumpedProgram[] = [];
-  for (const [name, definer] of listed) {
+  for (const [name] of listed) {
     const [row] = await reader.rows(`SHOW CREATE EVENT ${quoteName(name ?? '')}`);
-    const event = programOf({ kind: 'EVENT', schema, name: name ?? '', definer: definer ?? '' }, row, [1, 3, 4, 5]);
+    const event = programOf({ kind: 'EVENT', schema, name: name ?? '' }, row, [1, 3, 4, 5]);
     found.push({ ...event, timeZone: text(row?.[2]) });
   }
   return found;
 }
 
-type Named = Pick<DumpedProgram, 'kind' | 'schema' | 'name' | 'definer'>;
+type Named = Pick<DumpedProgram, 'kind' | 'schema' | 'name'>;
 
 /** `at`: where SHOW CREATE says the sql_mode, the definition, the character set of the client and the collation of the connection. */
 function programOf(named: Named, row: RawRow | undefined, at: readonly [number, number, number, number]): DumpedProgram {

@@ -20,7 +20,6 @@ const program = z.object({
   kind: z.enum(['FUNCTION', 'PROCEDURE', 'PACKAGE', 'PACKAGE BODY', 'TRIGGER', 'EVENT', 'VIEW']),
   schema: name,
   name,
-  definer: z.string(),
   sqlMode: z.string(),
   charset: z.string(),
   collation: z.string(),

@@ -73,36 +73,56 @@ function viaPlugin(plugin: string, verifier: Buffer): string {
 
 const withPlugin = (plugin: string, hex: string): string => `WITH '${plugin}'${hex === '' ? '' : ` AS 0x${hex}`}`;
 
-/** Gives the rights that end at the customer's schemas; tells the others. */
-export async function loadGrants(admin: Session, grants: Content['grants'], findings: Finding[]): Promise<void> {
-  for (const grant of grants.filter(({ user }) => !isOwnUser(user))) {
-    const object = `right of ${nameOf(grant)} on ${grant.schema}${grant.name === null ? '' : `.${grant.name}`}`;
-    for (const statement of statementsOf(grant, (right) =>
-      findings.push({ code: 'right_not_restored', object, reason: `${right} is the platform’s` }),
-    )) {
-      await admin.run(statement).catch((error: unknown) => {
-        findings.push({ code: 'right_not_restored', object, reason: error instanceof Error ? error.message : String(error) });
-      });
-    }
-  }
+/** A right that could not be given, since what it is on is not there yet. */
+export interface LeftGrant {
+  grant: DumpedGrant;
+  reason: string;
 }
 
-function statementsOf(grant: DumpedGrant, refuse: (right: string) => void): string[] {
+/** Gives the rights that end at the customer's schemas, as far as what they are on is there; gives back the others. */
+export async function loadGrants(admin: Session, grants: readonly DumpedGrant[]): Promise<LeftGrant[]> {
+  const left: LeftGrant[] = [];
+  for (const grant of grants) {
+    const statement = statementOf(grant);
+    await (statement === null
+      ? undefined
+      : admin.run(statement).catch((error: unknown) => {
+          left.push({ grant, reason: error instanceof Error ? error.message : String(error) });
+        }));
+  }
+  return left;
+}
+
+const objectOf = (grant: DumpedGrant): string =>
+  `right of ${nameOf(grant)} on ${grant.schema}${grant.name === null ? '' : `.${grant.name}`}`;
+
+/** What to tell of rights that were not given. */
+export const tellLeft = (left: readonly LeftGrant[]): Finding[] =>
+  left.map(({ grant, reason }) => ({ code: 'right_not_restored', object: objectOf(grant), reason }));
+
+/** What to tell of rights that no customer may have. */
+export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
+  return grants.flatMap((grant) => {
+    const refused = [...grant.privileges, ...grant.columns.flatMap(({ privileges }) => privileges)].filter((right) => !rights.has(right));
+    return refused.map((right): Finding => ({ code: 'right_not_restored', object: objectOf(grant), reason: `${right} is the platform’s` }));
+  });
+}
+
+/** Built here: no text of the dump. Null where nothing is left to give. */
+function statementOf(grant: DumpedGrant): string | null {
   const { on, schema, name, isGrantable } = grant;
   const to = `TO ${nameOf(grant)}`;
+  if (isOwnUser(grant.user)) return null;
   if (on === 'role') {
-    if (isOwnUser(schema)) return [];
+    if (isOwnUser(schema)) return null;
     const role = name === null ? quoteName(schema) : quoteAccount({ user: schema, host: name });
-    return [`GRANT ${role} ${to}${isGrantable ? ' WITH ADMIN OPTION' : ''}`];
+    return `GRANT ${role} ${to}${isGrantable ? ' WITH ADMIN OPTION' : ''}`;
   }
-  const allowed = (list: readonly string[]): string[] => {
-    for (const right of list.filter((one) => !rights.has(one))) refuse(right);
-    return list.filter((one) => rights.has(one));
-  };
+  const allowed = (list: readonly string[]): string[] => list.filter((right) => rights.has(right));
   const columns = grant.columns.flatMap((column) => allowed(column.privileges).map((right) => `${right} (${quoteName(column.name)})`));
   const list = [...allowed(grant.privileges), ...columns];
-  if (list.length === 0 && !isGrantable) return [];
+  if (list.length === 0 && !isGrantable) return null;
   const thing =
     on === 'schema' ? `${quoteName(schema)}.*` : `${on === 'table' ? '' : `${on} `}${quoteName(schema)}.${quoteName(name ?? '')}`;
-  return [`GRANT ${list.length === 0 ? 'USAGE' : list.join(', ')} ON ${thing} ${to}${isGrantable ? ' WITH GRANT OPTION' : ''}`];
+  return `GRANT ${list.length === 0 ? 'USAGE' : list.join(', ')} ON ${thing} ${to}${isGrantable ? ' WITH GRANT OPTION' : ''}`;
 }

@@ -17,7 +17,7 @@ import { type Login, Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 import { checkDefinition } from './check-definition';
 import { insertRows } from './insert-rows';
-import { loadAccounts, loadGrants } from './load-accounts';
+import { type LeftGrant, loadAccounts, loadGrants, tellLeft, tellRefused } from './load-accounts';
 
 export interface LoadOptions {
   /** `root@localhost` of an instance that has nothing of a customer's. It makes schemas, accounts, rights and the loader. */
@@ -96,13 +96,11 @@ async function loadSections(admin: Session, { login, flavour, sections, signal }
     const manifest = manifestSchema.parse(await readJson(await next('manifest.json')));
     findings.unshift(...manifest.findings);
     for (const [at, table] of content.tables.entries()) await compareRows(session, table, manifest.tables[at]?.sum ?? '');
-    await loadPrograms(session, content.programs, findings);
+    findings.push(...tellRefused(content.grants), ...(await loadPrograms(session, admin, content)));
   } finally {
     session.destroy();
     await dropAccount(admin, loader.user).catch(() => undefined);
   }
-  // The rights on a table are kept by its name, and on a routine go with it.
-  await loadGrants(admin, content.grants, findings);
   return { content, findings };
 }
 
@@ -124,11 +122,10 @@ function checkContent(content: Content, flavour: Flavour): void {
   for (const { schema, name } of [...content.sequences, ...content.tables, ...content.programs]) {
     if (!known.has(schema)) throw new TransferError('dump_malformed', `${schema}.${name} is in no schema of the dump`);
   }
-  for (const { schema, name, definition } of content.sequences)
-    checkDefinition('SEQUENCE', definition, null, objectOf('sequence', schema, name));
-  for (const { schema, name, definition } of content.tables) checkDefinition('TABLE', definition, null, objectOf('table', schema, name));
-  for (const { kind, schema, name, definition, definer } of content.programs) {
-    checkDefinition(kind, definition, definer, objectOf(kind.toLowerCase(), schema, name));
+  for (const { schema, name, definition } of content.sequences) checkDefinition('SEQUENCE', definition, objectOf('sequence', schema, name));
+  for (const { schema, name, definition } of content.tables) checkDefinition('TABLE', definition, objectOf('table', schema, name));
+  for (const { kind, schema, name, definition } of content.programs) {
+    checkDefinition(kind, definition, objectOf(kind.toLowerCase(), schema, name));
   }
 }
 
@@ -159,24 +156,33 @@ async function columnTypes(session: Session, { schema, name }: DumpedTable): Pro
 
 const order: readonly DumpedProgram['kind'][] = ['PACKAGE', 'PACKAGE BODY', 'FUNCTION', 'PROCEDURE', 'VIEW', 'TRIGGER', 'EVENT'];
 
-/** Views need views and functions, which need each other: what fails is tried again for as long as something else could be made. */
-async function loadPrograms(session: Session, programs: readonly DumpedProgram[], findings: Finding[]): Promise<void> {
+/**
+ * Views need views, functions and rights of their definers, and rights need what they are on: what fails is tried again for as long as something else could be made.
+ * Gives what is left.
+ */
+async function loadPrograms(session: Session, admin: Session, { programs, grants }: Content): Promise<Finding[]> {
   let left = order.flatMap((kind) => programs.filter((program) => program.kind === kind));
+  let rights: LeftGrant[] = await loadGrants(admin, grants);
   for (;;) {
-    const failed: { program: DumpedProgram; error: unknown }[] = [];
-    for (const program of left) await loadProgram(session, program).catch((error: unknown) => failed.push({ program, error }));
-    if (failed.length === 0) return;
-    if (failed.length < left.length) {
-      left = failed.map(({ program }) => program);
-      continue;
+    const failed: { program: DumpedProgram; error: TransferError }[] = [];
+    for (const program of left) {
+      await loadProgram(session, program).catch((error: unknown) => failed.push({ program, error: asTransferError('load_failed', error) }));
     }
-    for (const { program, error } of failed) {
-      const known = asTransferError('load_failed', error);
-      if (known.code === 'unavailable') throw known;
-      const code = program.kind === 'VIEW' ? 'view_broken' : 'not_restored';
-      findings.push({ code, object: objectOf(program.kind.toLowerCase(), program.schema, program.name), reason: known.reason });
-    }
-    return;
+    const broken = failed.find(({ error }) => error.code === 'unavailable');
+    if (broken !== undefined) throw broken.error;
+    const rightsLeft = await loadGrants(
+      admin,
+      rights.map(({ grant }) => grant),
+    );
+    const isDone = failed.length === left.length && rightsLeft.length === rights.length;
+    left = failed.map(({ program }) => program);
+    rights = rightsLeft;
+    if (!isDone) continue;
+    const findings = failed.map(({ program: { kind, schema, name }, error }): Finding => {
+      const code = kind === 'VIEW' ? 'view_broken' : 'not_restored';
+      return { code, object: objectOf(kind.toLowerCase(), schema, name), reason: error.reason };
+    });
+    return [...findings, ...tellLeft(rights)];
   }
 }
 

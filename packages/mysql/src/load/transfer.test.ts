@@ -1,0 +1,85 @@
+/**
+ * @tier long
+ * @processes
+ * @root long
+ */
+import { ask } from '../../test/ask';
+import { allEngines, describeEngines } from '../../test/engines';
+import { customerAccounts, laterGrants, oddContent } from '../../test/odd-content';
+import { Servers } from '../../test/servers';
+import { changed, holdDump, transfer } from '../../test/transfer';
+import { dumpDatabase } from '../dump/dump-database';
+import { sweepTransferAccounts } from '../dump/transfer-account';
+import type { MysqlServer } from '../server/mysql';
+import { loadDatabase } from './load-database';
+
+const account = 300_906;
+
+describeEngines(allEngines, (engine) => {
+  const servers = new Servers();
+  let from: MysqlServer;
+  beforeAll(async () => {
+    from = await servers.start(engine, { account });
+    await ask(from.admin, ...customerAccounts);
+    await ask({ ...from.admin, user: 'owner', password: 'Owner-1' }, ...oddContent(engine.flavour));
+    await ask(from.admin, ...laterGrants);
+  });
+  afterAll(() => servers.close());
+
+  test('definitions, rows, accounts and rights of a customer come back as they were, and none of the customer’s code has run', async () => {
+    const to = await servers.start(engine, { account, isEventSchedulerOn: true });
+    const before = await holdDump(from);
+    const { findings } = await transfer(from, to);
+    expect(findings.map(({ code, object }) => ({ code, object }))).toEqual([
+      { code: 'not_transactional', object: 'table `shop`.`moved`' },
+      { code: 'view_broken', object: 'view `other`.`broken`' },
+    ]);
+    const [{ n } = { n: -1 }] = (await ask(to.admin, "SELECT COUNT(*) AS n FROM shop.noted WHERE what <> 'event'")) as { n: number }[];
+    expect(n).toBe(0);
+    await ask(to.admin, 'SET GLOBAL event_scheduler = OFF');
+    const after = await holdDump(to);
+    const comparable = ({ content, manifest }: typeof before): unknown => ({
+      ...content,
+      programs: (content['programs'] as { name: string }[]).filter(({ name }) => name !== 'broken'),
+      tables: (content['tables'] as { name: string; definition: string }[]).filter(({ name }) => name !== 'noted'),
+      rows: manifest.tables.filter(({ name }) => name !== 'noted'),
+    });
+    expect(comparable(after)).toEqual(comparable(before));
+    const owner = { ...to.admin, user: 'owner', password: 'Owner-1' };
+    expect(await ask(owner, 'SELECT one FROM shop.a')).toEqual([{ one: 1 }]);
+    const users = await ask(to.admin, "SELECT User FROM mysql.user WHERE User LIKE 'drydock%'");
+    expect(users).toEqual([]);
+  });
+
+  test.each([
+    [
+      'a program that would run as the platform',
+      (text: string) => text.replaceAll('DEFINER=`owner`@`%`', 'DEFINER=`root`@`localhost`'),
+      /would run as root/,
+    ],
+    [
+      'a statement that is no definition',
+      (text: string) => text.replace(/"definition":"CREATE TABLE /, '"definition":"DROP TABLE '),
+      /no definition of a table/,
+    ],
+    [
+      'a definition in a schema of the server',
+      (text: string) => text.replace('"schema":"shop"', '"schema":"mysql"'),
+      /no schema of the dump/,
+    ],
+  ])('a dump is refused before the first statement for %s', async (_what, change, reason) => {
+    const to = await servers.start(engine, { account });
+    const { admin } = to;
+    const { flavour, release } = engine;
+    const sections = changed(dumpDatabase({ admin: from.admin, flavour, release }), change);
+    await expect(loadDatabase({ admin, flavour, sections })).rejects.toThrow(reason);
+    expect(JSON.stringify(await ask(admin, 'SHOW DATABASES'))).not.toContain('shop');
+  });
+
+  test('what a crash left of a transfer is swept, and no account of the customer', async () => {
+    await ask(from.admin, "CREATE USER drydock_left@localhost IDENTIFIED BY 'Left-1'");
+    await sweepTransferAccounts(from.admin, engine.flavour);
+    const users = (await ask(from.admin, 'SELECT User FROM mysql.user')) as { User: string }[];
+    expect(users.filter(({ User }) => /^(drydock_|owner)/.test(User))).toEqual([{ User: 'owner' }]);
+  });
+});
