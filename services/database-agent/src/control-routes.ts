@@ -4,6 +4,7 @@ import {
   databaseDescriptionSchema,
   databaseHostProtocol,
   ensureDatabaseSchema,
+  hostMajorsSchema,
   judgementSchema,
   precheckSchema,
   prepareTargetSchema,
@@ -11,16 +12,18 @@ import {
 } from '@drydock/agent/database/protocol';
 import type { z } from 'zod';
 import { precheck } from './database-jobs';
+import { installedMajors } from './engines';
 import type { HostedDatabases, Known } from './hosted-databases';
 import { switchOver } from './switch-over';
 import { abandonUpgrade, blockWrites, prepareTarget, restOld, retireOld } from './upgrade-changes';
 
 /** The whole control protocol but the jobs, one entry for each call. */
 export function controlRoutes(databases: HostedDatabases): ControlRoute[] {
-  const { route, change } = controlRoutesOf(databaseHostProtocol.things, databases);
+  const { route, hostRoute, change } = controlRoutesOf(databaseHostProtocol.things, databases);
   const upgrade = (rest: string, work: (known: Known, body: z.infer<typeof upgradeSchema>) => Promise<unknown>): ControlRoute =>
     change(`POST /upgrade/${rest}`, { op: `post_upgrade_${rest}`, body: upgradeSchema }, work);
   return [
+    hostRoute('GET /engines', async () => ok({ majors: await installedMajors() }), hostMajorsSchema),
     route('PUT', async (id, body) => ok(await databases.ensure(id, ensureDatabaseSchema.parse(body)))),
     route('GET', async (id) => ok(await databases.describe(id)), databaseDescriptionSchema),
     route('DELETE', async (id, body) => {

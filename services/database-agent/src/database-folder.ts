@@ -1,13 +1,14 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { movePathSchema, sizeSchema, upgradePhaseSchema } from '@drydock/agent/database/protocol';
+import { majorSchema } from '@drydock/contracts/databases/major';
 import { modeSchema } from '@drydock/contracts/platform/values';
 import { readIfThere, writeDurably } from '@drydock/process/durable-file';
 import { z } from 'zod';
 
 const instanceSchema = z.object({
   instance_id: z.string(),
-  major: z.int(),
+  major: majorSchema,
   port: z.int(),
   /** The account of its server: as root it runs under it. Null until it was first started by this version. */
   uid: z.int().nullable().default(null),
@@ -32,7 +33,7 @@ const recordSchema = z.object({
   upgrade: z
     .object({
       upgrade_id: z.string(),
-      to_major: z.int(),
+      to_major: majorSchema,
       path: movePathSchema,
       old: z.string(),
       target: z.string(),

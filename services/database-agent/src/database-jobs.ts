@@ -1,5 +1,3 @@
-import type { StdioOptions } from 'node:child_process';
-import path from 'node:path';
 import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import {
   comparisonSchema,
@@ -17,47 +15,16 @@ import {
   type VerifyDumpJob,
   verifyDumpJobSchema,
 } from '@drydock/agent/database/protocol';
-import { type ChildJob, runChildJob, type StartedChild } from '@drydock/agent/jobs/child-job';
 import { type AnyJobKind, jobKind } from '@drydock/agent/jobs/jobs';
-import { spawnInBox } from '@drydock/process/box';
-import { spawnGuarded } from '@drydock/process/guarded-child';
-import { detectIsolation } from '@drydock/process/isolation';
-import { programInBox, programMounts } from '@drydock/process/programs';
+import type { Major } from '@drydock/contracts/databases/major';
 import { z } from 'zod';
+import { engineOf } from './engines';
 import type { HostedDatabase } from './hosted-database';
 import type { HostedDatabases } from './hosted-databases';
-import type { Setup } from './job-setup';
-import { extensionsOf, moveOf, remembering } from './upgrade-changes';
-
-/** From the build output, also when this file itself runs from its source. */
-const programFile = path.resolve(__dirname, '../dist/job.program.js');
-
-/** The account of job programs where we are root: they need nothing on this machine but the network and what they are handed. */
-const jobAccount = 299_999;
-
-/** The program in a box: it sees our compiled packages and nothing else of ours. Where there are no boxes, as a plain child. */
-async function startProgram(stdio: StdioOptions): Promise<StartedChild> {
-  const isolation = await detectIsolation();
-  const env = { TZ: 'UTC', NODE_ENV: 'production' };
-  if (isolation.kind === 'none') return spawnGuarded(process.execPath, [programFile], { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL' });
-  return spawnInBox({
-    isolation,
-    command: [process.execPath, programInBox(programFile)],
-    env,
-    account: isolation.kind === 'accounts' ? jobAccount : null,
-    mounts: programMounts(),
-    workdir: '/',
-    stdio,
-    onOrphan: 'SIGKILL',
-  });
-}
-
-type Running<Result> = Omit<ChildJob<Result>, 'start' | 'setup'>;
-
-const runSetup = <Result>(setup: Setup, running: Running<Result>): Promise<Result> =>
-  runChildJob({ start: startProgram, setup, ...running });
-
-const anything = z.unknown();
+import { type Running, runJob } from './job-child';
+import { postgresJobs } from './postgres-jobs';
+import { extensionsOf, requirePostgres } from './postgres-majors';
+import { movingOf, remembering } from './upgrade-changes';
 
 /** What a move was compared with is gone. */
 const uncompared: UpgradeComparison = { outcome: 'undecided', tables: 0, names: [], recomputed: [], differed: [] };
@@ -81,13 +48,14 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         // Compared before, or never to be: who asks again has lost the record of it.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
         if (phase === 'prepared' && isBehind) throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
-        const move = await moveOf(database, spec.upgrade_id, fence);
-        const setup = { kind: 'stage' as const, stage: spec.stage, move, snapshot_id: null };
+        const moving = await movingOf(database, spec.upgrade_id, fence);
+        const { jobs } = database.engine;
         const running = { channel: null, signal, progress };
-        if (spec.stage !== 'compare') return runSetup(setup, { ...running, result: anything });
-        const snapshotId = await database.snapshot.read();
-        const compared = await runSetup({ ...setup, snapshot_id: snapshotId }, { ...running, result: comparisonSchema });
-        return remembering(database, spec.upgrade_id, compared);
+        const snapshotId = spec.stage === 'compare' ? await database.snapshot.read() : null;
+        const work = jobs.stage(moving, spec.stage, snapshotId);
+        if (work === null) return null;
+        if (spec.stage !== 'compare') return runJob(jobs.program, work, { ...running, result: z.unknown() });
+        return remembering(database, spec.upgrade_id, await runJob(jobs.program, work, { ...running, result: comparisonSchema }));
       },
     }),
     dump: jobKind({
@@ -129,8 +97,10 @@ async function dump<Result>(database: HostedDatabase, archive: DumpJob, running:
   const { serving, database_id, database_name: databaseName } = database.record;
   const { size_bytes: expected } = await database.describe();
   const instanceId = archive.replaced_by === undefined ? serving : replacedBy(database, archive.replaced_by);
-  const [url, { major }] = [database.requireUrl(instanceId), database.instanceOf(instanceId)];
-  return runSetup({ kind: 'dump', database_id, database: { url, databaseName }, major, expected_bytes: expected ?? 0, archive }, running);
+  const [adminUrl, { major }] = [database.requireUrl(instanceId), database.instanceOf(instanceId)];
+  const { jobs } = database.engine;
+  const source = { databaseId: database_id, databaseName, adminUrl, major, expectedBytes: expected ?? 0 };
+  return runJob(jobs.program, await jobs.dump(source, archive), running);
 }
 
 /** The instance that nobody but us enters since the switch. Throws `upgrade_mismatch` before it, and once that instance rests. */
@@ -150,8 +120,8 @@ async function loadDump<Result>(
   const { phase, path: way } = database.requireUpgrade(spec.upgrade_id);
   if (way !== 'restore') throw new DatabaseHostError('upgrade_mismatch', `the target is filled by the ${way} path`);
   if (phase !== 'prepared') return null;
-  const move = await moveOf(database, spec.upgrade_id, fence);
-  return runSetup({ kind: 'load_dump', move, archive: spec }, running);
+  const { jobs } = database.engine;
+  return runJob(jobs.program, await jobs.load(await movingOf(database, spec.upgrade_id, fence), spec), running);
 }
 
 /** The scratch instance is removed whatever happens. */
@@ -161,10 +131,11 @@ async function verifyDump<Result>(
   running: Running<Result>,
 ): Promise<Result> {
   const { scratches } = databases.known(thingId);
-  extensionsOf(spec.major);
+  const { jobs, assertInstalled } = engineOf(spec.major);
+  await assertInstalled(spec.major);
   const scratch = await scratches.make(jobId, spec.major);
   try {
-    return await runSetup({ kind, database_id: thingId, scratch, archive: spec }, running);
+    return await runJob(jobs.program, await jobs.loadOnTrial(kind, { databaseId: thingId, scratch }, spec), running);
   } finally {
     await scratches.drop(jobId);
   }
@@ -174,7 +145,7 @@ async function verifyDump<Result>(
 const prechecks = new Map<string, Promise<UpgradeJudgement>>();
 
 /** What a move would meet, looked up now; with a trial, the schema is made in an empty instance of the new major, which is then removed. */
-export function precheck(databases: HostedDatabases, databaseId: string, toMajor: number, withTrial: boolean): Promise<UpgradeJudgement> {
+export function precheck(databases: HostedDatabases, databaseId: string, toMajor: Major, withTrial: boolean): Promise<UpgradeJudgement> {
   const key = `${databaseId} ${toMajor} ${withTrial}`;
   const running = prechecks.get(key);
   if (running !== undefined) return running;
@@ -183,13 +154,13 @@ export function precheck(databases: HostedDatabases, databaseId: string, toMajor
   return started;
 }
 
-async function lookAhead(databases: HostedDatabases, databaseId: string, toMajor: number, withTrial: boolean): Promise<UpgradeJudgement> {
+async function lookAhead(databases: HostedDatabases, databaseId: string, toMajor: Major, withTrial: boolean): Promise<UpgradeJudgement> {
   const { database, scratches } = databases.known(databaseId);
   const { serving, database_name: databaseName } = database.record;
   const request = {
     kind: 'precheck' as const,
     database: { url: database.requireUrl(serving), databaseName },
-    to_major: toMajor,
+    to_major: requirePostgres(toMajor),
     extensions_of_target: extensionsOf(toMajor),
     free_bytes: (await database.describe()).free_bytes,
   };
@@ -197,7 +168,7 @@ async function lookAhead(databases: HostedDatabases, databaseId: string, toMajor
   const running = { channel: null, signal: AbortSignal.timeout(trialMs), progress: () => undefined, result: judgementFactsSchema };
   try {
     const trial = withTrial ? await scratches.makeTrial(scratchId, toMajor, request.database) : null;
-    const found = await runSetup({ ...request, trial }, running);
+    const found = await runJob(postgresJobs.program, { setup: { ...request, trial } }, running);
     return {
       path: found.path,
       findings: found.findings,

@@ -1,24 +1,15 @@
 import type { Server, Socket } from 'node:net';
-import { PostgresAddress, type Verdict } from '@drydock/agent/host/postgres-address';
-import { readFirstPacket, writeFatal } from '@drydock/agent/host/startup-packet';
+import { DatabaseAddress } from '@drydock/agent/host/database-address';
 import { scaled } from '@drydock/process/time-out-scale';
 import { EndpointSession } from './endpoint-session';
 import { SessionPlaces } from './session-places';
-
-/** First byte of a TLS handshake that begins without asking (`sslnegotiation=direct`). */
-const tlsHandshake = 0x16;
+import type { Greeting, Wire } from './wire';
 
 const retryMs = 25;
 /** A server that is killed hangs up once or twice; one that does so for ever does not like what it is told. */
 const hangUpsMax = 3;
 /** How long a session may take to log in, in milliseconds, before another one from its own address may have its place. Some five journeys to the client and back. */
 const loginMs = 1_000;
-
-/** What a client said first, in the clear. */
-interface Greeting {
-  kind: 'session' | 'cancel' | 'plain';
-  first: Buffer;
-}
 
 /** A client on its way to a server. */
 interface Passage {
@@ -33,6 +24,7 @@ interface Passage {
 }
 
 export interface EndpointOptions {
+  wire: Wire;
   /** Where the instance that serves listens; asked at the moment a session goes through. */
   target: () => number;
   /** How long a new session waits while the endpoint holds, in milliseconds. */
@@ -46,12 +38,12 @@ export interface EndpointOptions {
 }
 
 /**
- * The one address of a database. It passes bytes on and knows nothing of them but that they are encrypted: TLS and passwords end at Postgres itself. While it holds, new
+ * The one address of a database. It passes bytes on and knows nothing of them but that they are encrypted: TLS and passwords end at the engine itself. While it holds, new
  * sessions wait, and go on to whichever instance serves by then.
  */
 export class Endpoint {
   private readonly options: EndpointOptions;
-  private readonly address: PostgresAddress<Greeting>;
+  private readonly address: DatabaseAddress<Greeting>;
   private readonly sessions = new Set<EndpointSession>();
   private readonly places: SessionPlaces;
   private readonly waiting = new Map<Socket, () => void>();
@@ -59,9 +51,9 @@ export class Endpoint {
 
   constructor(options: EndpointOptions) {
     this.options = options;
-    const { places, readKnownPorts } = options;
+    const { places, readKnownPorts, wire } = options;
     this.places = new SessionPlaces({ places, readKnownPorts, graceMs: scaled(loginMs) });
-    this.address = new PostgresAddress(judgeGreeting, (client, greeting, settle) => this.receive(client, greeting, settle));
+    this.address = new DatabaseAddress(wire.judge, (client, greeting, settle) => this.receive(client, greeting, settle));
   }
 
   get server(): Server {
@@ -106,7 +98,7 @@ export class Endpoint {
 
   private receive(client: Socket, { kind, first }: Greeting, settle: () => void): void {
     if (kind === 'plain') {
-      client.end(writeFatal('28000', 'this database is reached by TLS only (sslmode=require or stricter)'));
+      client.end(this.options.wire.plain);
       return;
     }
     client.once('close', () => {
@@ -120,7 +112,7 @@ export class Endpoint {
     if (client.destroyed) return;
     const leftMs = passage.untilMs - performance.now();
     if (leftMs <= 0) {
-      client.end(writeFatal('57P03', 'the database is being moved to another version or restarted; try again in a moment'));
+      client.end(this.options.wire.late);
       return;
     }
     if (!this.isHolding) {
@@ -174,13 +166,4 @@ export class Endpoint {
     if (hangUps > hangUpsMax) client.destroy();
     else setTimeout(() => this.admit(client, { ...passage, hangUps }), retryMs);
   }
-}
-
-/** Cancels are never encrypted by most clients and carry no secret but their own key; everything else must ask for TLS first. */
-function judgeGreeting(first: Buffer): Verdict<Greeting> {
-  if (first[0] === tlsHandshake) return { kind: 'session', first };
-  const said = readFirstPacket(first);
-  if (said.kind === 'encryption') return said.by === 'tls' ? { kind: 'session', first } : 'decline_encryption';
-  if (said.kind === 'startup') return { kind: 'plain', first };
-  return said.kind === 'cancel' ? { kind: 'cancel', first } : said.kind;
 }

@@ -1,17 +1,19 @@
+import { randomBytes } from 'node:crypto';
 import { statfs } from 'node:fs/promises';
 import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';
 import type { Accounts } from '@drydock/agent/host/accounts';
 import { listenStubbornly } from '@drydock/agent/host/listen-stubbornly';
 import type { PortAllocator } from '@drydock/agent/host/ports';
-import { ownObjects } from '@drydock/postgres/upgrade/copy/own-objects';
+import { flavourOf, type Major } from '@drydock/contracts/databases/major';
 import type { Log } from '@drydock/service/telemetry/log';
 import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } from './database-folder';
 import { Endpoint } from './endpoint';
+import type { Engine } from './engine';
+import { engineOf } from './engines';
 import { HeldSnapshot } from './held-snapshot';
 import { Instance } from './instance';
-import { customerRules, placesOf, tuningOf } from './instance-settings';
-import { endBackend, makeOwnDatabase, readKnownPorts, readSize, settleAccess } from './own-database';
+import { placesOf } from './instance-settings';
 import type { TlsMaterial } from './tls-authority';
 
 /** A restarted host gets its ports back from the one that it replaces. */
@@ -30,10 +32,20 @@ export interface Surroundings {
   log: Log;
 }
 
+const namesOfInstances = { postgres: 'pg', mariadb: 'mariadb', mysql: 'mysql' } as const;
+
+/** An instance that is not made yet, with a port and an account of its own. */
+export async function newInstance(major: Major, { ports, accounts }: Surroundings): Promise<InstanceRecord> {
+  const id = `${namesOfInstances[flavourOf(major)]}${major}-${randomBytes(4).toString('hex')}`;
+  return { instance_id: id, major, port: await ports.allocate(), uid: await accounts.allocate() };
+}
+
 /** One database: its instances, the endpoint in front of them, and the record that says which of them serves. Changes come one after the other. */
 export class HostedDatabase {
   readonly folder: DatabaseFolder;
   readonly around: Surroundings;
+  /** The same for all of its instances, since no move leaves its engine. */
+  readonly engine: Engine;
   readonly endpoint: Endpoint;
   readonly snapshot = new HeldSnapshot();
   record: DatabaseRecord;
@@ -45,13 +57,15 @@ export class HostedDatabase {
     this.folder = folder;
     this.record = record;
     this.around = around;
+    this.engine = engineOf(this.serving.major);
     const servingUrl = (): string => this.requireUrl(this.record.serving);
     this.endpoint = new Endpoint({
+      wire: this.engine.wire,
       target: () => this.serving.port,
       holdMs,
       places: () => placesOf(this.record.size),
-      readKnownPorts: async () => readKnownPorts(servingUrl()),
-      endBackend: async (port) => endBackend(servingUrl(), port),
+      readKnownPorts: async () => this.engine.readKnownPorts(servingUrl()),
+      endBackend: async (port) => this.engine.endBackend(servingUrl(), port),
     });
   }
 
@@ -107,8 +121,8 @@ export class HostedDatabase {
   /** The customer's role and database in an instance that has neither. Done already, it changes nothing. */
   async makeReady(password: string): Promise<void> {
     if (this.record.is_ready) return;
-    const { database_name: databaseName, username, serving } = this.record;
-    await makeOwnDatabase(this.requireUrl(serving), { databaseName, username, password, mayMakeRoles: true });
+    const { database_name: databaseName, username, serving, size } = this.record;
+    await this.engine.makeOwnDatabase(this.requireUrl(serving), { databaseName, username, password, size });
     await this.save({ is_ready: true });
     this.endpoint.release();
   }
@@ -142,13 +156,11 @@ export class HostedDatabase {
   /** Lets customers in or keeps them out of an instance, as the record says, and lets those who wait go on. */
   async settle(instanceId: string, adminUrl: string): Promise<void> {
     if (this.isCutting || !this.record.is_ready) return;
-    const { upgrade, serving, database_name: databaseName } = this.record;
+    const { upgrade, serving, database_name: databaseName, username } = this.record;
     // Nobody was ever let into the target of an upgrade under way, and a stage may be at work in it.
     if (upgrade?.phase === 'prepared' && upgrade.target === instanceId) return;
     const isOpen = instanceId === serving && upgrade?.are_writes_blocked !== true;
-    const { publisher, replicator } = ownObjects(upgrade?.secret ?? '');
-    const kept = upgrade === null ? [] : [publisher.role, replicator.role];
-    await settleAccess(adminUrl, databaseName, { isOpen, opening: upgrade?.opening ?? [], kept });
+    await this.engine.settleAccess(adminUrl, { databaseName, username, isOpen, upgrade });
     if (!isOpen) return;
     if (upgrade !== null && upgrade.opening.length > 0) await this.saveUpgrade({ opening: [] });
     this.endpoint.release();
@@ -166,7 +178,7 @@ export class HostedDatabase {
   async describe(): Promise<DatabaseDescription> {
     const { database_id, mode, endpoint_port, database_name, username, upgrade } = this.record;
     const { isUp, adminUrl, major } = this.serving;
-    const sizeBytes = isUp && adminUrl !== null ? await readSize(adminUrl, database_name) : null;
+    const sizeBytes = isUp && adminUrl !== null ? await this.engine.readSize(adminUrl, database_name) : null;
     const { bavail, bsize } = await statfs(this.folder.root);
     const told = upgrade && {
       upgrade_id: upgrade.upgrade_id,
@@ -203,10 +215,9 @@ export class HostedDatabase {
       account,
       tls,
       log,
-      tuning: () => {
+      purpose: () => {
         const { upgrade, serving, size, database_name: databaseName } = this.record;
-        const isFrozen = id !== serving && upgrade?.target !== id;
-        return tuningOf(size, customerRules(databaseName), isFrozen);
+        return { size, databaseName, isFrozen: id !== serving && upgrade?.target !== id };
       },
       onUp: (adminUrl) => this.settle(id, adminUrl),
       onDown: () => {

@@ -1,17 +1,16 @@
-import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Change } from '@drydock/agent/control/control-protocol';
 import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import type { DatabaseDescription, EnsureDatabase } from '@drydock/agent/database/protocol';
 import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
 import type { Ledger } from '@drydock/agent/jobs/ledger';
-import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
 import { DatabaseFolder, type DatabaseRecord } from './database-folder';
+import { engineOf } from './engines';
 import { Fences } from './fences';
-import { HostedDatabase, type Surroundings } from './hosted-database';
+import { HostedDatabase, newInstance, type Surroundings } from './hosted-database';
 import { Scratches } from './scratch';
-import { extensionsOf } from './upgrade-changes';
+import { removeServerFolders } from './server-files';
 
 /** While something else holds its port, or it does not start. */
 const reopenMs = 5_000;
@@ -69,7 +68,7 @@ export class HostedDatabases {
     // Not even a digest of the password is written down.
     const { password, ...told } = wanted;
     return this.fenced(databaseId, { op: 'ensure_database' }, told, async () => {
-      extensionsOf(wanted.major);
+      await engineOf(wanted.major).assertInstalled(wanted.major);
       const { database } = this.all.get(databaseId) ?? (await this.record(databaseId, wanted));
       if (!database.endpoint.server.listening) await database.open();
       await database.makeReady(password);
@@ -110,12 +109,7 @@ export class HostedDatabases {
   private async record(databaseId: string, wanted: EnsureDatabase): Promise<Known> {
     const folder = new DatabaseFolder(this.databasesDir, wanted.mode, databaseId);
     await folder.make();
-    const instance = {
-      instance_id: `pg${wanted.major}-${randomBytes(4).toString('hex')}`,
-      major: wanted.major,
-      port: await this.around.ports.allocate(),
-      uid: await this.around.accounts.allocate(),
-    };
+    const instance = await newInstance(wanted.major, this.around);
     const record: DatabaseRecord = {
       database_id: databaseId,
       mode: wanted.mode,
@@ -167,8 +161,6 @@ export class HostedDatabases {
 async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string[]): Promise<void> {
   for (const entry of await readdir(folder.root, { withFileTypes: true })) {
     if (!entry.isDirectory() || instanceIds.includes(entry.name)) continue;
-    const unnamed = folder.instanceFolder(entry.name);
-    await rm(settlePostgresFolder(unnamed, 0).home, { recursive: true, force: true });
-    await rm(unnamed, { recursive: true, force: true });
+    await removeServerFolders(folder.instanceFolder(entry.name));
   }
 }

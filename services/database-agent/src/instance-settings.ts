@@ -34,15 +34,21 @@ export const scratchRules = `${platformRules}host all all 127.0.0.1/32 scram-sha
  */
 const ownConnections = { superuser: 8, reserved: 12, others: 12 };
 /** How long a client may take to prove who it is, in milliseconds. */
-const authenticationMs = 3_000;
+export const authenticationMs = 3_000;
 
 /** How many sessions customers have places for. */
 export const placesOf = ({ vcpu }: DatabaseRecord['size']): number => Math.min(200, 50 + 25 * vcpu);
 
-/** Many instances share one machine here: far less than a size promises, and never more than 128 MB of buffers each. */
+/** How many sessions a server takes in all. */
+export const connectionsOf = (size: DatabaseRecord['size']): number =>
+  placesOf(size) + ownConnections.superuser + ownConnections.reserved + ownConnections.others;
+
+/** In MB. Many instances share one machine here: far less than a size promises, and never more than 128 MB of buffers each. */
+export const buffersOf = ({ ram_gb }: DatabaseRecord['size']): number => Math.min(128, Math.max(32, Math.round(32 * ram_gb)));
+
 export const tuningOf = (size: DatabaseRecord['size'], accessRules: string, isFrozen: boolean): Tuning => ({
-  sharedBuffersMb: Math.min(128, Math.max(32, Math.round(32 * size.ram_gb))),
-  connectionsMax: placesOf(size) + ownConnections.superuser + ownConnections.reserved + ownConnections.others,
+  sharedBuffersMb: buffersOf(size),
+  connectionsMax: connectionsOf(size),
   accessRules,
   isFrozen,
 });

@@ -1,64 +1,50 @@
-import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
-import { customerSessionBytes, KeptPostgres } from '@drydock/postgres/server/kept-postgres';
-import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
-import { serverAccount } from '@drydock/process/unprivileged';
+import type { Major } from '@drydock/contracts/databases/major';
+import { KeptServer, type RunningServer } from '@drydock/process/kept-server';
 import type { Log } from '@drydock/service/telemetry/log';
-import { instanceSettings, type Tuning } from './instance-settings';
+import type { Purpose } from './engine';
+import { engineOf } from './engines';
+import { removeServerFolders } from './server-files';
 import type { TlsMaterial } from './tls-authority';
 
 export interface InstanceOptions {
   folder: string;
-  major: number;
+  major: Major;
   /** Kept for ever: the other instance of an upgrade knows it. */
   port: number;
   /** Its own: as root its server runs under it, an ordinary user's server runs in a box. */
   account: number;
   tls: TlsMaterial;
   /** Asked at each start: what an instance is for changes at a cutover. */
-  tuning: () => Tuning;
+  purpose: () => Purpose;
   log: Log;
-  /** Before anybody is told that it is up, each time. The URL is of database `postgres`, by the platform's role. */
+  /** Before anybody is told that it is up, each time. */
   onUp: (adminUrl: string) => Promise<void>;
   onDown: () => void;
 }
 
-/** One Postgres server of a customer. */
-export class Instance extends KeptPostgres {
+/** One server of a customer, of whatever engine. */
+export class Instance extends KeptServer<RunningServer> {
+  readonly major: Major;
   readonly port: number;
+  private readonly folder: string;
 
-  constructor(options: InstanceOptions) {
-    const { folder, major, port, account, log, onDown } = options;
+  constructor({ onUp, onDown, log, purpose, ...start }: InstanceOptions) {
+    const { major, port, folder } = start;
     super({
-      folder,
-      major,
+      facts: { major, port },
       log,
       onDown,
-      onUp: ({ adminUrl }) => options.onUp(adminUrl),
-      serverOptions: () => {
-        const tuning = options.tuning();
-        const settings = instanceSettings(tuning);
-        return { port, account, sessionBytes: customerSessionBytes, settings, files: writeFiles(options, tuning) };
-      },
+      onUp: ({ adminUrl }) => onUp(adminUrl),
+      start: () => engineOf(major).start({ ...start, purpose: purpose() }),
     });
+    this.major = major;
     this.port = port;
+    this.folder = folder;
   }
-}
 
-/** Certificate and rules of who may enter lie where the server's account can read them, for every start afresh; by the setting that names them. */
-function writeFiles({ folder: instanceFolder, major, account, tls }: InstanceOptions, tuning: Tuning): Record<string, string> {
-  const folder = path.join(settlePostgresFolder(instanceFolder, major).home, 'tls');
-  const { uid } = serverAccount(account);
-  mkdirSync(folder, { recursive: true, mode: 0o711 });
-  const write = (name: string, text: string): string => {
-    const file = path.join(folder, name);
-    writeFileSync(file, text, { mode: 0o600 });
-    if (uid !== undefined) chownSync(file, uid, uid);
-    return file;
-  };
-  return {
-    hba_file: write('pg_hba.conf', tuning.accessRules),
-    ssl_cert_file: write('server.crt', tls.certificate),
-    ssl_key_file: write('server.key', tls.key),
-  };
+  /** Stopped, and its data removed. */
+  async remove(): Promise<void> {
+    await this.stop();
+    await removeServerFolders(this.folder);
+  }
 }

@@ -1,15 +1,9 @@
-import { remoteArchives } from '@drydock/agent/archives/archive-channel';
 import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database/protocol';
 import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs/job-program';
 import { JobProblem } from '@drydock/agent/jobs/job-protocol';
-import { decodeKeys } from '@drydock/archive/format/archive-keys';
-import { pack } from '@drydock/archive/pack/pack';
-import { streamRoot } from '@drydock/archive/pack/pack-roots';
-import { openEntries } from '@drydock/archive/read/open-entries';
 import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
 import { hashRoots, qualify } from '@drydock/postgres/dump/list-tables';
 import type { DumpManifest } from '@drydock/postgres/dump/manifest';
-import { sectionsInTurn } from '@drydock/postgres/dump/sections-in-turn';
 import { type LoadFinding, loadDatabase, tryDump } from '@drydock/postgres/load/load-database';
 import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '@drydock/postgres/load/transfer-roles';
 import { openSession } from '@drydock/postgres/session/session';
@@ -26,6 +20,7 @@ import { makeEmptyRestored, makeMentionedRoles, ownersOf } from '@drydock/postgr
 import { type Move, withStage } from '@drydock/postgres/upgrade/session';
 import { UpgradeError } from '@drydock/postgres/upgrade/upgrade-error';
 import pg from 'pg';
+import { type Archives, isDiskFull, packDump, readSections, withArchives } from './job-archive';
 import {
   type DumpSetup,
   type LoadSetup,
@@ -42,9 +37,6 @@ import { withServer } from './own-database';
  * The program of a database host's jobs. It is the process that meets a customer's content: it runs in a box of the instance's account, knows what its input says, and ends
  * with its job.
  */
-
-/** The one root of every archive of a database. */
-const root = 'database';
 
 const stages: Record<StageSetup['stage'], (move: Move, snapshotId: string | null) => Promise<unknown>> = {
   copy_schema: copySchema,
@@ -87,101 +79,74 @@ async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promis
   return { ...judgement, findings: [...rows.value, ...schema.value, ...judgement.findings] };
 }
 
-/** One snapshot of the database, straight into the archive. Memory does not grow with it. */
-async function dump({ database, archive, ...setup }: DumpSetup, { openChannel, progress }: ProgramContext): Promise<DumpResult> {
-  const archives = remoteArchives(openChannel());
-  const server = await openSession(database.url, { purpose: 'admin' });
-  try {
-    const tag = `dump ${database.databaseName}`;
-    await sweepTransferRoles(server.client, tag);
-    const login = await makeReader({ admin: server.client, database: database.databaseName, tag });
+/** One snapshot of the database. */
+function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContext): Promise<DumpResult> {
+  return withArchives(context, async (archives) => {
+    const server = await openSession(database.url, { purpose: 'admin' });
     try {
-      const { manifestMac, manifestSha256, sizeBytes, rawBytes } = await pack({
-        roots: [streamRoot(root, dumpDatabase({ url: loginUrl(database.url, login, database.databaseName), withOwners: true }))],
-        sink: archives.sink,
-        key: [decodeKeys(archive.keys)],
-        identity: { archiveId: archive.archive_id, siteId: setup.database_id, orgId: archive.org_id, sequence: archive.sequence },
-        createdAt: new Date(archive.created_at),
-        onProgress: (packed) => progress(packed.rawBytes / Math.max(setup.expected_bytes, packed.rawBytes, 1)),
-      });
-      const sizes = { size_bytes: sizeBytes, raw_bytes: rawBytes };
-      return { major: setup.major, manifest_mac: manifestMac, checksum_sha256: manifestSha256, ...sizes };
+      const tag = `dump ${database.databaseName}`;
+      await sweepTransferRoles(server.client, tag);
+      const login = await makeReader({ admin: server.client, database: database.databaseName, tag });
+      try {
+        const entries = dumpDatabase({ url: loginUrl(database.url, login, database.databaseName), withOwners: true });
+        const dumped = { databaseId: setup.database_id, archive, expectedBytes: setup.expected_bytes, progress: context.progress };
+        return { major: setup.major, ...(await packDump(archives, entries, dumped)) };
+      } finally {
+        await dropTransferRole(server.client, login.role).catch(() => undefined);
+      }
     } finally {
-      await dropTransferRole(server.client, login.role).catch(() => undefined);
+      await server.close();
     }
-  } finally {
-    await server.close();
-    archives.end();
-  }
+  });
 }
 
-/** What an archive holds, section by section, and whoever makes the roles that its policies name in the scratch instance. */
-const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, archives: ReturnType<typeof remoteArchives>) => {
-  const expected = { archiveId: archive.archive_id, siteId: setup.database_id, orgId: archive.org_id, manifestMac: archive.manifest_mac };
-  const chain = [{ source: archives.source(0), expected }];
-  return {
-    url: scratch.url,
-    sections: sectionsInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root })),
-    makeRoles: (roles: string[]) => withServer(scratch.admin_url, (server) => makeMentionedRoles(server, roles)),
-  };
-};
+/** What an archive holds, and whoever makes the roles that its policies name in the scratch instance. */
+const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, archives: Archives) => ({
+  url: scratch.url,
+  sections: readSections(archives, setup.database_id, archive),
+  makeRoles: (roles: string[]) => withServer(scratch.admin_url, (server) => makeMentionedRoles(server, roles)),
+});
 
 /** Many more say no more: a table that cannot be made fails everything that is about it. */
 const refusedMax = 20;
 
 /** The schema alone, into the scratch instance. */
-async function trySchemaOf(setup: TrialSetup, { openChannel }: ProgramContext): Promise<TryDumpResult> {
-  const archives = remoteArchives(openChannel());
-  try {
+function trySchemaOf(setup: TrialSetup, context: ProgramContext): Promise<TryDumpResult> {
+  return withArchives(context, async (archives) => {
     const { tables, findings } = await tryDump(sectionsOf(setup, archives));
     const refused = findings.filter(({ kind }) => kind === 'refused').slice(0, refusedMax);
     return { tables: tables.length, refused: refused.map(({ object, reason }) => ({ object, reason })), findings: lasting(findings) };
-  } finally {
-    archives.end();
-  }
+  });
 }
 
 /** Into the scratch instance; the counts are compared by the load, the row is read as a customer would. */
-async function verifyDump(setup: VerifySetup, { openChannel, progress }: ProgramContext): Promise<LoadedDump> {
-  const archives = remoteArchives(openChannel());
-  try {
+function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<LoadedDump> {
+  return withArchives(context, async (archives) => {
     const manifest = await loadDatabase({
       ...sectionsOf(setup, archives),
-      onProgress: ({ tablesLoaded, tablesTotal }) => progress(tablesLoaded / Math.max(tablesTotal, 1)),
+      onProgress: ({ tablesLoaded, tablesTotal }) => context.progress(tablesLoaded / Math.max(tablesTotal, 1)),
     });
     return { ...countsOf(manifest), read_from: await readAsClient(setup.scratch, manifest), findings: lasting(manifest.findings) };
-  } finally {
-    archives.end();
-  }
+  });
 }
 
 /** Into the target of a restore, each object as its owner, from empty. The counts are compared by the load, and a row is read back by the owner. */
-async function loadDump({ archive, move }: LoadSetup, { openChannel, progress }: ProgramContext): Promise<LoadedDump> {
-  const archives = remoteArchives(openChannel());
-  try {
-    return await withStage(move, async (stage) => {
+function loadDump({ archive, move }: LoadSetup, context: ProgramContext): Promise<LoadedDump> {
+  return withArchives(context, (archives) =>
+    withStage(move, async (stage) => {
       const owner = await makeEmptyRestored(stage);
-      const expected = {
-        archiveId: archive.archive_id,
-        siteId: archive.source_id,
-        orgId: archive.org_id,
-        manifestMac: archive.manifest_mac,
-      };
-      const chain = [{ source: archives.source(0), expected }];
       const manifest = await loadDatabase({
         url: await stage.loaderUrl(owner),
         role: owner,
-        sections: sectionsInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root })),
+        sections: readSections(archives, archive.source_id, archive),
         makeRoles: async (roles) => makeMentionedRoles(await stage.server('target'), roles),
         owners: ownersOf(stage),
-        onProgress: ({ tablesLoaded, tablesTotal }) => progress(tablesLoaded / Math.max(tablesTotal, 1)),
+        onProgress: ({ tablesLoaded, tablesTotal }) => context.progress(tablesLoaded / Math.max(tablesTotal, 1)),
       });
       const readFrom = await readOneRow(await stage.loader(owner), manifest);
       return { ...countsOf(manifest), read_from: readFrom, findings: lasting(manifest.findings) };
-    });
-  } finally {
-    archives.end();
-  }
+    }),
+  );
 }
 
 /** `refused` is a trial's alone. */
@@ -221,15 +186,6 @@ async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Prom
     if (hidden === 0) throw new JobProblem('transfer.counts_differ', `no row could be read back from ${table}`);
   }
   return null;
-}
-
-const fullDiskCodes = new Set(['53100', 'ENOSPC', 'EDQUOT']);
-
-/** Postgres says 53100 when its disk is full, the file system ENOSPC or EDQUOT, wrapped or not. */
-function isDiskFull(error: unknown, depth = 0): boolean {
-  if (!(error instanceof Error) || depth > 5) return false;
-  if ('code' in error && typeof error.code === 'string' && fullDiskCodes.has(error.code)) return true;
-  return isDiskFull(error.cause, depth + 1);
 }
 
 /** What no database of a customer's says: the archive was changed, or the loader is not what it must be. */

@@ -1,21 +1,18 @@
 import { randomBytes } from 'node:crypto';
+import type { Major } from '@drydock/contracts/databases/major';
 import type { Move } from '@drydock/postgres/upgrade/session';
 import type { DatabaseFolder } from './database-folder';
 import type { Surroundings } from './hosted-database';
 import { Instance } from './instance';
-import { scratchRules, tuningOf } from './instance-settings';
-import { makeOwnDatabase } from './own-database';
 
-const scratchDatabase = 'restored';
-const scratchRole = 'restorer';
 const scratchSize = { vcpu: 1, ram_gb: 1, storage_gb: 1 };
 
-/** Both URLs are secret. */
+/** A server with nothing in it. */
 export interface ScratchAccess {
-  /** By an ordinary role that owns the empty database: without TLS, for filling it. The same role is let in by TLS too. */
-  url: string;
-  admin_url: string;
-  ca_certificate: string;
+  adminUrl: string;
+  /** On loopback. */
+  port: number;
+  caCertificate: string;
 }
 
 /** Instances that live for one proof of a backup. The record does not know them: what a crash leaves is cleared at the next start. */
@@ -29,24 +26,19 @@ export class Scratches {
     this.around = around;
   }
 
-  /** An empty database of an ordinary role, on a server of that major. The same id again begins again from empty. */
-  async make(scratchId: string, major: number): Promise<ScratchAccess> {
-    const { adminUrl, port } = await this.start(scratchId, major);
-    const password = randomBytes(24).toString('base64url');
-    const wanted = { databaseName: scratchDatabase, username: scratchRole, password, mayMakeRoles: false };
-    await makeOwnDatabase(adminUrl, wanted);
-    const url = `postgresql://${scratchRole}:${password}@127.0.0.1:${port}/${scratchDatabase}`;
-    return { url, admin_url: adminUrl, ca_certificate: this.around.tls.authority };
+  /** The same id again begins again from empty. */
+  async make(scratchId: string, major: Major): Promise<ScratchAccess> {
+    return { ...(await this.start(scratchId, major)), caCertificate: this.around.tls.authority };
   }
 
   /** A server of that major with nothing in it, and the move to it that is tried. */
-  async makeTrial(scratchId: string, major: number, { url, databaseName }: { url: string; databaseName: string }): Promise<Move> {
+  async makeTrial(scratchId: string, major: Major, { url, databaseName }: { url: string; databaseName: string }): Promise<Move> {
     const { adminUrl } = await this.start(scratchId, major);
     const secret = randomBytes(32).toString('hex');
     return { oldUrl: url, targetUrl: adminUrl, databaseName, path: 'logical', secret, fence: '0' };
   }
 
-  private async start(scratchId: string, major: number): Promise<{ adminUrl: string; port: number }> {
+  private async start(scratchId: string, major: Major): Promise<{ adminUrl: string; port: number }> {
     await this.drop(scratchId);
     const { tls, log, ports, accounts } = this.around;
     const instance = new Instance({
@@ -56,7 +48,7 @@ export class Scratches {
       account: await accounts.allocate(),
       tls,
       log,
-      tuning: () => tuningOf(scratchSize, scratchRules, false),
+      purpose: () => ({ size: scratchSize, databaseName: null, isFrozen: false }),
       onUp: async () => undefined,
       onDown: () => undefined,
     });

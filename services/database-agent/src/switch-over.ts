@@ -1,27 +1,14 @@
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import type { CutoverAnswer } from '@drydock/agent/database/protocol';
-import { bringLevel, type Prepared, prepareLevel } from '@drydock/postgres/upgrade/bring-level';
-import { lockOut } from '@drydock/postgres/upgrade/lock-out';
-import { Stage } from '@drydock/postgres/upgrade/session';
-import { openDatabase, openingStatements } from '@drydock/postgres/upgrade/target-database';
-import { UpgradeError } from '@drydock/postgres/upgrade/upgrade-error';
 import { faultpoint } from '@drydock/process/faultpoint';
 import type { UpgradeRecord } from './database-folder';
-import { HeldSnapshot, type SnapshotSession } from './held-snapshot';
+import type { Cutover } from './engine';
+import { engineOf } from './engines';
 import type { HostedDatabase } from './hosted-database';
-import { restoreLimit } from './own-database';
 import { Stopwatch } from './stopwatch';
-import { moveOf } from './upgrade-changes';
+import { movingOf } from './upgrade-changes';
 
 /** More moves than a database has while anybody could still ask for one of them. */
 const switchedMax = 100;
-
-/** Everything that takes time is opened before anybody has to wait. */
-interface Opened {
-  stage: Stage;
-  snapshot: SnapshotSession | null;
-  prepared: Prepared;
-}
 
 /**
  * The cutover. Before the record is written the old instance serves, whatever fails; once it is on disk the new one does. Nobody may write from the lock on the old to the
@@ -31,35 +18,23 @@ export async function switchOver(database: HostedDatabase, upgradeId: string, fe
   if (database.isOver(upgradeId)) return { writes_blocked_ms: 0 };
   const upgrade = database.requireUpgrade(upgradeId);
   if (upgrade.phase !== 'prepared') return { writes_blocked_ms: upgrade.writes_blocked_ms ?? 0 };
-  const move = await moveOf(database, upgradeId, fence);
-  const stage = new Stage(move);
-  let snapshot: SnapshotSession | null = null;
+  const cutover = await engineOf(database.serving.major).openCutover(await movingOf(database, upgradeId, fence));
   try {
-    const prepared = await prepareLevel(stage).catch(refuse);
-    // What a restore has replaced is not compared with it.
-    if (upgrade.path !== 'restore') snapshot = await HeldSnapshot.prepare(move);
-    else await restoreLimit(move.targetUrl, move.databaseName, upgrade.connection_limit);
     // On disk before it is needed. While the offline path has customers locked out, it is there already.
-    if (!upgrade.are_writes_blocked) await database.saveUpgrade({ opening: await readOpening(database, stage) });
-    const writesBlockedMs = await pause(database, { stage, snapshot, prepared });
+    if (!upgrade.are_writes_blocked) await database.saveUpgrade({ opening: await cutover.readOpening() });
+    const writesBlockedMs = await pause(database, cutover);
     await database.saveUpgrade({ writes_blocked_ms: writesBlockedMs, opening: [] });
     return { writes_blocked_ms: writesBlockedMs };
   } finally {
-    if (snapshot !== null && !database.snapshot.isHolding(snapshot)) await snapshot.close();
-    await stage.close();
+    if (cutover.snapshot !== null && !database.snapshot.isHolding(cutover.snapshot)) await cutover.snapshot.close();
+    await cutover.close();
   }
 }
 
-async function readOpening({ record }: HostedDatabase, stage: Stage): Promise<string[]> {
-  return openingStatements(await stage.server('old'), record.database_name, record.upgrade?.connection_limit ?? -1);
-}
-
 /** Returns the milliseconds in which nobody could write. */
-async function pause(database: HostedDatabase, { stage, snapshot, prepared }: Opened): Promise<number> {
+async function pause(database: HostedDatabase, cutover: Cutover): Promise<number> {
   const { endpoint, record } = database;
   const upgrade = requireRecorded(database);
-  const [oldServer, targetServer] = [await stage.server('old'), await stage.server('target')];
-  const kept = await stage.rolesOf('old');
   // Who may enter a restored database came with its backup.
   const opening = upgrade.path === 'restore' ? [] : upgrade.opening;
   database.isCutting = true;
@@ -67,12 +42,12 @@ async function pause(database: HostedDatabase, { stage, snapshot, prepared }: Op
   const parts = new Stopwatch();
   try {
     void endpoint.endStrangers();
-    await lockOut(oldServer, record.database_name, kept);
+    await cutover.seal();
     endpoint.endSessions();
     parts.lap('seal');
     faultpoint('database_host.cutover.sealed');
-    await bringLevel(stage, prepared, (part) => parts.lap(part));
-    if (snapshot !== null) await database.snapshot.take(snapshot);
+    await cutover.bringLevel((part) => parts.lap(part));
+    if (cutover.snapshot !== null) await database.snapshot.take(cutover.snapshot);
     parts.lap('snapshot');
     faultpoint('database_host.cutover.before_switch');
     // The point of no return.
@@ -84,7 +59,7 @@ async function pause(database: HostedDatabase, { stage, snapshot, prepared }: Op
     });
     parts.lap('switch');
     faultpoint('database_host.cutover.after_switch');
-    await openDatabase(targetServer, opening);
+    await cutover.open(opening);
     parts.lap('open');
   } catch (error) {
     return await recover(database, upgrade, error);
@@ -115,10 +90,5 @@ async function recover(database: HostedDatabase, upgrade: UpgradeRecord, error: 
     await database
       .settle(database.record.serving, adminUrl)
       .catch((err: unknown) => database.around.log.error({ err }, 'an instance could not be opened again'));
-  return refuse(error);
-}
-
-function refuse(error: unknown): never {
-  if (error instanceof UpgradeError) throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
   throw error;
 }

@@ -1,25 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import type { PrepareTarget, UpgradeComparison } from '@drydock/agent/database/protocol';
-import { listExtensions } from '@drydock/postgres/server/native-postgres';
-import { abandonMove } from '@drydock/postgres/upgrade/abandon';
-import { type Move, Stage } from '@drydock/postgres/upgrade/session';
+import { Stage } from '@drydock/postgres/upgrade/session';
 import { openingStatements } from '@drydock/postgres/upgrade/target-database';
-import type { HostedDatabase } from './hosted-database';
-import { readLimit, restoreLimit, settleAccess } from './own-database';
-
-/** Throws `major_not_installed`. */
-export function extensionsOf(major: number): string[] {
-  try {
-    return listExtensions(major);
-  } catch (error) {
-    throw new DatabaseHostError('major_not_installed', `Postgres ${major} is not installed here`, { cause: error });
-  }
-}
+import type { Moving } from './engine';
+import { engineOf } from './engines';
+import { type HostedDatabase, newInstance } from './hosted-database';
+import { settleAccess } from './own-database';
+import { postgresMove } from './postgres-cutover';
 
 /** An empty instance of the new major beside the one that serves. Throws `upgrade_mismatch` while another upgrade is under way. */
 export async function prepareTarget(database: HostedDatabase, wanted: PrepareTarget): Promise<void> {
-  extensionsOf(wanted.to_major);
+  await engineOf(wanted.to_major).assertInstalled(wanted.to_major);
   if (database.isOver(wanted.upgrade_id)) return;
   const { upgrade } = database.record;
   if (upgrade !== null && upgrade.upgrade_id !== wanted.upgrade_id && upgrade.phase !== 'finished')
@@ -32,13 +24,8 @@ export async function prepareTarget(database: HostedDatabase, wanted: PrepareTar
 /** In the record before there is a file of it, so that a crash leaves nothing that nobody knows of. */
 async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Promise<void> {
   const { record, around } = database;
-  const connectionLimit = await readLimit(database.requireUrl(record.serving), record.database_name);
-  const target = {
-    instance_id: `pg${wanted.to_major}-${randomBytes(4).toString('hex')}`,
-    major: wanted.to_major,
-    port: await around.ports.allocate(),
-    uid: await around.accounts.allocate(),
-  };
+  const connectionLimit = await database.engine.readLimit(database.requireUrl(record.serving), record.database_name);
+  const target = await newInstance(wanted.to_major, around);
   const earlier = record.upgrade === null ? [] : [{ upgrade_id: record.upgrade.upgrade_id, instance_id: record.upgrade.old }];
   await database.save({
     instances: [...record.instances, target],
@@ -63,17 +50,17 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
 
 const newSecret = (): string => randomBytes(32).toString('hex');
 
-/** What a stage needs. Never leaves the host. */
-export async function moveOf(database: HostedDatabase, upgradeId: string, fence: string): Promise<Move> {
-  const { old, target, path, phase, secret } = database.requireUpgrade(upgradeId);
+/** What a cutover or a stage needs. Never leaves the host. */
+export async function movingOf(database: HostedDatabase, upgradeId: string, fence: string): Promise<Moving> {
+  const { old, target, phase, secret } = database.requireUpgrade(upgradeId);
   // An earlier version of this host began this upgrade.
   if (secret === '') await database.saveUpgrade({ secret: newSecret() });
   return {
     oldUrl: phase === 'finished' ? (database.instanceOf(old).adminUrl ?? '') : database.requireUrl(old),
     targetUrl: database.requireUrl(target),
     databaseName: database.record.database_name,
-    path,
-    secret: database.requireUpgrade(upgradeId).secret,
+    username: database.record.username,
+    upgrade: database.requireUpgrade(upgradeId),
     fence,
   };
 }
@@ -85,7 +72,7 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
   if (database.isOver(upgradeId)) return;
   const { phase, old, are_writes_blocked } = database.requireUpgrade(upgradeId);
   if (phase !== 'prepared') return;
-  const stage = new Stage(await moveOf(database, upgradeId, fence));
+  const stage = new Stage(postgresMove(await movingOf(database, upgradeId, fence)));
   try {
     if (!are_writes_blocked) {
       const { database_name: databaseName, upgrade } = database.record;
@@ -154,12 +141,8 @@ export async function abandonUpgrade(database: HostedDatabase, upgradeId: string
   const oldUrl = database.requireUrl(upgrade.old);
   // It follows the old one, which could not let go of it otherwise.
   await database.instanceOf(upgrade.target).stop();
-  const { database_name: databaseName } = record;
-  const { secret, path, opening, connection_limit: connectionLimit } = upgrade;
-  await abandonMove({ oldUrl, targetUrl: '', databaseName, path, secret, fence });
-  // While the record still knows how: a crash from here on finds the old one open by the record.
-  await settleAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
-  await restoreLimit(oldUrl, databaseName, connectionLimit);
+  const { database_name: databaseName, username } = record;
+  await database.engine.takeBack({ oldUrl, databaseName, username, upgrade, fence });
   await database.save({ upgrade: null, instances: record.instances.filter(({ instance_id }) => instance_id !== upgrade.target) });
   database.endpoint.release();
   await database.removeInstance(upgrade.target);

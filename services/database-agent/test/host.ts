@@ -8,10 +8,12 @@ import path from 'node:path';
 import { type Claim, createDatabaseHostClient, type DatabaseHostClient } from '@drydock/agent/database/client';
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';
 import { PortAllocator } from '@drydock/agent/host/ports';
+import type { Major } from '@drydock/contracts/databases/major';
 import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
 import { until } from '@drydock/testing/wait';
 import type pg from 'pg';
-import { DatabaseFolder, type DatabaseRecord } from '../src/database-folder';
+import { DatabaseFolder, type DatabaseRecord, type InstanceRecord } from '../src/database-folder';
+import { requirePostgres } from '../src/postgres-majors';
 
 export const claim = (fence: number): Claim => ({ fence: String(fence), workflowId: `workflow-${fence}` });
 export const newDatabaseId = (): string => randomUUID();
@@ -79,7 +81,7 @@ export async function clearHost({ child, client, folder }: TestHost): Promise<vo
   await rm(path.dirname(folder.databasesDir), { recursive: true, force: true });
 }
 
-export async function createDatabase(client: DatabaseHostClient, databaseId: string, major: number): Promise<DatabaseDescription> {
+export async function createDatabase(client: DatabaseHostClient, databaseId: string, major: Major): Promise<DatabaseDescription> {
   const size = { vcpu: 1, ram_gb: 1, storage_gb: 10 };
   const named = { database_name: 'shop', username: 'shop_owner', password: ownerPassword };
   return client.ensureDatabase(databaseId, { mode: 'live', major, ...named, size }, claim(1));
@@ -118,12 +120,20 @@ export interface InstanceFound {
 
 /** One instance of a database as the host's own files have it; no call tells its password. */
 export function findInstance(host: Pick<TestHost, 'folder'>, databaseId: string, which?: 'old' | 'target'): InstanceFound {
+  const { major, port, folder } = instanceOf(host, databaseId, which);
+  const { dataDir, passwordFile } = settlePostgresFolder(folder, requirePostgres(major));
+  const password = readFileSync(passwordFile, 'utf8').trim();
+  return { port, dataDir, adminUrl: `postgresql://postgres:${password}@127.0.0.1:${port}/postgres` };
+}
+
+/** The folder of one instance of a database. */
+export const instanceFolder = (host: Pick<TestHost, 'folder'>, databaseId: string, which?: 'old' | 'target'): string =>
+  instanceOf(host, databaseId, which).folder;
+
+function instanceOf(host: Pick<TestHost, 'folder'>, databaseId: string, which?: 'old' | 'target'): InstanceRecord & { folder: string } {
   const record = readRecord(host, databaseId);
   const id = which === undefined ? record.serving : record.upgrade?.[which];
   const instance = record.instances.find(({ instance_id }) => instance_id === id);
   if (instance === undefined) throw new Error('there is no such instance');
-  const folder = new DatabaseFolder(host.folder.databasesDir, 'live', databaseId).instanceFolder(instance.instance_id);
-  const { dataDir, passwordFile } = settlePostgresFolder(folder, instance.major);
-  const password = readFileSync(passwordFile, 'utf8').trim();
-  return { port: instance.port, dataDir, adminUrl: `postgresql://postgres:${password}@127.0.0.1:${instance.port}/postgres` };
+  return { ...instance, folder: new DatabaseFolder(host.folder.databasesDir, 'live', databaseId).instanceFolder(instance.instance_id) };
 }

@@ -25,7 +25,7 @@ import { preflightUpgrade } from './upgrades/preflight-upgrade';
 import { upgradeDatabase } from './upgrades/upgrade-database';
 
 export const routes = (context: HandlerContext): Route<Tx>[] => [
-  route(databases.getDatabaseCatalogue, getCatalogue()),
+  route(databases.getDatabaseCatalogue, getCatalogue(context)),
   route(databases.listDatabases, listDatabases(context)),
   route(databases.createDatabase, createDatabase(context)),
   route(quotas.getDatabaseQuota, getQuota(context)),

@@ -19,8 +19,8 @@ export interface Claim {
 export type Wanted<Body extends Change> = Omit<Body, keyof Change>;
 
 interface Asked<Answer> {
-  /** The id of the site or database that the call is about. */
-  id: string;
+  /** The id of the site or database that the call is about; null: it is about the host. */
+  id: string | null;
   answer: z.ZodType<Answer>;
 }
 
@@ -86,7 +86,7 @@ export function createControlClient<Code extends string>(
   };
 
   const ask: ControlClient['ask'] = (call, { id, body, answer, signal }) => {
-    const { method, path } = splitCall(call, protocol.things, encodeURIComponent(id));
+    const { method, path } = splitCall(call, protocol.things, id && encodeURIComponent(id));
     const text = body === undefined ? undefined : JSON.stringify(body);
     const headers = { ...signed(method, path, text), 'content-type': 'application/json' };
     const deadline = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(signal ? [signal] : [])]);

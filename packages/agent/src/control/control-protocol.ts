@@ -39,8 +39,8 @@ type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 /** A call on one thing as a README names it: `PUT` for the thing itself, `POST /freeze` and `GET /releases/{id}` below it. */
 export type Call = Method | `${Method} /${string}`;
 
-/** Method and path of a call; `things` and `id` as they shall stand in the path. */
-export function splitCall(call: Call, things: string, id: string): { method: string; path: string } {
+/** Method and path of a call; `things` and `id` as they shall stand in the path. A call about the host as a whole has no id. */
+export function splitCall(call: Call, things: string, id: string | null): { method: string; path: string } {
   const [method = '', rest = ''] = call.split(' ');
-  return { method, path: `/control/${things}/${id}${rest}` };
+  return { method, path: id === null ? `/control${rest}` : `/control/${things}/${id}${rest}` };
 }

@@ -50,6 +50,11 @@ export function controlRoutesOf<Known>(things: string, hosted: Hosted<Known>) {
       ...(readerAnswer === undefined ? {} : { readerAnswer }),
     };
   };
+  /** A question about the host as a whole. */
+  const hostRoute = (call: Call, handle: () => Promise<ControlAnswer>, readerAnswer: z.ZodType): ControlRoute => {
+    const { method, path } = splitCall(call, things, null);
+    return { method, pattern: new RegExp(`^${path}$`), handle, readerAnswer };
+  };
   const change = <Body extends Change>(
     call: Call,
     { op, detail, body: schema, status = 200 }: ChangeRoute<Body>,
@@ -60,5 +65,5 @@ export function controlRoutesOf<Known>(things: string, hosted: Hosted<Known>) {
       const answer = await hosted.change(id, { op, detail: detail?.(wanted) }, wanted, (known) => work(known, wanted));
       return answer === undefined ? done : { status, body: answer };
     });
-  return { route, change };
+  return { route, hostRoute, change };
 }

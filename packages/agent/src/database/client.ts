@@ -1,7 +1,9 @@
+import type { Major } from '@drydock/contracts/databases/major';
 import { z } from 'zod';
 import { type ServedArchives, serveArchives } from '../archives/archive-channel';
 import { type Claim, type ControlAddress, type ControlClient, createControlClient, nothing, type Wanted } from '../control/control-client';
 import { runJob } from '../jobs/job-client';
+import { DatabaseHostError } from './database-host-error';
 import {
   type CutoverAnswer,
   comparisonSchema,
@@ -13,6 +15,7 @@ import {
   databaseHostProtocol,
   dumpResultSchema,
   type EnsureDatabase,
+  hostMajorsSchema,
   judgementSchema,
   type LoadDumpJob,
   type LoadedDump,
@@ -44,12 +47,14 @@ export interface ArchiveWanted<Spec> {
 
 /** What the control protocol can do; see the README of this package. Every change is idempotent under its fence. */
 export interface DatabaseHostClient {
+  /** Of every engine whose programs the host has. A host of an earlier version says nothing, and has Postgres' alone. */
+  listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   ensureDatabase(databaseId: string, wanted: Wanted<EnsureDatabase>, claim: Claim): Promise<DatabaseDescription>;
   /** `unknown_database` also for one that was never finished. */
   readDatabase(databaseId: string, signal?: AbortSignal): Promise<DatabaseDescription>;
   destroyDatabase(databaseId: string, claim: Claim): Promise<void>;
   /** With a trial the schema is made in an empty instance of the new major. */
-  precheck(databaseId: string, wanted: { toMajor: number; withTrial: boolean }, signal?: AbortSignal): Promise<UpgradeJudgement>;
+  precheck(databaseId: string, wanted: { toMajor: Major; withTrial: boolean }, signal?: AbortSignal): Promise<UpgradeJudgement>;
   prepareTarget(databaseId: string, wanted: Wanted<PrepareTarget>, claim: Claim): Promise<void>;
   /** Copies, catches up or finishes: a job. Throws a JobProblem. */
   runStage(databaseId: string, wanted: StageWanted & { stage: Exclude<UpgradeStage, 'compare'> }, claim: Claim): Promise<void>;
@@ -72,12 +77,20 @@ export interface DatabaseHostClient {
 }
 
 /** What whoever only asks can do: its secret is another one, and the host takes no change by it. */
-export type DatabaseHostReaderClient = Pick<DatabaseHostClient, 'readDatabase' | 'precheck' | 'close'>;
+export type DatabaseHostReaderClient = Pick<DatabaseHostClient, 'listMajors' | 'readDatabase' | 'precheck' | 'close'>;
 
 /** Making an instance takes a second or two, under load ten; ending one in order at most twenty. */
 const deadlineMs = 90_000;
 
 const questions = (ask: ControlClient['ask']): Omit<DatabaseHostReaderClient, 'close'> => ({
+  listMajors: async (signal) => {
+    try {
+      return (await ask('GET /engines', { id: null, signal, answer: hostMajorsSchema })).majors;
+    } catch (error) {
+      if (error instanceof DatabaseHostError && error.code === 'unknown_route') return [];
+      throw error;
+    }
+  },
   readDatabase: (id, signal) => ask('GET', { id, signal, answer: databaseDescriptionSchema }),
   precheck: (id, { toMajor, withTrial }, signal) =>
     ask('POST /precheck', { id, body: { to_major: toMajor, with_trial: withTrial }, signal, answer: judgementSchema }),

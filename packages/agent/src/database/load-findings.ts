@@ -2,7 +2,7 @@ import type { Finding } from '@drydock/contracts/platform/preflight';
 import { z } from 'zod';
 
 const loadFindingSchema = z.strictObject({
-  kind: z.enum(['not_validated', 'not_restored', 'not_populated', 'recomputed', 'owner_changed']),
+  kind: z.enum(['not_validated', 'not_restored', 'not_populated', 'recomputed', 'owner_changed', 'not_transactional', 'history_not_kept']),
   object: z.string(),
   reason: z.string(),
 });
@@ -19,6 +19,8 @@ const sentences: Record<z.infer<typeof loadFindingSchema>['kind'], (object: stri
   not_restored: (object, reason) => `${object} is not there: ${reason}.`,
   not_populated: (object, reason) => `${object} is there without its contents, which cannot be computed: ${reason}.`,
   recomputed: (object, reason) => `${object} was computed anew: ${reason}.`,
+  not_transactional: (object, reason) => `${object} may be of another moment than the rest: ${reason}.`,
+  history_not_kept: (object, reason) => `${object} is there without its history: ${reason}.`,
   owner_changed: (object, reason) => `The database's owner owns this now: ${object}. The cause: ${reason}.`,
 };
 

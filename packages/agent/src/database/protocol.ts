@@ -1,3 +1,4 @@
+import { majorSchema } from '@drydock/contracts/databases/major';
 import { modeSchema } from '@drydock/contracts/platform/values';
 import { z } from 'zod';
 import { type ControlProtocol, changeFields } from '../control/control-protocol';
@@ -14,12 +15,14 @@ export const databaseHostProtocol: ControlProtocol<DatabaseHostErrorCode> = {
 };
 
 const upgradeIdSchema = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/);
-/** As Postgres takes it unquoted, and none of its own. */
+/** As the engines take it unquoted, and none of their own. */
 const nameSchema = z
   .string()
   .regex(/^[a-z_][a-z0-9_]{0,62}$/)
-  .refine((name) => !/^(?:pg_|postgres$|template[01]$|drydock)/.test(name), 'the name is reserved');
-const majorSchema = z.int().min(10).max(99);
+  .refine(
+    (name) => !/^(?:pg_|postgres$|template[01]$|drydock|mysql$|mariadb|information_schema$|performance_schema$|sys$|root$)/.test(name),
+    'the name is reserved',
+  );
 
 export const sizeSchema = z.strictObject({ vcpu: z.int().min(1), ram_gb: z.number().positive(), storage_gb: z.number().positive() });
 /** How the data of an upgrade goes over. */
@@ -50,6 +53,9 @@ export const prepareTargetSchema = z.strictObject({
 export const upgradeSchema = z.strictObject({ ...changeFields, upgrade_id: upgradeIdSchema });
 export const upgradePhaseSchema = z.enum(['prepared', 'switched', 'finished']);
 
+/** The majors of every engine whose programs the host has. */
+export const hostMajorsSchema = z.object({ majors: z.array(majorSchema) });
+
 export const databaseDescriptionSchema = z.object({
   database_id: z.string(),
   mode: modeSchema,
@@ -59,7 +65,7 @@ export const databaseDescriptionSchema = z.object({
   ca_certificate: z.string(),
   database_name: z.string(),
   username: z.string(),
-  major: z.int(),
+  major: majorSchema,
   is_up: z.boolean(),
   size_bytes: z.number().nullable(),
   free_bytes: z.number(),
@@ -68,7 +74,7 @@ export const databaseDescriptionSchema = z.object({
   upgrade: z
     .object({
       upgrade_id: z.string(),
-      to_major: z.int(),
+      to_major: majorSchema,
       path: movePathSchema,
       phase: upgradePhaseSchema,
       are_writes_blocked: z.boolean(),
@@ -109,7 +115,7 @@ export const dumpJobSchema = z.strictObject({
   replaced_by: upgradeIdSchema.optional(),
 });
 export const dumpResultSchema = z.object({
-  major: z.int(),
+  major: majorSchema,
   manifest_mac: z.string(),
   checksum_sha256: z.string(),
   size_bytes: z.number(),

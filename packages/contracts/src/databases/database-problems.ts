@@ -11,7 +11,9 @@ export const databaseProblems = define({
   engine_not_offered: {
     status: 422,
     title: 'The engine is not offered here',
-    advice: 'Choose an engine that GET /v1/databases/catalogue lists.',
+    advice:
+      'Choose an engine that GET /v1/databases/catalogue lists. Of engine mysql staff fetch the programs of a version to the host of databases, ' +
+      'as by npm run engines -- mariadb@10.11.',
     transient: true,
   },
   version_not_offered: {
@@ -19,6 +21,12 @@ export const databaseProblems = define({
     title: 'The platform does not run this major',
     advice: 'Send a version exactly as GET /v1/databases/catalogue has it for the engine of the database.',
     transient: true,
+  },
+  engine_differs: {
+    status: 422,
+    title: 'This version is of another engine, or of another flavour of MySQL',
+    advice:
+      'Stay with the engine and the flavour that the data is of: a backup or a database of MariaDB goes to MariaDB, one of MySQL to MySQL.',
   },
   version_not_newer: {
     status: 422,
@@ -57,7 +65,7 @@ export const databaseProblems = define({
   },
   database_content_refused: {
     status: 422,
-    title: 'Postgres refuses something in the database',
+    title: 'The engine refuses something in the database',
     advice: 'The database serves on as it was. findings names the object and the reason: change or drop it, and try again.',
     transient: true,
   },

@@ -10,6 +10,7 @@ const refusals = [
   'operation_in_progress',
   'needs_attention',
   'version_not_offered',
+  'engine_differs',
   'version_not_newer',
   'never_backed_up',
   'database_not_available',

@@ -61,7 +61,11 @@ export type CreatedDatabase = z.infer<typeof createdDatabaseSchema>;
 
 const offeredVersionSchema = z
   .strictObject({
-    version: z.string().describe('The major.'),
+    version: z.string().describe('The major; of two parts for MariaDB and MySQL.'),
+    flavour: z
+      .enum(['mariadb', 'mysql'])
+      .nullable()
+      .describe('Which kind of engine mysql it is; null of any other engine. An upgrade stays within its flavour.'),
     label: z.string().describe('The major as people read it.'),
     upgradable_to: z.array(z.string()).describe('Majors that a database of this one can be moved to in one step.'),
     end_of_life: z.iso.date().describe('The day from which nobody mends it any more, as YYYY-MM-DD.'),
@@ -103,7 +107,7 @@ export const getDatabaseCatalogue = endpoint({
   service: 'databases',
   method: 'GET',
   path: '/v1/databases/catalogue',
-  summary: 'Engines, their majors and sizes that are offered here',
+  summary: 'Engines, their majors and sizes that are offered here: of engine mysql those whose programs the host of databases has',
   permissions: [],
   response: { status: 200, schema: databaseCatalogueSchema },
   problems: [],
@@ -158,6 +162,7 @@ export const createDatabase = endpoint({
   problems: [
     'engine_not_offered',
     'version_not_offered',
+    'engine_differs',
     'size_not_offered',
     'high_availability_unavailable',
     'backup_not_found',

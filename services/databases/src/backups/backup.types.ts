@@ -1,5 +1,6 @@
 import { loadFindingsSchema } from '@drydock/agent/database/load-findings';
 import type { DatabaseBackupKind } from '@drydock/contracts/databases/database-backups';
+import { majorSchema } from '@drydock/contracts/databases/major';
 import { z } from 'zod';
 
 export interface StoredArchive {
@@ -14,7 +15,7 @@ export interface StoredArchive {
 /** What the last load of a backup has shown. `content`: all of it was loaded, and its counts compared; `schema`: its schema alone, on trial. */
 export const proofSchema = z.strictObject({
   of: z.enum(['content', 'schema']),
-  major: z.int(),
+  major: majorSchema,
   at: z.iso.datetime(),
   /** Statements that Postgres did not take. */
   refused: z.array(z.strictObject({ object: z.string(), reason: z.string() })),

@@ -2,6 +2,7 @@ import type { LoadFindings } from '@drydock/agent/database/load-findings';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import { readFacts } from '@drydock/archive/read/open-archive';
 import { verifyArchive } from '@drydock/archive/read/verify-archive';
+import type { Major } from '@drydock/contracts/databases/major';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import type { Tx } from '../database.store';
 import { recordBackup, recordVerified } from '../databases/database.store';
@@ -80,7 +81,7 @@ export async function verifyPacked(context: WorkContext, step: Step, backupId: s
 
 interface Load {
   at: string;
-  major: number;
+  major: Major;
   isProven: boolean;
   /** Steps that an earlier version ran have none. */
   loadFindings?: LoadFindings;
@@ -90,7 +91,7 @@ interface Load {
 export async function proveRestorable(
   { provider, backupStorage }: WorkContext,
   step: Step,
-  backup: { backupId: string; major: number; archive: StoredArchive },
+  backup: { backupId: string; major: Major; archive: StoredArchive },
 ): Promise<Pick<Load, 'isProven' | 'loadFindings'>> {
   const { archive, backupId: archiveId, major } = backup;
   const source = backupStorage.source(archive.storageKey);

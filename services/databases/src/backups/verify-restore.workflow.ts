@@ -1,3 +1,4 @@
+import { majorOf } from '@drydock/contracts/databases/major';
 import { z } from 'zod';
 import { defineWorkflow, refOf } from '../databases/work';
 import { findNewestBackup } from './backup.store';
@@ -13,7 +14,7 @@ export const verifyRestoreWorkflow = defineWorkflow({ kind: 'verify_database_res
       const backup = await findNewestBackup(context.database.pool, refOf(step).databaseId);
       if (backup === null || backup.archive === null) return null;
       const { id: backupId, archive, engineVersion } = backup;
-      const major = Number(engineVersion);
+      const major = majorOf(engineVersion);
       const proof = await proveRestorable(context, step, { backupId, archive, major });
       return { backupId, major, ...proof, at: context.now().toISOString() };
     },

@@ -1,31 +1,73 @@
 import type { DatabaseCatalogue, DatabaseEngine, DatabaseSize } from '@drydock/contracts/databases/databases';
+import { flavourOf, type Major, majorOf } from '@drydock/contracts/databases/major';
 
 type Version = DatabaseCatalogue['engines'][number]['versions'][number];
 
-/** What the local host of databases runs: the majors whose binaries it brings along. Days of retirement: postgresql.org/support/versioning. */
-export const catalogue: DatabaseCatalogue = {
-  engines: [
-    {
-      engine: 'postgres',
-      versions: [
-        { version: '16', label: 'PostgreSQL 16', upgradable_to: ['17', '18'], end_of_life: '2028-11-09' },
-        { version: '17', label: 'PostgreSQL 17', upgradable_to: ['18'], end_of_life: '2029-11-08' },
-        { version: '18', label: 'PostgreSQL 18', upgradable_to: [], end_of_life: '2030-11-14' },
-      ],
-    },
-  ],
-  sizes: [
-    { code: 'small', vcpu: 1, ram_gb: 2, storage_gb: 20 },
-    { code: 'medium', vcpu: 2, ram_gb: 8, storage_gb: 100 },
-    { code: 'large', vcpu: 8, ram_gb: 32, storage_gb: 500 },
-  ],
-};
+const postgres = (version: string, upgradableTo: string[], endOfLife: string): Version => ({
+  version,
+  flavour: null,
+  label: `PostgreSQL ${version}`,
+  upgradable_to: upgradableTo,
+  end_of_life: endOfLife,
+});
 
-/** null for an engine that is not offered. */
-export const versionsOf = (engine: DatabaseEngine): readonly Version[] | null =>
-  catalogue.engines.find((offered) => offered.engine === engine)?.versions ?? null;
+/** Nothing of MySQL's or MariaDB's is upgraded in place yet. */
+const mariadb = (version: string, endOfLife: string): Version => ({
+  version,
+  flavour: 'mariadb',
+  label: `MariaDB ${version}`,
+  upgradable_to: [],
+  end_of_life: endOfLife,
+});
+
+const mysql = (version: string, endOfLife: string): Version => ({
+  ...mariadb(version, endOfLife),
+  flavour: 'mysql',
+  label: `MySQL ${version}`,
+});
+
+/**
+ * Every version that can be run. Postgres' programs are packages of ours; of the others those are offered whose programs the host has. Days of retirement:
+ * postgresql.org/support/versioning, mariadb.org/about/#maintenance-policy,
+ * oracle.com/support/lifetime-support.
+ */
+const known: DatabaseCatalogue['engines'] = [
+  {
+    engine: 'postgres',
+    versions: [postgres('16', ['17', '18'], '2028-11-09'), postgres('17', ['18'], '2029-11-08'), postgres('18', [], '2030-11-14')],
+  },
+  {
+    engine: 'mysql',
+    versions: [
+      mysql('8.0', '2026-04-30'),
+      mysql('8.4', '2032-04-30'),
+      mysql('9.7', '2034-04-30'),
+      mariadb('10.5', '2025-06-24'),
+      mariadb('10.11', '2028-02-16'),
+      mariadb('11.8', '2028-06-04'),
+    ],
+  },
+];
+
+const sizes: DatabaseSize[] = [
+  { code: 'small', vcpu: 1, ram_gb: 2, storage_gb: 20 },
+  { code: 'medium', vcpu: 2, ram_gb: 8, storage_gb: 100 },
+  { code: 'large', vcpu: 8, ram_gb: 32, storage_gb: 500 },
+];
+
+/** What is offered where the host has the programs of these majors. */
+export function catalogueOf(majors: readonly Major[]): DatabaseCatalogue {
+  const isThere = ({ version }: Version): boolean => flavourOf(majorOf(version)) === 'postgres' || majors.includes(majorOf(version));
+  const engines = known.map(({ engine, versions }) => ({ engine, versions: versions.filter(isThere) }));
+  return { engines: engines.filter(({ versions }) => versions.length > 0), sizes };
+}
+
+/** Of an engine everything that can be run, offered or not. */
+export const versionsOf = (engine: DatabaseEngine): readonly Version[] => known.find((one) => one.engine === engine)?.versions ?? [];
 
 export const findVersion = (engine: DatabaseEngine, version: string): Version | undefined =>
-  versionsOf(engine)?.find((offered) => offered.version === version);
+  versionsOf(engine).find((one) => one.version === version);
 
-export const findSize = (code: string): DatabaseSize | undefined => catalogue.sizes.find((size) => size.code === code);
+export const sizeCodes: readonly string[] = sizes.map(({ code }) => code);
+
+export const findSize = (code: string): DatabaseSize | undefined => sizes.find((size) => size.code === code);

@@ -1,5 +1,7 @@
 import { type CreatedDatabase, type createDatabase as endpoint, managedDatabaseSchema } from '@drydock/contracts/databases/databases';
+import { type Major, majorOf } from '@drydock/contracts/databases/major';
 import type { BodyOf } from '@drydock/contracts/platform/endpoint';
+import { problem } from '@drydock/contracts/platform/problem';
 import { metadataSchema } from '@drydock/contracts/platform/values';
 import { assertWithinQuota } from '@drydock/service/access/org-quota';
 import { changeMetadata } from '@drydock/service/http/change-metadata';
@@ -8,29 +10,35 @@ import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import { findBackupOf } from '../backups/backup.store';
-import { catalogue, findSize, findVersion, versionsOf } from '../catalogue/catalogue';
+import { catalogueOf, findSize, findVersion, sizeCodes } from '../catalogue/catalogue';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
 import { createFromBackupWorkflow } from '../restores/create-from-backup.workflow';
 import { refuseOrigin } from '../restores/restore.rules';
 import { createDatabaseWorkflow } from './create-database.workflow';
-import { insertDatabase } from './database.store';
+import { findDatabase, insertDatabase } from './database.store';
+import type { ManagedDatabase } from './database.types';
 import { viewDatabase } from './database.view';
 import { databasePath, onDatabase } from './database-names';
+
+type Names = Pick<ManagedDatabase, 'databaseName' | 'username'>;
 
 /** What a version without metadata has stored has none. */
 const storedSchema = managedDatabaseSchema.extend({ metadata: metadataSchema.default({}) });
 
 export const createDatabase = (context: HandlerContext) =>
   ({
-    execute: async (tx: Tx, request) => {
+    preload: async ({ body }) => (needsPrograms(body) ? askMajors(context) : []),
+    execute: async (tx: Tx, request, majors) => {
       const { body, caller, now } = request;
-      assertAllowed(refuseOrder(body));
+      assertAllowed(refuseOrder(body, majors));
       const from = body.from?.backup_id;
-      if (from !== undefined) assertAllowed(refuseOrigin(await findBackupOf(tx, ownerOf(caller), from), body.engine_version));
+      const origin = from === undefined ? null : await findBackupOf(tx, ownerOf(caller), from);
+      if (from !== undefined) assertAllowed(refuseOrigin(origin, body.engine_version));
       await assertWithinQuota(context.database.sql(tx), context.quota, ownerOf(caller));
       const id = uuidv7();
-      const names = namesOf(id);
+      const source = origin === null || body.engine === 'postgres' ? null : await findDatabase(tx, ownerOf(caller), origin.databaseId);
+      const names = namesOf(id, source);
       const managed = await insertDatabase(tx, {
         id,
         ...ownerOf(caller),
@@ -43,7 +51,7 @@ export const createDatabase = (context: HandlerContext) =>
         metadata: changeMetadata({}, body.metadata),
         createdAt: now,
       });
-      const input = { major: Number(body.engine_version), size: body.size, ...names };
+      const input = { major: majorOf(body.engine_version), size: body.size, ...names };
       const work =
         from === undefined
           ? { definition: createDatabaseWorkflow, input }
@@ -59,17 +67,35 @@ export const createDatabase = (context: HandlerContext) =>
         return { ...managed, password: context.passwords(managed.id) };
       },
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, readonly Major[]>;
 
-function refuseOrder({ engine, engine_version, size, high_availability }: BodyOf<typeof endpoint>): Refusal | null {
-  if (versionsOf(engine) === null) return { code: 'engine_not_offered' };
+/** Postgres' programs are there wherever we are. */
+const needsPrograms = ({ engine, engine_version }: Pick<BodyOf<typeof endpoint>, 'engine' | 'engine_version'>): boolean =>
+  engine !== 'postgres' && findVersion(engine, engine_version) !== undefined;
+
+/** Of which majors the host has the programs. */
+async function askMajors({ provider }: HandlerContext): Promise<readonly Major[]> {
+  try {
+    return await provider.listMajors();
+  } catch (error) {
+    throw problem('dependency_unavailable', { extra: { dependency: 'database-host' }, retryAfterSeconds: 30, cause: error });
+  }
+}
+
+/** `majors`: those whose programs the host has. */
+export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, majors: readonly Major[]): Refusal | null {
+  const { engine, engine_version, size, high_availability } = order;
   if (findVersion(engine, engine_version) === undefined) return { code: 'version_not_offered' };
-  if (findSize(size) === undefined) return { code: 'size_not_offered', extra: { sizes: catalogue.sizes.map(({ code }) => code) } };
+  const offered = catalogueOf(majors).engines.find((one) => one.engine === engine);
+  if (offered === undefined) return { code: 'engine_not_offered' };
+  if (!offered.versions.some(({ version }) => version === engine_version)) return { code: 'version_not_offered' };
+  if (findSize(size) === undefined) return { code: 'size_not_offered', extra: { sizes: sizeCodes } };
   return high_availability ? { code: 'high_availability_unavailable' } : null;
 }
 
-/** The end of the id, which is random: no two databases of a customer have the same. */
-function namesOf(id: string): { databaseName: string; username: string } {
+/** The end of the id, which is random. Code in a backup of MySQL's names its database and its user, so a database that begins with one has their names. */
+function namesOf(id: string, source: Names | null): Names {
+  if (source !== null) return { databaseName: source.databaseName, username: source.username };
   const tail = id.replaceAll('-', '').slice(-12);
   return { databaseName: `db_${tail}`, username: `u_${tail}` };
 }

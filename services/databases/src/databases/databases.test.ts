@@ -8,6 +8,8 @@ import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { givenBackup, givenDatabase, startApi } from '../../test/databases-api';
+import { catalogueOf } from '../catalogue/catalogue';
+import { refuseOrder } from './create-database';
 
 const owner = callerOf();
 let api: ServiceApi;
@@ -45,8 +47,8 @@ describe('POST /v1/databases', () => {
   });
 
   it.each([
-    ['an engine that is not offered', { engine: 'mysql', engine_version: '8.4' }, 'engine_not_offered'],
     ['a major that is not offered', { engine_version: '9' }, 'version_not_offered'],
+    ['a version of another engine', { engine: 'mysql' }, 'version_not_offered'],
     ['a version that is only the same number', { engine_version: '16.0' }, 'version_not_offered'],
     ['a size that there is not', { size: 'huge' }, 'size_not_offered'],
     ['a standby', { high_availability: true }, 'high_availability_unavailable'],
@@ -56,6 +58,40 @@ describe('POST /v1/databases', () => {
   ])('refuses %s', async (_what, change, code) => {
     expect((await create(wanted(change))).json).toMatchObject({ status: 422, code });
   });
+});
+
+describe('an order of MySQL or MariaDB', () => {
+  const order = (engine_version: string) => ({ engine: 'mysql' as const, engine_version, size: 'small', high_availability: false });
+
+  it.each([
+    ['the host has no programs of the engine', '10.11', [16, 17, 18], 'engine_not_offered'],
+    ['the host has another version of it', '10.11', [16, '10.5'], 'version_not_offered'],
+    ['nobody makes such a version', '10.12', ['10.12'], 'version_not_offered'],
+    ['the host has its programs', '10.11', ['10.5', '10.11'], undefined],
+  ])('where %s: %s', (_where, version, majors, code) => {
+    expect(refuseOrder(order(version), majors)?.code).toBe(code);
+  });
+
+  it('is not decided while the host does not answer', async () => {
+    const answer = await create(wanted({ engine: 'mysql', engine_version: '10.11' }));
+    expect([refusalOf(answer), answer.json]).toMatchObject(['503 dependency_unavailable', { dependency: 'database-host' }]);
+  });
+});
+
+it('the catalogue has of MySQL and MariaDB what the host has programs of, with its flavour, and in the order of their numbers', () => {
+  const { engines } = catalogueOf(['11.8', '9.7', '10.11']);
+  expect(engines.map(({ engine, versions }) => [engine, versions.map(({ label, flavour }) => [label, flavour])])).toEqual([
+    ['postgres', [16, 17, 18].map((major) => [`PostgreSQL ${major}`, null])],
+    [
+      'mysql',
+      [
+        ['MySQL 9.7', 'mysql'],
+        ['MariaDB 10.11', 'mariadb'],
+        ['MariaDB 11.8', 'mariadb'],
+      ],
+    ],
+  ]);
+  expect(catalogueOf([]).engines.map(({ engine }) => engine)).toEqual(['postgres']);
 });
 
 it('the catalogue lists what can be created, and every target of an upgrade is in it', async () => {
@@ -192,6 +228,7 @@ describe('a database made from a backup', () => {
     ['a deleted database’s', async () => givenBackup(api, await givenDatabase(api, owner, { status: 'deleted' })), 'backup_not_found'],
     ['one that has not completed', async () => givenBackup(api, await givenDatabase(api, owner), 'queued'), 'backup_not_completed'],
     ['a newer major’s', async () => givenBackup(api, await givenDatabase(api, owner), 'completed', '17'), 'backup_version_newer'],
+    ['MariaDB’s', async () => givenBackup(api, await givenDatabase(api, owner), 'completed', '10.5'), 'engine_differs'],
     ['what is no id', async () => 'no-id', 'invalid_request'],
   ])('is refused for %s', async (_what, backupOf, code) => {
     expect((await createFrom(await backupOf())).json).toMatchObject({ status: 422, code });

@@ -1,3 +1,4 @@
+import type { Major } from '@drydock/contracts/databases/major';
 import { type EndHooks, fencedCall, type StepContext, type WorkflowRun } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { removeSchedule, saveSchedule } from '@drydock/workflow/store/schedules';
@@ -10,7 +11,7 @@ import { definitely } from './definite-failure';
 import { refOf, type WorkContext } from './work';
 
 interface NewDatabase {
-  major: number;
+  major: Major;
   /** The code of a size of the catalogue. */
   size: string;
   databaseName: string;

@@ -41,6 +41,7 @@ function toHosted(description: DatabaseDescription): HostedDatabase {
 /** What handlers may ask the database-host process. */
 export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'close'>): DatabaseReader {
   return {
+    listMajors: (signal) => client.listMajors(signal),
     describe: async ({ databaseId }, signal) => {
       const description = await unknownAsNull(client.readDatabase(databaseId, signal));
       return description === null ? null : toHosted(description);

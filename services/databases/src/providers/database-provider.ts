@@ -1,5 +1,6 @@
 import type { LoadFindings } from '@drydock/agent/database/load-findings';
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
+import type { Major } from '@drydock/contracts/databases/major';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition/definition';
 
@@ -20,8 +21,8 @@ export interface InstanceSize {
 }
 
 export interface InstanceSpec {
-  /** 16, 17 or 18 where the local provider runs. */
-  major: number;
+  /** Its programs must be where the provider runs; {@link DatabaseReader.listMajors} names them. */
+  major: Major;
   databaseName: string;
   username: string;
   /** Kept by the database itself as a SCRAM verifier only. The same at every repetition of one `create`. */
@@ -41,7 +42,7 @@ export interface HostedDatabase {
   databaseName: string;
   username: string;
   /** The major of the instance that the one durable pointer names: it alone takes writes. */
-  major: number;
+  major: Major;
   /** Whether that instance answers a query now. */
   isUp: boolean;
   /** Bytes on disk of the customer's database; null while it is not up. */
@@ -51,7 +52,7 @@ export interface HostedDatabase {
   /** Ids of the upgrades and restores that it was switched over by, the newest last. They are never made again. */
   switched: readonly string[];
   /** The upgrade that is under way or whose old instance is still kept; null when there is none. */
-  upgrade: { upgradeId: string; toMajor: number; phase: UpgradePhase; areWritesBlocked: boolean } | null;
+  upgrade: { upgradeId: string; toMajor: Major; phase: UpgradePhase; areWritesBlocked: boolean } | null;
 }
 
 /**
@@ -90,7 +91,7 @@ export interface ArchiveToWrite {
 
 export interface PackedArchive {
   /** Engine major that the dump was taken from. */
-  major: number;
+  major: Major;
   manifestMac: string;
   checksumSha256: string;
   sizeBytes: number;
@@ -123,14 +124,14 @@ export interface TriedSchema {
 /** One move to a newer major. `upgradeId` is the workflow's id: the same at every repetition. */
 export interface Upgrade {
   upgradeId: string;
-  toMajor: number;
+  toMajor: Major;
   path: UpgradePath;
 }
 
 /** One replacement of what a database holds by a backup of its own or of another one; `upgradeId` is the workflow's id. */
 export interface Restore extends UpgradeName {
   /** The major of the target instance: the backup's or a newer one. */
-  major: number;
+  major: Major;
   /** The id of the database that the archive was made of. */
   sourceId: string;
   archive: ArchiveToVerify;
@@ -161,13 +162,15 @@ export interface Comparison {
 
 /** What handlers may ask. Rejections mean that the provider does not answer, except for a {@link DatabaseProviderError}. */
 export interface DatabaseReader {
+  /** The majors of every engine whose programs the provider has. */
+  listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   /** Null when the provider has no such database (never made, half made, or destroyed). */
   describe(database: DatabaseRef, signal?: AbortSignal): Promise<HostedDatabase | null>;
   /**
    * What an upgrade to this major would meet, looked up now; changes nothing. DatabaseProviderError `unknown_database`, `unavailable` (the
    * instance does not answer).
    */
-  planUpgrade(database: DatabaseRef, toMajor: number, signal?: AbortSignal): Promise<UpgradePlan>;
+  planUpgrade(database: DatabaseRef, toMajor: Major, signal?: AbortSignal): Promise<UpgradePlan>;
 }
 
 /**
@@ -194,10 +197,10 @@ export interface DatabaseProvider extends DatabaseReader {
    * Proves an archive restorable: into a scratch instance of this major, counts compared, a row read back over TLS as an ordinary client, and everything
    * removed again. DatabaseProviderError `archive_refused` when it is not what it must be, `no_space`.
    */
-  verifyRestore(database: DatabaseRef, major: number, archive: ArchiveToVerify, call: FencedCallWithProgress): Promise<VerifiedRestore>;
+  verifyRestore(database: DatabaseRef, major: Major, archive: ArchiveToVerify, call: FencedCallWithProgress): Promise<VerifiedRestore>;
 
   /** The schema of an archive, without a row, into a scratch instance of this major, which is removed again. Refusals as of `verifyRestore`. */
-  trySchema(database: DatabaseRef, major: number, archive: ArchiveToVerify, call: FencedCallWithProgress): Promise<TriedSchema>;
+  trySchema(database: DatabaseRef, major: Major, archive: ArchiveToVerify, call: FencedCallWithProgress): Promise<TriedSchema>;
 
   /**
    * The backup as a whole instance beside the serving one, with the serving one's roles; the counts compared and a row read back. It begins again from empty. Then `cutover` puts it
@@ -249,7 +252,7 @@ export type DatabaseRefusal =
   | 'moved'
   | 'switched'
   | 'archive_refused'
-  /** Postgres refuses an object or a row of the customer's, and will again. The message names the object and the reason, for the customer. */
+  /** The engine refuses an object or a row of the customer's, and will again. The message names the object and the reason, for the customer. */
   | 'content_refused'
   | 'major_not_installed';
 

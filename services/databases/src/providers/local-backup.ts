@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { DatabaseHostClient } from '@drydock/agent/database/client';
 import { deriveKeys, encodeKeys } from '@drydock/archive/format/archive-keys';
 import { deriveKeysOf } from '@drydock/archive/read/open-archive';
+import type { Major } from '@drydock/contracts/databases/major';
 import { claimOf } from './claim-of';
 import type {
   ArchiveToVerify,
@@ -48,7 +49,7 @@ export async function packDatabase(
 export async function verifyRestore(
   tools: LocalTools,
   database: DatabaseRef,
-  major: number,
+  major: Major,
   archive: ArchiveToVerify,
   call: FencedCallWithProgress,
 ): Promise<VerifiedRestore> {
@@ -61,7 +62,7 @@ export async function verifyRestore(
 export async function trySchema(
   tools: LocalTools,
   database: DatabaseRef,
-  major: number,
+  major: Major,
   archive: ArchiveToVerify,
   call: FencedCallWithProgress,
 ): Promise<TriedSchema> {
@@ -71,7 +72,7 @@ export async function trySchema(
 async function jobOf(
   { archiveKey }: LocalTools,
   { databaseId, orgId }: DatabaseRef,
-  major: number,
+  major: Major,
   { source, archiveId, manifestMac }: ArchiveToVerify,
   call: FencedCallWithProgress,
 ) {

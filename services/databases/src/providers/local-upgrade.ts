@@ -1,11 +1,12 @@
 import type { DatabaseHostClient } from '@drydock/agent/database/client';
+import type { Major } from '@drydock/contracts/databases/major';
 import { claimOf } from './claim-of';
 import { DatabaseProviderError, type DatabaseRef, type FencedCall, type Upgrade, type UpgradePlan } from './database-provider';
 
 export async function readPlan(
   client: Pick<DatabaseHostClient, 'precheck'>,
   databaseId: string,
-  wanted: { toMajor: number; withTrial: boolean },
+  wanted: { toMajor: Major; withTrial: boolean },
   signal: AbortSignal | undefined,
 ): Promise<UpgradePlan> {
   const { path, findings, size_bytes, needed_bytes, free_bytes, pause_seconds } = await client.precheck(databaseId, wanted, signal);

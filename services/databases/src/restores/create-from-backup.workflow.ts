@@ -1,4 +1,5 @@
 import { describeLoadFindings } from '@drydock/agent/database/load-findings';
+import { majorSchema } from '@drydock/contracts/databases/major';
 import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
@@ -13,7 +14,7 @@ import { refusePoint } from './restore.rules';
 /** A new database that begins with what a backup holds. Nobody is told its address before. */
 export const createFromBackupWorkflow = defineWorkflow({
   kind: 'create_database_from_backup',
-  input: z.strictObject({ major: z.int(), size: z.string(), databaseName: z.string(), username: z.string(), backupId: z.uuid() }),
+  input: z.strictObject({ major: majorSchema, size: z.string(), databaseName: z.string(), username: z.string(), backupId: z.uuid() }),
 })
   .step('provision', {
     timeoutSeconds: 120,

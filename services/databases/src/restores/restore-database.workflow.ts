@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { describeLoadFindings } from '@drydock/agent/database/load-findings';
+import type { Major } from '@drydock/contracts/databases/major';
 import { timeOfId } from '@drydock/contracts/platform/values';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
@@ -22,7 +23,7 @@ const input = z.strictObject({ backupId: z.uuid(), safetyCopyId: z.uuid() });
 interface RestorePlan {
   archive: StoredArchive;
   /** The major of the instance that serves: the backup is loaded into one of the same. */
-  major: number;
+  major: Major;
   failsRestore: boolean;
 }
 

@@ -1,3 +1,4 @@
+import { flavourOf, majorOf } from '@drydock/contracts/databases/major';
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import type { DatabaseBackup } from '../backups/backup.types';
 import { compareVersions } from '../catalogue/version.rules';
@@ -23,10 +24,11 @@ export function refusePoint(backup: Point | null): Refusal | null {
   return backup.status === 'completed' && backup.archive !== null ? null : { code: 'backup_not_completed' };
 }
 
-/** May a new database of this version begin with the backup? A dump is loaded by its own major or a newer one. */
+/** May a new database of this version begin with the backup? A dump is loaded by its own major or a newer one of the same engine and flavour. */
 export function refuseOrigin(backup: Point | null, version: string): Refusal | null {
   const refusal = refusePoint(backup);
   if (refusal !== null || backup === null) return refusal;
+  if (flavourOf(majorOf(version)) !== flavourOf(majorOf(backup.engineVersion))) return { code: 'engine_differs' };
   return compareVersions(version, backup.engineVersion) < 0 ? { code: 'backup_version_newer' } : null;
 }
 

@@ -1,3 +1,4 @@
+import { type Major, majorOf, majorSchema } from '@drydock/contracts/databases/major';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import type { Caller } from '@drydock/service/access/internal-token';
 import { fencedCall } from '@drydock/workflow/definition/definition';
@@ -27,7 +28,7 @@ const failureKeptMs = 3_600_000;
 
 export const tryBackupWorkflow = defineWorkflow({
   kind: 'try_database_backup',
-  input: z.strictObject({ backupId: z.uuid(), major: z.int() }),
+  input: z.strictObject({ backupId: z.uuid(), major: majorSchema }),
 })
   .step('load_schema', {
     timeoutSeconds: trialSeconds,
@@ -49,7 +50,7 @@ export const tryBackupWorkflow = defineWorkflow({
   .build();
 
 /** Whether a proof says what a restore into this major would meet. One without a failure does so for ever: the archive does not change. */
-export function suffices(proof: BackupProof | null, major: number, now: Date): boolean {
+export function suffices(proof: BackupProof | null, major: Major, now: Date): boolean {
   if (proof === null || proof.major !== major) return false;
   return proof.refused.length === 0 || now.getTime() - Date.parse(proof.at) < failureKeptMs;
 }
@@ -79,7 +80,7 @@ export async function tryBackup(
       subject: databaseSubject(databaseId),
       orgId,
       mode,
-      input: { backupId: backup.id, major: Number(managed.engineVersion) },
+      input: { backupId: backup.id, major: majorOf(managed.engineVersion) },
       startBy: await readStartBy(database.sql(tx)),
       actorKeyId: caller.keyId,
       requestId,
@@ -100,7 +101,7 @@ export async function tryBackup(
 /** The trial that was waited for may have been of another backup. */
 async function outcomeOfOther({ database }: HandlerContext, managed: ManagedDatabase, backupId: string): Promise<Finding | null> {
   const backup = await findBackup(database.pool, managed.id, backupId);
-  const isKnown = suffices(backup?.proof ?? null, Number(managed.engineVersion), new Date());
+  const isKnown = suffices(backup?.proof ?? null, majorOf(managed.engineVersion), new Date());
   return isKnown ? null : unproven('another backup of the database was being tried; ask again');
 }
 

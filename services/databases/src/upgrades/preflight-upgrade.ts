@@ -1,4 +1,5 @@
 import type { preflightDatabaseUpgrade as endpoint } from '@drydock/contracts/databases/database-upgrades';
+import { type Major, majorOf } from '@drydock/contracts/databases/major';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ReadHandlers } from '@drydock/service/http/route';
 import { problemOf } from '@drydock/workflow/http/accept-workflow';
@@ -21,10 +22,10 @@ export const preflightUpgrade = (context: HandlerContext) =>
       const { pool } = context.database;
       const managed = await readDatabase(context, request);
       const unfinished = await findUnfinished(context.database.sql(), databaseResourceKey(managed.id));
-      const world = { managed, unfinished, versions: versionsOf(managed.engine) ?? [] };
+      const world = { managed, unfinished, versions: versionsOf(managed.engine) };
       const refusal = refuseUpgrade(world, body.engine_version);
       const isTarget = refusal === null || refusal.code === 'never_backed_up';
-      const plan = isTarget ? await planOf(context, managed, Number(body.engine_version)) : null;
+      const plan = isTarget ? await planOf(context, managed, majorOf(body.engine_version)) : null;
       const backup = await findNewestBackup(pool, managed.id);
       const facts = { managed, target: body.engine_version, plan, backup, now };
       return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId)) };
@@ -32,7 +33,7 @@ export const preflightUpgrade = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof endpoint>;
 
 /** Null of an instance that is not there to be asked. */
-async function planOf({ provider }: HandlerContext, { id, orgId, mode }: ManagedDatabase, toMajor: number): Promise<UpgradePlan | null> {
+async function planOf({ provider }: HandlerContext, { id, orgId, mode }: ManagedDatabase, toMajor: Major): Promise<UpgradePlan | null> {
   try {
     return await provider.planUpgrade({ databaseId: id, orgId, mode }, toMajor);
   } catch (error) {

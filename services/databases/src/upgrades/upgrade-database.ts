@@ -1,4 +1,5 @@
 import type { upgradeDatabase as endpoint } from '@drydock/contracts/databases/database-upgrades';
+import { majorOf } from '@drydock/contracts/databases/major';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
@@ -21,12 +22,12 @@ export const upgradeDatabase = (context: HandlerContext) =>
       const { body: asked, now } = request;
       const managed = await holdDatabase(tx, request);
       const unfinished = await findUnfinished(context.database.sql(tx), databaseResourceKey(managed.id));
-      assertAllowed(refuseUpgrade({ managed, unfinished, versions: versionsOf(managed.engine) ?? [] }, asked.engine_version));
+      assertAllowed(refuseUpgrade({ managed, unfinished, versions: versionsOf(managed.engine) }, asked.engine_version));
       const [backupId, newBackupId] = [uuidv7(), uuidv7()];
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onDatabase(managed.id),
         definition: upgradeDatabaseWorkflow,
-        input: { toMajor: Number(asked.engine_version), fromVersion: managed.engineVersion, backupId, newBackupId },
+        input: { toMajor: majorOf(asked.engine_version), fromVersion: managed.engineVersion, backupId, newBackupId },
         action: 'database.upgrade',
       });
       await insertBackup(tx, {

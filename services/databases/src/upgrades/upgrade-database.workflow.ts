@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { type Major, majorSchema } from '@drydock/contracts/databases/major';
 import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
@@ -26,7 +27,7 @@ import { retireLater } from './retire-old-instance.workflow';
 
 interface Moving {
   workflowId: string;
-  input: { toMajor: number };
+  input: { toMajor: Major };
   outputs: { precheck: { path: UpgradePath } };
 }
 const upgradeOf = ({ workflowId, input, outputs }: Moving): Upgrade => ({
@@ -38,7 +39,7 @@ const upgradeOf = ({ workflowId, input, outputs }: Moving): Upgrade => ({
 /** To a newer major behind the same address: a proven backup first, a new instance beside the old one, and the old one kept for a day. */
 export const upgradeDatabaseWorkflow = defineWorkflow({
   kind: 'upgrade_database',
-  input: z.strictObject({ toMajor: z.int(), fromVersion: z.string(), backupId: z.uuid(), newBackupId: z.uuid() }),
+  input: z.strictObject({ toMajor: majorSchema, fromVersion: z.string(), backupId: z.uuid(), newBackupId: z.uuid() }),
 })
   .step('precheck', {
     run: async (step, context) => {

@@ -1,12 +1,12 @@
-import { catalogue } from '../catalogue/catalogue';
+import { versionsOf } from '../catalogue/catalogue';
 import { refuseUpgrade, type UpgradeWorld } from './upgrade.rules';
 
-const versions = catalogue.engines[0]?.versions ?? [];
 const world = (change: Partial<UpgradeWorld['managed']> = {}, unfinished: UpgradeWorld['unfinished'] = null): UpgradeWorld => ({
   managed: { engineVersion: '16', status: 'available', lastBackupAt: new Date(), ...change },
   unfinished,
-  versions,
+  versions: versionsOf('postgres'),
 });
+const mysql = (engineVersion: string): UpgradeWorld => ({ ...world({ engineVersion }), versions: versionsOf('mysql') });
 const running = { id: 'w', kind: 'take_database_backup', status: 'running' as const };
 
 it.each(['17', '18'])('16 may be moved to %s', (target) => {
@@ -24,6 +24,17 @@ it.each([
   ['١٧', 'version_not_offered'],
 ])('16 may not be moved to %j: %s', (target, code) => {
   expect(refuseUpgrade(world(), target)).toEqual({ code });
+});
+
+it.each([
+  ['10.11', '9.7', 'engine_differs'],
+  ['8.4', '11.8', 'engine_differs'],
+  ['10.11', '10.5', 'version_not_newer'],
+  ['10.5', '10.11', 'version_not_offered'],
+  ['10.11', '10.12', 'version_not_offered'],
+  ['10.11', '18', 'version_not_offered'],
+])('%s of MySQL or MariaDB may not be moved to %s: %s', (from, target, code) => {
+  expect(refuseUpgrade(mysql(from), target)).toEqual({ code });
 });
 
 it('what is refused for several reasons is refused for the first in the order of the specification', () => {

@@ -15,9 +15,11 @@ export interface UpgradeWorld {
 export function refuseUpgrade({ managed, unfinished, versions }: UpgradeWorld, target: string): Refusal | null {
   const held = refusalByWorkflow(unfinished);
   if (held !== null) return held;
-  if (!isVersion(target) || !versions.some(({ version }) => version === target)) return { code: 'version_not_offered' };
-  if (compareVersions(target, managed.engineVersion) <= 0) return { code: 'version_not_newer' };
+  const wanted = isVersion(target) ? versions.find(({ version }) => version === target) : undefined;
+  if (wanted === undefined) return { code: 'version_not_offered' };
   const current = versions.find(({ version }) => version === managed.engineVersion);
+  if (current !== undefined && current.flavour !== wanted.flavour) return { code: 'engine_differs' };
+  if (compareVersions(target, managed.engineVersion) <= 0) return { code: 'version_not_newer' };
   if (current !== undefined && !current.upgradable_to.includes(target)) return { code: 'version_not_offered' };
   if (managed.lastBackupAt === null) return { code: 'never_backed_up' };
   return refuseUnavailable(managed);

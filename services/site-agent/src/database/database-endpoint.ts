@@ -1,6 +1,6 @@
 import { connect, type Server, type Socket } from 'node:net';
+import { DatabaseAddress, type Verdict } from '@drydock/agent/host/database-address';
 import { Newcomers } from '@drydock/agent/host/newcomers';
-import { PostgresAddress, type Verdict } from '@drydock/agent/host/postgres-address';
 import { type FirstPacket, readFirstPacket, writeFatal, writeStartup } from '@drydock/agent/host/startup-packet';
 import { type Gate, GateError } from '../serving/gate';
 import { EndpointSession } from './endpoint-session';
@@ -41,14 +41,14 @@ export interface EndpointOptions {
  */
 export class DatabaseEndpoint {
   private readonly options: EndpointOptions;
-  private readonly address: PostgresAddress<Greeting>;
+  private readonly address: DatabaseAddress<Greeting>;
   /** Those that have been given a database. */
   private readonly sessions = new Set<EndpointSession>();
   private readonly newcomers = new Newcomers(newcomersMax);
 
   constructor(options: EndpointOptions) {
     this.options = options;
-    this.address = new PostgresAddress(judgeGreeting, (client, greeting, settle) => {
+    this.address = new DatabaseAddress(judgeGreeting, (client, greeting, settle) => {
       if (greeting.kind === 'cancel') this.forwardCancel(client, greeting);
       else void this.admit(client, greeting, settle);
     });

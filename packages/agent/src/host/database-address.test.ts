@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import net from 'node:net';
+import { DatabaseAddress } from './database-address';
 import { listenStubbornly } from './listen-stubbornly';
 import { PortAllocator } from './ports';
-import { PostgresAddress } from './postgres-address';
 import { readFirstPacket, writeStartup } from './startup-packet';
 
 const offer = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
@@ -10,7 +10,7 @@ const startup = writeStartup(196_608, new Map([['user', 'somebody']]));
 
 let port: number;
 const came: string[] = [];
-const address = new PostgresAddress<{ user: string | undefined }>(
+const address = new DatabaseAddress<{ user: string | undefined }>(
   (data) => {
     const first = readFirstPacket(data);
     if (first.kind === 'encryption') return 'decline_encryption';
@@ -79,7 +79,7 @@ test('closing ends whoever is connected', async () => {
   const admitted = new Promise<void>((resolve) => {
     admit = resolve;
   });
-  const closing = new PostgresAddress(
+  const closing = new DatabaseAddress(
     () => ({}),
     () => admit(),
   );

@@ -13,7 +13,7 @@ const offerBytes = 8;
 export type Verdict<Greeting extends object> = 'incomplete' | 'decline_encryption' | 'invalid' | Greeting;
 
 /** An address of a customer's database: it hears each client out, and hands it on, paused, with what it wants. */
-export class PostgresAddress<Greeting extends object> {
+export class DatabaseAddress<Greeting extends object> {
   readonly server: Server;
   private readonly judge: (data: Buffer) => Verdict<Greeting>;
   private readonly admit: (client: Socket, greeting: Greeting, settle: () => void) => void;
@@ -21,7 +21,7 @@ export class PostgresAddress<Greeting extends object> {
   private readonly sockets = new Set<Socket>();
 
   /**
-   * `judge` is asked each time that more of the client's first words has come. `admit` calls `settle` once the client has proved itself: until then a newer one may take its
+   * `judge` is asked when the client has come, and each time that more of its first words has. `admit` calls `settle` once the client has proved itself: until then a newer one may take its
    * place, and after that others count it.
    */
   constructor(judge: (data: Buffer) => Verdict<Greeting>, admit: (client: Socket, greeting: Greeting, settle: () => void) => void) {
@@ -70,5 +70,6 @@ export class PostgresAddress<Greeting extends object> {
       else this.admit(client, verdict, settle);
     };
     client.on('data', onData);
+    onData(data);
   }
 }

@@ -1,0 +1,98 @@
+import { setTimeout as wait } from 'node:timers/promises';
+
+const restartMs = [50, 200, 1_000, 5_000];
+
+export interface RunningServer {
+  /** The administrator's. */
+  adminUrl: string;
+  exited: Promise<unknown>;
+  stop(): Promise<void>;
+}
+
+export interface KeptServerOptions<Server extends RunningServer> {
+  start: () => Promise<Server>;
+  /** Before anybody is told that it is up, each time. */
+  onUp: (server: Server) => Promise<void>;
+  onDown: () => void;
+  log: { error(facts: object, message: string): void };
+  /** Which server it is, for the log. */
+  facts: object;
+}
+
+/**
+ * One server that is started again whenever it ends by itself. It does not outlive us: a guard beside it passes our end on, and a start finds what was left,
+ * proves that it is a server on this very folder, and ends it first. So no two ever run on one folder.
+ */
+export class KeptServer<Server extends RunningServer> {
+  private readonly kept: KeptServerOptions<Server>;
+  private server: Server | null = null;
+  private running: Promise<void> | null = null;
+  private isStopping = false;
+  private adminUrlKnown: string | null = null;
+  private isUpNow = false;
+
+  constructor(options: KeptServerOptions<Server>) {
+    this.kept = options;
+  }
+
+  get isUp(): boolean {
+    return this.isUpNow;
+  }
+
+  /** The administrator's; null before the first start. */
+  get adminUrl(): string | null {
+    return this.adminUrlKnown;
+  }
+
+  /** Resolves when it answers. Throws when it does not start the first time; after that it is started again and again. */
+  async start(): Promise<void> {
+    if (this.running) return;
+    this.isStopping = false;
+    try {
+      await this.startOnce();
+    } catch (error) {
+      await this.server?.stop();
+      throw error;
+    }
+    this.running = this.supervise();
+  }
+
+  /** Ends it in order and starts it no more. */
+  async stop(): Promise<void> {
+    this.isStopping = true;
+    await this.server?.stop();
+    await this.running?.catch(() => undefined);
+    this.running = null;
+    this.isUpNow = false;
+  }
+
+  private async startOnce(): Promise<void> {
+    const server = await this.kept.start();
+    this.server = server;
+    this.adminUrlKnown = server.adminUrl;
+    await this.kept.onUp(server);
+    this.isUpNow = true;
+  }
+
+  private async supervise(): Promise<void> {
+    const { facts, log } = this.kept;
+    for (let failures = 0; ; ) {
+      await this.server?.exited;
+      this.isUpNow = false;
+      if (this.isStopping) return;
+      this.kept.onDown();
+      log.error(facts, 'a database server has ended by itself and is started again');
+      try {
+        await this.startOnce();
+        failures = 0;
+        if (this.isStopping) await this.server?.stop();
+      } catch (error) {
+        log.error({ err: error, ...facts }, 'a database server does not start');
+        // One that runs but could not be made ready is started afresh too.
+        await this.server?.stop();
+        await wait(restartMs[Math.min(failures++, restartMs.length - 1)]);
+        if (this.isStopping) return;
+      }
+    }
+  }
+}

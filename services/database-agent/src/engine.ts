@@ -1,0 +1,113 @@
+import type { DumpJob, LoadDumpJob, UpgradeStage, VerifyDumpJob } from '@drydock/agent/database/protocol';
+import type { Major } from '@drydock/contracts/databases/major';
+import type { RunningServer } from '@drydock/process/kept-server';
+import type { DatabaseRecord, UpgradeRecord } from './database-folder';
+import type { SnapshotSession } from './held-snapshot';
+import type { JobWork } from './job-child';
+import type { ScratchAccess } from './scratch';
+import type { TlsMaterial } from './tls-authority';
+import type { Wire } from './wire';
+
+/** What a server is for, which a cutover changes. */
+export interface Purpose {
+  size: DatabaseRecord['size'];
+  /** The one database that its customer enters; null: it lives for a trial. */
+  databaseName: string | null;
+  /** It was replaced: whoever enters it reads only. */
+  isFrozen: boolean;
+}
+
+export interface Start {
+  folder: string;
+  major: Major;
+  /** On loopback, kept for ever. */
+  port: number;
+  /** As root the server runs under it, an ordinary user's server runs in a box. */
+  account: number;
+  tls: TlsMaterial;
+  purpose: Purpose;
+}
+
+export interface Owner {
+  databaseName: string;
+  username: string;
+}
+
+export interface Access extends Owner {
+  isOpen: boolean;
+  upgrade: UpgradeRecord | null;
+}
+
+/** The two instances of a move and what its record says. */
+export interface Moving extends Owner {
+  oldUrl: string;
+  targetUrl: string;
+  upgrade: UpgradeRecord;
+  fence: string;
+}
+
+/** A switch whose sessions are open. Before `seal` nobody has to wait for it. */
+export interface Cutover {
+  /** The statements that let customers in again, on either instance. */
+  readOpening(): Promise<string[]>;
+  /** Once it has resolved nobody writes to the old instance. */
+  seal(): Promise<void>;
+  /** The target holds all that the old one does. Throws `not_caught_up`. */
+  bringLevel(lap: (part: string) => void): Promise<void>;
+  /** What the new instance holds at this moment, for the comparison; null where nothing is compared. */
+  snapshot: SnapshotSession | null;
+  /** Lets customers into the target. */
+  open(opening: readonly string[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Where a dump is read. */
+export interface DumpSource {
+  databaseId: string;
+  databaseName: string;
+  adminUrl: string;
+  major: Major;
+  expectedBytes: number;
+}
+
+/** How the processes that meet customers' content are begun. */
+export interface EngineJobs {
+  /** The program that carries all of them out. */
+  program: string;
+  dump(source: DumpSource, archive: DumpJob): Promise<JobWork>;
+  /** Into the target of a restore, from empty. */
+  load(moving: Moving, archive: LoadDumpJob): Promise<JobWork>;
+  /** Into an instance that lives for this alone. */
+  loadOnTrial(
+    kind: 'verify_dump' | 'try_dump',
+    target: { databaseId: string; scratch: ScratchAccess },
+    archive: VerifyDumpJob,
+  ): Promise<JobWork>;
+  /** Null: there is nothing to be done. */
+  stage(moving: Moving, stage: UpgradeStage, snapshotId: string | null): JobWork | null;
+}
+
+/** What Postgres and MySQL do in ways of their own. The record and the callers decide everything, for both alike. */
+export interface Engine {
+  /** How its clients begin, and how one is refused. */
+  wire: Wire;
+  jobs: EngineJobs;
+  /** Throws `major_not_installed`. */
+  assertInstalled(major: Major): Promise<void>;
+  start(start: Start): Promise<RunningServer>;
+  /** The customer's role and empty database, from nothing or from what an interrupted attempt has left. */
+  makeOwnDatabase(adminUrl: string, wanted: Owner & { password: string; size: DatabaseRecord['size'] }): Promise<void>;
+  /** Bytes on disk; null when it does not answer. */
+  readSize(adminUrl: string, databaseName: string): Promise<number | null>;
+  /** The ports of the sessions that the server has let in. */
+  readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>>;
+  /** Ends the session that comes from this port. */
+  endBackend(adminUrl: string, port: number): Promise<void>;
+  /** Customers in or out, as the record says; nothing while the database has not been made yet. */
+  settleAccess(adminUrl: string, access: Access): Promise<void>;
+  /** How many sessions the customer allows; -1 without a limit. */
+  readLimit(adminUrl: string, databaseName: string): Promise<number>;
+  openCutover(moving: Moving): Promise<Cutover>;
+  /** What a move has made in the old instance goes, and customers are let in. */
+  takeBack(moving: Omit<Moving, 'targetUrl'>): Promise<void>;
+}

@@ -1,0 +1,64 @@
+import { remoteArchives } from '@drydock/agent/archives/archive-channel';
+import type { DumpJob, DumpResult, LoadDumpJob, VerifyDumpJob } from '@drydock/agent/database/protocol';
+import type { ProgramContext } from '@drydock/agent/jobs/job-program';
+import { decodeKeys } from '@drydock/archive/format/archive-keys';
+import { pack } from '@drydock/archive/pack/pack';
+import { type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
+import { openEntries } from '@drydock/archive/read/open-entries';
+import { sectionsInTurn } from '@drydock/postgres/dump/sections-in-turn';
+
+/** The one root of every archive of a database. */
+const root = 'database';
+
+export type Archives = ReturnType<typeof remoteArchives>;
+
+/** Opens the channel for the time of the work. */
+export async function withArchives<T>({ openChannel }: ProgramContext, work: (archives: Archives) => Promise<T>): Promise<T> {
+  const archives = remoteArchives(openChannel());
+  try {
+    return await work(archives);
+  } finally {
+    archives.end();
+  }
+}
+
+interface Dumped {
+  databaseId: string;
+  archive: DumpJob;
+  expectedBytes: number;
+  progress: (share: number) => void;
+}
+
+/** A dump, straight into the archive. Memory does not grow with it. */
+export async function packDump(
+  { sink }: Archives,
+  entries: AsyncIterable<StreamEntry>,
+  { databaseId, archive, expectedBytes, progress }: Dumped,
+): Promise<Omit<DumpResult, 'major'>> {
+  const packed = await pack({
+    roots: [streamRoot(root, entries)],
+    sink,
+    key: [decodeKeys(archive.keys)],
+    identity: { archiveId: archive.archive_id, siteId: databaseId, orgId: archive.org_id, sequence: archive.sequence },
+    createdAt: new Date(archive.created_at),
+    onProgress: ({ rawBytes }) => progress(rawBytes / Math.max(expectedBytes, rawBytes, 1)),
+  });
+  const { manifestMac, manifestSha256, sizeBytes, rawBytes } = packed;
+  return { manifest_mac: manifestMac, checksum_sha256: manifestSha256, size_bytes: sizeBytes, raw_bytes: rawBytes };
+}
+
+/** What an archive of this database holds, section by section. */
+export function readSections(archives: Archives, siteId: string, archive: VerifyDumpJob | LoadDumpJob) {
+  const expected = { archiveId: archive.archive_id, siteId, orgId: archive.org_id, manifestMac: archive.manifest_mac };
+  const chain = [{ source: archives.source(0), expected }];
+  return sectionsInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root }));
+}
+
+const fullDiskCodes = new Set(['53100', 'ENOSPC', 'EDQUOT', 'ER_DISK_FULL', 'ER_RECORD_FILE_FULL']);
+
+/** Postgres says 53100 when its disk is full, MySQL ER_DISK_FULL, the file system ENOSPC or EDQUOT, wrapped or not. */
+export function isDiskFull(error: unknown, depth = 0): boolean {
+  if (!(error instanceof Error) || depth > 5) return false;
+  if ('code' in error && typeof error.code === 'string' && fullDiskCodes.has(error.code)) return true;
+  return isDiskFull(error.cause, depth + 1);
+}

@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto';
+import { text } from 'node:stream/consumers';
+import { type Manifest, manifestSchema, type Section } from '@drydock/mysql/dump/manifest';
+import { listSchemas, openAdmin } from '@drydock/mysql/dump/transfer-account';
+import mysql from 'mysql2/promise';
+import type { MysqlServerSetup, MysqlTrialSetup } from './mysql-job-setup';
+import { mysqlUrl, quoteName, quoteText, withMysql } from './mysql-session';
+
+const manifestPath = 'manifest.json';
+
+/** The same sections. `manifest` is what the one that counts the rows has said, once it was read; empty before. */
+export function countingSections(sections: AsyncIterable<Section>): { sections: AsyncIterable<Section>; manifest: () => Manifest } {
+  let manifest: Manifest = { format: 1, tables: [], findings: [] };
+  async function* listen(): AsyncGenerator<Section> {
+    for await (const section of sections) {
+      if (section.path !== manifestPath) {
+        yield section;
+        continue;
+      }
+      const said = await text(section.content);
+      manifest = manifestSchema.parse(JSON.parse(said));
+      yield { path: section.path, content: once(Buffer.from(said)) };
+    }
+  }
+  return { sections: listen(), manifest: () => manifest };
+}
+
+async function* once(content: Buffer): AsyncGenerator<Buffer> {
+  yield content;
+}
+
+/** What an attempt before has left in the target of a restore goes: nobody was ever let into it. */
+export async function emptyServer({ login, flavour }: Pick<MysqlServerSetup, 'login' | 'flavour'>): Promise<void> {
+  const admin = await openAdmin(login, flavour);
+  try {
+    for (const { name } of await listSchemas(admin)) await admin.run(`drop database ${quoteName(name)}`);
+    const accounts = await admin.texts(
+      "select user, host from mysql.user where user not in ('root', 'mariadb.sys', 'PUBLIC', '') and user not like 'mysql.%'",
+    );
+    for (const [user, host] of accounts) await admin.run(`drop user ${quoteText(user ?? '')}@${quoteText(host ?? '')}`);
+  } finally {
+    await admin.close();
+  }
+}
+
+const clientName = 'drydock_client';
+
+/** The first table that a client by TLS reads a row from; null when none has one. Throws where a row should be and is not. */
+export async function readOneRow(
+  setup: Pick<MysqlTrialSetup, 'server' | 'port' | 'ca_certificate'>,
+  { tables }: Manifest,
+): Promise<string | null> {
+  const table = tables.find(({ rows }) => rows > 0);
+  if (table === undefined) return null;
+  const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;
+  const password = randomBytes(24).toString('base64url');
+  await withMysql(mysqlUrl(setup.server.login), async (admin) => {
+    await admin.run(`create user ${clientName}@'%' identified by ${quoteText(password)} require ssl`);
+    await admin.run(`grant select on ${name} to ${clientName}@'%'`);
+  });
+  const ssl = { ca: setup.ca_certificate };
+  const client = await mysql.createConnection({ host: '127.0.0.1', port: setup.port, user: clientName, password, ssl });
+  client.on('error', () => undefined);
+  try {
+    const [rows] = await client.query(`select 1 from ${name} limit 1`);
+    return Array.isArray(rows) && rows.length === 1 ? name : null;
+  } finally {
+    client.destroy();
+  }
+}

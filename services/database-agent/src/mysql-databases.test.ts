@@ -1,0 +1,146 @@
+/**
+ * A server of MariaDB's with one customer in it.
+ *
+ * @tier long
+ * @processes
+ */
+import net from 'node:net';
+import path from 'node:path';
+import type { DatabaseDescription } from '@drydock/agent/database/protocol';
+import type { Major } from '@drydock/contracts/databases/major';
+import { listFetched } from '@drydock/mysql/engines/list-engines';
+import { listProcessesIn } from '@drydock/process/process-proof';
+import { settleHome } from '@drydock/process/server-folder';
+import { until } from '@drydock/testing/wait';
+import mysql, { type Connection } from 'mysql2/promise';
+import {
+  claim,
+  clearHost,
+  codeOf,
+  createDatabase,
+  instanceFolder,
+  newDatabaseId,
+  newHostFolder,
+  ownerPassword,
+  spawnHost,
+  type TestHost,
+} from '../test/host';
+
+const major: Major = '10.11';
+const isThere = listFetched().some(({ flavour, version }) => flavour === 'mariadb' && version === major);
+const withPrograms = isThere ? describe : describe.skip;
+
+withPrograms(`a database of MariaDB ${major} (needs npm run engines -- mariadb@${major})`, () => {
+  let host: TestHost;
+  let database: DatabaseDescription;
+  const databaseId = newDatabaseId();
+  beforeAll(async () => {
+    host = await spawnHost(await newHostFolder());
+    database = await createDatabase(host.client, databaseId, major);
+  });
+  afterAll(() => clearHost(host));
+
+  const connect = (change: object = {}): Promise<Connection> => {
+    const { host: address, port, ca_certificate: ca } = database;
+    const login = { user: 'shop_owner', password: ownerPassword, database: 'shop' };
+    return mysql.createConnection({ host: address, port, ...login, ssl: { ca }, connectTimeout: 30_000, ...change });
+  };
+  const ask = async (...statements: string[]): Promise<unknown> => {
+    const client = await connect();
+    client.on('error', () => undefined);
+    try {
+      let rows: unknown = [];
+      for (const statement of statements) [rows] = await client.query(statement);
+      return rows;
+    } finally {
+      client.destroy();
+    }
+  };
+
+  test('the host says that it has the programs', async () => {
+    expect(await host.client.listMajors()).toEqual(expect.arrayContaining([16, 17, 18, major]));
+  });
+
+  test('its customer comes by TLS that proves the certificate, and makes all that a database holds', async () => {
+    expect(database).toMatchObject({ major, is_up: true, upgrade: null });
+    await ask(
+      'create table notes (id int auto_increment primary key, text text)',
+      "insert into notes (text) values ('one'), ('two')",
+      'create view texts as select text from notes',
+      'create function doubled(n int) returns int return 2 * n',
+      'create trigger shout before insert on notes for each row set new.text = upper(new.text)',
+      'create event nightly on schedule every 1 day do delete from notes where id < 0',
+      "insert into notes (text) values ('three')",
+    );
+    expect(await ask('select text, doubled(id) as doubled from notes order by id')).toEqual([
+      { text: 'one', doubled: 2 },
+      { text: 'two', doubled: 4 },
+      { text: 'THREE', doubled: 6 },
+    ]);
+    const [cipher] = (await ask("show session status like 'Ssl_version'")) as Array<{ Value: string }>;
+    expect(cipher?.Value).toBe('TLSv1.3');
+  });
+
+  test('no TLS, a wrong password, the administrator and another database are refused', async () => {
+    expect(await codeOf(connect({ ssl: undefined }))).toMatch(/ER_ACCESS_DENIED_ERROR|ER_SECURE_TRANSPORT_REQUIRED|HANDSHAKE/);
+    expect(await codeOf(connect({ password: 'not-the-password' }))).toBe('ER_ACCESS_DENIED_ERROR');
+    expect(await codeOf(connect({ user: 'root' }))).toBe('ER_ACCESS_DENIED_ERROR');
+    expect(await codeOf(connect({ database: 'mysql' }))).toBe('ER_DBACCESS_DENIED_ERROR');
+  });
+
+  test.each([
+    'create user other',
+    'create database other',
+    'grant select on shop.* to other',
+    'set global read_only = off',
+    'set global event_scheduler = off',
+    'set session sql_log_bin = 0',
+    "select * from mysql.user into outfile '/tmp/stolen'",
+    "load data infile '/etc/passwd' into table notes",
+    'create definer = root@localhost view stolen as select 1',
+    'show master status',
+    'change master to master_host = "elsewhere"',
+    'install soname "ha_federatedx"',
+  ])('its customer may not: %s', async (statement) => {
+    expect(await codeOf(ask(statement))).toMatch(/DENIED|SPECIFIC_ACCESS|CANNOT_USER|ER_OPTION_PREVENTS_STATEMENT/);
+  });
+
+  test('its customer sees no session but its own, and no file', async () => {
+    const users = (await ask('select distinct user from information_schema.processlist')) as Array<{ user: string }>;
+    expect(users).toEqual([{ user: 'shop_owner' }]);
+    expect(await ask("select load_file('/etc/passwd') as content")).toEqual([{ content: null }]);
+  });
+
+  test('a killed server comes back, and what was committed is there; who comes meanwhile waits', async () => {
+    await ask('create table kept (a int primary key)', 'insert into kept values (1)');
+    const [{ pid }] = (await ask('select @@pid_file as pid')) as [{ pid: string }];
+    expect(pid).toMatch(/server\.pid$/);
+    await killServer();
+    expect(await ask('select a from kept')).toEqual([{ a: 1 }]);
+    await until(async () => (await host.client.readDatabase(databaseId)).is_up, { what: 'the server', timeoutMs: 30_000 });
+  });
+
+  test('nobody keeps its customer out who comes and does not log in', async () => {
+    const silent = await Promise.all(Array.from({ length: 120 }, () => openSocket()));
+    expect(await ask('select 1 as one')).toEqual([{ one: 1 }]);
+    for (const socket of silent) socket.destroy();
+  });
+
+  test('it is gone when it is destroyed', async () => {
+    await host.client.destroyDatabase(databaseId, claim(2));
+    await expect(host.client.readDatabase(databaseId)).rejects.toMatchObject({ code: 'unknown_database' });
+    expect(await codeOf(connect({ connectTimeout: 2_000 }))).toBe('ECONNREFUSED');
+  });
+
+  const openSocket = (): Promise<net.Socket> =>
+    new Promise((resolve, reject) => {
+      const socket = net.connect(database.port, database.host, () => resolve(socket));
+      socket.on('error', reject);
+    });
+  const killServer = async (): Promise<void> => {
+    const { home } = settleHome(instanceFolder(host, databaseId));
+    const [pid] = listProcessesIn(path.join(home, `mariadb-${major}`, 'data'));
+    if (pid === undefined) throw new Error('no server works there');
+    process.kill(pid, 'SIGKILL');
+  };
+});

@@ -1,0 +1,35 @@
+import { dumpJobSchema, loadDumpJobSchema, verifyDumpJobSchema } from '@drydock/agent/database/protocol';
+import { z } from 'zod';
+
+/** What the program of a job is told of a server, by its input: the administrator's login among it. */
+const serverSchema = z.strictObject({
+  login: z.strictObject({ socketPath: z.string(), user: z.string(), password: z.string() }),
+  flavour: z.enum(['mariadb', 'mysql']),
+  release: z.string(),
+});
+export type MysqlServerSetup = z.infer<typeof serverSchema>;
+
+const dumpSetupSchema = z.strictObject({
+  kind: z.literal('dump'),
+  database_id: z.string(),
+  server: serverSchema,
+  major: z.string(),
+  expected_bytes: z.number(),
+  archive: dumpJobSchema,
+});
+const loadSetupSchema = z.strictObject({ kind: z.literal('load_dump'), server: serverSchema, archive: loadDumpJobSchema });
+const trialSetupSchema = z.strictObject({
+  kind: z.enum(['verify_dump', 'try_dump']),
+  database_id: z.string(),
+  server: serverSchema,
+  /** Where a client of it comes to, by TLS. */
+  port: z.int(),
+  ca_certificate: z.string(),
+  archive: verifyDumpJobSchema,
+});
+export const mysqlSetupSchema = z.discriminatedUnion('kind', [dumpSetupSchema, loadSetupSchema, trialSetupSchema]);
+
+export type MysqlDumpSetup = z.infer<typeof dumpSetupSchema>;
+export type MysqlLoadSetup = z.infer<typeof loadSetupSchema>;
+export type MysqlTrialSetup = z.infer<typeof trialSetupSchema>;
+export type MysqlSetup = z.infer<typeof mysqlSetupSchema>;

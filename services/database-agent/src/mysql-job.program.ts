@@ -1,0 +1,85 @@
+import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database/protocol';
+import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs/job-program';
+import { dumpDatabase } from '@drydock/mysql/dump/dump-database';
+import type { Finding, Manifest } from '@drydock/mysql/dump/manifest';
+import { sweepTransferAccounts } from '@drydock/mysql/dump/transfer-account';
+import { loadDatabase } from '@drydock/mysql/load/load-database';
+import { TransferError } from '@drydock/mysql/session/transfer-error';
+import { isDiskFull, packDump, readSections, withArchives } from './job-archive';
+import { countingSections, emptyServer, readOneRow } from './mysql-content';
+import { type MysqlDumpSetup, type MysqlLoadSetup, type MysqlServerSetup, type MysqlTrialSetup, mysqlSetupSchema } from './mysql-job-setup';
+
+async function run(given: unknown, context: ProgramContext): Promise<unknown> {
+  const setup = mysqlSetupSchema.parse(given);
+  if (setup.kind === 'dump') return dump(setup, context);
+  if (setup.kind === 'load_dump') return loadDump(setup, context);
+  return setup.kind === 'try_dump' ? tryDump(setup, context) : verifyDump(setup, context);
+}
+
+/** All tables as of one moment. */
+function dump(
+  { server: { login: admin, flavour, release }, archive, ...setup }: MysqlDumpSetup,
+  context: ProgramContext,
+): Promise<DumpResult> {
+  return withArchives(context, async (archives) => {
+    await sweepTransferAccounts(admin, flavour);
+    const dumped = { databaseId: setup.database_id, archive, expectedBytes: setup.expected_bytes, progress: context.progress };
+    return { major: setup.major, ...(await packDump(archives, dumpDatabase({ admin, flavour, release }), dumped)) };
+  });
+}
+
+type Sections = ReturnType<typeof readSections>;
+
+/** From empty, whatever an attempt before has left. The sums are compared by the load. */
+async function load(
+  { login: admin, flavour }: MysqlServerSetup,
+  sections: Sections,
+): Promise<{ manifest: Manifest; loaded: Omit<LoadedDump, 'read_from'> }> {
+  await emptyServer({ login: admin, flavour });
+  const counting = countingSections(sections);
+  const { findings } = await loadDatabase({ admin, flavour, sections: counting.sections });
+  const manifest = counting.manifest();
+  const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
+  return { manifest, loaded: { tables: manifest.tables.length, rows, findings: told(findings) } };
+}
+
+/** Into the target of a restore; who may log in there is settled at the switch. */
+function loadDump({ server, archive }: MysqlLoadSetup, context: ProgramContext): Promise<LoadedDump> {
+  return withArchives(context, async (archives) => {
+    const { loaded } = await load(server, readSections(archives, archive.source_id, archive));
+    // Its rows were read back by the load, and nobody but the platform enters it yet.
+    return { ...loaded, read_from: null };
+  });
+}
+
+/** Into a server that lives for this alone; a row is read as a customer would. */
+function verifyDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<LoadedDump> {
+  return withArchives(context, async (archives) => {
+    const { manifest, loaded } = await load(setup.server, readSections(archives, setup.database_id, setup.archive));
+    return { ...loaded, read_from: await readOneRow(setup, manifest) };
+  });
+}
+
+/** A schema is not loaded without its rows, so that a trial is a whole load. What the server refuses ends it as `content_refused`. */
+async function tryDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<TryDumpResult> {
+  const { tables, findings } = await verifyDump(setup, context);
+  return { tables, refused: [], findings };
+}
+
+/** What of a backup is not as it was, for the customer. */
+const told = (findings: readonly Finding[]): LoadedDump['findings'] =>
+  findings.map(({ code, object, reason }) => ({
+    kind: code === 'not_transactional' || code === 'history_not_kept' ? code : 'not_restored',
+    object,
+    reason,
+  }));
+
+const nameProblem: NameProblem = (error) => {
+  if (isDiskFull(error)) return { code: 'no_space', detail: error instanceof Error ? error.message : 'no space' };
+  if (!(error instanceof TransferError)) return null;
+  const { code, object, reason, message } = error;
+  if (error.isPermanent && object !== null) return { code: 'content_refused', detail: `${object}: ${reason}` };
+  return { code: code === 'rows_differ' ? 'transfer.counts_differ' : `transfer.${code}`, detail: message };
+};
+
+runJobProgram(run, nameProblem);

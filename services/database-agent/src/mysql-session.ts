@@ -1,0 +1,54 @@
+import mysql from 'mysql2/promise';
+import { z } from 'zod';
+
+/** A name in a statement. */
+export const quoteName = (name: string): string => mysql.escapeId(name, true);
+/** A text in a statement. */
+export const quoteText = (text: string): string => mysql.escape(text);
+
+const connectMs = 10_000;
+
+export interface MysqlSession {
+  run(statement: string): Promise<void>;
+  read<Row>(row: z.ZodType<Row>, statement: string): Promise<Row[]>;
+  close(): Promise<void>;
+}
+
+/** A session of the administrator, by the Unix socket that the URL names. */
+export async function openMysql(adminUrl: string): Promise<MysqlSession> {
+  const connection = await mysql.createConnection({ ...loginOf(adminUrl), connectTimeout: connectMs });
+  connection.on('error', () => undefined);
+  return {
+    run: async (statement) => void (await connection.query(statement)),
+    read: async (row, statement) => {
+      const [rows] = await connection.query(statement);
+      return z.array(row).parse(rows);
+    },
+    close: async () => connection.destroy(),
+  };
+}
+
+export async function withMysql<T>(adminUrl: string, work: (session: MysqlSession) => Promise<T>): Promise<T> {
+  const session = await openMysql(adminUrl);
+  try {
+    return await work(session);
+  } finally {
+    await session.close();
+  }
+}
+
+/** Who connects, and where. */
+export interface MysqlLogin {
+  socketPath: string;
+  user: string;
+  password: string;
+}
+
+export function loginOf(adminUrl: string): MysqlLogin {
+  const { searchParams, username, password } = new URL(adminUrl);
+  return { socketPath: searchParams.get('socketPath') ?? '', user: decodeURIComponent(username), password: decodeURIComponent(password) };
+}
+
+/** The URL of `root@localhost` at a socket, as {@link openMysql} takes it. */
+export const mysqlUrl = ({ socketPath, user, password }: MysqlLogin): string =>
+  `mysql://${encodeURIComponent(user)}:${encodeURIComponent(password)}@localhost/?socketPath=${encodeURIComponent(socketPath)}`;

@@ -1,0 +1,52 @@
+import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
+import { bringLevel, prepareLevel } from '@drydock/postgres/upgrade/bring-level';
+import { lockOut } from '@drydock/postgres/upgrade/lock-out';
+import { type Move, Stage } from '@drydock/postgres/upgrade/session';
+import { openDatabase, openingStatements } from '@drydock/postgres/upgrade/target-database';
+import { UpgradeError } from '@drydock/postgres/upgrade/upgrade-error';
+import type { Cutover, Moving } from './engine';
+import { HeldSnapshot, type SnapshotSession } from './held-snapshot';
+import { restoreLimit } from './own-database';
+
+/** What a stage of Postgres needs to know of a move. Never leaves the host. */
+export const postgresMove = ({ oldUrl, targetUrl, databaseName, upgrade, fence }: Moving): Move => ({
+  oldUrl,
+  targetUrl,
+  databaseName,
+  path: upgrade.path,
+  secret: upgrade.secret,
+  fence,
+});
+
+/** Everything that takes time is opened before anybody has to wait. */
+export async function openPostgresCutover(moving: Moving): Promise<Cutover> {
+  const { databaseName, upgrade } = moving;
+  const move = postgresMove(moving);
+  const stage = new Stage(move);
+  let snapshot: SnapshotSession | null = null;
+  try {
+    const prepared = await prepareLevel(stage).catch(refuse);
+    // What a restore has replaced is not compared with it.
+    if (upgrade.path !== 'restore') snapshot = await HeldSnapshot.prepare(move);
+    else await restoreLimit(move.targetUrl, databaseName, upgrade.connection_limit);
+    const [oldServer, targetServer] = [await stage.server('old'), await stage.server('target')];
+    const kept = await stage.rolesOf('old');
+    return {
+      readOpening: () => openingStatements(oldServer, databaseName, upgrade.connection_limit),
+      seal: () => lockOut(oldServer, databaseName, kept).catch(refuse),
+      bringLevel: (lap) => bringLevel(stage, prepared, lap).catch(refuse),
+      snapshot,
+      open: (opening) => openDatabase(targetServer, [...opening]).catch(refuse),
+      close: () => stage.close(),
+    };
+  } catch (error) {
+    await snapshot?.close();
+    await stage.close();
+    throw error;
+  }
+}
+
+function refuse(error: unknown): never {
+  if (error instanceof UpgradeError) throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
+  throw error;
+}

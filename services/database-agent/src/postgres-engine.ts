@@ -1,0 +1,49 @@
+import { customerSessionBytes } from '@drydock/postgres/server/kept-postgres';
+import { startPostgres } from '@drydock/postgres/server/postgres';
+import { abandonMove } from '@drydock/postgres/upgrade/abandon';
+import { ownObjects } from '@drydock/postgres/upgrade/copy/own-objects';
+import { settleHome } from '@drydock/process/server-folder';
+import type { Engine, Moving, Purpose, Start } from './engine';
+import { customerRules, instanceSettings, scratchRules, tuningOf } from './instance-settings';
+import { endBackend, makeOwnDatabase, readKnownPorts, readLimit, readSize, restoreLimit, settleAccess } from './own-database';
+import { openPostgresCutover } from './postgres-cutover';
+import { postgresJobs } from './postgres-jobs';
+import { extensionsOf, requirePostgres } from './postgres-majors';
+import { writeServerFiles } from './server-files';
+import { postgresWire } from './wire';
+
+export const postgresEngine: Engine = {
+  wire: postgresWire,
+  jobs: postgresJobs,
+  assertInstalled: async (major) => void extensionsOf(major),
+  start: ({ purpose, tls, ...start }: Start) => {
+    const major = requirePostgres(start.major);
+    const tuning = tuningOf(purpose.size, rulesOf(purpose), purpose.isFrozen);
+    const files = writeServerFiles(settleHome(start.folder).home, start.account, {
+      hba_file: ['pg_hba.conf', tuning.accessRules],
+      ssl_cert_file: ['server.crt', tls.certificate],
+      ssl_key_file: ['server.key', tls.key],
+    });
+    return startPostgres({ ...start, major, sessionBytes: customerSessionBytes, settings: instanceSettings(tuning), files });
+  },
+  makeOwnDatabase: (adminUrl, { size: _size, ...wanted }) => makeOwnDatabase(adminUrl, { ...wanted, mayMakeRoles: true }),
+  readSize,
+  readKnownPorts,
+  endBackend,
+  settleAccess: (adminUrl, { databaseName, isOpen, upgrade }) => {
+    const { publisher, replicator } = ownObjects(upgrade?.secret ?? '');
+    const kept = upgrade === null ? [] : [publisher.role, replicator.role];
+    return settleAccess(adminUrl, databaseName, { isOpen, opening: upgrade?.opening ?? [], kept });
+  },
+  readLimit,
+  openCutover: openPostgresCutover,
+  takeBack: async ({ oldUrl, databaseName, upgrade, fence }: Omit<Moving, 'targetUrl'>) => {
+    const { secret, path, opening, connection_limit: connectionLimit } = upgrade;
+    await abandonMove({ oldUrl, targetUrl: '', databaseName, path, secret, fence });
+    // While the record still knows how: a crash from here on finds the old one open by the record.
+    await settleAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
+    await restoreLimit(oldUrl, databaseName, connectionLimit);
+  },
+};
+
+const rulesOf = ({ databaseName }: Purpose): string => (databaseName === null ? scratchRules : customerRules(databaseName));

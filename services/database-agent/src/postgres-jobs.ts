@@ -1,0 +1,34 @@
+import { randomBytes } from 'node:crypto';
+import type { EngineJobs } from './engine';
+import type { Setup } from './job-setup';
+import { makeOwnDatabase } from './own-database';
+import { postgresMove } from './postgres-cutover';
+import { requirePostgres } from './postgres-majors';
+
+const trialNames = { database: 'restored', role: 'restorer' } as const;
+
+/** A setup that the program of Postgres takes. */
+const told = (setup: Setup): { setup: Setup } => ({ setup });
+
+export const postgresJobs: EngineJobs = {
+  program: 'job.program.js',
+  dump: async ({ databaseId, databaseName, adminUrl, major, expectedBytes }, archive) =>
+    told({
+      kind: 'dump',
+      database_id: databaseId,
+      database: { url: adminUrl, databaseName },
+      major: requirePostgres(major),
+      expected_bytes: expectedBytes,
+      archive,
+    }),
+  load: async (moving, archive) => told({ kind: 'load_dump', move: postgresMove(moving), archive }),
+  loadOnTrial: async (kind, { databaseId, scratch: { adminUrl, port, caCertificate } }, archive) => {
+    // An ordinary role that owns the empty database fills it without TLS, and is let in by TLS too.
+    const { database: databaseName, role: username } = trialNames;
+    const password = randomBytes(24).toString('base64url');
+    await makeOwnDatabase(adminUrl, { databaseName, username, password, mayMakeRoles: false });
+    const url = `postgresql://${username}:${password}@127.0.0.1:${port}/${databaseName}`;
+    return told({ kind, database_id: databaseId, scratch: { url, admin_url: adminUrl, ca_certificate: caCertificate }, archive });
+  },
+  stage: (moving, stage, snapshotId) => told({ kind: 'stage', stage, move: postgresMove(moving), snapshot_id: snapshotId }),
+};

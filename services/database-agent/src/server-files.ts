@@ -1,0 +1,36 @@
+import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { readIfThere } from '@drydock/process/durable-file';
+import { settleHome } from '@drydock/process/server-folder';
+import { serverAccount } from '@drydock/process/unprivileged';
+
+/**
+ * Writes the files that a server reads beside its data, such as its certificate, where its account can read them. They are written for every start afresh. Resolves with the path
+ * of each, by the name of its setting.
+ */
+export function writeServerFiles<Setting extends string>(
+  home: string,
+  account: number,
+  files: Readonly<Record<Setting, readonly [name: string, text: string]>>,
+): Record<Setting, string> {
+  const folder = path.join(home, 'tls');
+  const { uid } = serverAccount(account);
+  mkdirSync(folder, { recursive: true, mode: 0o711 });
+  const write = ([setting, [name, text]]: [string, readonly [string, string]]): [string, string] => {
+    const file = path.join(folder, name);
+    writeFileSync(file, text, { mode: 0o600 });
+    if (uid !== undefined) chownSync(file, uid, uid);
+    return [setting, file];
+  };
+  return Object.fromEntries(Object.entries<readonly [string, string]>(files).map(write)) as Record<Setting, string>;
+}
+
+/** An instance's data, wherever they are, and the folder of its socket, which has a short path of its own where that of the data is long. */
+export async function removeServerFolders(folder: string): Promise<void> {
+  const { home } = settleHome(folder);
+  const socket = (await readIfThere(path.join(home, 'socket.txt')))?.trim() ?? '';
+  if (path.basename(socket).startsWith('socket-')) await rm(socket, { recursive: true, force: true });
+  await rm(home, { recursive: true, force: true });
+  await rm(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,54 @@
+import type { Verdict } from '@drydock/agent/host/database-address';
+import { readFirstPacket, writeFatal } from '@drydock/agent/host/startup-packet';
+
+/** What a client said first, in the clear. */
+export interface Greeting {
+  kind: 'session' | 'cancel' | 'plain';
+  first: Buffer;
+}
+
+/** How the clients of an engine begin. TLS and passwords end at the engine itself. */
+export interface Wire {
+  /** What becomes of a client by what it has said so far. With nothing said a verdict is due at once where the server speaks first. */
+  judge: (first: Buffer) => Verdict<Greeting>;
+  /** Told to a client without TLS, which every client shows to its user. */
+  plain: Buffer;
+  /** Told to a client that has waited too long for a server. */
+  late: Buffer;
+}
+
+const plainMessage = 'this database is reached by TLS only';
+const lateMessage = 'the database is being moved to another version or restarted; try again in a moment';
+
+/** First byte of a TLS handshake that begins without asking (`sslnegotiation=direct`). */
+const tlsHandshake = 0x16;
+
+export const postgresWire: Wire = {
+  judge: judgePostgres,
+  plain: writeFatal('28000', `${plainMessage} (sslmode=require or stricter)`),
+  late: writeFatal('57P03', lateMessage),
+};
+
+/** Cancels are never encrypted by most clients and carry no secret but their own key; everything else must ask for TLS first. */
+function judgePostgres(first: Buffer): Verdict<Greeting> {
+  if (first[0] === tlsHandshake) return { kind: 'session', first };
+  const said = readFirstPacket(first);
+  if (said.kind === 'encryption') return said.by === 'tls' ? { kind: 'session', first } : 'decline_encryption';
+  if (said.kind === 'startup') return { kind: 'plain', first };
+  return said.kind === 'cancel' ? { kind: 'cancel', first } : said.kind;
+}
+
+/** The server greets first, and refuses a client without TLS itself, before it has heard a password. */
+export const mysqlWire: Wire = {
+  judge: (first) => ({ kind: 'session', first }),
+  plain: writeMysqlError(3159, plainMessage),
+  late: writeMysqlError(1053, lateMessage),
+};
+
+/** An error packet in the place of the server's greeting. There it has no SQL state. */
+function writeMysqlError(code: number, message: string): Buffer {
+  const body = Buffer.concat([Buffer.from([0xff, code & 0xff, code >> 8]), Buffer.from(message)]);
+  const head = Buffer.alloc(4);
+  head.writeUIntLE(body.length, 0, 3);
+  return Buffer.concat([head, body]);
+}

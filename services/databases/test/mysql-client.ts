@@ -1,0 +1,43 @@
+import { listFetched } from '@drydock/mysql/engines/list-engines';
+import mysql, { type Connection } from 'mysql2/promise';
+
+/** The versions of MariaDB whose programs are here; those of the host, which looks in the same places. */
+export const mariadbVersions: readonly string[] = listFetched()
+  .filter(({ flavour }) => flavour === 'mariadb')
+  .map(({ version }) => version);
+
+export interface MysqlAddress {
+  host: string;
+  port: number;
+  user: string;
+  password: string;
+  database: string;
+}
+
+export type SqlRow = Record<string, unknown>;
+
+/** As a customer: by TLS. */
+export async function withMysqlClient<T>(address: MysqlAddress, work: (client: Connection) => Promise<T>): Promise<T> {
+  const client = await mysql.createConnection({ ...address, ssl: { rejectUnauthorized: false }, connectTimeout: 30_000 });
+  client.on('error', () => undefined);
+  try {
+    return await work(client);
+  } finally {
+    client.destroy();
+  }
+}
+
+/** The rows of the last statement. */
+export const askMysql = (address: MysqlAddress, ...statements: string[]): Promise<SqlRow[]> =>
+  withMysqlClient(address, async (client) => {
+    let rows: unknown = [];
+    for (const statement of statements) [rows] = await client.query(statement);
+    return Array.isArray(rows) ? (rows as SqlRow[]) : [];
+  });
+
+/** The code with which the server refuses it, or `done`. */
+export const codeOfMysql = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'done',
+    (error: { code?: string }) => error.code,
+  );
