@@ -16,7 +16,7 @@ const beginnings: Record<DumpedProgram['kind'] | 'TABLE' | 'SEQUENCE', RegExp> =
   PACKAGE: program('PACKAGE'),
   'PACKAGE BODY': program('PACKAGE BODY'),
   // MariaDB keeps what follows as the customer has written it.
-  TRIGGER: new RegExp(`^CREATE (?:OR REPLACE )?DEFINER=(?<definer>${name})(?:@${name})? TRIGGER\\s`),
+  TRIGGER: new RegExp(`^CREATE (?:OR REPLACE )?DEFINER=(?<definer>${name})(?:@${name})? TRIGGER\\s`, 'i'),
   EVENT: program('EVENT'),
 };
 
