@@ -7,7 +7,7 @@ const fetched = listFetched();
 export const engineOf = (name: string): Engine | null => fetched.find(({ flavour, version }) => `${flavour}@${version}` === name) ?? null;
 
 /** Stands in the report for what cannot run here. */
-export const skipTests = (title: string, missing: string): void => test.skip(`${title} (needs ${missing})`, () => undefined);
+const skipTests = (title: string, missing: string): void => test.skip(`${title} (needs ${missing})`, () => undefined);
 
 /** Runs the body with each of these engines. One that is not there is a skipped test, which says how to get it. */
 export function describeEngines(names: readonly string[], body: (engine: Engine) => void): void {

@@ -57,7 +57,7 @@ export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Sectio
       tables.push(...found.tables);
       findings.push(...found.findings);
     }
-    content.tables = tables.map(({ selects: _selects, ...table }) => table);
+    content.tables = tables.map(({ schema, name, engine, columns, definition }) => ({ schema, name, engine, columns, definition }));
     Object.assign(
       content,
       await listAccounts(
