@@ -79,8 +79,8 @@ export const defects: readonly Defect[] = [
   {
     name: 'wrong-permission',
     file: 'packages/contracts/src/hosting/backups.ts',
-    replace: "The preflight tells all of it beforehand.',\n  permissions: ['hosting.backup.manage'],",
-    with: "The preflight tells all of it beforehand.',\n  permissions: ['sites.view'],",
+    replace: "and the database stays as it is.',\n  permissions: ['hosting.backup.manage'],",
+    with: "and the database stays as it is.',\n  permissions: ['sites.view'],",
     suites: ['services/hosting/src/backups/backups.test.ts'],
   },
 ];
