@@ -1,6 +1,7 @@
 /**
  * Owners who have taken rights from themselves.
  *
+ * @tier long
  * @processes
  */
 import { randomBytes } from 'node:crypto';
