@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { openPortBook } from './data-folder';
 
-/** Those on which a stranger of this test listens. The other suites of the run take ports of the same range, which must not count here. */
+/** Ports on which a stranger of this test listens. The run's other suites take ports of the same range; these must not count. */
 const mockStrangers = new Set<number>();
 jest.mock('@drydock/process/free-port', () => ({ isPortFree: async (port: number) => !mockStrangers.has(port) }));
 

@@ -14,7 +14,7 @@ import { createSupervisor, type ManagedProcess, type Running, type Supervisor } 
 
 let dataDir: string;
 let said: string[];
-/** Those that were asked for; after five of them nothing is started any more. */
+/** The pauses that the supervisor asked for, in milliseconds. After five of them nothing is started any more. */
 let pauses: number[];
 let supervisor: Supervisor;
 const say = (line: string): void => void said.push(line);

@@ -32,7 +32,7 @@ export interface Supervisor {
 
 const firstDelayMs = 250;
 const delayMsMax = 10_000;
-/** Whoever has run this long has not died of its start. */
+/** A process that has run this long did not die of its start. */
 const steadyMs = 30_000;
 
 interface Kept {

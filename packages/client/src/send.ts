@@ -13,7 +13,7 @@ export interface DrydockOptions {
   timeoutMs?: number;
 }
 
-/** Of a single call. */
+/** The options of a single call. */
 export interface CallOptions {
   signal?: AbortSignal;
   /** Names the call, so that it is carried out once however often it is sent. Default: a new one for each call that takes one. */

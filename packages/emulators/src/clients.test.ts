@@ -17,7 +17,7 @@ import { type RunningS3, startS3 } from './s3/start-s3';
 
 /*
  * Our drivers and our emulators could share a misunderstanding. These clients were written by others, for the real services.
- * Those from npm always run, those from Debian where they are installed.
+ * The clients from npm always run, those from Debian where they are installed.
  */
 
 const run = promisify(execFile);

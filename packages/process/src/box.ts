@@ -44,7 +44,7 @@ export interface BoxOptions {
   account: number | null;
   /** Rights of root over the files that the box shows, for a program of ours; only where we are root. None when not given. */
   rights?: readonly BoxRight[];
-  /** What is shown besides read-only system folders, four devices, a /proc and a /tmp of its own, and Node itself. */
+  /** The paths that a box shows besides read-only system folders, four devices, a /proc and a /tmp of its own, and Node itself. */
   mounts: readonly BoxMount[];
   workdir: string;
   limits?: BoxLimits;

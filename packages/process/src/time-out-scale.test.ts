@@ -9,7 +9,7 @@ it.each([
   ['10', 1_000],
   ['1.5', 150],
   ['1', 100],
-  // Whatever is no scale changes nothing: the process that reads its settings refuses it.
+  // A value that is no scale changes nothing here: the process refuses it when it reads its settings.
   ['0.1', 100],
   ['fast', 100],
   ['', 100],

@@ -17,7 +17,7 @@ chmodSync(compiled, 0o755);
 
 export const removeCompiled = (): void => rmSync(compiled, { recursive: true, force: true });
 
-/** Who runs the scripts of a kind, and whose files a box of that kind can have. */
+/** The user id that runs the scripts of a kind and may own files in a box of that kind. */
 export const ownerOf = (kind: Kind): number => (kind === 'accounts' || process.getuid?.() !== 0 ? (process.getuid?.() ?? 0) : nobody);
 /** Whose files the box's own processes can have. */
 export const accountIn = (kind: Kind): number => (kind === 'accounts' ? 200_001 : ownerOf(kind));

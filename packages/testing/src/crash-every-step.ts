@@ -23,7 +23,7 @@ export interface CrashLook {
 
 /** How a service's workflow is started, watched and judged. Each run gets a resource of its own. */
 export interface CrashFixture<Run extends { workflowId: string }> {
-  /** Of the service's database. The lease of a frozen worker is ended by them. */
+  /** The leases in the service's database. A test ends the lease of a frozen worker by them. */
   leases: Leases;
   /** How long an undisturbed run takes at most, beside other suites on a busy machine. Default: 90. */
   runSecondsMax?: number;

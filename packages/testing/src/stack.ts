@@ -49,7 +49,7 @@ export interface TestStack {
   demo: StackDemo;
   /** Pid of the supervisor itself. */
   supervisorPid: number;
-  /** Who runs right now, as `processes.json` says. */
+  /** The processes that run right now, as `processes.json` says. */
   processes(): StackProcesses;
   /** Sends a signal (SIGKILL when missing) to a process by its name. @throws when it does not run */
   kill(name: string, signal?: NodeJS.Signals): void;

@@ -5,7 +5,7 @@ export interface WaitOptions {
   timeoutMs?: number;
   /** 20 ms when missing. */
   everyMs?: number;
-  /** What is waited for, for the error's message. */
+  /** Names the condition in the error's message. */
   what?: string;
 }
 

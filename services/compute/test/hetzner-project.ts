@@ -86,7 +86,7 @@ export async function openHetznerProject(clockScale = 40): Promise<HetznerProjec
         image: { id: number };
       };
       await pass(60);
-      // What is over ends when somebody looks.
+      // The emulator ends an action that is due at the next request.
       await ask(tokens[mode], 'GET', `/v1/images/${made.image.id}`);
       return String(made.image.id);
     },

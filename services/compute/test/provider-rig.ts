@@ -31,7 +31,7 @@ export interface Rig {
   readMachineCall: { method: string; path: string };
   readActionCall: { method: string; path: string };
   createPath: string;
-  /** Of the calls that cut the power, and that restart without asking. */
+  /** The path of the calls that cut the power and that reset the machine. */
   powerPath: string;
   snapshotPath: string;
   rollbackOp: string;

@@ -19,7 +19,7 @@ import { workflows } from './workflows';
 /** Both processes' name for the queue and for the tokens of the gateway. */
 const serviceName = 'databases';
 
-/** One that failed was never there, one that was deleted is there no more. */
+/** Databases whose creation failed and deleted ones do not count. */
 const databasesCounted = "FROM managed_databases WHERE org_id = $1::uuid AND mode = $2::text::mode AND status NOT IN ('failed', 'deleted')";
 
 /** The process that answers: it looks at the world through readers and writes to its own database only. */

@@ -163,8 +163,8 @@ describe('every step survives its crash', () => {
   );
 
   /**
-   * One that waits for staff serves its customers, and stays held until they have decided. What a step that failed behind its effect has done is on
-   * record once they have had it tried again.
+   * A database whose work waits for staff serves its customers, and stays locked until staff have decided. The effect of a step that
+   * failed after it is on record once staff have had the step tried again.
    */
   const judgeUpgrade = async (run: Run): Promise<'old' | 'new'> => {
     const { databaseId, url } = run;

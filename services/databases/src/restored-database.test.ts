@@ -120,7 +120,7 @@ describe('a database that was put back from a backup', () => {
         }
         const isLater = wayOn.includes('later');
         if (isLater) {
-          // Of these the older database knows nothing.
+          // The older database knows nothing of this work.
           const later = [await beginUpgrade(fresh, '18')];
           if (wayOn === 'later work') await sleep(random.below(6_000));
           else await over(later);

@@ -21,7 +21,7 @@ let made: Made;
 let backup: DatabaseBackup;
 jest.setTimeout(300_000);
 
-/** One that dies is replaced. */
+/** Starts a worker, and another one when it dies. */
 function hire(): void {
   world.spawnWorker({ DRYDOCK_FAULTS: tokens.folder }).once('exit', () => {
     if (!isOver) hire();

@@ -46,8 +46,8 @@ export function isWithin(networks: BlockList, address: string): boolean {
 }
 
 /**
- * Who really asks: the socket's address, or, as long as that is one of our own `proxies`, the one from which it says that it was asked. What a client writes
- * into X-Forwarded-For itself is left of all that, and never believed. '' when nobody can tell.
+ * The caller's address: the socket's, or, while that is one of our own `proxies`, the one that the proxy has added to X-Forwarded-For.
+ * A client's own entries stand to the left of these and are never believed. '' when nobody can tell.
  */
 export function clientAddress({ socket, headers }: IncomingMessage, proxies: BlockList | undefined): string {
   let address = socket.remoteAddress ?? '';

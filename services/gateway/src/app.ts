@@ -56,7 +56,7 @@ function createApp(kit: AppKit): Express {
   mountDocument(app, kit, '/docs/guides/:name', async (request) => guidePage(String(request.params['name'])));
   mountDocument(app, kit, '/problems', async (request) => problemIndexPage(request.headers.accept));
   mountDocument(app, kit, '/problems/:code', async (request) => problemPage(String(request.params['code']), request.headers.accept));
-  // What is left is answered as every unknown path of the API is.
+  // All other paths are answered as every unknown path of the API is.
   app.use((request, response) => kit.handle(request, response));
   // Only the router itself gets here, for a path that is not percent-encoded as it should be; Express would show its stack.
   const refuseBrokenPath: ErrorRequestHandler = (error: unknown, request, response, _next) =>

@@ -161,7 +161,7 @@ const readyChecks = ({ keys, ...others }: Upstreams): { needed: ReadyChecks; inf
 const probesOf = (upstreams: readonly Upstream[]): ReadyChecks =>
   Object.fromEntries(upstreams.map(({ name, replicas }) => [name, shareRuns(() => replicas.probe())]));
 
-/** Whoever asks while it runs gets what the others get: /readyz needs no key, and must not be a way to keep the services' connections busy. */
+/** Shares one run between all callers that ask while it runs. /readyz needs no key, and must not keep the services' connections busy. */
 function shareRuns(run: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
   return () => {

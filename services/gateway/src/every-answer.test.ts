@@ -55,7 +55,7 @@ async function ask(path: string, { method = 'GET', key = rich, contentType = 'ap
 async function headersOf(response: Response): Promise<string> {
   const text = await response.text();
   const { headers, status } = response;
-  // What is the same for everybody may be kept, and is asked for anew with its ETag.
+  // An answer that is the same for everybody may be kept, and is asked for again with its ETag.
   const kept = headers.get('etag') === null ? 'no-store' : 'no-cache';
   expect([headers.get('x-request-id'), headers.get('cache-control')]).toEqual([requestId, kept]);
   const [, name] = /^"(read|write|mint)";q=\d+;w=60$/.exec(headers.get('ratelimit-policy') ?? '') ?? [];

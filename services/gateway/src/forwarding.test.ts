@@ -231,7 +231,7 @@ describe('clients that leave', () => {
       response.once('close', () => {
         outcome = response.writableFinished ? 'finished' : 'cancelled';
       });
-      // What is not cancelled is answered after the client has left.
+      // A request that is not cancelled is answered after the client has left.
       if (!cancels) setTimeout(() => response.end('{}'), 300);
     };
     const leaving = new AbortController();

@@ -62,7 +62,7 @@ describe('the pages around the API', () => {
   it('/readyz asks each service once for all who ask at once, and stops waiting for one that is silent', async () => {
     bench.keys.answersProbes = false;
     bench.hosting.answersProbes = false;
-    // What is waited for in vain is waited for at each look.
+    // Each look at readiness waits out the whole time-out here, so it is not scaled.
     process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
     const { probes } = bench.hosting;
     const asked = await Promise.all(Array.from({ length: 20 }, () => call('/readyz')));

@@ -78,7 +78,7 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
     this.reject = reject;
   }
 
-  /** Whatever still comes is for nobody. */
+  /** Ignores the rest of the answer: nobody waits for it. */
   leave(outcome: RelayOutcome): void {
     this.ignored = true;
     if (this.relay.options.method === 'GET') this.controller?.abort(clientGone);

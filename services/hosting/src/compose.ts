@@ -26,7 +26,7 @@ import { workflows } from './workflows';
 /** Both processes' name for the queue and for the tokens of the gateway. */
 const serviceName = 'hosting';
 
-/** One that failed was never there. */
+/** Sites whose creation failed do not count. */
 const sitesCounted = "FROM sites WHERE org_id = $1::uuid AND mode = $2::text::mode AND status <> 'failed'";
 
 /** The process that answers: it looks at the world through readers and writes to its own database only. */

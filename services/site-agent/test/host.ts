@@ -71,7 +71,7 @@ export function withPlaces(client: SiteHostClient, { SITES_DIR: sitesDir, SITES_
     const { filesDir, databaseUrl, uid } = await readSiteOnDisk(sitesDir, siteId, HOST);
     return { files_dir: filesDir, database_url: databaseUrl, owner: uid === null ? null : { uid, gid: uid } };
   };
-  /** Of the server that has this release's database. */
+  /** The administration URL of the server that has this release's database. */
   const adminUrlOf = async (cluster: string | undefined): Promise<string> => {
     if (cluster === undefined) return SITES_DATABASE_URL ?? '';
     const folder = path.join(sitesDir, 'clusters', cluster);

@@ -33,7 +33,7 @@ async function deletedOf(world: World, state: State, domain: string): Promise<De
     listSchema.parse((await api('/v1/sites/deleted')).body).data.find((found) => found.primary_domain === domain) ?? null;
   const there = await find();
   if (there !== null) return there;
-  // What is at a vendor has no backup of ours: its deletion leaves nothing to come back from.
+  // Drydock keeps no backup of a site at a vendor, so nothing is left to restore once it is deleted.
   const platform = state === 'no_backup' ? 'vendor' : 'local';
   const wanted = { name: `Deleted: ${state}`, domain, key: domain, platform } as const;
   const id = await createSite(api, wanted, async () => (await find()) !== null);

@@ -40,7 +40,7 @@ interface Call {
 
 interface Endpoint {
   what: string;
-  /** Who dies in the middle of it. */
+  /** The process that is killed in the middle of it. */
   victim: string;
   /** Where; missing: a moment before it is called. */
   point?: string;

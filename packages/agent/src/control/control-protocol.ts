@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { CommonCode, HostError } from '../host/host-error';
 
-/** Who changes: `fence` is the claim's number as text, the workflow is for the ledger. */
+/** The author of a change: `fence` is the claim's number as text, `workflow_id` is for the ledger. */
 export const changeFields = { fence: z.string().regex(/^\d{1,19}$/), workflow_id: z.string().max(64).optional() };
 export const changeSchema = z.strictObject(changeFields);
 export type Change = z.infer<typeof changeSchema>;
@@ -18,7 +18,7 @@ export interface Parties {
 
 /** What the two ends of one kind of host agree on, beside the calls themselves. */
 export interface ControlProtocol<Code extends string> {
-  /** What is hosted, as in `/control/sites/{siteId}`. */
+  /** The plural of the hosted thing, as in `/control/sites/{siteId}`. */
   things: string;
   /** Issuer and audience of the token of each call of whoever changes things. */
   parties: Parties;

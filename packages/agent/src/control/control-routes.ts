@@ -17,7 +17,7 @@ export interface ControlRoute {
   handle: (ids: readonly string[], body: unknown) => Promise<ControlAnswer>;
 }
 
-/** What is hosted: finds what is to be changed, lets the change in, and does the work in its turn. */
+/** The hosted things: finds the one to change, checks the fence, and does the work in its turn. */
 export interface Hosted<Known> {
   change<T>(id: string, name: ChangeName, change: Change, work: (known: Known) => Promise<T>): Promise<T>;
 }

@@ -47,7 +47,7 @@ export interface ArchiveWanted<Spec> {
 
 /** What the control protocol can do; see the README of this package. Every change is idempotent under its fence. */
 export interface DatabaseHostClient {
-  /** Of every engine whose programs the host has. A host of an earlier version says nothing, and has Postgres' alone. */
+  /** The majors whose programs the host has, of every engine. A host of an earlier version does not list any: it has Postgres alone. */
   listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   ensureDatabase(databaseId: string, wanted: Wanted<EnsureDatabase>, claim: Claim): Promise<DatabaseDescription>;
   /** `unknown_database` also for one that was never finished. */

@@ -55,7 +55,7 @@ export interface SitesServer {
 }
 
 export interface CpuSharesOptions {
-  /** Those that run now. Which session is whose is told by its role: sites of several organisations may share one. */
+  /** The servers that run now. Sites of several organisations may share one, so the role of a session says whose it is. */
   clusters: () => readonly SitesServer[];
   /** The organisation whose site has this role; null for an unknown one. */
   organisationOf: (role: string) => string | null;

@@ -9,7 +9,7 @@ const newcomersMax = 400;
 /** An offer of encryption: a length and a code, nothing else. */
 const offerBytes = 8;
 
-/** What is to become of a client that has said so much; what it wants, once that is known. */
+/** Decides what to do with a client after the bytes that it has sent so far. The greeting says what it wants, once that is known. */
 export type Verdict<Greeting extends object> = 'incomplete' | 'decline_encryption' | 'invalid' | Greeting;
 
 /** An address of a customer's database: it hears each client out, and hands it on, paused, with what it wants. */
@@ -65,7 +65,7 @@ export class DatabaseAddress<Greeting extends object> {
       client.off('data', onData);
       client.pause();
       clearTimeout(late);
-      // Whoever talks on before the offer was answered is no client: a stranger's words could pass for what comes under encryption.
+      // A client waits for the answer to its offer. Bytes that come before could be a stranger's, and would pass for encrypted ones.
       if (verdict === 'invalid' || verdict === 'decline_encryption') client.destroy();
       else this.admit(client, verdict, settle);
     };

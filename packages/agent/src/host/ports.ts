@@ -34,7 +34,7 @@ export class PortAllocator {
     this.host = host;
   }
 
-  /** One that is already recorded. */
+  /** Takes a port that the records already name. */
   reserve(port: number): void {
     this.taken.add(port);
   }

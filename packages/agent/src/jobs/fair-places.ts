@@ -1,5 +1,5 @@
 interface Waiting {
-  /** Who came first among those that hold equally many. */
+  /** The order of arrival: decides between owners that hold equally many places. */
   number: number;
   enter(): void;
 }

@@ -4,8 +4,8 @@ import type { EntryType } from './entry';
 import type { ByteString } from './path-bytes';
 
 /**
- * What is wrong with a path that is to be created below a directory, or null. Asked by the writer of what it finds and by the reader of what
- * it is told to create.
+ * Says why a path may not be created below a directory; null when it may. The writer asks it about the paths that it finds, the reader
+ * about those that an archive tells it to create.
  */
 export function pathProblem(path: ByteString, depthMax: number): string | null {
   if (path.length === 0) return 'empty path';
@@ -22,8 +22,8 @@ export function pathProblem(path: ByteString, depthMax: number): string | null {
 }
 
 /**
- * What is wrong with a symlink's target, or null. Where it leads is its owner's affair: a link is packed and restored as a link, nothing is ever reached through one
- * (no entry lies below a link, links are made last), and whoever serves a tree does not follow what leaves it.
+ * Says why a symlink's target is refused; null when it is not. The owner decides where a link leads. It is packed and restored as a link,
+ * and nothing is reached through one: no entry lies below a link, links are made last, and the server of a tree follows none that leaves it.
  */
 export function symlinkProblem(target: ByteString): string | null {
   if (target.length === 0 || target.length > formatBounds.targetBytes) return 'link target empty or too long';

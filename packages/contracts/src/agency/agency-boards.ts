@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
 import { idSchema, pageOf, pageQuerySchema, text, timestampSchema, uuidSchema } from '../platform/values';
 
-/** Who may see a thing; internal is always the default. */
+/** The audience of a board or card; `internal` is always the default. */
 export const boardVisibilitySchema = z.enum(['internal', 'client']).meta({ id: 'AgencyBoardVisibility' });
 export type BoardVisibility = z.infer<typeof boardVisibilitySchema>;
 

@@ -12,7 +12,7 @@ export interface TokenHolder {
   mayChange: boolean;
 }
 
-/** Who holds it; undefined for a token that nobody has. */
+/** The holder of a token; undefined for a token that nobody has. */
 export function holderOf(
   token: string,
   tokens: ReadonlyMap<string, string>,

@@ -30,7 +30,7 @@ function nextId({ state }: ProxmoxWorld, call: Call): Reply {
   return dataReply(wanted ?? String(free));
 }
 
-/** What is asked of the cluster as a whole, of its nodes, and of the tasks of one node. */
+/** The routes of the whole cluster, of its nodes, and of the tasks of one node. */
 export const clusterRoutes: readonly AccountRoute[] = [
   apiAt('GET', '/version', () => dataReply({ version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' })),
   apiAt('GET', '/nodes', ({ downNodes }) =>

@@ -7,7 +7,7 @@ const jsonReply = (status: number, body: unknown): Reply => ({
   body: JSON.stringify(body),
 });
 
-/** Whatever dies in a handler is a 500 with its text. */
+/** The answer when a handler throws: 500 with the text of the error, as Proxmox answers. */
 export const died = (message: string): Refusal => new Refusal(jsonReply(500, { data: null, message: `${message}\n` }));
 
 export const unverified = (errors: Readonly<Record<string, string>>): Refusal =>

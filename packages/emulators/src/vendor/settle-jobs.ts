@@ -32,7 +32,7 @@ function targetOf(found: Package, item: Item, target: string | null): Item {
   return made;
 }
 
-/** What is live now becomes a point; two within a second are a second apart. */
+/** Makes a restore point of the live content. Points are a second apart at least, also when two are made within one. */
 export function addPoint(world: VendorWorld, found: Package, item: Item, kind: Item['points'][number]['kind'], atMs: number): number {
   const newest = Math.max(0, ...item.points.map(({ restoreAsOf }) => restoreAsOf));
   const restoreAsOf = Math.max(Math.floor(atMs / 1_000), newest + 1);

@@ -77,7 +77,7 @@ interface PropertyStatement {
   text: string;
   /** What the statement restores. */
   object: string;
-  /** Who runs it; the database's owner when it is left out. */
+  /** The role that runs it. Left out: the database's owner. */
   owner?: string | null;
 }
 

@@ -22,7 +22,7 @@ const definitions: readonly (readonly [catalogue: string, oids: string, definiti
     '(select pg_catalog.concat(pg_catalog.pg_get_expr(polqual, polrelid), pg_catalog.pg_get_expr(polwithcheck, polrelid)) from pg_catalog.pg_policy where oid = $1::oid)',
   ],
 ];
-/** Those of the system come first, and have nothing that fails. */
+/** The first oid of user objects. Definitions of the system have smaller ones, and none of them fails. */
 const firstOid = 16_384;
 const listedSchema = z.array(z.object({ oid: z.string(), object: z.string() }));
 

@@ -13,8 +13,8 @@ import { withClient } from '../testing/run-sql';
 import { withDatabase } from '../testing/test-cluster';
 
 /*
- * What is large in one way or another goes through dump and load, in memory that does not grow with it, or is refused before anything has changed. CI takes the widest table
- * and a fiftieth of the tables; `npm run chaos` all.
+ * Databases that are large in one way or another go through dump and load in memory that does not grow with them, or are refused
+ * before anything has changed. CI takes the widest table and a fiftieth of the tables; `npm run chaos` takes all.
  */
 
 const mb = 2 ** 20;

@@ -3,7 +3,7 @@ import { type DatabaseProperties, decidesValues } from '../dump/database-propert
 import { openSession, type Session } from '../session/session';
 import { isPermanentSqlState, sqlStateOf } from '../session/transfer-error';
 
-/** Who may own what a dump brings, besides the database's owner. The load makes each owner's objects in sessions that are that owner's alone. */
+/** The roles that may own objects of a dump, besides the database's owner. Each owner's objects are made in sessions of that owner. */
 export interface LoadOwners {
   /** Says which of the backup’s roles exist here and may own objects. These may make no roles until the load has ended. */
   find(names: readonly string[]): Promise<string[]>;

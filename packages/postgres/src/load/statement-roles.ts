@@ -11,10 +11,10 @@ const read = (quoted: string): string => (quoted.startsWith('"') ? quoted.slice(
 const quote = (role: string): string => `"${role.replaceAll('"', '""')}"`;
 
 export interface RoleNames {
-  /** Who owned everything in the database that was dumped; null where the dump does not say. */
+  /** The owner of the database that was dumped; null where the dump does not say. */
   dumpedOwner: string | null;
   owner: string;
-  /** Those of the target. */
+  /** The roles that exist on the target. */
   existing: ReadonlySet<string>;
   /** Other owners, who set their own defaults. */
   makers?: ReadonlySet<string>;

@@ -57,7 +57,7 @@ async function copyPrepared(initdb: string, to: { prepared: string; unfinished: 
   await single;
 }
 
-/** Of several that prepare at once one is kept. */
+/** Prepares a template. When several processes prepare the same one at once, the first is kept. */
 async function prepare(initdb: string, template: string): Promise<void> {
   const aside = `${template}.${randomUUID()}`;
   await makeCluster(initdb, aside, 'changed-in-each-copy');

@@ -40,7 +40,7 @@ const loadSettings = { row_security: 'on', restrict_nonsystem_relation_kind: '',
 
 interface StartupSettings {
   purpose: SessionPurpose;
-  /** Who logs in. */
+  /** The role that logs in. */
   login: string;
   role: string | undefined;
   limits: SessionLimits;

@@ -5,7 +5,7 @@ const columnRow = z.object({
   table: z.string(),
   column: z.string(),
   type: z.string(),
-  /** Of a domain, what it is made from. */
+  /** The base type of a domain; of any other type the type itself. */
   base: z.string(),
   length: z.number(),
   is_required: z.boolean(),
@@ -111,7 +111,7 @@ function expressionOf(column: Column, at: number, number: number, isOdd: boolean
 export interface FilledTables {
   tables: number;
   rows: number;
-  /** Those whose constraints take none of what was tried. */
+  /** Tables that stayed empty: their constraints took none of the rows that were tried. */
   empty: string[];
 }
 

@@ -23,7 +23,7 @@ export default async function startSharedCluster(): Promise<void> {
   chmodSync(folder, 0o711); // as root the server runs as nobody and must walk through
   // A dump locks every table at once; some of `npm run chaos` have 50,000.
   const locks = process.env['DRYDOCK_TESTS'] === 'chaos' ? { max_locks_per_transaction: '200' } : {};
-  // Whoever starts a cluster from here on, this process included, copies one instead of running initdb.
+  // From here on every process of the run, this one included, copies a prepared cluster instead of running initdb.
   process.env['DRYDOCK_PREPARED_CLUSTERS'] = folder;
   const server = await startPostgres({ folder, isEphemeral: true, settings: { max_connections: '400', autovacuum: 'off', ...locks } });
   globalThis.stopDrydockTestCluster = async () => {

@@ -29,7 +29,7 @@ const inCi = ['gnokii-smsd-pgsql', 'icingadb', 'pdns-backend-pgsql', 'roundcube-
 /** Stands in a skipped test's title where there are none. */
 export const missingSchema: RealSchema = { name: 'real programs (needs .ci/fetch-schemas)', sql: '' };
 
-/** Those that `.ci/fetch-schemas` has brought; none where it was not run. */
+/** The schemas that `.ci/fetch-schemas` has brought; none where it was not run. */
 export function listRealSchemas(): RealSchema[] {
   const folder = process.env['DRYDOCK_SCHEMAS'] ?? '/var/cache/drydock-schemas';
   const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.sql')) : [];

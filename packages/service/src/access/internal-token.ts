@@ -38,7 +38,7 @@ const internalClaimsSchema = z.strictObject(boundClaims);
 export type RequestClaims = z.infer<typeof requestClaimsSchema>;
 export type InternalClaims = z.infer<typeof internalClaimsSchema>;
 
-/** Who calls, as the gateway verified it. */
+/** The caller, as the gateway verified it. */
 export interface Caller {
   keyId: string;
   orgId: string;

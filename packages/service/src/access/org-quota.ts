@@ -11,7 +11,7 @@ interface Owner {
   mode: Mode;
 }
 
-/** What is counted. */
+/** A number of things that an organisation may have at once. */
 export interface QuotaRule {
   /** `FROM … WHERE …` of what an organisation ($1) has in a mode ($2). */
   counted: string;

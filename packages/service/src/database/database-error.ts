@@ -15,7 +15,7 @@ const unavailableKinds = new Set(
     ' ',
   ),
 );
-/** Whatever Prisma has no code of its own for: a lost connection, or a SQLSTATE within that decides. */
+/** Prisma's code for errors that have no other: a lost connection, or an error whose SQLSTATE decides. */
 const anythingPrisma = 'P2039';
 const conflictPrisma = new Set(['P2034']);
 

@@ -124,7 +124,7 @@ export function route<const E extends EndpointDefinition, Tx, World, Accepted>(
 export interface InternalRoute {
   method: 'GET' | 'POST';
   path: `/internal/${string}`;
-  /** Who may call it, and the key each one signs with; a key that is listed here opens this path only. */
+  /** The callers that are let in, with the key that each signs with. A key that is listed here opens this path only. */
   issuers: Readonly<Record<string, KeyObject>>;
   body?: z.ZodType;
   handle(request: { body: unknown; issuer: string; requestId: string; now: Date }): Promise<Reply>;

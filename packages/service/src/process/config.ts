@@ -64,7 +64,7 @@ export function describeConfig(shape: ConfigShape): VariableDescription[] {
   });
 }
 
-/** Who writes an endpoint starts the service before it is mounted. */
+/** True while a developer runs the service, whose endpoints may not all be mounted yet. */
 export const isDevelopment = (environment: Environment = process.env): boolean => environment['NODE_ENV'] === 'development';
 
 /** Answers are checked against the contract wherever people or tests look, and not where every microsecond is a customer's. */

@@ -15,7 +15,7 @@ export interface LogOutput {
 
 let standard: LogOutput | undefined;
 
-/** That of the process, to its standard output. `service` stands in the line that tells of dropped ones. */
+/** The process's one log output, to standard output. `service` stands in the line that tells of dropped lines. */
 export const standardLogOutput = (service: string): LogOutput => {
   standard ??= createLogOutput(service, process.stdout);
   return standard;

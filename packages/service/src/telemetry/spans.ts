@@ -76,7 +76,7 @@ export interface RequestSpan {
   setAttributes(attributes: Attributes): void;
 }
 
-/** That of the request whose listener is running, for what is known of it only later; undefined while tracing is off. */
+/** The span of the request whose listener is running, to add what becomes known later. Undefined while tracing is off. */
 export function currentRequestSpan(): RequestSpan | undefined {
   const span = trace.getActiveSpan();
   if (span === undefined) return undefined;

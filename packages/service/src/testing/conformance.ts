@@ -48,7 +48,7 @@ export const conformanceChecks = (service: EndpointDefinition['service']): Check
     ),
   );
 
-/** That of the outermost record, and ids of none; undefined where the path names none. */
+/** The first parameter of the path, its refusal, and ids that name nothing. Undefined where the path has no parameter. */
 function outermostOf(endpoint: EndpointDefinition): { name: string; refusal: string; missing: string[] } | undefined {
   const [name] = parametersOf(endpoint);
   const parameter = name === undefined ? undefined : endpoint.params?.[name];

@@ -28,7 +28,7 @@ export interface CallOptions {
 export interface ServiceApi {
   url: string;
   postgres: TestPostgres;
-  /** Who calls when nobody is named. */
+  /** The caller of a request that names none. */
   caller: Caller;
   /** What it was started with; the secrets are of its own. A worker of the same service gets it too. */
   environment: Readonly<Record<string, string>> & Readonly<Record<'SERVICE_SECRET' | 'INTERNAL_TOKEN_SECRET', string>>;

@@ -58,7 +58,7 @@ export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>
   throw new Error(`no workflow could be started for ${row.resourceKey}, and none is in the way`);
 }
 
-/** Who holds the resource; there is one at most, by a unique index. Null when it is free. */
+/** The unfinished workflow that holds the resource; a unique index allows one at most. Null when it is free. */
 export async function findUnfinished(sql: Sql, resourceKey: string): Promise<UnfinishedWorkflow | null> {
   const [holder] = await sql.query<UnfinishedWorkflow>(holderSql, [resourceKey]);
   return holder ?? null;

@@ -80,7 +80,7 @@ export async function moveCard(tx: Tx, cardId: string, from: Place, to: Place): 
   await tx.card.update({ where: { id: cardId }, data: { ...to } });
 }
 
-/** Those between the two places move by one, towards the place that becomes free. */
+/** Moves the cards between the two places by one, towards the place that becomes free. */
 async function closeRanks(tx: Tx, { columnId, position: from }: Place, to: number): Promise<void> {
   const between = from < to ? { gt: from, lte: to } : { gte: to, lt: from };
   const shift = from < to ? { decrement: 1 } : { increment: 1 };

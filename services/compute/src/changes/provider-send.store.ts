@@ -33,7 +33,7 @@ export async function takeOverSend(sql: Sql, { workflowId, fence }: Sender): Pro
 export const withdrawSend = (sql: Sql, { workflowId, fence }: Sender): Promise<unknown> =>
   sql.query('DELETE FROM provider_sends WHERE workflow_id = $1::uuid AND fence = $2::bigint', [workflowId, fence]);
 
-/** Who has ended asks no more whether it has sent. Days later, so that staff who look into a failure find it. */
+/** Forgets the sends of workflows that ended days ago. Staff who look into a recent failure still find its own. */
 export const forgetSends = (sql: Sql): Promise<unknown> =>
   sql.query(
     `DELETE FROM provider_sends WHERE sent_at < clock_timestamp() - interval '2 days' AND NOT EXISTS (

@@ -215,7 +215,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
       const change: Change = { kind: 'create', reference: reference(), order };
       await many.send(change, await many.prepare(change));
     }
-    // One that is still being made may have no name yet.
+    // A machine that is still being made may have no name yet.
     await world.admin.changeClock({ advanceSeconds: 60 });
     const names = (await many.listMachines()).map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(orders.map(({ name }) => name)));

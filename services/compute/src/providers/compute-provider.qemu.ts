@@ -19,7 +19,7 @@ export function qemuComputeReader({ folder }: Pick<QemuOptions, 'folder'>): Comp
 export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
   const begin = options.beginWork ?? ((machineFolder: string) => beginWork(machineFolder));
   const folders = openMachineFolders(options.folder);
-  // Whoever carried a job out may have died: every look by a worker has it gone on with.
+  // The process that carried a job out may have died, so each look by a worker makes the job go on.
   const changes: QemuChanges = { folders, reader: qemuReader(folders, begin), options, beginWork: begin };
   return {
     ...changes.reader,

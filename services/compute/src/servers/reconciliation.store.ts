@@ -41,7 +41,7 @@ export const applySeen = (tx: Tx, { mode, deployTarget }: Range, seen: readonly 
       AND servers.status = 'active' AND servers.observed_at < ${listedAt}::timestamptz AND (servers.vanished_at IS NULL OR seen.name = servers.id::text)
       AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id AND status IN ('queued', 'running'))`;
 
-/** What is said of a machine that its provider no longer knows; the word is the one that providers answer then. */
+/** The message of a server whose machine its provider no longer knows, in the word that providers answer then. */
 const vanishedWord = 'not_found';
 
 /** Resolves with the servers whose machines are gone since now. */

@@ -33,7 +33,7 @@ export type NewServer = Pick<
 
 export const insertServer = async (tx: Tx, server: NewServer): Promise<Server> => toServer(await tx.server.create({ data: server }));
 
-/** One that was deleted is not there any more. */
+/** The servers of an owner. Deleted ones do not count as there. */
 const theirs = ({ orgId, mode }: Owner) => ({ orgId, mode, status: { not: 'terminated' as const } });
 
 /** The owner's server, or null: another organisation's and the other mode's are not there. */

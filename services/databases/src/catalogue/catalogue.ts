@@ -55,14 +55,14 @@ const sizes: DatabaseSize[] = [
   { code: 'large', vcpu: 8, ram_gb: 32, storage_gb: 500 },
 ];
 
-/** What is offered where the host has the programs of these majors. */
+/** The catalogue of a host that has the programs of these majors. */
 export function catalogueOf(majors: readonly Major[]): DatabaseCatalogue {
   const isThere = ({ version }: Version): boolean => flavourOf(majorOf(version)) === 'postgres' || majors.includes(majorOf(version));
   const engines = known.map(({ engine, versions }) => ({ engine, versions: versions.filter(isThere) }));
   return { engines: engines.filter(({ versions }) => versions.length > 0), sizes };
 }
 
-/** Of an engine everything that can be run, offered or not. */
+/** Every version of an engine that Drydock can run, offered by this host or not. */
 export const versionsOf = (engine: DatabaseEngine): readonly Version[] => known.find((one) => one.engine === engine)?.versions ?? [];
 
 export const findVersion = (engine: DatabaseEngine, version: string): Version | undefined =>

@@ -73,7 +73,7 @@ export const createDatabase = (context: HandlerContext) =>
 const needsPrograms = ({ engine, engine_version }: Pick<BodyOf<typeof endpoint>, 'engine' | 'engine_version'>): boolean =>
   engine !== 'postgres' && findVersion(engine, engine_version) !== undefined;
 
-/** Of which majors the host has the programs. */
+/** Asks the host of which majors it has the programs. */
 async function askMajors({ provider }: HandlerContext): Promise<readonly Major[]> {
   try {
     return await provider.listMajors();

@@ -18,7 +18,7 @@ export async function insertDatabase(tx: Tx, database: NewDatabase): Promise<Man
   return toDatabase(await tx.managedDatabase.create({ data: { ...database, status: 'provisioning' } }));
 }
 
-/** One that was deleted is not there any more. */
+/** The databases of an owner. Deleted ones do not count as there. */
 const theirs = ({ orgId, mode }: Owner) => ({ orgId, mode, status: { not: 'deleted' as const } });
 
 /** The owner's database, or null: another organisation's and the other mode's are not there. */

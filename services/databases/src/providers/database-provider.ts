@@ -13,7 +13,7 @@ export interface DatabaseRef {
   mode: Mode;
 }
 
-/** What is bought. The provider turns it into memory, connections and quota; a local one uses far less than a size promises. */
+/** The size that was bought. The provider turns it into memory, connections and quota; a local one uses far less than it promises. */
 export interface InstanceSize {
   vcpu: number;
   ramGb: number;

@@ -26,7 +26,7 @@ export const retireOldInstanceWorkflow = defineWorkflow({
 export async function retireLater(context: WorkContext, tx: Tx, run: WorkflowRun<unknown>, upgradeId: string): Promise<void> {
   const { orgId, mode, subject } = run;
   const [sql, name] = [context.database.sql(tx), retireScheduleOf(subject.id)];
-  // One that is there would keep its time, and this instance be removed on the day of an earlier one.
+  // An existing schedule would keep its time: this instance would be removed on the day of an earlier one.
   await removeSchedule(sql, name);
   await saveSchedule(sql, {
     name,

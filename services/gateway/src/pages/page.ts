@@ -11,7 +11,7 @@ export interface Page {
   contentPolicy?: string;
   /** Where a redirect leads. */
   location?: string;
-  /** Of a page that is the same for everybody. */
+  /** The compressed forms of a page that is the same for everybody. */
   kept?: { etag: string; br: Buffer; gzip: Buffer };
 }
 

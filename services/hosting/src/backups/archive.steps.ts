@@ -29,7 +29,7 @@ export const freezeTtlMs = 5_000;
 export interface BackupToPack {
   backupId: string;
   platform: SitePlatform;
-  /** What is packed. */
+  /** The release that is packed. */
   releaseId: string;
 }
 

@@ -14,7 +14,7 @@ export interface StoredArchive {
   manifestMac: string;
 }
 
-/** What is known of an archive once it is verified and under lock. Times in ISO 8601: it is a step's output. */
+/** An archive that is verified and locked. Times are ISO 8601 text, because it is a step's output. */
 export interface KeptBackup {
   completedAt: string;
   /** Null: the storage has no lock. */

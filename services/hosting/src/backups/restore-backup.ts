@@ -25,7 +25,7 @@ export const restoreBackup = (context: HandlerContext) =>
         readSurfaceRows(tx, site, page),
         findUnfinished(context.database.sql(tx), siteResourceKey(site.id)),
       ]);
-      // Of the many that a site can have, the one to be restored is mostly on the page that is answered with.
+      // The backup to restore is mostly on the page that the answer needs anyway, which saves a query.
       const backup = rows.find(({ id }) => id === body.backup_id) ?? (await findBackup(tx, site, body.backup_id));
       assertAllowed(refuseRestore({ site, unfinished }, backup, now));
       const input = {

@@ -81,7 +81,7 @@ const takesAttribute = (folder: string): boolean => {
 };
 const inMemory = '/dev/shm';
 
-/** What is missing for a site on a file system that keeps less of a path than the one that was packed; '' when nothing is. */
+/** Names what this machine lacks for a site on a file system that keeps fewer properties of a path; '' when it lacks nothing. */
 function missingForLoss(): string {
   const missing = missingForTrees();
   if (missing !== '') return missing;

@@ -281,7 +281,7 @@ function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] 
     const { code, detail = problems[contentCode].title } = error.problem;
     return code === contentCode ? { code, detail } : null;
   }
-  // What is read wrongly each time is as good as refused.
+  // Content that fails to read each time counts as refused.
   const isAboutContent = error instanceof TransferError || (error instanceof ArchiveError && error.reason === 'source_unreadable');
   if (!isAboutContent || step.signal.aborted || step.attempt < movingLimits.attemptsMax) return null;
   return { code: contentCode, detail: problems[contentCode].title };

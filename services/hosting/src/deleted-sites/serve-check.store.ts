@@ -14,7 +14,7 @@ export async function waitToServe(tx: Tx, siteId: string, now: Date): Promise<vo
   await tx.site.update({ where: { id: siteId }, data: { serveCheckAt: nextServeCheck(now, now) } });
 }
 
-/** Those whose turn has come, who has waited longest first. */
+/** The sites whose check is due; the one that has waited longest comes first. */
 export async function listWaiting(tx: Reader, mode: Mode, now: Date, take: number): Promise<WaitingSite[]> {
   const rows = await tx.site.findMany({
     where: { mode, status: 'suspended', serveCheckAt: { lte: now } },
@@ -25,7 +25,7 @@ export async function listWaiting(tx: Reader, mode: Mode, now: Date, take: numbe
   return rows.map(({ id: siteId, ...site }) => ({ siteId, ...site }));
 }
 
-/** Who serves is active. A site that somebody has taken up meanwhile is left alone: it is asked again afterwards. */
+/** Makes a site that serves `active`. A site that other work has locked meanwhile is left alone, and checked again afterwards. */
 export async function admitServing(
   tx: Tx,
   { asked, serving }: { asked: readonly string[]; serving: readonly string[] },

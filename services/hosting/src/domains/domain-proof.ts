@@ -16,7 +16,7 @@ export interface DomainClaim {
   domain: string;
 }
 
-/** Who has a domain. Looks at the world and changes nothing. */
+/** Finds out who has a domain. Reads only. */
 export interface DomainProofs {
   /** Whether a claim in this mode has to be proven. Where it has not, the first to name a domain has it. */
   isRequired(mode: 'live' | 'sandbox'): boolean;

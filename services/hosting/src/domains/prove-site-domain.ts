@@ -12,11 +12,11 @@ import { viewSiteDomain } from './get-site-domain';
 interface Shown {
   /** Proven before: there is nothing to do. */
   isProven: boolean;
-  /** Who has the domain by a proof that is not shown any more. */
+  /** The site that has the domain by a proof that is not shown any more. */
   formerSiteId: string | null;
 }
 
-/** Who shows the proof has the domain. One who has it already keeps it as long as its own proof is shown. */
+/** The site that shows the proof gets the domain. A site that has it already keeps it while its own proof is shown. */
 export const proveSiteDomain = (context: HandlerContext) =>
   ({
     preload: async (request): Promise<Shown> => {

@@ -46,7 +46,7 @@ export interface Copy {
   missingAt: Date | null;
 }
 
-/** What is needed to look at a destination from a request. */
+/** The readers with which a request may look at a destination. */
 export interface OffsiteReaders {
   /** Whether requests may name the endpoint at all, in that world. */
   allows(endpoint: string, mode: Mode): boolean;
@@ -54,7 +54,7 @@ export interface OffsiteReaders {
   open(destination: Destination, options?: OpenOptions): OffsiteReader;
 }
 
-/** What is needed to work on one. */
+/** The drivers with which a worker works on a destination. */
 export interface OffsiteDrivers {
   open(destination: Destination, options?: OpenOptions): OffsiteStorage;
   /** Names the key that copies are encrypted with, and tells nothing else of it. */

@@ -9,7 +9,7 @@ import { drilledPlatforms } from './proof.rules';
 const dayMs = 24 * 3_600_000;
 /** A drill of what was backed up long ago says nothing about the backups of today. */
 const ageMaxMs = 9 * dayMs;
-/** Whatever is chosen outlives the drill. */
+/** A backup is drilled only while it has a day left, so that it outlives its drill. */
 const leftMinMs = dayMs;
 
 export interface DrillChoice {

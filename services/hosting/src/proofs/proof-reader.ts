@@ -4,7 +4,7 @@ import type { BackupReader } from '../providers/backup-storage';
 import { readProofs } from './proof.store';
 import type { BackupProofs } from './proof.types';
 
-/** What is proven of the backups of a world, for every surface that says so. */
+/** Reads the proofs of the backups of one mode, for every endpoint that shows them. */
 export interface ProofReader {
   read(mode: Mode): Promise<BackupProofs>;
 }

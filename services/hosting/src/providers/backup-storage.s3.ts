@@ -12,7 +12,7 @@ import { keyAt, openS3Client, type S3Place } from './s3-place';
 import { abortUploads } from './s3-uploads';
 import { deleteVersions, listVersions, type ObjectVersion } from './s3-versions';
 
-/** What is larger goes in parts, so that a broken connection costs one of them; almost every segment is smaller. */
+/** Larger objects go in parts, so that a broken connection costs one part. Almost every segment is smaller. */
 const partBytes = 8 * 2 ** 20;
 const partsAtOnce = 4;
 /** Segments fetched before they are asked for: the way to the storage is longer than the work on one. About 8 MB of memory each. */
@@ -101,7 +101,7 @@ export function s3BackupStorage(place: S3Place): S3BackupStorage {
 async function writeObject(client: S3Client, Bucket: string, Key: string, Body: Buffer): Promise<void> {
   const params = { Bucket, Key, Body };
   if (Body.length <= partBytes) await client.send(new PutObjectCommand(params));
-  // One that fails is aborted: its parts would be paid for and seen by nobody.
+  // A failed upload is aborted: its parts would cost money and nobody would see them.
   else await new Upload({ client, params, partSize: partBytes, queueSize: partsAtOnce, leavePartsOnError: false }).done();
 }
 

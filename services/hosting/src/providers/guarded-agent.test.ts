@@ -9,7 +9,7 @@ import { s3OffsiteStorage } from './offsite-storage.s3';
 
 const credentials = { accessKeyId: 'KEY', secretAccessKey: 'secret' };
 const key = '01900000-0000-7000-8000-000000000001/01900000-0000-7000-8000-000000000002/1';
-/** What is refused is refused before anything is waited for. */
+/** Time-outs that no test reaches: a refusal comes before anything is waited for. */
 const deadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
 const hasty = { connectMs: 1_000, idleMs: 1_000, objectMs: 4_000 };
 

@@ -35,7 +35,7 @@ function kindOf(error: S3ServiceException, isRead: boolean): Kind {
   const byCode = kindOfCode.get(error.name);
   if (byCode !== undefined) return byCode;
   if (status === 401 || status === 403) return 'credentials_rejected';
-  // Whoever answers that to a write or a listing is no storage.
+  // A server that answers 404 to a write or a listing is no storage.
   if (status === 404 && isRead) return 'missing';
   if (passingStatuses.includes(status)) return 'may_pass';
   return (status >= 300 && status < 500) || status === 501 || status === 507 ? 'bucket_unusable' : 'may_pass';

@@ -24,7 +24,7 @@ export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }:
     region,
     credentials: { accessKeyId, secretAccessKey },
     maxAttempts: 4,
-    // What is read is covered by the archives' own HMACs.
+    // The archives' own HMACs cover every byte that is read.
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
       connectionTimeout: 5_000,

@@ -52,7 +52,7 @@ export interface ArchiveAtHand {
 /** With the archives that it depends on, full one first; left out: it is a full one itself. */
 export interface ArchiveToStage extends ArchiveAtHand {
   parents?: readonly ArchiveAtHand[];
-  /** Of `files` the release has the database of the release that is served. Left out: all. */
+  /** The contents to restore; left out: all. With `files` the new release gets the database of the release that is served. */
   contents?: RestoreContents | undefined;
   /** The site that the archives are of, when it is not the one that they are staged on: a drill's. */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;

@@ -3,7 +3,7 @@ import { siteResourceKey } from '../sites/site-names';
 
 const unfinished = ['queued', 'running', 'needs_attention'];
 
-/** Those of the sites that unfinished work holds. */
+/** Finds the sites that unfinished work has locked. */
 export async function findBusySites(tx: Reader, siteIds: readonly string[]): Promise<Set<string>> {
   const siteOf = new Map(siteIds.map((siteId) => [siteResourceKey(siteId), siteId]));
   const rows = await tx.workflow.findMany({

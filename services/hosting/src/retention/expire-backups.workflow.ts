@@ -36,7 +36,7 @@ export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', in
   })
   .build();
 
-/** What is gone is noted page by page: a sweep that dies asks for the rest, and perhaps once more for a page. */
+/** Records removals page by page. A sweep that dies goes on with the rest, and may ask for one page twice. */
 async function removePage(context: WorkContext, step: StepContext<unknown, unknown>, page: readonly Leftover[]): Promise<void> {
   const removed: string[] = [];
   await forEachAtOnce(removalsAtOnce, page, async (backup) => {

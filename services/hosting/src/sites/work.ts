@@ -23,7 +23,7 @@ export interface WorkContext {
   slowMs: number;
   /** When the lock of an immutability check's positive control ends, if it is written now. */
   controlEnd(): Date;
-  /** What is served and stored on a site, for the drill; null where the platform has no sites of its own. */
+  /** Reads what a site serves and stores, for the drill. Null where the platform has no sites of its own. */
   drillProbe: DrillProbe | null;
   now(): Date;
 }

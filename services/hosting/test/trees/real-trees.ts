@@ -9,7 +9,7 @@ const fetched = existsSync(corpus) ? readdirSync(corpus).sort() : [];
 
 /** The files of real programs that `.ci/fetch-trees` has brought, by name; CI takes a small one. */
 export const realTrees = isChaos ? fetched : fetched.filter((tree) => tree === 'locales');
-/** What is missing where there are none. */
+/** Names what a machine without trees lacks. */
 export const missingTree = `${corpus}, which .ci/fetch-trees fills`;
 
 /** Puts one of them into a folder, as its account's. */

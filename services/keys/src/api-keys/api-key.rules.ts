@@ -4,7 +4,7 @@ import type { ProblemField } from '@drydock/contracts/platform/problems';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { ApiKeyRecord, KeyLimits, KeyRights } from './api-key.types';
 
-/** What is left of a key's scopes once every organisation from the root down has had its say. */
+/** A key's scopes that every organisation from the root down to its own allows. */
 export const effectiveScopes = ({ scopes, allowedByEach }: KeyRights): Permission[] =>
   scopes.filter(isPermission).filter((scope) => allowedByEach.every((allowed) => allowed.includes(scope)));
 

@@ -6,8 +6,8 @@ import { timestampSql } from '@drydock/service/effects/audit';
 import { recordAudit } from '../audit/audit.store';
 import type { KeysDatabase } from '../database.store';
 
-// Of each resource only the oldest pending delivery has a due time; the others wait at 'infinity'. Whoever adds to a chain or takes from it locks the webhook's row
-// first, so that no delivery waits for one that is over.
+// Only the oldest pending delivery of each resource has a due time; the others wait at 'infinity'. A transaction that adds to a chain or
+// takes from it locks the webhook's row first, so that no delivery waits for one that is over.
 
 /** Adds the deliveries of events that have just got their places. */
 export async function addDeliveries(sql: Sql, seqs: readonly string[]): Promise<void> {
@@ -55,7 +55,7 @@ export interface Claimed {
 export interface ClaimLimits {
   most: number;
   mostOfOrg: number;
-  /** Those under way in this process, by organisation. */
+  /** The number of deliveries under way in this process, by organisation. */
   sending: Readonly<Record<string, number>>;
   /** How long it may take before another process takes the delivery for lost. */
   leaseSeconds: number;

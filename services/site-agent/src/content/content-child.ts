@@ -208,7 +208,7 @@ export class ContentChild {
     else waiting.resolve(told);
   }
 
-  /** One that answers nobody for so long is in a loop, or waits for what never comes. An application may take longer: it is asked something else then. */
+  /** Ends a child that has answered nobody for too long: it is in a loop. A slow application does not count, the child answers others meanwhile. */
   private watch(): void {
     this.answeredMs = performance.now();
     clearInterval(this.sweep);

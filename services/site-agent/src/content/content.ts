@@ -58,7 +58,7 @@ export class Content {
     this.settings = settings;
   }
 
-  /** What is rendered has a place of its organisation's, or waits for one. Only the child knows what has to be: a file never waits. Throws {@link PagesBusy}. */
+  /** A page that has to be rendered takes one of its organisation's places, or waits for one. A file never waits. @throws {@link PagesBusy} */
   async visit(question: VisitQuestion): Promise<Visited> {
     const { places, organisation } = this.settings;
     const place = places.renderNow(organisation());

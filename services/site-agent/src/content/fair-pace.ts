@@ -47,7 +47,7 @@ export class FairPace {
     this.usedInAll = 0;
     for (const [organisation, waiting] of this.waiting) {
       if (!this.mayGo(organisation)) continue;
-      // Who is served goes behind the others: it is looked at again after them, now or in the next turn.
+      // An organisation that was served goes behind the others, and is looked at again after them, in this turn or the next.
       this.waiting.delete(organisation);
       const next = waiting.shift();
       if (waiting.length > 0) this.waiting.set(organisation, waiting);

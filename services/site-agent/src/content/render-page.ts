@@ -24,7 +24,7 @@ class CountedClient extends pg.Client {
     const socket = new Socket();
     super({ ...(typeof config === 'object' ? config : {}), stream: () => socket });
     this.socket = socket;
-    // Whoever waits for an answer is told of it as well.
+    // The query that waits for an answer gets the error too.
     this.on('error', () => undefined);
     socket.on('data', (piece: Buffer) => {
       this.left -= piece.length;

@@ -26,11 +26,11 @@ export interface EndpointOptions {
   gate: Gate;
   siteId: string;
   role: string;
-  /** That of the current release, asked at the moment a session goes through; null while there is none. */
+  /** The database of the current release, read when a session is let through; null while there is none. */
   current: () => PlacedDatabase | null;
   /** Whether the database is so large that nobody may write to it any more. */
   isDiskFull: () => boolean;
-  /** Those of the releases that are being served: pages and applications ask for them by their own names. */
+  /** The databases of the releases that are being served. Pages and applications ask for them by name. */
   served: () => Iterable<PlacedDatabase>;
 }
 
@@ -42,7 +42,7 @@ export interface EndpointOptions {
 export class DatabaseEndpoint {
   private readonly options: EndpointOptions;
   private readonly address: DatabaseAddress<Greeting>;
-  /** Those that have been given a database. */
+  /** Sessions that have been given a database. */
   private readonly sessions = new Set<EndpointSession>();
   private readonly newcomers = new Newcomers(newcomersMax);
 

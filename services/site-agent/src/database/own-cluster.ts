@@ -17,7 +17,7 @@ const connectionsMax = 100;
 /** A backup locks every table of a site at once. The table of locks is 11 MB of the cluster's memory. */
 const locksMax = 80_000;
 
-/** What is used of the buffers is taken from the machine, so an organisation that does little takes little. */
+/** Buffers take memory of the machine as they are used, so an organisation that does little takes little. */
 const settings: Readonly<Record<string, string>> = {
   max_connections: String(connectionsMax),
   max_locks_per_transaction: String(locksMax / connectionsMax),

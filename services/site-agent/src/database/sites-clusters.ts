@@ -30,7 +30,7 @@ type Clustered = Pick<SiteRecord, 'cluster'>;
 export class SitesClusters {
   private readonly options: SitesClustersOptions;
   private readonly own = new Map<string, Promise<OwnCluster>>();
-  /** Those of them that have been opened. */
+  /** The clusters of `own` whose promise has resolved. */
   private readonly opened = new Set<OwnCluster>();
   private readonly removals = new Map<string, Promise<void>>();
 
@@ -57,14 +57,14 @@ export class SitesClusters {
     return shared;
   }
 
-  /** Those in which a site may have something. */
+  /** The clusters in which a site may have databases. */
   async allOf({ cluster: name }: Clustered): Promise<SitesCluster[]> {
     const { shared } = this.options;
     const isThere = name !== undefined && (this.own.has(name) || existsSync(this.folderOf(name)));
     return [...(shared === null ? [] : [shared]), ...(isThere ? [await this.of(name)] : [])];
   }
 
-  /** Those that are open now. */
+  /** The clusters that run now. */
   running(): SitesCluster[] {
     const { shared } = this.options;
     const own = [...this.opened].map(({ cluster }) => cluster);

@@ -114,7 +114,7 @@ export class ReleaseStore {
 
   private async dropOrphans(record: SiteRecord): Promise<void> {
     const releases = await Promise.all((await this.folder.listReleases()).map((releaseId) => this.folder.readRelease(releaseId)));
-    // One that does not say which database is its own may own any of them.
+    // A release that does not name its database may own any of them.
     if (releases.includes(null)) return;
     const named = new Set([...releases.map((release) => release?.database), ...this.unfinished.values()]);
     for (const cluster of await this.clusters.allOf(record)) {

@@ -34,7 +34,7 @@ const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('si
  * Moves folders out of the way at once and deletes them slowly, one after the other; what a restart interrupts is taken up again. A folder is a site's or a release's as
  * SiteFolder describes them: the files of customers in it are deleted by a child in a box, as the account that they belong to; the rest is ours. What that account may not
  * remove, such as a file that an operator made as root, is deleted by a second child, in a box that shows the same files and nothing else, with root's rights over them.
- * What is left then is named in the log and tried again.
+ * The log names what is left then, and it is tried again.
  */
 export class SlowRemoval {
   private readonly folder: string;

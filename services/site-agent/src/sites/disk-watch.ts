@@ -1,6 +1,6 @@
 import { FairPlaces } from '@drydock/agent/jobs/fair-places';
 
-/** What is written within so long is noticed when it is there. */
+/** Files are counted this often, so more than the limit can be written in between. */
 const everyMs = 5_000;
 /** A site that takes long to count is counted so much less often: a tree of a million folders costs its own site. */
 const restFactor = 10;

@@ -279,7 +279,7 @@ export class Site {
       () => null,
       (error: unknown) => ({ error }),
     );
-    // What is on disk decides, also after an error: it may have come after the rename.
+    // The pointer on disk decides, also after an error, which may have come after the rename.
     const hasMoved = failure === null || (await this.folder.readCurrent()) === releaseId;
     const [kept, left] = hasMoved ? [next, old] : [old, next];
     this.current = kept;

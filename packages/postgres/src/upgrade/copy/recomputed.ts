@@ -18,7 +18,7 @@ export interface Recomputed {
 export interface WholeTable {
   /** Quoted and qualified. */
   name: string;
-  /** Those that were written. */
+  /** The columns that somebody wrote, so without the generated ones. */
   columns: readonly string[];
   /** The table itself, or one of its partitions: they have the same generated columns. */
   leaf: string;
@@ -29,7 +29,7 @@ export interface WholeTable {
 const own = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
 const namedSchema = z.object({ schema: z.string(), name: z.string() });
 
-/** What is stored of a column: indexes and materialized views. */
+/** Finds the indexes and materialized views that store values of a column. */
 const dependentsSql = `select distinct n.nspname as schema, c.relname as name, c.relkind = 'm' as is_view
   from pg_catalog.pg_attribute a
   join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_class'::regclass and d.refobjid = a.attrelid and d.refobjsubid = a.attnum

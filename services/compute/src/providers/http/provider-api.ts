@@ -82,7 +82,7 @@ export function openProviderApi(provider: Provider): ProviderApi {
       );
     },
     change: async (call, kind, schema, signal) => {
-      // Whoever is called off while nothing is on its way is told so: what may have been sent is never sent again.
+      // A call that is aborted before it was sent fails as such, and may be made again. One that may have been sent never is.
       let refusal = new ComputeError('unavailable', 'called off before it was sent');
       const unsent = (waited: Promise<void>): Promise<void> =>
         waited.catch((error: unknown) => {

@@ -23,7 +23,7 @@ export function beginWork(machineFolder: string, environment?: Record<string, st
   const args = ['--nonblock', '--no-fork', path.join(machineFolder, 'lock'), process.execPath, program, machineFolder];
   const env = environment === undefined ? {} : { env: environment };
   const child = spawn('flock', args, { detached: true, stdio: ['ignore', log, log], ...env });
-  // Whoever looks at the job next tries again.
+  // The next look at the job tries again.
   child.once('error', () => undefined);
   child.unref();
   closeSync(log);

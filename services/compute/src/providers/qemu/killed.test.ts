@@ -88,7 +88,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
       expect(readdirSync(faults)).toEqual([]);
       expect(await world.admin.readDisk(machineId, '')).toBe('before');
       expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
-      // Whoever comes late finds it, and what was written since stays.
+      // A later attempt finds the rollback done and leaves what was written since.
       await world.admin.writeDisk(machineId, '', 'later');
       expect(await world.open().find(rollback, checkpoint)).toEqual(sent);
       expect(await world.open().send(rollback, checkpoint)).toEqual(sent);

@@ -29,7 +29,7 @@ export interface MachineFolders {
 
 export function openMachineFolders(root: string): MachineFolders {
   const machines = path.join(root, 'machines');
-  // What is not a name is looked for where nothing is: never outside of the folder.
+  // A string that is no name leads to a folder that does not exist, never outside of the root.
   const within = (parent: string, id: string): string => path.join(root, parent, isName(id) ? id : '.none');
   const of = (machineId: string): string => within('machines', machineId);
   return {

@@ -35,7 +35,7 @@ export async function readLastJob(machineFolder: string): Promise<JobRecord | nu
   return number === undefined ? null : await readJob(machineFolder, number);
 }
 
-/** Those with a number above `after`, ascending. */
+/** Reads the jobs with a number above `after`, in ascending order. */
 export async function readJobs(machineFolder: string, after = 0): Promise<JobRecord[]> {
   const numbers = (await listNumbers(machineFolder)).filter((number) => number > after);
   const jobs = await Promise.all(numbers.map((number) => readJob(machineFolder, number)));

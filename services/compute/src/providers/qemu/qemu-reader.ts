@@ -44,7 +44,7 @@ export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () =>
         folders.list().then(async (ids) => {
           const machines: Machine[] = [];
           for (const id of ids) {
-            // One that cannot be read is left out, and met again by whoever asks about it alone.
+            // A machine that cannot be read is left out of the list. A request for that machine alone gets the error.
             const machine = await readMachine(id).catch(() => null);
             if (machine !== null) machines.push(machine);
           }

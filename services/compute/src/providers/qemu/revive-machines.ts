@@ -11,10 +11,10 @@ const dayMs = 24 * 3_600_000;
 
 /**
  * Machines that should run and have no process were lost, as all are when the host starts again: they are started.
- * One that its owner powered off from inside has its process still; one that does not start is left.
+ * A machine that its owner powered off from inside still has its process. A machine that does not start is left as it is.
  */
 export async function reviveMachines(folders: MachineFolders, beginWork: (machineFolder: string) => void): Promise<void> {
-  // What is wrong with one machine's folder is no reason to leave the others off; it is met again by whoever asks about that one.
+  // A damaged folder of one machine must not keep the others off. A request for that machine gets the error.
   for (const machineId of await folders.list()) if (await revive(folders, machineId).catch(() => false)) beginWork(folders.of(machineId));
 }
 

@@ -158,7 +158,7 @@ discard "$site/releases/$release"
 
 export type RemoteScript = keyof typeof scripts;
 
-/** Those that move every byte of a site; the others are over in a moment. */
+/** The scripts that move every byte of a site; the others take a moment. */
 export const movingScripts: ReadonlySet<RemoteScript> = new Set(['readFiles', 'readDatabase', 'writeFiles', 'writeDatabase', 'endStage']);
 
 export const textOfScript = (engine: DatabaseEngine, name: RemoteScript): string => `${remotePrelude}${engines[engine]}${scripts[name]}`;

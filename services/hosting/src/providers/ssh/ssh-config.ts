@@ -35,7 +35,7 @@ function readJson(text: string): unknown {
   }
 }
 
-/** What is wrong with the JSON; '' when nothing. */
+/** Says what is wrong with the JSON; '' when nothing is. */
 export function faultOfSshHost(text: string): string {
   try {
     parseSshHost(text);
