@@ -1,6 +1,6 @@
 // `npm run engines -- mariadb@10.11 …`: fetches the programs of MariaDB and MySQL from Debian's packages; without a name lists what is there.
 
-import { engineFolders } from '@drydock/mysql/engines/config';
+import { engineFolders } from '@drydock/mysql/config';
 import { fetchableEngines, fetchEngine } from '@drydock/mysql/engines/fetch-engine';
 import { listEngines } from '@drydock/mysql/engines/list-engines';
 import { readCommandLine } from '@drydock/process/command-line';

@@ -1,3 +1,4 @@
+import { skipTests } from '@drydock/testing/skipped';
 import { fetchableEngines } from '../src/engines/fetch-engine';
 import { type Engine, listFetched } from '../src/engines/list-engines';
 
@@ -5,9 +6,6 @@ const fetched = listFetched();
 
 /** What is there of what can be fetched, by name: `mariadb@10.11`. */
 export const engineOf = (name: string): Engine | null => fetched.find(({ flavour, version }) => `${flavour}@${version}` === name) ?? null;
-
-/** Stands in the report for what cannot run here. */
-const skipTests = (title: string, missing: string): void => test.skip(`${title} (needs ${missing})`, () => undefined);
 
 /** Runs the body with each of these engines. One that is not there is a skipped test, which says how to get it. */
 export function describeEngines(names: readonly string[], body: (engine: Engine) => void): void {

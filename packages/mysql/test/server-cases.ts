@@ -6,8 +6,7 @@ import { isSameProcess } from '@drydock/process/process-proof';
 import { serverAccount } from '@drydock/process/unprivileged';
 import mysql from 'mysql2/promise';
 import type { Engine } from '../src/engines/list-engines';
-import { ask } from './ask';
-import { Servers, serverFolder } from './servers';
+import { ask, Servers, serverFolder } from './servers';
 
 /** As root a server under an account, for an ordinary user one in a box. */
 const account = 300_905;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isSameProcess, type ProcessProof } from './process-proof';
+import { isSameProcess, listProcessesIn, type ProcessProof } from './process-proof';
 
 /**
  * Ends that very process and nothing that took its pid since: each signal in turn, waiting `graceMs` after each.
@@ -29,5 +29,16 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): void {
     process.kill(pid, signal);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** Waits until no process but this one works in the folder any more: a second server beside its orphans would destroy the data. */
+export async function waitUntilLeft(folder: string, withinMs: number): Promise<void> {
+  const until = performance.now() + withinMs;
+  for (;;) {
+    const left = listProcessesIn(folder).filter((pid) => pid !== process.pid);
+    if (left.length === 0) return;
+    if (performance.now() > until) throw new Error(`Processes ${left.join(', ')} still work in ${folder}`);
+    await sleep(50);
   }
 }

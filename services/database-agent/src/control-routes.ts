@@ -12,8 +12,8 @@ import {
 } from '@drydock/agent/database/protocol';
 import type { z } from 'zod';
 import { precheck } from './database-jobs';
-import { installedMajors } from './engines';
 import type { HostedDatabases, Known } from './hosted-databases';
+import { installedMajors } from './instance';
 import { switchOver } from './switch-over';
 import { abandonUpgrade, blockWrites, prepareTarget, restOld, retireOld } from './upgrade-changes';
 

@@ -18,9 +18,9 @@ import {
 import { type AnyJobKind, jobKind } from '@drydock/agent/jobs/jobs';
 import type { Major } from '@drydock/contracts/databases/major';
 import { z } from 'zod';
-import { engineOf } from './engines';
 import type { HostedDatabase } from './hosted-database';
 import type { HostedDatabases } from './hosted-databases';
+import { engineOf } from './instance';
 import { type Running, runJob } from './job-child';
 import { postgresJobs } from './postgres-jobs';
 import { extensionsOf, requirePostgres } from './postgres-majors';

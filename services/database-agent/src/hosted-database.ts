@@ -10,9 +10,8 @@ import type { Log } from '@drydock/service/telemetry/log';
 import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } from './database-folder';
 import { Endpoint } from './endpoint';
 import type { Engine } from './engine';
-import { engineOf } from './engines';
 import { HeldSnapshot } from './held-snapshot';
-import { Instance } from './instance';
+import { engineOf, Instance } from './instance';
 import { placesOf } from './instance-settings';
 import type { TlsMaterial } from './tls-authority';
 

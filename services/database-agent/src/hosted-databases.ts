@@ -6,9 +6,9 @@ import type { DatabaseDescription, EnsureDatabase } from '@drydock/agent/databas
 import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
 import type { Ledger } from '@drydock/agent/jobs/ledger';
 import { DatabaseFolder, type DatabaseRecord } from './database-folder';
-import { engineOf } from './engines';
 import { Fences } from './fences';
 import { HostedDatabase, newInstance, type Surroundings } from './hosted-database';
+import { engineOf } from './instance';
 import { Scratches } from './scratch';
 import { removeServerFolders } from './server-files';
 

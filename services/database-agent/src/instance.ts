@@ -1,10 +1,19 @@
-import type { Major } from '@drydock/contracts/databases/major';
+import { flavourOf, type Major } from '@drydock/contracts/databases/major';
 import { KeptServer, type RunningServer } from '@drydock/process/kept-server';
 import type { Log } from '@drydock/service/telemetry/log';
-import type { Purpose } from './engine';
-import { engineOf } from './engines';
+import type { Engine, Purpose } from './engine';
+import { mysqlEngine } from './mysql-engine';
+import { installedMysqlMajors } from './mysql-session';
+import { postgresEngine } from './postgres-engine';
+import { installedPostgresMajors } from './postgres-majors';
 import { removeServerFolders } from './server-files';
 import type { TlsMaterial } from './tls-authority';
+
+/** Of every engine those whose programs are here. */
+export const installedMajors = async (): Promise<Major[]> => [...installedPostgresMajors(), ...(await installedMysqlMajors())];
+
+/** How the instances of a major are run. */
+export const engineOf = (major: Major): Engine => (flavourOf(major) === 'postgres' ? postgresEngine : mysqlEngine);
 
 export interface InstanceOptions {
   folder: string;

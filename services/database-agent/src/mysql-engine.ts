@@ -14,8 +14,7 @@ import {
   settleMysqlAccess,
 } from './mysql-access';
 import { mysqlJobs } from './mysql-jobs';
-import { findPrograms } from './mysql-majors';
-import { mysqlUrl, openMysql } from './mysql-session';
+import { findPrograms, mysqlUrl, openMysql } from './mysql-session';
 import { writeServerFiles } from './server-files';
 import { mysqlWire } from './wire';
 

@@ -6,8 +6,7 @@ import { detectIsolation } from '@drydock/process/isolation';
 import type { EngineJobs } from './engine';
 import type { JobWork } from './job-child';
 import type { MysqlServerSetup, MysqlSetup } from './mysql-job-setup';
-import { findPrograms } from './mysql-majors';
-import { loginOf } from './mysql-session';
+import { findPrograms, loginOf } from './mysql-session';
 
 /** Where the folder of a server's socket is shown in a job's box. */
 const socketFolder = '/mysql-socket';

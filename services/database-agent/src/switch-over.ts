@@ -2,8 +2,8 @@ import type { CutoverAnswer } from '@drydock/agent/database/protocol';
 import { faultpoint } from '@drydock/process/faultpoint';
 import type { UpgradeRecord } from './database-folder';
 import type { Cutover } from './engine';
-import { engineOf } from './engines';
 import type { HostedDatabase } from './hosted-database';
+import { engineOf } from './instance';
 import { Stopwatch } from './stopwatch';
 import { movingOf } from './upgrade-changes';
 

@@ -4,8 +4,8 @@ import type { PrepareTarget, UpgradeComparison } from '@drydock/agent/database/p
 import { Stage } from '@drydock/postgres/upgrade/session';
 import { openingStatements } from '@drydock/postgres/upgrade/target-database';
 import type { Moving } from './engine';
-import { engineOf } from './engines';
 import { type HostedDatabase, newInstance } from './hosted-database';
+import { engineOf } from './instance';
 import { settleAccess } from './own-database';
 import { postgresMove } from './postgres-cutover';
 

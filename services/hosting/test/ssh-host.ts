@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type LedgerEntry, readLedger } from '@drydock/testing/ledger';
+import { describeWith } from '@drydock/testing/skipped';
 import { sshSiteHost } from '../src/providers/site-host.ssh';
 import { parseSshHost, type SshHostConfig } from '../src/providers/ssh/ssh-config';
 import { SshConnection } from '../src/providers/ssh/ssh-connection';
@@ -12,7 +13,6 @@ import { missingForMariadb, startHostMariadb } from './host-mariadb';
 import { findPostgresDir, startHostPostgres } from './host-postgres';
 import type { SiteHostRig } from './site-host-rig';
 import { fillFiles, hashTree, pageOf } from './site-state';
-import { describeWith } from './skipped';
 import { missingForSshd, type StartedSshd, startSshd } from './ssh-processes';
 import { serveSites } from './ssh-web';
 

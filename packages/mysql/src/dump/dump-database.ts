@@ -1,6 +1,5 @@
 import type { Flavour } from '../engines/version';
-import { quoteName, quoteText } from '../session/quote';
-import { type Login, type RawRow, Session } from '../session/session';
+import { type Login, quoteName, quoteText, type RawRow, Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 import { listAccounts } from './list-accounts';
 import { beginSnapshot, type ListedTable, listContent } from './list-content';

@@ -1,6 +1,5 @@
 import { compareVersions } from '../engines/version';
-import { quoteName, quoteText } from '../session/quote';
-import type { RawRow, Session } from '../session/session';
+import { quoteName, quoteText, type RawRow, type Session } from '../session/session';
 import { asTransferError } from '../session/transfer-error';
 import type { ColumnKind, Content, DumpedProgram, DumpedTable, Finding } from './manifest';
 

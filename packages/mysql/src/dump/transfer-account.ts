@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Flavour } from '../engines/version';
-import { quoteAccount, quoteLiteral, quoteName } from '../session/quote';
-import { type Login, Session } from '../session/session';
+import { type Login, quoteAccount, quoteLiteral, quoteName, Session } from '../session/session';
 
 /** What the names of our own accounts begin with. No customer may make an account, so nobody else has one. */
 export const transferPrefix = 'drydock_';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { findProgram } from '@drydock/process/find-program';
 import { z } from 'zod';
-import { engineFolders } from './config';
+import { engineFolders } from '../config';
 import { compareVersions, type Flavour, labelOf, readVersion } from './version';
 
 const run = promisify(execFile);

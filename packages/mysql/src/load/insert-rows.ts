@@ -1,7 +1,6 @@
 import type { ColumnKind, DumpedTable } from '../dump/manifest';
 import { decodeRows } from '../dump/row-format';
-import { quoteName } from '../session/quote';
-import type { Session } from '../session/session';
+import { quoteName, type Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 
 /** The size of a statement; a single row may be larger. */

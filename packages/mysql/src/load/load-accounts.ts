@@ -1,7 +1,6 @@
 import { isOwnUser } from '../dump/list-accounts';
 import type { Content, DumpedAccount, DumpedGrant, Finding } from '../dump/manifest';
-import { quoteAccount, quoteName } from '../session/quote';
-import type { Session } from '../session/session';
+import { quoteAccount, quoteName, type Session } from '../session/session';
 
 /** Ways to prove a password that both sides keep as a verifier. What asks the machine who somebody is (a socket, PAM) is not the customer's to choose. */
 const plugins = new Set(['mysql_native_password', 'caching_sha2_password', 'sha256_password', 'ed25519', 'parsec']);

@@ -12,8 +12,7 @@ import {
 import { RowSum } from '../dump/row-format';
 import { dropAccount, listSchemas, makeLoader, openAdmin } from '../dump/transfer-account';
 import type { Flavour } from '../engines/version';
-import { quoteLiteral, quoteName } from '../session/quote';
-import { type Login, Session } from '../session/session';
+import { type Login, quoteLiteral, quoteName, Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 import { checkDefinition } from './check-definition';
 import { insertRows } from './insert-rows';

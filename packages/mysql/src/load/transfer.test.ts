@@ -3,10 +3,9 @@
  * @processes
  * @root long
  */
-import { ask } from '../../test/ask';
 import { allEngines, describeEngines } from '../../test/engines';
 import { customerAccounts, laterGrants, oddContent } from '../../test/odd-content';
-import { Servers } from '../../test/servers';
+import { ask, Servers } from '../../test/servers';
 import { changed, holdDump, transfer } from '../../test/transfer';
 import { dumpDatabase } from '../dump/dump-database';
 import { sweepTransferAccounts } from '../dump/transfer-account';

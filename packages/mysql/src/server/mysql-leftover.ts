@@ -1,6 +1,5 @@
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { endProcess } from '@drydock/process/end-process';
+import { endProcess, waitUntilLeft } from '@drydock/process/end-process';
 import { listProcessesIn, type ProcessProof, proveProcess, readCommandLine } from '@drydock/process/process-proof';
 
 /** How long a leftover server gets for each of: shutdown, kill. */
@@ -16,13 +15,7 @@ export async function clearLeftoverMysql(data: string): Promise<void> {
       throw new Error(`The server (pid ${proof.pid}) of an earlier run on ${data} cannot be ended`);
     }
   }
-  const until = performance.now() + graceMs;
-  for (;;) {
-    const left = listProcessesIn(data).filter((pid) => pid !== process.pid);
-    if (left.length === 0) return;
-    if (performance.now() > until) throw new Error(`Processes ${left.join(', ')} still work in ${data}`);
-    await sleep(50);
-  }
+  await waitUntilLeft(data, graceMs);
 }
 
 function findServers(data: string): ProcessProof[] {

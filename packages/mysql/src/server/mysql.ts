@@ -1,8 +1,7 @@
 import type { StdioOptions } from 'node:child_process';
-import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { type Answer, waitUntilAnswering } from '@drydock/process/answering-server';
 import { type BoxMount, spawnInBox } from '@drydock/process/box';
 import { type ChildExit, type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
 import { detectIsolation } from '@drydock/process/isolation';
@@ -10,8 +9,8 @@ import type { ProcessProof } from '@drydock/process/process-proof';
 import { settleHome, settlePassword, settleSocketFolder } from '@drydock/process/server-folder';
 import { handOver, serverAccount } from '@drydock/process/unprivileged';
 import mysql from 'mysql2/promise';
+import { isEveryServerEphemeral } from '../config';
 import type { Engine } from '../engines/list-engines';
-import { isEveryServerEphemeral } from './config';
 import { initDataFolder, placeOf, type ServerPlace, serverEnvironment } from './data-folder';
 import { clearLeftoverMysql } from './mysql-leftover';
 import { type ServerPaths, type SettingsChoice, serverSettings, settingsArguments } from './server-settings';
@@ -87,7 +86,7 @@ export async function startMysql(options: MysqlOptions): Promise<MysqlServer> {
   const admin = { socketPath, user: 'root', password };
   const stop = (): Promise<void> => child.stop('SIGTERM', stopTimeoutMs);
   try {
-    await waitUntilAnswering(engine, child, admin, options.onLog);
+    await waitUntilAnswering(child, { label: engine.label, timeoutMs: startTimeoutMs, ask: () => ask(admin), onLog: options.onLog });
   } catch (error) {
     await stop();
     throw error;
@@ -149,29 +148,7 @@ function choiceOf(options: MysqlOptions, tls: SettingsChoice['tls']): SettingsCh
   };
 }
 
-async function waitUntilAnswering(engine: Engine, child: GuardedChild, admin: MysqlLogin, onLog?: (text: string) => void): Promise<void> {
-  let lastWords = '';
-  child.process.stderr?.on('data', (chunk: Buffer) => {
-    lastWords = (lastWords + chunk.toString()).slice(-4000);
-    onLog?.(chunk.toString());
-  });
-  const until = performance.now() + startTimeoutMs;
-  const allSaid = once(child.process, 'close');
-  const isOver = (): boolean => child.process.exitCode !== null || child.process.signalCode !== null;
-  for (;;) {
-    const answer = await ask(admin);
-    if (isOver()) {
-      await Promise.race([allSaid, sleep(1_000)]);
-      throw new Error(`${engine.label} did not start:\n${lastWords}`);
-    }
-    if (answer === 'ready') return;
-    if (answer === 'wrong password') throw new Error('The data folder has another password than the password file beside it');
-    if (performance.now() > until) throw new Error(`${engine.label} did not answer within ${startTimeoutMs / 1000} s:\n${lastWords}`);
-    await sleep(25);
-  }
-}
-
-async function ask(admin: MysqlLogin): Promise<'ready' | 'not yet' | 'wrong password'> {
+async function ask(admin: MysqlLogin): Promise<Answer> {
   try {
     const connection = await mysql.createConnection({ ...admin, connectTimeout: 2_000 });
     await connection.query('SELECT 1');

@@ -1,7 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { endProcess } from '@drydock/process/end-process';
+import { endProcess, waitUntilLeft } from '@drydock/process/end-process';
 import { listProcessesIn, type ProcessProof, proveProcess, readCommandLine } from '@drydock/process/process-proof';
 
 /** How long a leftover postmaster gets for each of: fast shutdown, immediate shutdown, kill. */
@@ -17,7 +16,8 @@ export async function clearLeftoverPostgres(dataDir: string): Promise<void> {
   if (proof !== null && !(await endProcess(proof, ['SIGINT', 'SIGQUIT', 'SIGKILL'], graceMs))) {
     throw new Error(`Postgres (pid ${proof.pid}) of an earlier run on ${dataDir} cannot be ended`);
   }
-  await waitForOrphans(dataDir);
+  // Backends end by themselves within a moment of their postmaster's death; their working directory tells them.
+  await waitUntilLeft(dataDir, graceMs);
   // Elsewhere nobody has looked for backends: Postgres does, by what the file says, and a file that names a stranger is the one it cannot pass.
   if (process.platform === 'linux' || proveProcess(readPidFile(dataDir) ?? 0) !== null) {
     fs.rmSync(path.join(dataDir, 'postmaster.pid'), { force: true });
@@ -46,15 +46,4 @@ function readPidFile(dataDir: string): number | null {
 function isPostmaster(pid: number): boolean {
   const commandLine = readCommandLine(pid);
   return path.basename(commandLine.split(' ')[0] ?? '') === 'postgres' && commandLine.includes(' -D ');
-}
-
-/** Backends end by themselves within a moment of their postmaster's death; their working directory tells them. */
-async function waitForOrphans(dataDir: string): Promise<void> {
-  const until = performance.now() + graceMs;
-  for (;;) {
-    const left = listProcessesIn(dataDir).filter((pid) => pid !== process.pid);
-    if (left.length === 0) return;
-    if (performance.now() > until) throw new Error(`Processes ${left.join(', ')} still work in ${dataDir}`);
-    await sleep(50);
-  }
 }

@@ -1,8 +1,7 @@
 import type { StdioOptions } from 'node:child_process';
-import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { type Answer, waitUntilAnswering } from '@drydock/process/answering-server';
 import { spawnInBox } from '@drydock/process/box';
 import { startOnFreePort } from '@drydock/process/free-port';
 import { type ChildExit, type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
@@ -106,7 +105,13 @@ async function startOn(port: number, options: PostgresOptions): Promise<Postgres
   });
   const stop = (): Promise<void> => child.stop('SIGINT', stopTimeoutMs);
   try {
-    await waitUntilAnswering(child, adminUrl, options.onLog);
+    await waitUntilAnswering(child, {
+      label: 'Postgres',
+      timeoutMs: startTimeoutMs,
+      bindTimeoutMs,
+      ask: () => ask(adminUrl),
+      onLog: options.onLog,
+    });
   } catch (error) {
     await stop();
     throw error;
@@ -212,31 +217,7 @@ function settingsOf(options: PostgresOptions): Record<string, string> {
   };
 }
 
-async function waitUntilAnswering(child: GuardedChild, adminUrl: string, onLog?: (text: string) => void): Promise<void> {
-  let lastWords = '';
-  child.process.stderr?.on('data', (chunk: Buffer) => {
-    lastWords = (lastWords + chunk.toString()).slice(-4000);
-    onLog?.(chunk.toString());
-  });
-  const until = performance.now() + startTimeoutMs;
-  const allSaid = once(child.process, 'close');
-  const isOver = (): boolean => child.process.exitCode !== null || child.process.signalCode !== null;
-  for (;;) {
-    const answer = await ask(adminUrl);
-    // Another server answers at the port while ours is about to say that it cannot have it.
-    if (answer === 'wrong password' && !isOver()) await Promise.race([child.exited, sleep(bindTimeoutMs)]);
-    if (isOver()) {
-      await Promise.race([allSaid, sleep(1_000)]);
-      throw new Error(`Postgres did not start:\n${lastWords}`);
-    }
-    if (answer === 'ready') return;
-    if (answer === 'wrong password') throw new Error('The data directory has another password than the password file beside it');
-    if (performance.now() > until) throw new Error(`Postgres did not answer within ${startTimeoutMs / 1000} s:\n${lastWords}`);
-    await sleep(25);
-  }
-}
-
-async function ask(adminUrl: string): Promise<'ready' | 'not yet' | 'wrong password'> {
+async function ask(adminUrl: string): Promise<Answer> {
   const client = new ScramClient({ connectionString: adminUrl, connectionTimeoutMillis: 2000 });
   client.on('error', () => undefined);
   try {

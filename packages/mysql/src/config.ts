@@ -15,3 +15,6 @@ export function engineFolders(): string[] {
   if (process.getuid?.() === 0) return [machineFolder];
   return [path.join(cache === undefined || cache === '' ? path.join(os.homedir(), '.cache') : cache, 'drydock/engines'), machineFolder];
 }
+
+/** Whether this process is a test's, whose servers need not survive a power cut. */
+export const isEveryServerEphemeral = (): boolean => process.env['DRYDOCK_EPHEMERAL'] === '1';
