@@ -1,12 +1,10 @@
-import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { findFreePort } from '@drydock/process/free-port';
 import { isSameProcess } from '@drydock/process/process-proof';
-import { serverAccount } from '@drydock/process/unprivileged';
 import mysql from 'mysql2/promise';
 import type { Engine } from '../src/engines/list-engines';
-import { ask, Servers, serverFolder } from './servers';
+import { ask, makeCertificate, Servers, serverFolder } from './servers';
 
 /** As root a server under an account, for an ordinary user one in a box. */
 const account = 300_905;
@@ -85,7 +83,7 @@ export function serverCases(engine: Engine): void {
 
   test('serves an address by TLS alone, with the certificate that it was given', async () => {
     const port = await findFreePort();
-    const tls = makeCertificate(folder);
+    const tls = makeCertificate(folder, account);
     const server = await servers.start(engine, { folder, account, listen: { address: '127.0.0.1', port, tls } });
     await ask(server.admin, "CREATE USER customer IDENTIFIED BY 'Secret-1'");
     const login = { host: '127.0.0.1', port, user: 'customer', password: 'Secret-1' };
@@ -100,14 +98,4 @@ export function serverCases(engine: Engine): void {
     const start = servers.start(engine, { folder, settings: { 'no-such-setting': '1' } });
     await expect(start).rejects.toThrow(/no-such-setting/);
   });
-}
-
-function makeCertificate(folder: string): { certificate: string; key: string } {
-  const [certificate, key] = ['certificate.pem', 'key.pem'].map((name) => path.join(folder, name)) as [string, string];
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost'];
-  const args = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-keyout', key, '-out', certificate, ...subject];
-  execFileSync('openssl', args, { stdio: 'ignore' });
-  const { uid } = serverAccount(account);
-  if (uid !== undefined) fs.chownSync(key, uid, uid);
-  return { certificate, key };
 }

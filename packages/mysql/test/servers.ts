@@ -1,6 +1,9 @@
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { findFreePort } from '@drydock/process/free-port';
+import { serverAccount } from '@drydock/process/unprivileged';
 import mysql, { type Connection, type ConnectionOptions } from 'mysql2/promise';
 import type { Engine } from '../src/engines/list-engines';
 import { type MysqlOptions, type MysqlServer, startMysql } from '../src/server/mysql';
@@ -15,12 +18,22 @@ export function serverFolder(): string {
 /** Servers of one suite, ended and removed together. */
 export class Servers {
   private readonly started: { server: MysqlServer; folder: string }[] = [];
+  private pair: { certificate: string; key: string } | null = null;
 
   async start(engine: Engine, options: Partial<MysqlOptions> = {}): Promise<MysqlServer> {
     const folder = options.folder ?? serverFolder();
     const server = await startMysql({ engine, ...options, folder });
     this.started.push({ server, folder });
     return server;
+  }
+
+  /** One that others replicate from, and it from others: by TLS on loopback, certified by itself. */
+  async startReplicable(engine: Engine, account: number): Promise<MysqlServer> {
+    const [folder, port] = [serverFolder(), await findFreePort()];
+    const pair = this.pair ?? makeCertificate(serverFolder(), account);
+    this.pair = pair;
+    const tls = { ...pair, authority: pair.certificate };
+    return this.start(engine, { folder, account, listen: { address: '127.0.0.1', port, tls }, serverId: port });
   }
 
   async close(): Promise<void> {
@@ -46,4 +59,15 @@ export async function ask(login: ConnectionOptions, ...statements: readonly stri
 /** The server may have gone. */
 export async function closeQuietly(connection: Connection): Promise<void> {
   await connection.end().catch(() => undefined);
+}
+
+/** One that certifies itself, for loopback. */
+export function makeCertificate(folder: string, account: number): { certificate: string; key: string } {
+  const [certificate, key] = ['certificate.pem', 'key.pem'].map((name) => path.join(folder, name)) as [string, string];
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost'];
+  const args = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-keyout', key, '-out', certificate, ...subject];
+  execFileSync('openssl', args, { stdio: 'ignore' });
+  const { uid } = serverAccount(account);
+  if (uid !== undefined) fs.chownSync(key, uid, uid);
+  return { certificate, key };
 }

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { type Manifest, manifestSchema, type Section } from '@drydock/mysql/dump/manifest';
-import { listSchemas, openAdmin } from '@drydock/mysql/dump/transfer-account';
 import mysql from 'mysql2/promise';
-import type { MysqlServerSetup, MysqlTrialSetup } from './mysql-job-setup';
+import type { MysqlTrialSetup } from './mysql-job-setup';
 import { mysqlUrl, quoteName, quoteText, withMysql } from './mysql-session';
 
 const manifestPath = 'manifest.json';
@@ -27,20 +26,6 @@ export function countingSections(sections: AsyncIterable<Section>): { sections: 
 
 async function* once(content: Buffer): AsyncGenerator<Buffer> {
   yield content;
-}
-
-/** What an attempt before has left in the target of a restore goes: nobody was ever let into it. */
-export async function emptyServer({ login, flavour }: Pick<MysqlServerSetup, 'login' | 'flavour'>): Promise<void> {
-  const admin = await openAdmin(login, flavour);
-  try {
-    for (const { name } of await listSchemas(admin)) await admin.run(`drop database ${quoteName(name)}`);
-    const accounts = await admin.texts(
-      "select user, host from mysql.user where user not in ('root', 'mariadb.sys', 'PUBLIC', '') and user not like 'mysql.%'",
-    );
-    for (const [user, host] of accounts) await admin.run(`drop user ${quoteText(user ?? '')}@${quoteText(host ?? '')}`);
-  } finally {
-    await admin.close();
-  }
 }
 
 const clientName = 'drydock_client';

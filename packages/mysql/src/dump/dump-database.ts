@@ -12,6 +12,8 @@ export interface DumpOptions {
   admin: Login;
   flavour: Flavour;
   release: string;
+  /** Whether the definitions come alone, for a trial: every table is empty. */
+  isSchemaOnly?: boolean;
   signal?: AbortSignal;
 }
 
@@ -68,7 +70,7 @@ export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Sectio
     const manifest: Manifest = { format: 1, tables: [], findings };
     for (const [at, table] of tables.entries()) {
       const sum = new RowSum();
-      yield { path: `data/${at}.rows`, content: readRows(reader.session, table, sum) };
+      yield { path: `data/${at}.rows`, content: options.isSchemaOnly === true ? none() : readRows(reader.session, table, sum) };
       manifest.tables.push(sumOf(table, sum));
     }
     yield { path: 'manifest.json', content: one(manifest) };
@@ -89,13 +91,26 @@ const sumOf = ({ schema, name }: { schema: string; name: string }, { rows, bytes
   sum,
 });
 
+async function* none(): AsyncGenerator<Buffer> {}
+
 async function* one(value: unknown): AsyncGenerator<Buffer> {
   yield Buffer.from(JSON.stringify(value));
 }
 
 /**
- * The rows of a table. Its definition is locked from the first statement on; only then it is asked whether it still is a table, since a view that has taken its name would run code.
+ * Locks the definition of a table until the savepoint `drydock`; only then it is asked whether it still is a table, since a view that has taken its name would run code.
  */
+export async function holdTable(session: Session, table: { schema: string; name: string }): Promise<void> {
+  const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;
+  await session.run('SAVEPOINT drydock');
+  await session.run(`SELECT 1 FROM ${name} LIMIT 0`);
+  const [[type] = []] = await session.texts(
+    `SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ${quoteText(table.schema)} AND TABLE_NAME = ${quoteText(table.name)}`,
+  );
+  if (type !== 'BASE TABLE' && type !== 'SYSTEM VERSIONED') throw new TransferError('dump_failed', `table ${name} is no table any more`);
+}
+
+/** The rows of a table. */
 export async function* readRows(
   session: Session,
   table: Pick<ListedTable, 'schema' | 'name' | 'selects'>,
@@ -103,12 +118,7 @@ export async function* readRows(
 ): AsyncGenerator<Buffer> {
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;
   try {
-    await session.run('SAVEPOINT drydock');
-    await session.run(`SELECT 1 FROM ${name} LIMIT 0`);
-    const [[type] = []] = await session.texts(
-      `SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ${quoteText(table.schema)} AND TABLE_NAME = ${quoteText(table.name)}`,
-    );
-    if (type !== 'BASE TABLE' && type !== 'SYSTEM VERSIONED') throw new TransferError('dump_failed', `table ${name} is no table any more`);
+    await holdTable(session, table);
     let chunk: Buffer[] = [];
     let held = 0;
     // A table may have no column of its own.

@@ -69,14 +69,21 @@ export async function dropAccount(admin: Session, user: string): Promise<void> {
   await admin.run(`DROP USER IF EXISTS ${quoteAccount({ user, host: 'localhost' })}`);
 }
 
-/** Drops the accounts that a crash left behind. Nobody dumps or loads meanwhile. */
+/** Everything of a customer's goes from a server that nobody was ever let into. */
+export async function emptyServer(admin: Session): Promise<void> {
+  for (const { name } of await listSchemas(admin)) await admin.run(`DROP DATABASE ${quoteName(name)}`);
+  const accounts = await admin.texts(
+    "SELECT User, Host FROM mysql.user WHERE User NOT IN ('root', 'mariadb.sys', 'PUBLIC', '') AND User NOT LIKE 'mysql.%'",
+  );
+  for (const [user, host] of accounts) await admin.run(`DROP USER ${quoteAccount({ user: user ?? '', host: host ?? '' })}`);
+}
+
+/** Drops the accounts that a crash left behind. Nobody dumps, loads or replicates meanwhile. */
 export async function sweepTransferAccounts(login: Login, flavour: Flavour): Promise<void> {
   const admin = await openAdmin(login, flavour);
   try {
-    const rows = await admin.texts(
-      `SELECT User FROM mysql.user WHERE Host = 'localhost' AND User LIKE '${transferPrefix.replaceAll('_', '\\_')}%'`,
-    );
-    for (const [user] of rows) if (user) await dropAccount(admin, user);
+    const rows = await admin.texts(`SELECT User, Host FROM mysql.user WHERE User LIKE '${transferPrefix.replaceAll('_', '\\_')}%'`);
+    for (const [user, host] of rows) await admin.run(`DROP USER IF EXISTS ${quoteAccount({ user: user ?? '', host: host ?? '' })}`);
   } finally {
     await admin.close();
   }

@@ -23,6 +23,8 @@ export interface LoadOptions {
   admin: Login;
   flavour: Flavour;
   sections: AsyncIterable<Section>;
+  /** Whether nobody can log in by the accounts of the dump until they are unlocked. */
+  areAccountsLocked?: boolean;
   signal?: AbortSignal;
 }
 
@@ -41,14 +43,20 @@ const loadMode = "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DA
  * remove the instance.
  * @throws TransferError
  */
-export async function loadDatabase({ admin: login, flavour, sections, signal }: LoadOptions): Promise<LoadResult> {
+export async function loadDatabase({
+  admin: login,
+  flavour,
+  sections,
+  areAccountsLocked = false,
+  signal,
+}: LoadOptions): Promise<LoadResult> {
   const admin = await openAdmin(login, flavour, signal);
   try {
     if ((await listSchemas(admin)).length > 0) throw new TransferError('database_not_empty', 'there are schemas of a customer already');
     const [[scheduler] = []] = await admin.texts('SELECT @@GLOBAL.event_scheduler');
     if (scheduler === 'ON') await admin.run('SET GLOBAL event_scheduler = OFF');
     try {
-      return await loadSections(admin, { login, flavour, sections, signal });
+      return await loadSections(admin, { login, flavour, sections, areAccountsLocked, signal });
     } finally {
       if (scheduler === 'ON') await admin.run('SET GLOBAL event_scheduler = ON');
     }
@@ -63,10 +71,11 @@ interface Loading {
   login: Login;
   flavour: Flavour;
   sections: AsyncIterable<Section>;
+  areAccountsLocked: boolean;
   signal: AbortSignal | undefined;
 }
 
-async function loadSections(admin: Session, { login, flavour, sections, signal }: Loading): Promise<LoadResult> {
+async function loadSections(admin: Session, { login, flavour, sections, areAccountsLocked, signal }: Loading): Promise<LoadResult> {
   const source = sections[Symbol.asyncIterator]();
   const next = async (path: string): Promise<Section> => {
     const { value } = await source.next();
@@ -81,12 +90,15 @@ async function loadSections(admin: Session, { login, flavour, sections, signal }
     const words = [schema.charset, schema.collation].map((word) => /^\w+$/.exec(word)?.[0] ?? 'utf8mb4');
     await admin.run(`CREATE DATABASE ${quoteName(schema.name)} CHARACTER SET ${words[0]} COLLATE ${words[1]}`);
   }
-  await loadAccounts(admin, content.accounts, findings);
+  const accounts = content.accounts.map((account) => ({ ...account, isLocked: areAccountsLocked || account.isLocked }));
+  await loadAccounts(admin, accounts, findings);
   const loader = await makeLoader(admin, login, schemas);
   const session = await Session.open(loader, { flavour, signal });
   try {
     await session.run(loadMode);
-    for (const { schema, definition } of [...content.sequences, ...content.tables]) await define(session, schema, definition);
+    for (const { schema, name, definition } of content.sequences)
+      await define(session, schema, definition, objectOf('sequence', schema, name));
+    for (const { schema, name, definition } of content.tables) await define(session, schema, definition, objectOf('table', schema, name));
     for (const [at, table] of content.tables.entries()) await insertRows(session, table, (await next(`data/${at}.rows`)).content);
     for (const { schema, name, next: value } of content.sequences) {
       if (!/^-?\d+$/.test(value)) throw new TransferError('dump_malformed', `sequence ${name}`);
@@ -99,6 +111,8 @@ async function loadSections(admin: Session, { login, flavour, sections, signal }
   } finally {
     session.destroy();
     await dropAccount(admin, loader.user).catch(() => undefined);
+    // A dump that comes straight from a server holds its moment, and locks, until it is told that nobody reads on.
+    await source.return?.(undefined);
   }
   return { content, findings };
 }
@@ -130,9 +144,11 @@ function checkContent(content: Content, flavour: Flavour): void {
 
 const objectOf = (kind: string, schema: string, name: string): string => `${kind} ${quoteName(schema)}.${quoteName(name)}`;
 
-async function define(session: Session, schema: string, definition: string): Promise<void> {
+async function define(session: Session, schema: string, definition: string, object: string): Promise<void> {
   await session.run(`USE ${quoteName(schema)}`);
-  await session.run(Buffer.from(definition, 'latin1'));
+  await session.run(Buffer.from(definition, 'latin1')).catch((error: unknown) => {
+    throw asTransferError('load_failed', error, object);
+  });
 }
 
 async function compareRows(session: Session, table: DumpedTable, wanted: string): Promise<void> {

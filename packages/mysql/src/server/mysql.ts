@@ -15,6 +15,13 @@ import { initDataFolder, placeOf, type ServerPlace, serverEnvironment } from './
 import { clearLeftoverMysql } from './mysql-leftover';
 import { type ServerPaths, type SettingsChoice, serverSettings, settingsArguments } from './server-settings';
 
+/** Paths. `authority` is who a server that it replicates from must be certified by. */
+export interface TlsFiles {
+  certificate: string;
+  key: string;
+  authority?: string;
+}
+
 export interface MysqlOptions {
   engine: Engine;
   /** Holds `<flavour>-<version>/` (the data), `password` (0600) and `socket/`. Made when missing. */
@@ -25,7 +32,7 @@ export interface MysqlOptions {
    */
   account?: number | null;
   /** A TCP address beside the Unix socket, by TLS only. Without it the server listens on no port. */
-  listen?: { address: string; port: number; tls: { certificate: string; key: string } };
+  listen?: { address: string; port: number; tls: TlsFiles };
   /** Whether events run. Off unless said; `SET GLOBAL event_scheduler` changes it while the server runs. */
   isEventSchedulerOn?: boolean;
   /** Differs between two servers that replicate. */
@@ -101,6 +108,7 @@ const inBox = {
   socket: `/mysql/socket/${socketName}`,
   certificate: '/mysql/certificate.pem',
   key: '/mysql/key.pem',
+  authority: '/mysql/authority.pem',
 };
 
 /** A server with customers in it runs under its own account as root, else in a box: a shell in it reaches nothing but its own data. */
@@ -116,7 +124,7 @@ async function spawnServer(options: MysqlOptions, place: ServerPlace, socketFold
     return spawnGuarded(program, args, spawning);
   }
   const paths: ServerPaths = inBox;
-  const args = settingsArguments(serverSettings(engine, paths, choiceOf(options, listen === undefined ? null : inBox)));
+  const args = settingsArguments(serverSettings(engine, paths, choiceOf(options, listen === undefined ? null : tlsInBox(listen.tls))));
   const readOnly = (from: string, to: string): BoxMount => ({ from, to, writable: false });
   return spawnInBox({
     isolation,
@@ -129,12 +137,18 @@ async function spawnServer(options: MysqlOptions, place: ServerPlace, socketFold
       { from: socketFolder, to: path.dirname(inBox.socket), writable: true },
       ...(engine.root === '/' ? [] : [readOnly(engine.root, engine.root)]),
       ...(listen === undefined ? [] : [readOnly(listen.tls.certificate, inBox.certificate), readOnly(listen.tls.key, inBox.key)]),
+      ...(listen?.tls.authority === undefined ? [] : [readOnly(listen.tls.authority, inBox.authority)]),
     ],
     workdir: '/',
     stdio,
     onOrphan: 'SIGKILL',
   });
 }
+
+const tlsInBox = ({ authority }: TlsFiles): TlsFiles => {
+  const { certificate, key, authority: shown } = inBox;
+  return { certificate, key, ...(authority !== undefined && { authority: shown }) };
+};
 
 function choiceOf(options: MysqlOptions, tls: SettingsChoice['tls']): SettingsChoice {
   return {

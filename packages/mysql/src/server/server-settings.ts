@@ -11,7 +11,7 @@ export interface ServerPaths {
 export interface SettingsChoice {
   /** The TCP address, where one is wanted. */
   listen: { address: string; port: number } | null;
-  tls: { certificate: string; key: string } | null;
+  tls: { certificate: string; key: string; authority?: string } | null;
   isEventSchedulerOn: boolean;
   serverId: number;
   bufferPoolBytes: number;
@@ -45,7 +45,9 @@ export function serverSettings(engine: Engine, paths: ServerPaths, choice: Setti
     'pid-file': `${paths.tmp}/server.pid`,
     'server-id': String(choice.serverId),
     ...(listen === null ? { 'skip-networking': 'ON' } : { 'bind-address': listen.address, port: String(listen.port) }),
-    ...(tls === null ? {} : { 'ssl-cert': tls.certificate, 'ssl-key': tls.key }),
+    ...(tls === null
+      ? {}
+      : { 'ssl-cert': tls.certificate, 'ssl-key': tls.key, ...(tls.authority !== undefined && { 'ssl-ca': tls.authority }) }),
     // The Unix socket counts as secure.
     'require-secure-transport': 'ON',
     'skip-name-resolve': 'ON',

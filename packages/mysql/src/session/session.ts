@@ -99,6 +99,17 @@ export class Session {
     return (await this.rows(statement)).map((row) => row.map((value) => value?.toString('utf8') ?? null));
   }
 
+  /** The same by the names of the columns, for a statement whose columns differ between versions. */
+  records(statement: string): Promise<Record<string, string>[]> {
+    return new Promise((resolve, reject) => {
+      this.connection.query({ sql: asBytes(statement), typeCast: false }, (error, result) => {
+        if (error) return reject(error);
+        const rows = Array.isArray(result) ? (result as unknown as Record<string, Buffer | null>[]) : [];
+        resolve(rows.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value?.toString('utf8') ?? '']))));
+      });
+    });
+  }
+
   /** The rows of one statement as they come; a reader that is slow keeps the server waiting. */
   stream(statement: string): Readable {
     return this.connection.query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false }).stream({ highWaterMark: 64 });

@@ -1,0 +1,191 @@
+import { holdTable } from '../dump/dump-database';
+import { dropAccount, listSchemas, makeReader, openAdmin } from '../dump/transfer-account';
+import { quoteName, quoteText, Session } from '../session/session';
+import type { Side } from './replication';
+
+const flavour = 'mariadb';
+
+export interface Comparison {
+  outcome: 'equal' | 'different' | 'undecided';
+  tables: number;
+  names: string[];
+}
+
+/** The names of all that a server holds of a customer's, each with its kind. */
+type Names = ReadonlySet<string>;
+
+/**
+ * One moment of a server, read by an account that may only read. It is taken at the switch and compared later, while customers write. The sums of its rows are made by the
+ * server: a process that carries customers' connections may hold it.
+ */
+export class Moment {
+  private readonly admin: Session;
+  private readonly reader: Session;
+  private readonly user: string;
+  names: Names = new Set();
+
+  private constructor(admin: Session, reader: Session, user: string) {
+    this.admin = admin;
+    this.reader = reader;
+    this.user = user;
+  }
+
+  static async open({ admin: login }: Side): Promise<Moment> {
+    const admin = await openAdmin(login, flavour);
+    try {
+      const schemas = (await listSchemas(admin)).map(({ name }) => name);
+      const account = await makeReader(admin, login, schemas);
+      const reader = await Session.open(account, { flavour });
+      await reader.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
+      return new Moment(admin, reader, account.user);
+    } catch (error) {
+      await admin.close();
+      throw error;
+    }
+  }
+
+  /** The moment of now. */
+  async take(): Promise<void> {
+    await this.reader.run('START TRANSACTION WITH CONSISTENT SNAPSHOT');
+    this.names = new Set((await this.reader.texts(namesSql)).map(([name]) => name ?? ''));
+  }
+
+  async isAlive(): Promise<boolean> {
+    return this.reader.texts('SELECT 1').then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /** The columns that are written, by the table. */
+  async columns(): Promise<Map<string, Column[]>> {
+    const tables = new Map<string, Column[]>();
+    for (const [schema, table, name, type] of (await this.reader.texts(columnsSql)).map((row) => row.map((value) => value ?? ''))) {
+      const key = `${quoteName(schema ?? '')}.${quoteName(table ?? '')}`;
+      tables.set(key, [...(tables.get(key) ?? []), { schema: schema ?? '', table: table ?? '', name: name ?? '', type: type ?? '' }]);
+    }
+    return tables;
+  }
+
+  /** A number of rows and two sums of 60 bits each over the hashes of all rows, in whatever order they lie. Null: the table is another one by now. */
+  async sum(columns: readonly Column[]): Promise<string | null> {
+    const [{ schema, table }] = columns as [Column];
+    const values = columns.map(({ name, type }) => `IFNULL(MD5(${bytesOf(name, type)}), '-')`);
+    const half = (from: number): string => `COALESCE(SUM(CAST(CONV(SUBSTR(h, ${from}, 15), 16, 10) AS DECIMAL(20))), 0)`;
+    try {
+      await holdTable(this.reader, { schema, name: table });
+      const [row] = await this.reader.texts(
+        `SELECT COUNT(*), ${half(1)}, ${half(16)} FROM (SELECT MD5(CONCAT(${values.join(', ')})) AS h FROM ${quoteName(schema)}.${quoteName(table)}) hashes`,
+      );
+      await this.reader.run('ROLLBACK TO SAVEPOINT drydock');
+      return (row ?? []).join(' ');
+    } catch (error) {
+      if (await this.isAlive()) return null;
+      throw error;
+    }
+  }
+
+  /** What each sequence gives next, with its step. They stand outside of moments. */
+  async sequence(name: string): Promise<{ next: bigint; step: bigint } | null> {
+    const rows = await this.reader.texts(`SELECT next_not_cached_value, increment FROM ${name}`).catch(() => []);
+    const [next, step] = rows[0] ?? [];
+    return next == null || step == null ? null : { next: BigInt(next), step: BigInt(step) };
+  }
+
+  async close(): Promise<void> {
+    this.reader.destroy();
+    await dropAccount(this.admin, this.user).catch(() => undefined);
+    await this.admin.close();
+  }
+}
+
+interface Column {
+  schema: string;
+  table: string;
+  name: string;
+  type: string;
+}
+
+const isTheirs = (column: string): string => `${column} NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')`;
+const quotedSql = (...columns: string[]): string =>
+  columns.map((column) => `CONCAT('\`', REPLACE(${column}, '\`', '\`\`'), '\`')`).join(", '.', ");
+const namesSql = [
+  `SELECT CONCAT(IF(TABLE_TYPE IN ('VIEW', 'SEQUENCE'), LOWER(TABLE_TYPE), 'table'), ' ', ${quotedSql('TABLE_SCHEMA', 'TABLE_NAME')})
+     FROM information_schema.TABLES WHERE ${isTheirs('TABLE_SCHEMA')}`,
+  `SELECT CONCAT(LOWER(ROUTINE_TYPE), ' ', ${quotedSql('ROUTINE_SCHEMA', 'ROUTINE_NAME')}) FROM information_schema.ROUTINES WHERE ${isTheirs('ROUTINE_SCHEMA')}`,
+  `SELECT CONCAT('trigger ', ${quotedSql('TRIGGER_SCHEMA', 'TRIGGER_NAME')}, ' of ', EVENT_OBJECT_TABLE) FROM information_schema.TRIGGERS
+     WHERE ${isTheirs('TRIGGER_SCHEMA')}`,
+  `SELECT CONCAT('event ', ${quotedSql('EVENT_SCHEMA', 'EVENT_NAME')}, ' ', STATUS, ' of ', DEFINER) FROM information_schema.EVENTS
+     WHERE ${isTheirs('EVENT_SCHEMA')}`,
+].join(' UNION ALL ');
+const columnsSql = `SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.DATA_TYPE FROM information_schema.COLUMNS c
+  JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME
+  WHERE ${isTheirs('c.TABLE_SCHEMA')} AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND COALESCE(c.GENERATION_EXPRESSION, '') = ''
+  ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION`;
+
+const geometries = new Set([
+  'geometry',
+  'point',
+  'linestring',
+  'polygon',
+  'multipoint',
+  'multilinestring',
+  'multipolygon',
+  'geometrycollection',
+]);
+
+/** A value as bytes, the same in every version. */
+function bytesOf(name: string, type: string): string {
+  const column = quoteName(name);
+  if (geometries.has(type)) return `ST_AsWKB(${column})`;
+  return `CAST(${type === 'float' ? `${column} + 0e0` : column} AS BINARY)`;
+}
+
+/**
+ * Compares the frozen old server with a moment of the new one: every row of every table, the names of all else, and that no sequence has gone back. `moment` is null when it was
+ * lost; what was written since then cannot be decided.
+ */
+export async function compareServers(
+  { old, target }: { old: Side; target: Side },
+  moment: Moment | null,
+  progress: (share: number) => void = () => undefined,
+): Promise<Comparison> {
+  const frozen = await Moment.open(old);
+  const opened = moment === null ? await Moment.open(target) : null;
+  try {
+    await frozen.take();
+    await opened?.take();
+    return await compareMoments(frozen, (moment ?? opened) as Moment, { isOfTheSwitch: moment !== null, progress });
+  } finally {
+    await Promise.all([frozen.close(), opened?.close()]);
+  }
+}
+
+async function compareMoments(
+  old: Moment,
+  target: Moment,
+  { isOfTheSwitch, progress }: { isOfTheSwitch: boolean; progress: (share: number) => void },
+): Promise<Comparison> {
+  const differing = [...old.names].filter((name) => !target.names.has(name));
+  differing.push(...[...target.names].filter((name) => !old.names.has(name)));
+  const undecided: string[] = [];
+  const columns = [...(await old.columns())];
+  for (const [at, [name, written]] of columns.entries()) {
+    const object = `table ${name}`;
+    if (!target.names.has(object)) continue;
+    const [left, right] = await Promise.all([old.sum(written), target.sum(written)]);
+    if (right === null) undecided.push(object);
+    else if (left !== right) differing.push(object);
+    progress((at + 1) / columns.length);
+  }
+  for (const object of old.names) {
+    if (!object.startsWith('sequence ') || !target.names.has(object)) continue;
+    const name = object.slice('sequence '.length);
+    const [left, right] = await Promise.all([old.sequence(name), target.sequence(name)]);
+    if (left === null || right === null) undecided.push(object);
+    else if (left.step > 0n ? right.next < left.next : right.next > left.next) differing.push(object);
+  }
+  const names = [...differing, ...undecided];
+  const outcome = names.length === 0 ? 'equal' : differing.length > 0 && isOfTheSwitch ? 'different' : 'undecided';
+  return { outcome, tables: columns.length, names };
+}

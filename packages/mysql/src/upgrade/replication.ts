@@ -1,0 +1,198 @@
+import { createHmac } from 'node:crypto';
+import { dumpDatabase } from '../dump/dump-database';
+import type { Finding } from '../dump/manifest';
+import { emptyServer, openAdmin, transferPrefix } from '../dump/transfer-account';
+import { loadDatabase } from '../load/load-database';
+import { nativeVerifier } from '../server/data-folder';
+import { type Login, quoteAccount, quoteLiteral, quoteName, quoteText, type Session } from '../session/session';
+import { TransferError } from '../session/transfer-error';
+
+/*
+ * The way of a live upgrade between two servers of MariaDB: a dump with its GTID, loaded into the target, and replication from that moment on. Nothing of the load or of our
+ * accounts is in a binary log, so that both servers number the same transactions alike. Rows arrive as rows: no trigger, event or routine of the customer runs on the target.
+ */
+
+/** One of the two servers, by `root@localhost`. */
+export interface Side {
+  admin: Login;
+  release: string;
+}
+
+export interface ReplicationMove {
+  old: Side;
+  target: Side;
+  /** The replicator's name and password come from it. */
+  secret: string;
+  signal?: AbortSignal;
+}
+
+const flavour = 'mariadb';
+/** What the load of an upgrade must not leave out. A restore tells these; an upgrade would lose something without anybody having asked for it. */
+const tolerated: ReadonlySet<Finding['code']> = new Set(['right_not_restored']);
+
+/** A second of backlog was waited away before; a target that needs longer than this in the pause is not level. */
+const finalSeconds = 5;
+/** One wait for a position; the state of the replication is looked at between two. */
+const waitSeconds = 5;
+
+const hashOf = (secret: string, what: string): string => createHmac('sha256', secret).update(`mysql ${what}`).digest('hex');
+const replicatorOf = (secret: string): string => `${transferPrefix}r${hashOf(secret, 'replicator').slice(0, 16)}`;
+
+async function withAdmins<T>({ old, target, signal }: ReplicationMove, work: (old: Session, target: Session) => Promise<T>): Promise<T> {
+  const from = await openAdmin(old.admin, flavour, signal);
+  try {
+    const to = await openAdmin(target.admin, flavour, signal);
+    try {
+      return await work(from, to);
+    } finally {
+      await to.close();
+    }
+  } finally {
+    await from.close();
+  }
+}
+
+/**
+ * Fills the target and lets it follow the old server. A target that was filled before goes on where it is; one that was not begins again from empty.
+ * @throws TransferError `statement_refused` with the object that the target does not take
+ */
+export async function copyServer(move: ReplicationMove): Promise<void> {
+  await withAdmins(move, async (old, target) => {
+    if ((await readLoadedPosition(target)) === '') await fill(move, old, target);
+    await follow(move, old, target);
+  });
+}
+
+async function fill(
+  { old: { admin, release }, target: { admin: login }, signal }: ReplicationMove,
+  old: Session,
+  target: Session,
+): Promise<void> {
+  await target.run('STOP SLAVE');
+  await target.run('RESET SLAVE ALL');
+  await emptyServer(target);
+  // A transaction of its own, so that there is a position even where nobody has written yet.
+  await old.run('SET SESSION sql_log_bin = 1');
+  await old.run('FLUSH STATUS');
+  await old.run('SET SESSION sql_log_bin = 0');
+  const sections = dumpDatabase({ admin, flavour, release, ...(signal && { signal }) });
+  const { content, findings } = await loadDatabase({ admin: login, flavour, sections, areAccountsLocked: true, ...(signal && { signal }) });
+  const lost = findings.find(({ code }) => !tolerated.has(code));
+  if (lost !== undefined)
+    throw new TransferError('statement_refused', `${lost.object}: ${lost.reason}`, { object: lost.object, cause: new Error(lost.reason) });
+  await target.run('RESET MASTER');
+  // It is what says that the load is whole.
+  await target.run(`SET GLOBAL gtid_slave_pos = ${quoteLiteral(content.gtid)}`);
+}
+
+const one = async (session: Session, expression: string): Promise<string> => (await session.texts(`SELECT ${expression}`))[0]?.[0] ?? '';
+const readLoadedPosition = (target: Session): Promise<string> => one(target, '@@GLOBAL.gtid_slave_pos');
+
+/** The target becomes a replica, by an account that may read the binary log and nothing else. Again is harmless. */
+async function follow({ secret }: ReplicationMove, old: Session, target: Session): Promise<void> {
+  if ((await target.records('SHOW SLAVE STATUS')).length === 0) {
+    const [user, password] = [replicatorOf(secret), hashOf(secret, 'password')];
+    const account = quoteAccount({ user, host: '127.0.0.1' });
+    // The statement has the verifier of the password alone.
+    await old.run(`CREATE OR REPLACE USER ${account} IDENTIFIED VIA mysql_native_password USING '${nativeVerifier(password)}' REQUIRE SSL`);
+    await old.run(`GRANT REPLICATION SLAVE ON *.* TO ${account}`);
+    const [port, authority] = [await one(old, '@@GLOBAL.port'), await one(target, '@@GLOBAL.ssl_ca')];
+    const login = `MASTER_HOST = '127.0.0.1', MASTER_PORT = ${Number(port)}, MASTER_USER = ${quoteLiteral(user)}, MASTER_PASSWORD = ${quoteLiteral(password)}`;
+    const tls = `MASTER_SSL = 1, MASTER_SSL_CA = ${quoteLiteral(authority)}, MASTER_SSL_VERIFY_SERVER_CERT = 1`;
+    await target.run(`CHANGE MASTER TO ${login}, ${tls}, MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1`);
+  }
+  await target.run('SET GLOBAL slave_run_triggers_for_rbr = NO');
+  await target.run('START SLAVE');
+}
+
+/** Waits until the target is less than a second behind. Throws TransferError `statement_refused` where the target does not take a change. */
+export async function catchUpServer(move: ReplicationMove): Promise<void> {
+  await withAdmins(move, async (old, target) => {
+    if ((await readLoadedPosition(target)) === '') throw new TransferError('load_failed', 'the target was never filled');
+    await follow(move, old, target);
+    for (;;) {
+      const begun = performance.now();
+      const isThere = await waitForPosition(target, await readPosition(old), waitSeconds);
+      if (isThere && performance.now() - begun < 1_000) return;
+      await requireRunning(target);
+      move.signal?.throwIfAborted();
+    }
+  });
+}
+
+/** The last transaction in the binary log of a server. */
+export const readPosition = (session: Session): Promise<string> => one(session, '@@GLOBAL.gtid_binlog_pos');
+
+const waitForPosition = async (target: Session, position: string, seconds: number): Promise<boolean> =>
+  (await one(target, `MASTER_GTID_WAIT(${quoteText(position)}, ${seconds})`)) === '0';
+
+async function requireRunning(target: Session): Promise<void> {
+  const [status] = await target.records('SHOW SLAVE STATUS');
+  const reason = status?.['Last_SQL_Error'] ?? '';
+  if (reason !== '')
+    throw new TransferError('statement_refused', reason, { object: 'a change that was made meanwhile', cause: new Error(reason) });
+  if (status?.['Slave_SQL_Running'] !== 'Yes') throw new TransferError('unavailable', 'the target does not follow');
+}
+
+/** The sessions of a switch, opened before anybody has to wait. */
+export class ReplicatedSwitch {
+  private readonly old: Session;
+  private readonly target: Session;
+
+  private constructor(old: Session, target: Session) {
+    this.old = old;
+    this.target = target;
+  }
+
+  /** Refuses to begin a pause that would be long: throws TransferError `unavailable`. */
+  static async open({ old, target }: Pick<ReplicationMove, 'old' | 'target'>): Promise<ReplicatedSwitch> {
+    const from = await openAdmin(old.admin, flavour);
+    const opened = new ReplicatedSwitch(from, await openAdmin(target.admin, flavour));
+    try {
+      await requireRunning(opened.target);
+      await opened.requireLevel();
+      return opened;
+    } catch (error) {
+      await opened.close();
+      throw error;
+    }
+  }
+
+  private async requireLevel(): Promise<void> {
+    if (!(await waitForPosition(this.target, await readPosition(this.old), finalSeconds)))
+      throw new TransferError('unavailable', 'the target is behind');
+  }
+
+  /**
+   * Nobody writes on the old server any more: the target gets its last transaction and lets go of it. Throws TransferError `unavailable` when it does not come, and
+   * `statement_refused` while a prepared transaction is open, which could be committed after the switch.
+   */
+  async bringLevel(): Promise<void> {
+    if ((await this.old.texts('XA RECOVER')).length > 0)
+      throw new TransferError('statement_refused', 'a prepared transaction is open', { object: 'a prepared transaction' });
+    await this.requireLevel();
+    await this.target.run('STOP SLAVE');
+    await this.target.run('RESET SLAVE ALL');
+    await this.enableEvents();
+  }
+
+  /** An event that was made on the old server meanwhile is asleep on its replica. It wakes as its definer's, in the settings it was made in. */
+  private async enableEvents(): Promise<void> {
+    const asleep = await this.target.texts(
+      `SELECT EVENT_SCHEMA, EVENT_NAME, DEFINER, SQL_MODE, TIME_ZONE FROM information_schema.EVENTS WHERE STATUS = 'SLAVESIDE_DISABLED'`,
+    );
+    for (const [schema, name, definer, sqlMode, timeZone] of asleep.map((row) => row.map((value) => value ?? ''))) {
+      const at = definer?.lastIndexOf('@') ?? -1;
+      const [user = '', host = ''] = [definer?.slice(0, at), definer?.slice(at + 1)];
+      await this.target.run(`SET SESSION sql_mode = ${quoteLiteral(sqlMode ?? '')}, time_zone = ${quoteLiteral(timeZone ?? '')}`);
+      await this.target.run(
+        `ALTER DEFINER = ${quoteName(user)}@${quoteName(host)} EVENT ${quoteName(schema ?? '')}.${quoteName(name ?? '')} ENABLE`,
+      );
+    }
+    await this.target.run("SET SESSION sql_mode = '', time_zone = '+00:00'");
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.old.close(), this.target.close()]);
+  }
+}
